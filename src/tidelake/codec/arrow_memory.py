@@ -31,10 +31,10 @@ __all__ = [
 ]
 
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-_TAKE_ROWS_MIN = 1024  # below, looking at the lengths costs more than it saves
+_TAKE_ROWS_MIN = 1024  # below, checking the lengths costs more than it saves
 _OFFSET_MAX = 2**31 - 1
 _MEMORY = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.complex128}
-"""What numpy moves values of so many bits as; of the bits themselves it knows nothing."""
+"""The numpy type that moves values of so many bits; numpy does not know bits."""
 
 Words = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -45,7 +45,7 @@ def contiguous(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Ar
     Parameters
     ----------
     column : pyarrow.Array or pyarrow.ChunkedArray
-        Dictionaries, views and other units are cast without loss; chunks are put together.
+        Dictionaries, views and other units are cast without loss; chunks are joined.
     data_type : DataType
         The column's type.
     """
@@ -63,9 +63,9 @@ def contiguous(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Ar
 
 
 def joined(chunks: Sequence[pa.Array]) -> pa.Array:
-    """Give chunks as one array; those that are neighbours in memory are not copied.
+    """Return chunks as one array; chunks that are adjacent in memory are not copied.
 
-    A large batch that was cut into parts on its way in is put together for nothing.
+    So a large batch that was cut into parts on its way is joined for free.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _addresses(array: pa.Array) -> list[int | None]:
 
 
 def valid_rows(array: pa.Array) -> npt.NDArray[np.bool_] | None:
-    """Give which rows are not null; None where all are valid.
+    """Return which rows are not null; None if all are valid.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def valid_rows(array: pa.Array) -> npt.NDArray[np.bool_] | None:
     if memory is None or pa.types.is_dictionary(array.type):
         valid: npt.NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
         return valid
-    # a fifth of the time of Arrow's own way, which copies the bits before it unpacks them
+    # a fifth of the time of Arrow's own way, which copies the bits before unpacking
     return _unpacked(memory, array.offset, len(array)).view(np.bool_)
 
 
@@ -132,7 +132,7 @@ def fixed_values(array: pa.Array, dtype: npt.DTypeLike, *, per_row: int = 1) -> 
     array : pyarrow.Array [n]
         The column.
     dtype : numpy dtype
-        What its memory holds.
+        The type of its memory.
     per_row : int
         Items of `dtype` per row.
 
@@ -169,8 +169,8 @@ def string_words(array: pa.Array) -> Words:
 
     Notes
     -----
-    Copies the slice's bytes once: 8 bytes behind the last value must be readable, which foreign
-    buffers do not promise.
+    Copies the slice's bytes once: 8 bytes after the last value must be readable, which foreign
+    buffers do not guarantee.
     """
     offsets = _offsets(array).astype(np.int64)
     bytes_memory = array.buffers()[2]
@@ -211,16 +211,15 @@ def take_rows(
     near: bool = False,
     or_null: bool = False,
 ) -> pa.Array:
-    """Give the rows at these positions.
+    """Return the rows at these positions.
 
-    Numbers and other values of fixed width are taken as if all were there, and which are is taken
-    beside them: Arrow's gather of numbers with nulls costs two to three times as much. Text whose
-    values have all the same length (hashes, UUIDs, codes, dates) is taken as fixed-width memory,
-    without looking at the offsets: a third of the cost of Arrow's own gather, where rows are read
-    here and there.
+    Values of fixed width are taken as if none were null, and validity is taken separately: Arrow's
+    gather of numbers with nulls costs two to three times as much. Text of one length (hashes,
+    UUIDs, codes, dates) is taken as fixed-width memory, without the offsets: for scattered rows a
+    third of the cost of Arrow's own gather.
 
-    Requires: each position lies within the column, or is negative where `or_null` allows it; nobody
-    checks it below.
+    Requires: each position is within the column, or negative if `or_null` allows it; this is not
+    checked below.
 
     Parameters
     ----------
@@ -229,8 +228,8 @@ def take_rows(
     positions : int64 array [n]
         Row numbers.
     near : bool
-        Whether rows are read in the order of a few sorted runs. Then the next row is in the cache
-        mostly, and Arrow's own gather of text is the cheaper one.
+        Whether rows are read in the order of a few sorted runs. Then the next row is usually in
+        the cache, and Arrow's own gather of text is cheaper.
     or_null : bool
         Whether positions may be negative; these give null.
 
@@ -253,7 +252,7 @@ def take_rows(
         valid = valid_rows(array)
         if valid is None:
             return array.take(pa.array(positions, mask=none))
-        # a position that is null costs Arrow twice as much as one of a value that is null
+        # a null position costs Arrow twice as much as the position of a null value
         positions = np.where(none, np.argmin(valid), positions)
     return pc.take(array, pa.array(positions), boundscheck=False)
 
@@ -264,7 +263,7 @@ def rows_replaced(
     at: npt.NDArray[np.int64],
     values: pa.Array,
 ) -> pa.Array:
-    """Give the rows at these positions, but for some places, which get values of their own.
+    """Return the rows at these positions, with other values at some positions.
 
     Parameters
     ----------
@@ -273,9 +272,9 @@ def rows_replaced(
     positions : int64 array [n]
         Row numbers within the column.
     at : int64 array [m]
-        Places of the result, each once.
+        Positions in the result, each once.
     values : pyarrow.Array [m]
-        What they get, of the column's type.
+        Their values, of the column's type.
 
     Examples
     --------
@@ -296,7 +295,7 @@ def rows_replaced(
         memory = pa.py_buffer(np.packbits(bits, bitorder="little"))
     else:
         memory = _bare_taken(array, positions).buffers()[1]
-        np.frombuffer(memory, dtype)[at] = fixed_values(values, dtype)  # nobody else has it
+        np.frombuffer(memory, dtype)[at] = fixed_values(values, dtype)  # nobody else holds it
     validity = None
     valid, own = valid_rows(array), valid_rows(values)
     if valid is not None or own is not None:
@@ -318,7 +317,7 @@ def _has_fixed_width(arrow_type: pa.DataType) -> bool:
 def _fixed_taken(
     array: pa.Array, positions: npt.NDArray[np.int64], none: npt.NDArray[np.bool_] | None
 ) -> pa.Array:
-    """Take values and validity apart; null where `none` says so, whatever the position."""
+    """Take values and validity separately; null if `none` says so, whatever the position."""
     valid = valid_rows(array)
     known = np.ones(len(positions), np.bool_) if valid is None else valid.take(positions)
     if none is not None:
@@ -330,7 +329,7 @@ def _fixed_taken(
 
 
 def _bare_taken(array: pa.Array, positions: npt.NDArray[np.int64]) -> pa.Array:
-    """Take values of fixed width as if all were there."""
+    """Take values of fixed width as if none were null."""
     buffers = [None, *array.buffers()[1:]]
     bare = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
     return pc.take(bare, pa.array(positions), boundscheck=False)
@@ -351,7 +350,7 @@ def _values_taken(array: pa.Array, positions: npt.NDArray[np.int64], *, near: bo
 
 
 def _uniform_width(array: pa.Array, taken_count: int) -> int | None:
-    """The bytes of each value of a text without nulls, where all have the same."""
+    """The bytes of each value of a text without nulls, if all are equally long."""
     if array.type not in _LARGE or min(len(array), taken_count) < _TAKE_ROWS_MIN:
         return None
     offsets = _offsets(array)

@@ -23,11 +23,11 @@ _ADLER_BYTES = 4
 
 
 class UnreadableAvroError(Exception):
-    """Why bytes are no Avro; whoever knows the file makes a CorruptError of it."""
+    """Why bytes are not Avro; the caller, who knows the file, makes a CorruptError of it."""
 
 
 CompressionError = (zstd.ZstdError, zlib.error)
-"""What the codecs raise on bytes that they did not make."""
+"""The errors of the codecs for foreign bytes."""
 
 
 def avro_long(value: int) -> bytes:
@@ -123,4 +123,4 @@ DECOMPRESS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "snappy": _bounded_snappy,
     "null": _bounded_null,
 }
-"""What undoes each codec; raises where a block would grow beyond a number of bytes."""
+"""The decompressor of each codec; raises if a block would exceed a number of bytes."""

@@ -7,8 +7,8 @@ r"""The frame of an Avro container file: its header, and its blocks decompressed
     sync     16 bytes
     blocks   each: record count (zigzag varint), byte count (zigzag varint), payload, sync
 
-Each length is checked against what is left before memory is taken. What is wrong with the bytes is
-an :class:`UnreadableAvroError`; whoever knows the file makes a CorruptError of it.
+Each length is checked against the remaining bytes before memory is taken. Wrong bytes raise an
+:class:`UnreadableAvroError`; the caller, who knows the file, makes a CorruptError of it.
 
 Source: Avro specification 1.11, "Object Container Files".
 """
@@ -41,7 +41,7 @@ SYNC_BYTES = 16
 
 
 class ByteFile(Protocol):
-    """What bytes are read from, one after the other."""
+    """A source of bytes, read one after the other."""
 
     def read(self, nbytes: int, /) -> bytes:
         """Give the next bytes, fewer at the end."""
@@ -65,7 +65,7 @@ class Source:
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no bytes remain."""
         return self._rest == 0
 
     def take(self, length: int, length_max: int) -> bytes:
@@ -98,7 +98,7 @@ class Header:
 
     @property
     def codec(self) -> str:
-        """What compresses the blocks."""
+        """The compression of the blocks."""
         return self.values.get("avro.codec", b"null").decode()
 
 
@@ -130,7 +130,7 @@ def take_blocks(
     block_bytes_max: int,
     bytes_max: int | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """Give number of records and decompressed bytes of each block that has any.
+    """Yield the number of records and the decompressed bytes of each nonempty block.
 
     Parameters
     ----------

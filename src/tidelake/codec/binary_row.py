@@ -24,8 +24,8 @@ null                                   zero; DECIMAL from p = 19 and TIMESTAMP f
                                        reserve their bytes: u32 0, u32 offset
 =====================================  =========================================================
 
-The *serialized* form in metadata files puts the number of fields (u32, big-endian) in front of the
-raw row; hashes are over the raw row. Source: ``BinaryRow``, ``BinaryRowWriter`` and
+The *serialized* form in metadata files puts the number of fields (u32, big-endian) before the raw
+row; hashes are over the raw row. Source: ``BinaryRow``, ``BinaryRowWriter`` and
 ``SerializationUtils`` of Paimon 1.3.1; ``tests/golden/binary_row.txt`` holds its bytes. On disk:
 never change.
 """
@@ -231,7 +231,7 @@ def decode_row(serialized: bytes, types: Sequence[DataType]) -> tuple[object, ..
     Parameters
     ----------
     serialized : bytes
-        Number of fields and raw row; any bytes are safe to give.
+        Number of fields and raw row; arbitrary bytes are safe.
     types : sequence of DataType
         One per field.
 

@@ -1,8 +1,8 @@
-"""One field of many serialized BinaryRows as an array: what :mod:`binary_row` reads one by one.
+"""One field of many serialized BinaryRows as an array; :mod:`binary_row` reads one by one.
 
-The rows lie one behind the other in an Arrow binary array, each at its offset, so that a field of
-all of them is one gather. A row that is damaged, or a value that this module does not know, is not
-*sound*: :func:`tidelake.codec.binary_row.decode_row` says what it is. Source: the layout there.
+The rows are adjacent in an Arrow binary array, each at its offset, so that one gather reads a field
+of all. A damaged row, or a value that this module does not know, is not *sound*:
+:func:`tidelake.codec.binary_row.decode_row` says what it is. Source: the layout there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["FieldColumn", "field_column"]
 
 _ARITY_BYTES = 4
 _MS_MAX = (2**63 - 1) // NANOS_PER_MS - 1
-"""Later (or earlier) than this nanoseconds do not fit 64 bits."""
+"""Nanoseconds beyond these bounds do not fit 64 bits."""
 _INTEGERS = {
     TypeRoot.TINYINT: "<i1",
     TypeRoot.SMALLINT: "<i2",
@@ -49,7 +49,7 @@ class FieldColumn:
     Parameters
     ----------
     values : ndarray of int64 or float64, or BinaryArray
-        Any where not `known`. Text as its UTF-8 bytes, which compare as its characters do.
+        Undefined if not `known`. Text as its UTF-8 bytes, which compare like its characters.
     known : ndarray of bool
         Whether there is a value: sound and not null.
     sound : ndarray of bool
@@ -105,7 +105,7 @@ def field_column(
         nothing = pa.array([b""] * count, pa.binary()) if is_text else np.zeros(count, np.int64)
         return FieldColumn(nothing, sound, sound)
     data = np.frombuffer(rows.buffers()[2], dtype=np.uint8)
-    # a row that is too short is read where another stands, and not used
+    # a row that is too short is read elsewhere, and not used
     other = int(np.argmax(sound))
     begins, ends = (np.where(sound, at, at[other]) for at in (begins, ends))
     sound &= _words(data, begins, ">u4") == fields_count
@@ -133,14 +133,14 @@ def _is_read(data_type: DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Where texts stand; those of one row behind those of the row before."""
+    """The positions of texts, in row order."""
 
     begins: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
     def gather(self, buffer: pa.Buffer, known: NDArray[np.bool_]) -> pa.Array:
         """Copy them; empty where not known."""
-        # what lies between two texts is an element too: every second one is ours
+        # the bytes between two texts form an element too: every second one is ours
         offsets = np.empty(2 * len(known), dtype=np.int32)
         offsets[0::2] = self.begins
         offsets[1::2] = self.begins + np.where(known, self.lengths, 0)
@@ -156,7 +156,7 @@ def _values(
     slots: NDArray[np.int64],
     data_type: DataType,
 ) -> tuple[Any, NDArray[np.bool_]]:
-    """Values of a field, and whether each could be read; rows whose field is null give anything."""
+    """Values of a field, and whether each could be read; undefined for rows with a null."""
     root = data_type.root
     if root in _FLOATS:
         return _words(data, slots, _FLOATS[root]).astype(np.float64), np.ones(len(slots), bool)
@@ -192,7 +192,7 @@ def _values(
 
 
 def _words(data: NDArray[np.uint8], at: NDArray[np.int64], dtype: str) -> NDArray[Any]:
-    """Words that begin anywhere. Requires: they end inside."""
+    """Words at any position. Requires: they end inside."""
     size_bytes = np.dtype(dtype).itemsize
     raw = np.lib.stride_tricks.sliding_window_view(data, size_bytes)[at]
     return np.ascontiguousarray(raw).view(dtype)[:, 0]

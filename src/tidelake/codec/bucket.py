@@ -1,10 +1,9 @@
-"""Which bucket a row belongs to: Java's Murmur hash of its bucket key, for whole columns at once.
+"""The bucket of a row: Java's Murmur hash of its bucket key, for whole columns at once.
 
-1. The hash runs over the words (u32, little-endian) of the key's BinaryRow. Header and slots are at
-   the same place in every row, so each of their words is one array, mixed in one vector step.
-2. The variable part differs from row to row: column by column, the rows that still have bytes left
-   are mixed 8 bytes per step; rows that are through drop out. When few very long values are left,
-   each is finished on its own.
+1. The hash runs over the words (u32, little-endian) of the key's BinaryRow. Header and slots have
+   the same position in every row, so each of their words is one array, mixed in one vector step.
+2. The variable part differs from row to row: column by column, rows with remaining bytes are mixed
+   8 bytes per step; finished rows drop out. A few very long values are finished one by one.
 3. Rows go in blocks whose arrays stay in the processor's cache.
 
 Cost: O(bytes of the key rows) in time, one block in memory, however long single values are.
@@ -49,7 +48,7 @@ _MASK = 0xFFFFFFFF
 INT_MAX = np.int32(0x7FFFFFFF)
 BLOCK_ROWS = 16_384
 ROWS_FINISHED_SINGLY = 24
-"""A vector step costs about as much as 24 rows in plain Python; below that they are cheaper so."""
+"""A vector step costs about as much as 24 rows in plain Python; fewer rows are cheaper there."""
 
 _FIXED = {
     TypeRoot.BOOLEAN: (np.uint8, np.uint8),
@@ -129,12 +128,12 @@ def buckets_of(
 
 
 def check_bucket_function(function: str, types: Sequence[DataType]) -> None:
-    """Refuse a bucket key of types that a function does not take.
+    """Refuse a bucket key of types that a function does not support.
 
     Raises
     ------
     InvalidInputError
-        The key is not of such types.
+        The key has other types.
     """
     taken = ""
     if function == "mod" and (len(types) != 1 or types[0].root not in _MOD_ROOTS):
@@ -226,7 +225,7 @@ class _Cells:
     slots : uint64 array [n]
         The 8-byte slots.
     high_zero : bool
-        The upper words of all slots are zero.
+        Whether the upper words of all slots are zero.
     tail : sequence of uint64 arrays [n]
         Variable part of the same size in every row.
     words : Words, optional
@@ -366,7 +365,7 @@ def _mix_slot(state: U32, slot: U64 | None, *, high_zero: bool) -> None:
 
 def _mix(state: U32, word: U32 | None) -> None:
     """Mix one word per row into the states; both arrays are overwritten."""
-    if word is not None:  # a zero word changes nothing before the rotation
+    if word is not None:  # mixing a zero word changes nothing before the rotation
         word *= np.uint32(_C1)
         upper = word << np.uint32(15)
         word >>= np.uint32(17)

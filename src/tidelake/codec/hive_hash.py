@@ -13,8 +13,8 @@ DECIMAL                                Java's hash of the BigDecimal without tra
 =====================================  ===========================================================
 
 Other types have none in Paimon. The sum over a value's bytes needs no loop: 31 is odd, so it has an
-inverse modulo 2^32, and ``sum(b[j] * 31^-j)`` over the whole column is one running sum; a value is
-the difference of two of its places times a power of 31.
+inverse modulo 2^32, and ``sum(b[j] * 31^-j)`` over the whole column is one running sum. A value is
+the difference of two of its elements times a power of 31.
 
 Source: ``HiveBucketFunction`` and ``HiveHasher`` of Paimon 2.1-SNAPSHOT, which came after 1.3.1.
 The golden ``tests/golden/bucket_hive.txt`` holds Java's results.

@@ -58,7 +58,7 @@ INTEGER_DTYPES: dict[TypeRoot, Any] = {
     TypeRoot.TIMESTAMP_LTZ: np.int64,
     TypeRoot.DECIMAL: np.int64,
 }
-"""The numpy types that hold the types of one integer; wide decimals are bytes instead."""
+"""The numpy types of Arrow types with one integer; wide decimals are bytes instead."""
 FLOAT_DTYPES: dict[TypeRoot, Any] = {TypeRoot.FLOAT: np.float32, TypeRoot.DOUBLE: np.float64}
 _STRINGS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
@@ -184,7 +184,7 @@ def _length_size_bytes(width: int) -> int:
 
 
 def _encode_column(target: Bytes, array: pa.Array, data_type: DataType, width: int) -> None:
-    """Fill a column's part of the keys; `target` is zero before, and stays so where null."""
+    """Fill a column's part of the keys; `target` is zero before, and stays so for nulls."""
     valid = valid_rows(array)
     if data_type.nullable:
         target[:, 0] = 1 if valid is None else valid
@@ -233,7 +233,7 @@ def float_ranks(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def floats_of_ranks(ranks: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Give the floats of :func:`float_ranks` back.
+    """Return the floats of :func:`float_ranks`.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def floats_of_ranks(ranks: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _flipped(bits: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Turn around the order of what is negative: its own inverse."""
+    """Reverse the order of negative values: its own inverse."""
     return bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.iinfo(bits.dtype).max)
 
 

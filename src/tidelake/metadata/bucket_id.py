@@ -16,7 +16,7 @@ class BucketId(NamedTuple):
         Serialized BinaryRow of the partition's values (arity prefix included); ``EMPTY_ROW``
         where the table has no partitions.
     bucket : int
-        Number from 0, or -2 for rows that no bucket has been chosen for (``bucket = -2``).
+        Number from 0, or -2 for rows without a bucket yet (``bucket = -2``).
 
     Examples
     --------
@@ -29,7 +29,7 @@ class BucketId(NamedTuple):
 
 
 class InBucket:
-    """What belongs to one bucket of one partition: a base of values that have both fields."""
+    """A value of one bucket of one partition: a base of classes that have both fields."""
 
     __slots__ = ()
     partition: bytes

@@ -1,4 +1,4 @@
-"""Commit messages as bytes, for their way from an executor to the driver.
+"""Commit messages as bytes, for the way from an executor to the driver.
 
 The body is the fields of :class:`CommitMessage` by name, in the frame of
 :mod:`tidelake.metadata.wire`.
@@ -32,7 +32,7 @@ def from_bytes(data: bytes) -> CommitMessage:
     Raises
     ------
     CorruptError
-        The bytes are no commit message, or damaged.
+        The bytes are not a commit message, or are damaged.
     UnsupportedError
         They were written by a version with another layout.
     """

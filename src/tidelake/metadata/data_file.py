@@ -1,4 +1,4 @@
-"""What the manifests say of one data file, and what a writer hands to the commit.
+"""A data file as manifests describe it, and what a writer hands to the commit.
 
 These values are Paimon's ``DataFileMeta``, ``ManifestEntry`` and ``SimpleStats`` (1.3.1, manifest
 entry version 2); ``docs/format/manifest.md`` shows their bytes.
@@ -90,14 +90,14 @@ class DataFileMeta:
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
     write_cols_sequences: tuple[int, ...] | None = None
-    """Paimon 2.x only; kept so that rewriting a manifest loses nothing."""
+    """Paimon 2.x only; kept so that a rewritten manifest loses nothing."""
 
 
 def levels_digest(files: Iterable[DataFileMeta], vectors: Iterable[str] = ()) -> bytes:
-    """Tell what a bucket has above level 0.
+    """A digest of a bucket's files above level 0.
 
-    Equal for the same files on the same levels, in any order, and the same index files of deletion
-    vectors, given by their names: such a file is never changed.
+    Equal for the same files on the same levels, in any order, and the same index files of
+    deletion vectors, given by their names, because such a file never changes.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class ManifestEntry(InBucket):
 
     @property
     def identity(self) -> tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]:
-        """What makes two entries speak of the same file; the level is part of it."""
+        """The fields that identify a file in two entries; the level is one of them."""
         f = self.file
         return (
             self.partition,
@@ -136,7 +136,7 @@ class ManifestEntry(InBucket):
 
 @dataclass(frozen=True, slots=True)
 class CommitMessage(InBucket):
-    """What one writer did to one bucket: the part of a commit that travels to the driver."""
+    """The result of one writer in one bucket: the part of a commit that travels to the driver."""
 
     partition: bytes
     bucket: int
@@ -145,30 +145,31 @@ class CommitMessage(InBucket):
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
     index: IndexChange | None = None
-    """Of a dynamic bucket with new rows."""
+    """For a dynamic bucket with new rows."""
     changelog: tuple[DataFileMeta, ...] = ()
-    """Files of the changes that the new files bring."""
+    """Changelog files of the new files."""
     compact_changelog: tuple[DataFileMeta, ...] = ()
-    """Files of the changes that the compaction found."""
+    """Changelog files of the compaction."""
     deletions: DeletionChange | None = None
-    """Goes with the compaction where there is one, else with the new files."""
+    """Belongs to the compaction if there is one, else to the new files."""
     compact_seen: bytes | None = None
-    """Of a compaction that looked keys up: :func:`levels_digest` of the files left alone and the
+    """For a compaction that looked keys up: :func:`levels_digest` of the untouched files and the
     deletion vectors before it."""
     removed_files: tuple[DataFileMeta, ...] = ()
-    """Of an append table: files of which rows are deleted or updated; those that stay are in the
-    new files."""
+    """For an append table: files with deleted or updated rows; their other rows are in the new
+    files."""
 
     @property
     def changes_rows(self) -> bool:
-        """Whether rows that were there are deleted or updated."""
+        """Whether existing rows are deleted or updated."""
         return bool(self.removed_files or (self.deletions and not self.has_compaction))
 
     @property
     def has_compaction(self) -> bool:
         """Whether files are replaced by others.
 
-        Or rows that left none behind, as deletes do, are in a changelog or mark older rows deleted.
+        True too if rows left no file behind, as deletes do, but are in a changelog or mark older
+        rows.
         """
         looked_up = self.compact_seen is not None
         replaces = self.compact_before or self.compact_after
@@ -187,9 +188,9 @@ class CommitMessage(InBucket):
 
     @property
     def made_files(self) -> tuple[DataFileMeta, ...]:
-        """The files that came into being with the message, each once.
+        """The files that the message created, each once.
 
-        A file that a compaction only lifted to another level has its old name.
+        A file that a compaction only lifted to another level keeps its old name.
         """
         before = {f.file_name for f in self.compact_before}
         after = tuple(f for f in self.compact_after if f.file_name not in before)

@@ -1,4 +1,4 @@
-"""What metadata says of one index file, and what the writer of a dynamic bucket says of its own.
+"""Metadata of one index file, and a writer's changes to the indexes of its bucket.
 
 These values are Paimon's ``IndexFileMeta`` and ``IndexManifestEntry`` (1.3.1);
 ``docs/format/index-file.md`` shows their bytes.
@@ -68,14 +68,14 @@ class IndexEntry(InBucket):
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """By which index a writer chose a dynamic bucket for its rows, and what it adds to it.
+    """The index by which a writer chose a dynamic bucket for its rows, and its additions.
 
     Parameters
     ----------
     base_snapshot_id : int
         The snapshot whose index it was; 0 for the empty table.
     file : IndexFile, optional
-        The bucket's new hash index file; None where no key is new.
+        The bucket's new hash index file; None if no key is new.
     known_count : int
         How many hashes at the beginning of the file were in the bucket's file before.
     """
@@ -87,13 +87,13 @@ class IndexChange:
 
 @dataclass(frozen=True, slots=True)
 class DeletionChange:
-    """What a writer did to the deletion vectors of one bucket.
+    """The changes of a writer to the deletion vectors of one bucket.
 
     Parameters
     ----------
     removed : tuple of str
-        Names of the index files that are replaced; all their vectors are in the new ones, but for
-        those of data files that the same commit removes.
+        Names of the replaced index files; the new ones hold all their vectors, except those of
+        data files that the same commit removes.
     added : tuple of IndexFile
         The new index files.
     """
@@ -103,5 +103,5 @@ class DeletionChange:
 
     @property
     def data_files(self) -> frozenset[str]:
-        """Names of the data files that the new vectors are of."""
+        """Names of the data files of the new vectors."""
         return frozenset(name for file in self.added for name, *_ in file.ranges or ())

@@ -1,13 +1,13 @@
-"""The text of a partition value in a directory name, to the character as Java Paimon writes it.
+"""The text of a partition value in a directory name, exactly as Java Paimon writes it.
 
 1. Null, empty and blank become ``partition.default-name`` (``__DEFAULT_PARTITION__``).
 2. With ``partition.legacy-name`` (the default) the text is Java's ``toString`` of the value: a DATE
    is its number of days since 1970, a TIMESTAMP an ISO time without zero seconds, a DOUBLE
    ``1.0E10``. Otherwise it is SQL's cast to a string: ``2022-01-08``.
-3. Characters that mean something in a path become ``%XX``.
+3. Characters with a meaning in a path become ``%XX``.
 
-The directory is only a place: the truth about a row's partition is in the manifest. But a file that
-another engine wrote is found under exactly this name.
+The manifest defines a row's partition, not the directory. But a file that another engine wrote is
+found only under exactly this name.
 
 Source: Paimon's ``InternalRowPartitionComputer`` and ``PartitionPathUtils`` (1.3.1); the vectors of
 ``tests/golden/partition_names.txt`` and the directories of a table written by Java.
@@ -27,7 +27,7 @@ __all__ = ["escape_name", "has_partition_text", "partition_text"]
 
 _ESCAPED = frozenset(map(chr, range(0x20))) | frozenset("\"#%'*/:=?\\\x7f{}[]^")
 _NOT_BLANK = frozenset("\x85\xa0\u2007\u202f")
-"""White space to Python's ``isspace`` and not to Java's ``Character.isWhitespace``."""
+"""White space for Python's ``isspace`` but not for Java's ``Character.isWhitespace``."""
 _NANOS = 1_000_000_000
 _WHOLE = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 _PLAIN_MIN, _PLAIN_MAX = 1e-3, 1e7
@@ -35,7 +35,7 @@ _PLAIN_MIN, _PLAIN_MAX = 1e-3, 1e7
 
 
 def escape_name(text: str) -> str:
-    """Replace the characters that may not stand in a directory name.
+    """Replace characters that are not allowed in a directory name.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def has_partition_text(data_type: DataType, *, legacy: bool = True) -> bool:
 def partition_text(
     value: object, data_type: DataType, *, default_name: str, legacy: bool = True
 ) -> str:
-    """Give the text of one partition value, not yet escaped.
+    """Return the text of one partition value, before escaping.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def partition_text(
     data_type : DataType
         The partition column's type.
     default_name : str
-        What stands for null and blank.
+        The text of null and blank values.
     legacy : bool
         Option ``partition.legacy-name``.
 
@@ -130,7 +130,7 @@ def _decimal(unscaled: int, scale: int) -> str:
 
 
 def _java_float(value: float, *, single: bool) -> str:
-    """``Double.toString``: the shortest digits that give the number back, in Java's spelling."""
+    """``Double.toString``: the shortest digits that restore the number, in Java's notation."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -146,7 +146,7 @@ def _java_float(value: float, *, single: bool) -> str:
 
 def _iso_date(days: int) -> str:
     day: Any = np.datetime64(days, "D").item()
-    if isinstance(day, int):  # NumPy gives dates that Python does not have as numbers
+    if isinstance(day, int):  # NumPy returns dates outside Python's range as numbers
         message = f"Day {days} is outside the years 1 to 9999 and cannot name a partition."
         raise UnsupportedError(message, kind="partition_value")
     return f"{day.year:04}-{day.month:02}-{day.day:02}"

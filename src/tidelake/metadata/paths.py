@@ -1,4 +1,4 @@
-"""Where the files of one table are.
+"""The paths of one table's files.
 
 ::
 
@@ -9,8 +9,8 @@
             tag/tag-<name>
             <k1>=<v1>/<k2>=<v2>/bucket-<b>/data-<uuid>-<i>.parquet
 
-File names in metadata are data: one that could lead out of its directory is a damaged file, never a
-path. Source: ``docs/format/snapshot.md``; Paimon's ``FileStorePathFactory`` (1.3.1).
+File names in metadata are data: a name that could leave its directory means damage, and is never
+used as a path. Source: ``docs/format/snapshot.md``; Paimon's ``FileStorePathFactory`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class TablePaths:
     partition_types : tuple of DataType
         Their types.
     default_partition_name : str
-        What stands for a null or blank partition value.
+        The directory name of a null or blank partition value.
     legacy_partition_name : bool
-        Whether values are spelled as by Java's ``toString``.
+        Whether values are printed like Java's ``toString``.
     index_beside_data : bool
-        Whether index files lie in their bucket's directory and not in ``index``.
+        Whether index files are in their bucket's directory and not in ``index``.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class TablePaths:
         Raises
         ------
         UnsupportedError
-            It lies outside the table.
+            It is outside the table.
         """
         file = entry.file
         if file.external_path is not None:
@@ -147,7 +147,7 @@ class TablePaths:
         return f"{self.location}/changelog"
 
     def changelog(self, snapshot_id: int) -> str:
-        """The copy of a snapshot that has expired and whose changelog is kept."""
+        """The copy of an expired snapshot whose changelog is kept."""
         return f"{self.changelog_dir}/changelog-{snapshot_id}"
 
     @property
@@ -157,7 +157,7 @@ class TablePaths:
 
     @property
     def consumer_dir(self) -> str:
-        """Directory of the consumers: how far readers of changes have come."""
+        """Directory of the consumers: the progress of readers of changes."""
         return f"{self.location}/consumer"
 
     def statistics(self, name: str) -> str:
@@ -179,7 +179,7 @@ class TablePaths:
         Raises
         ------
         CorruptError
-            The bytes are no row of the partition columns.
+            The bytes are not a row of the partition columns.
         """
         return decode_row(partition, self.partition_types)
 
@@ -228,9 +228,9 @@ class TablePaths:
         Raises
         ------
         CorruptError
-            The name in the metadata leads out of the bucket's directory.
+            The name in the metadata leaves the bucket's directory.
         UnsupportedError
-            The file lies outside the table.
+            The file is outside the table.
         """
         if isinstance(file, str):
             return f"{self.bucket_dir(partition, bucket)}/{_plain_name(file)}"

@@ -1,4 +1,4 @@
-"""The files that a snapshot names: those that its state needs, and all of them."""
+"""The files that a snapshot names: those of its state, and all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["StoredTable", "changelog_files", "data_files", "named_files", "state
 
 
 class StoredTable(Protocol):
-    """Where a table's files are, and the cache of its manifests."""
+    """The paths of a table's files, and the cache of its manifests."""
 
     @property
     def fileio(self) -> FileIO:
@@ -43,7 +43,7 @@ class StoredTable(Protocol):
 
 
 def state_files(table: StoredTable, snapshot: Snapshot) -> Iterator[str]:
-    """Paths of the files that a snapshot's state needs; not of its changelog."""
+    """Paths of the files that a snapshot's state needs, without its changelog."""
     where = (table.fileio, table.paths, snapshot, table.manifests)
     yield from data_files(table, live_entries(*where))
     for manifest in manifest_files(*where):
@@ -54,7 +54,7 @@ def state_files(table: StoredTable, snapshot: Snapshot) -> Iterator[str]:
 
 
 def named_files(table: StoredTable, snapshot: Snapshot) -> Iterator[str]:
-    """Paths of all files that a snapshot names: also those it deleted, and its changelog."""
+    """Paths of all files that a snapshot names, including those it deleted and its changelog."""
     where = (table.fileio, table.paths, snapshot, table.manifests)
     yield from _listed_files(table, manifest_files(*where))
     yield table.paths.manifest(snapshot.base_manifest_list)

@@ -16,7 +16,7 @@ __all__ = ["TableState"]
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Where a table is and how it was opened. What each layer needs beside it, it adds.
+    """A table's location and how it was opened. Each layer adds its own needs.
 
     Parameters
     ----------

@@ -8,11 +8,11 @@ from tidelake.fileio import SMALL_FILE_BYTES_MAX, FileIO
 __all__ = ["resized", "whole_bytes_max", "write_unique"]
 
 LARGE_FILE_BYTES_MAX = 1 << 30
-"""What a manifest, a list of manifests or an index has at most; a manifest is merged at 8 MiB."""
+"""The largest manifest, manifest list or index; a manifest is merged at 8 MiB."""
 
 
 def whole_bytes_max(size_bytes: int | None = None) -> int:
-    """How much to read of a file whose length other metadata gives (None if none does).
+    """The bytes to read of a file whose length other metadata gives (None if none does).
 
     A wrong length costs no more memory than the right one: the reader notices it after the read.
     """
@@ -23,7 +23,7 @@ def whole_bytes_max(size_bytes: int | None = None) -> int:
 def write_unique(fileio: FileIO, path: str, data: bytes) -> None:
     """Write a file under a name that nobody else can have.
 
-    A storage client that sends a call twice finds its own file the second time; that is no error.
+    If a storage client sends a call twice, it finds its own file; that is no error.
     """
     try:
         fileio.write_once(path, data)
@@ -33,7 +33,7 @@ def write_unique(fileio: FileIO, path: str, data: bytes) -> None:
 
 
 def resized(path: str, found: int, expected: int) -> CorruptError:
-    """The error of a file that has not the size that other metadata says."""
+    """The error of a file whose size differs from other metadata."""
     message = (
         f"File {path} has {found} bytes but should have {expected}: it was truncated or"
         " replaced. Restore it from a backup."

@@ -33,13 +33,13 @@ class Wire:
     Parameters
     ----------
     magic : bytes
-        Four bytes that say what the message is.
+        Four bytes that identify the kind of message.
     version : int
         Version of the body's layout.
     kind : type
         The type of the value, made of dataclasses, tuples, mappings, text, bytes and numbers.
     what : str
-        What it is, for errors.
+        Its name in errors.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Wire:
         return framed + struct.pack("<I", zlib.crc32(framed))
 
     def from_bytes(self, data: bytes) -> Any:
-        """Take a value of the type from bytes.
+        """Decode a value of the type.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """From a snapshot to rows: pruning, splits, and reading one split.
 
-A plan says which files are read and why the others are not. Which snapshot is read is decided in
-:mod:`tidelake.table.handle`.
+A plan names the files to read, and why the others are skipped. :mod:`tidelake.table.handle` chooses
+the snapshot.
 """
 
 from tidelake.scan.context import ReadContext

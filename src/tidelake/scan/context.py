@@ -1,4 +1,4 @@
-"""What reading one table needs. The value travels to executors."""
+"""The context of reading one table. It travels to executors."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ReadContext(TableState):
     schemas : mapping of int to TableSchema
         All schemas of the table, by id: files may have been written with older ones.
     all_rows : bool
-        Read level 0 even where the table's reads leave it out: a job that rewrites rows must not
-        lose them.
+        Whether to read level 0 even if the table's reads leave it out: a job that rewrites rows
+        must not lose them.
     """
 
     schemas: Mapping[int, TableSchema]
@@ -76,17 +76,17 @@ class ReadContext(TableState):
         return schema
 
     def spill_files(self) -> SpillFiles:
-        """Where a merge of more runs than fit the memory puts rows aside: this machine's disk."""
+        """The local files for a merge of more runs than fit the memory."""
         return SpillFiles(
             self.env.spill_directory(), name="read", options=self.options, memory=self.env.memory
         )
 
     def fields(self, names: tuple[str, ...]) -> tuple[DataField, ...]:
-        """The named columns, in the order asked for.
+        """The named columns, in the given order.
 
         Raises
         ------
         NotFoundError
-            No such column; near names are offered.
+            No such column; the message offers near names.
         """
         return tuple(self.schema.field(name) for name in names)

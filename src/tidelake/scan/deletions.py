@@ -19,20 +19,20 @@ from tidelake.scan.context import ReadContext
 __all__ = ["live_deletions"]
 
 RANGE_BYTES = 400
-"""Memory of one vector's range, about."""
+"""The approximate memory of one vector's range."""
 
 
 def live_deletions(
     context: ReadContext, snapshot: Snapshot | None, *, manifests: ManifestCache
 ) -> Mapping[str, DeletionRange]:
-    """Where the deletion vectors of a snapshot are, by the name of their data file.
+    """The positions of a snapshot's deletion vectors, by the name of their data file.
 
     Raises
     ------
     UnsupportedError
-        There are some, and the table's options say that there are none.
+        There are some, but the table's options exclude them.
     CorruptError
-        The index manifest is damaged; it is named.
+        The index manifest is damaged; the message names it.
     """
     if snapshot is None or snapshot.index_manifest is None:
         return {}

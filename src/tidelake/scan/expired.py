@@ -17,7 +17,7 @@ SNAPSHOT_EXPIRED = "snapshot_expired"
 
 @contextmanager
 def names_expiry(table: TableState, snapshot_id: int) -> Iterator[None]:
-    """Turn the error of a missing file into one that names the snapshot, if that has expired.
+    """Let the error of a missing file name the snapshot, if that has expired.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def names_expiry(table: TableState, snapshot_id: int) -> Iterator[None]:
 
 
 def _still_has_files(table: TableState, snapshot_id: int) -> bool:
-    """Whether the snapshot, its changelog or a tag of it is there: then the file was lost."""
+    """Whether the snapshot, its changelog or a tag of it exists: then the file was lost."""
     if table.snapshots.is_kept(snapshot_id):
         return True
     tags = TagLog(table.fileio, table.paths)

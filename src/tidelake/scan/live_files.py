@@ -1,7 +1,7 @@
 """The live files of a snapshot as columns in the order of a plan, and cut into buckets.
 
-The order is by partition, then bucket; the files of an append table's bucket stand in the order
-of writing. The live files of the newest plan's snapshot stay folded in the cache, in this order.
+The order is by partition, then bucket; the files of an append table's bucket are in the order of
+writing. The live files of the newest plan's snapshot stay folded in the cache, in this order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_buckets(
 ) -> list[BucketFiles]:
     """The buckets of :func:`live_buckets` that a read opens, with the files that it opens.
 
-    Left out: the postpone bucket, and level 0 where the table's reads leave it out.
+    Without the postpone bucket, and without level 0 if the table's reads leave it out.
     """
     files = live_files(context, snapshot, manifests=manifests)
     files = files.take(files["bucket"] >= 0)

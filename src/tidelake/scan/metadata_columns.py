@@ -9,13 +9,13 @@ column                  type                       value
 ``__paimon_bucket``     INT                        the row's bucket
 ======================  =========================  =========================================
 
-1. A bucket's rows have its partition and number, however they are read.
-2. A file and an ordinal have only rows that are read as they stand: those of *raw* splits. A row
-   that a merge makes of several has none, so a plan with a merging split is refused.
-3. Ordinals count all rows of a file, the deleted ones too. Where they are asked for, the predicate
-   is not handed to the format, which would leave rows out before they are counted.
+1. All rows of a bucket have its partition and number.
+2. Only rows of *raw* splits, which are read unmerged, have a file and an ordinal. A merged row
+   comes from several, so a plan with a merging split is refused.
+3. Ordinals count all rows of a file, including deleted ones. If they are wanted, the format does
+   not get the predicate, because it would drop rows before they are counted.
 
-A column of the table that has one of these names hides it. Names, types and values are those of
+A column of the table with one of these names hides it. Names, types and values are those of
 Paimon on Spark (2.1): its ``PaimonMetadataColumn``.
 """
 

@@ -1,18 +1,18 @@
-"""From a snapshot and a predicate to splits: what is read, and what is left out and why.
+"""From a snapshot and a predicate to splits: the files to read, and why others are left out.
 
 1. Manifests whose partition statistics exclude the predicate are not opened; the others are
    decoded once, kept in a cache, and folded to the live files.
 2. Whole columns of entries are tested for partition and bucket
    (:mod:`tidelake.scan.pruning.prune_entries`).
-3. What is left is pruned by key and value statistics, all files at once where columns can tell
+3. The rest is pruned by key and value statistics, all files at once if columns suffice
    (:mod:`tidelake.scan.pruning.prune_columns`), else file by file
    (:mod:`tidelake.scan.pruning.prune`); then by the indexes of single files
    (:mod:`tidelake.scan.pruning.file_index`).
-4. Each bucket's files become splits (:mod:`tidelake.scan.split_generator`). Files to be merged
-   become objects; those of raw splits do so on demand. Level 0 is left out with
+4. Each bucket's files become splits (:mod:`tidelake.scan.split_generator`). Files to merge become
+   objects; those of raw splits do so on demand. Level 0 is left out with
    ``deletion-vectors.merge-on-read`` = ``false``.
 5. A limit without a predicate on rows keeps the first raw splits that hold that many rows. The
-   number of rows of a raw split, less those that its deletion vectors name, is exact.
+   number of rows of a raw split, less those in its deletion vectors, is exact.
 
 Source: ``docs/format/reading.md``; Paimon's ``AbstractFileStoreScan`` and ``SnapshotReaderImpl``
 (1.3.1). Runs on the driver. Cost: O(entries) in NumPy; in Python O(splits) and O(files to merge).
@@ -85,7 +85,7 @@ __all__ = ["ScanPlan", "plan_scan"]
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """What a read will do.
+    """The plan of a read.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class ScanPlan:
     files_total, bytes_total : int
         The live files of the manifests that were opened.
     pruned_files : sequence of PrunedFile
-        The files left out, each with the reason.
+        The skipped files, each with the reason.
     manifests_total, manifests_pruned : int
         Manifests of the snapshot, and those not opened.
     raw_rows_exact : bool
@@ -127,7 +127,7 @@ class ScanPlan:
 
     @property
     def rows_read(self) -> int:
-        """Physical rows in the splits, before merging and filtering; deleted ones too."""
+        """Physical rows in the splits, before merging and filtering, including deleted ones."""
         return sum(s.row_count for s in self.splits)
 
     @property
@@ -137,12 +137,12 @@ class ScanPlan:
 
     @property
     def rows_deleted(self) -> int:
-        """How many rows these vectors name, as far as their writers said."""
+        """How many rows these vectors delete, as far as their writers recorded it."""
         return sum(w.cardinality or 0 for s in self.splits for w in s.deletions.values())
 
     @property
     def pruned(self) -> Mapping[str, int]:
-        """Number of files left out, by reason."""
+        """Number of skipped files, by reason."""
         return self.pruned_files.counts
 
 
@@ -164,7 +164,7 @@ def plan_scan(
     context : ReadContext
         The table, with the schema that the predicate is bound to.
     snapshot : Snapshot or None
-        What to read; None gives the empty plan.
+        The snapshot to read; None gives the empty plan.
     manifests : ManifestCache
         Decoded manifests.
     predicate : Predicate, optional
@@ -242,7 +242,7 @@ def _live(
 ) -> EntryTable:
     """The live files of the partitions that match.
 
-    Entries of other partitions go before the fold: the ADD of a file of theirs may lie in a
+    Entries of other partitions are dropped before the fold: the ADD of such a file may be in a
     manifest that was not opened, and its DELETE in one that was.
     """
     if predicate is None:
@@ -313,7 +313,7 @@ def _splits(
     spec = MergeSpec.of(schema, options)
     some = np.ones(len(starts), dtype=bool)
     if not spec.combines and len(starts):
-        # a bucket without any match holds no section with one
+        # a bucket without any match has no matching section
         some = np.logical_or.reduceat(matches, starts)
     to_merge = np.repeat(some & ~alone, sizes)
     needed = matches | to_merge
@@ -383,7 +383,7 @@ def _delta_split(context: ReadContext, bucket: BucketFiles) -> Split:
 
 
 def _limited(splits: list[Split], limit: int, tally: Tally) -> list[Split]:
-    """The first raw splits that hold enough rows; all splits where they do not."""
+    """The first raw splits that hold enough rows; all splits if they do not suffice."""
     rows = 0
     for position, split in enumerate(splits):
         if rows >= limit:

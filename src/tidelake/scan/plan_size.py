@@ -11,7 +11,7 @@ from tidelake.scan.context import ReadContext
 __all__ = ["check_plan_fits"]
 
 ENTRY_BYTES = 1_900
-"""What an entry of a manifest takes while a plan is made: measured, of files of 8 columns."""
+"""The memory of a manifest entry during a plan: measured, for files of 8 columns."""
 PLAN_SHARE = 0.75
 """The part of the memory that entries may take."""
 

@@ -5,14 +5,14 @@
    conjuncts on primary-key columns are pushed into the files: a key that does not match does so in
    every run, but a *value* that does not match may hide an older one, or be a part of the merged
    one. The runs are merged, deletes are dropped, then the other conjuncts apply.
-3. The rows that a file's deletion vector names are left out before anything else.
+3. The rows in a file's deletion vector are dropped before anything else.
 4. A data file stores keys twice (``_KEY_k`` and ``k``); only the second is read. Sequence numbers
-   and kinds are not read where the manifest gives them (:mod:`tidelake.scan.system_columns`).
+   and kinds are not read if the manifest gives them (:mod:`tidelake.scan.system_columns`).
 
 Files of an older schema are read with the current fields: the format finds columns by field id.
 
 Source: ``docs/format/reading.md``; Paimon's ``MergeFileSplitRead`` and ``RawFileSplitRead``
-(1.3.1). Memory: of each open run a batch and its file's pages, within the share of a merge.
+(1.3.1). Memory: a batch and the current pages of each open run, within the share of a merge.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def read_split(
     context : ReadContext
         The table.
     split : Split
-        What to read.
+        The split to read.
     columns : sequence of str
-        The columns wanted, in order. With none the batches still have their ``num_rows``.
+        The columns wanted, in order. Without any, batches still have their ``num_rows``.
     predicate : Predicate, optional
         Bound to ``context.schema``. All rows returned satisfy it.
     keep_kinds : bool
@@ -73,12 +73,12 @@ def read_split(
     Yields
     ------
     pyarrow.RecordBatch
-        Columns as asked. A merge split's rows come in key order.
+        The wanted columns. A merge split's rows come in key order.
 
     Raises
     ------
     CorruptError
-        A file, or its deletion vector, is damaged or not what the manifest says; it is named.
+        A file, or its deletion vector, is damaged or does not match the manifest.
     NotFoundError
         A file is missing: the snapshot expired while it was read, or the file was lost.
 
@@ -93,7 +93,7 @@ def read_split(
                 yield from _read_raw(context, split, file, wanted, predicate)
             return
         sections = split.sections
-        if split.raw:  # its files may lie on several levels; each is a run
+        if split.raw:  # its files may be on several levels; each is a run
             sections = tuple(((file,),) for file in split.files)
         for section in sections:
             for batch in _read_section(
@@ -110,7 +110,7 @@ def read_changes(
     columns: Sequence[str],
     predicate: Predicate | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the files of a split one after the other, each row as it stands, with its kind.
+    """Read the files of a split one after the other, each row unmerged, with its kind.
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ def read_changes(
     Yields
     ------
     pyarrow.RecordBatch
-        Columns as asked and, of a primary-key table, ``_VALUE_KIND``.
+        The wanted columns and, for a primary-key table, ``_VALUE_KIND``.
 
     Raises
     ------
     CorruptError
-        A file is damaged or not what the manifest says; it is named.
+        A file is damaged or does not match the manifest; the message names it.
     """
     fields = context.fields(tuple(columns))
     if context.schema.primary_keys:
@@ -191,7 +191,7 @@ def _read_section(
     tested: tuple[DataField, ...] = ()
     if parts.above_merge is not None:
         tested = context.fields(tuple(sorted(columns_of(parts.above_merge))))
-    # a merge gives at least one column, so that its batches have rows to count
+    # a merge gives at least one column, so that its batches have a number of rows
     merged = list(dict.fromkeys([*names, *(f.name for f in tested)])) or list(spec.key_columns)
     for batch in merge_bounded(
         [source(level, run) for level, run in runs],
@@ -218,25 +218,25 @@ def read_file(
     deleted: Positions | None = None,
     batch_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read one data file of a split as it is, without the rows whose ordinals are given.
+    """Read one data file of a split unmerged, without the rows of the given ordinals.
 
     Parameters
     ----------
     context, split, file
-        The file, and where it is; the split's deletion vectors are not looked at.
+        The file, and its split; the split's deletion vectors are ignored.
     fields : sequence of DataField
         The columns wanted.
     predicate : Predicate, optional
         Bound to ``context.schema``.
     deleted : int64 array, optional
-        Rising ordinals of rows to leave out.
+        Ascending ordinals of rows to leave out.
     batch_bytes : int, optional
-        The size of a batch; that of the memory given by default.
+        The size of a batch; by default from the memory.
 
     Raises
     ------
     CorruptError
-        The file is damaged or not what the manifest says; it is named.
+        The file is damaged or does not match the manifest; the message names it.
     """
     schema = context.file_schema(file.schema_id, file_name=file.file_name)
     return read_batches(
@@ -256,7 +256,7 @@ def read_file(
 
 
 def deleted_rows(context: ReadContext, split: Split, file: DataFileMeta) -> Positions | None:
-    """The ordinals of a file's rows that its deletion vector names; None where it has none.
+    """The ordinals of a file's deleted rows by its deletion vector; None without one.
 
     Raises
     ------

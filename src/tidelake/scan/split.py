@@ -1,8 +1,8 @@
 """A split: the files of one bucket that one task reads, and how.
 
 A **raw** split's files are read one after the other, each row is a row of the answer. A **merge**
-split holds whole sections (:mod:`tidelake.scan.sections`), each a set of sorted runs that are
-merged. Of either kind a file may have a deletion vector: its rows that are deleted are no rows.
+split holds whole sections (:mod:`tidelake.scan.sections`), each a set of sorted runs to merge. In
+both a file may have a deletion vector: deleted rows are left out.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tidelake.metadata.manifest.lazy_file_list import rows_of, sizes_of
 __all__ = ["Run", "Section", "Split"]
 
 Run: TypeAlias = Sequence[DataFileMeta]
-"""A tuple, or files that become objects when they are looked at."""
+"""A tuple, or files that become objects on demand."""
 Section: TypeAlias = tuple[Run, ...]
 """Sorted runs, oldest first; the files of a run are in key order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split(InBucket):
-    """What one task reads.
+    """The files that one task reads.
 
     Parameters
     ----------
     snapshot_id : int
-        The snapshot that was planned.
+        The planned snapshot.
     partition : bytes
         Serialized BinaryRow of the partition.
     bucket, total_buckets : int
@@ -39,10 +39,10 @@ class Split(InBucket):
     sections : tuple of Section
         In key order. A raw split has one section of one run.
     raw : bool
-        Whether the files can be read as they are: every row that no vector deletes is live and of a
-        key of its own.
+        Whether the files can be read unmerged: every row that no vector deletes is live, and no
+        other has its key.
     deletions : mapping of str to DeletionRange
-        The deletion vectors of those files that have one, by the files' names.
+        The deletion vectors of the files that have one, by file name.
     """
 
     snapshot_id: int
@@ -77,14 +77,14 @@ class Split(InBucket):
 
     @property
     def row_count(self) -> int:
-        """Physical rows, deleted ones too: the most that a split can give."""
+        """Physical rows, including deleted ones: the most that a split can give."""
         return sum(map(rows_of, self._runs()))
 
     @property
     def live_row_count(self) -> int | None:
-        """Physical rows that no vector deletes: what a raw split gives.
+        """Physical rows that no vector deletes: the rows of a raw split.
 
-        None where a vector's writer did not say how many it deletes.
+        None if a vector's writer did not record how many rows it deletes.
         """
         rows = self.row_count
         for where in self.deletions.values():

@@ -1,16 +1,16 @@
-"""From the files of one bucket to splits: raw ones, merge ones, and how they are packed.
+"""From the files of one bucket to splits: raw ones, merge ones, and their packing.
 
 1. Append table: each file stands alone; all splits are raw (:func:`raw_splits`).
 2. Primary-key table, all files on one level above 0 and without deletes: they do not overlap; each
-   stands alone and is raw. So do files on several levels where deletion vectors say which rows
-   count, or first rows stay.
-3. Otherwise the files are cut into sections. A section left with one file without deletes is
-   raw, any other is merged. Where above level 0 a key is live in one file only, just the files that
-   share keys with level 0 are cut into sections; all others stand alone.
-4. Raw files and merge sections are packed apart, in order, into splits of
-   ``source.split.target-size``, each file weighing at least ``source.split.open-file-cost``.
+   stands alone and is raw. So do files on several levels if deletion vectors mark replaced rows, or
+   first rows stay.
+3. Otherwise the files are cut into sections. A section of one file without deletes is raw, any
+   other is merged. If above level 0 a key is live in one file only, only the files that share keys
+   with level 0 are cut into sections; all others stand alone.
+4. Raw files and merge sections are packed separately, in order, into splits of
+   ``source.split.target-size``; each file weighs at least ``source.split.open-file-cost``.
 
-A file whose number of deletes is unknown (old writers) is merged, which drops them.
+A file with an unknown number of deletes (old writers) is merged, which drops them.
 
 Source: Paimon's ``MergeTreeSplitGenerator`` and ``AppendOnlySplitGenerator`` (1.3.1); the order of
 raw before merge splits, the pruning inside sections and the second half of rule 3 are ours. Pure.
@@ -65,7 +65,7 @@ class BucketFiles(InBucket):
     files : sequence of DataFileMeta
         Live files that the scan may need.
     deletions : mapping of str to DeletionRange
-        Deletion vectors by data file; more than those of the files do no harm.
+        Deletion vectors by data file; those of other files do no harm.
     """
 
     snapshot_id: int
@@ -96,21 +96,21 @@ class PackRule:
     open_file_cost_bytes: int
 
     def file_weights(self, files: Run) -> NDArray[np.int64]:
-        """What each file counts."""
+        """The weight of each file."""
         return np.maximum(sizes_of(files), self.open_file_cost_bytes)
 
     def section_weight(self, section: Section) -> int:
-        """What one section counts."""
+        """The weight of one section."""
         return sum(int(self.file_weights(run).sum()) for run in section)
 
 
 def raw_splits(bucket: BucketFiles, files: Run, rule: PackRule) -> list[Split]:
-    """Raw splits of some of a bucket's files, in the order given."""
+    """Raw splits of some of a bucket's files, in the given order."""
     ends = np.cumsum(rule.file_weights(files))
     splits: list[Split] = []
     start = before = 0
     while start < len(files):
-        # as many as fit; a file larger than the target gets a split of its own
+        # as many as fit; a file larger than the target gets its own split
         end = max(start + 1, int(np.searchsorted(ends, before + rule.target_bytes, side="right")))
         splits.append(bucket.split(((files[start:end],),), raw=True))
         start, before = end, int(ends[end - 1])
@@ -129,7 +129,7 @@ def stand_alone(
     starts : ndarray of int
         Where each bucket begins.
     on_any_level : bool
-        Whether above level 0 a key is live in one file only, on whatever level.
+        Whether above level 0 a key is live in one file only, on any level.
     """
     if not len(starts):
         return np.zeros(0, dtype=bool)
@@ -153,7 +153,7 @@ def merge_splits(
 ) -> list[Split]:
     """Splits of one bucket of a primary-key table: raw ones first, then those to merge.
 
-    With `alone_above` a key is live in one file only of those above level 0.
+    With `alone_above` a key is live in only one file above level 0.
     """
     raw: list[DataFileMeta] = []
     to_merge: list[Section] = []
@@ -179,7 +179,7 @@ def merge_splits(
 def file_sections(
     files: Sequence[DataFileMeta], key_types: Sequence[DataType]
 ) -> tuple[Section, ...]:
-    """All files of a bucket as sections in key order, nothing left out."""
+    """All files of a bucket as sections in key order."""
     return tuple(
         tuple(tuple(files[position] for position in run) for run in section)
         for section in sections_of(_ranges(files, key_types))

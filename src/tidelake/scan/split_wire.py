@@ -1,8 +1,8 @@
-"""Splits as bytes, from the driver to an executor.
+"""Splits as bytes, for the way from the driver to an executor.
 
 The body is a tuple, in the frame of :mod:`tidelake.metadata.wire`. A data file is the tuple of its
-fields: their names would triple the bytes, and a scan sends many files. Statistics and embedded
-indexes stay behind: pruning is done when a split is made.
+fields: names would triple the bytes, and a scan sends many files. Statistics and embedded indexes
+are left out: pruning is done before a split is made.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def split_from_bytes(data: bytes) -> Split:
     Raises
     ------
     CorruptError
-        The bytes are no split, or damaged.
+        The bytes are not a split, or are damaged.
     UnsupportedError
         They were written by a version with another layout.
     """

@@ -1,12 +1,12 @@
-"""Sequence numbers and row kinds that the manifest gives, so that no file is read for them.
+"""Sequence numbers and row kinds from the manifest, to avoid reading them from files.
 
-1. The **sequence number** only orders rows of one key. Where every run of a section is newer than
-   all runs before it, by the bounds that the manifest has of its files, any number inside a file's
-   bounds orders its rows as the true ones do.
-2. The **kind** only says whether a row retracts. Where no file of the section holds a retraction,
-   all of them add. A reader that hands kinds on (+I or +U) reads them.
+1. The **sequence number** only orders rows of one key. If every run of a section is newer than all
+   runs before it, by the bounds in the manifest, any number inside a file's bounds orders its rows
+   correctly.
+2. The **kind** only says whether a row retracts. If no file of the section holds a retraction, all
+   rows add. A reader that returns kinds (+I or +U) reads them.
 
-That is the usual state of a table that one writer feeds, and two columns less to decode per row.
+This is the usual state of a table with one writer, and saves decoding two columns per row.
 Source: the fields ``_MIN_SEQUENCE_NUMBER``, ``_MAX_SEQUENCE_NUMBER`` and ``_DELETE_ROW_COUNT`` of
 ``docs/format/manifest.md``.
 """
@@ -29,14 +29,14 @@ __all__ = ["KnownColumns", "known_system_columns"]
 
 
 def known_system_columns(section: Section, *, keep_kinds: bool) -> frozenset[DataField]:
-    """Give those of the two system columns that need not be read.
+    """Return the system columns that need not be read.
 
     Parameters
     ----------
     section : Section
         Runs to be merged, oldest first.
     keep_kinds : bool
-        Whether the reader hands on the kinds themselves.
+        Whether the reader returns the kinds.
     """
     known = set()
     if _is_newer_run_by_run(section):
@@ -56,14 +56,14 @@ def _is_newer_run_by_run(section: Section) -> bool:
 
 
 class KnownColumns:
-    """Adds the columns that were not read to the batches of a file, as one value for all rows.
+    """Adds the columns that were not read to a file's batches, as one value for all rows.
 
     The values are written once, and all batches share them.
 
     Parameters
     ----------
     known : set of DataField
-        As :func:`known_system_columns` gives them.
+        From :func:`known_system_columns`.
     file : DataFileMeta
         The file.
     """
@@ -78,7 +78,7 @@ class KnownColumns:
         self._columns: list[pa.Array] = []
 
     def added_to(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the rows with the columns behind their own."""
+        """Return the rows with the columns after their own."""
         if not self._fields:
             return rows
         count = rows.num_rows

@@ -101,7 +101,7 @@ _FROM_ARROW = {
     pa.date64(): DataType(TypeRoot.DATE),
     pa.time32("s"): DataType(TypeRoot.TIME, precision=0),
     pa.time32("ms"): DataType(TypeRoot.TIME, precision=3),
-    # Paimon keeps TIME in ms whatever its precision; finer values are refused when rows come.
+    # Paimon keeps TIME in ms whatever its precision; rows with finer values are refused.
     pa.time64("us"): DataType(TypeRoot.TIME, precision=3),
     pa.time64("ns"): DataType(TypeRoot.TIME, precision=3),
 }
@@ -115,7 +115,7 @@ def timestamp_unit(data_type: DataType) -> Literal["ms", "us", "ns"]:
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """Give the Arrow type of a Paimon type.
+    """Return the Arrow type of a Paimon type.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _child_field(name: str, data_type: DataType) -> pa.Field:
 
 
 def child_types(data_type: DataType) -> list[tuple[str, DataType]]:
-    """Give the columns inside a column of a nested type, named as in Arrow and in data files.
+    """Return the columns inside a column of a nested type, named as in Arrow and in data files.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def child_types(data_type: DataType) -> list[tuple[str, DataType]]:
 
 
 def nested_type(data_type: DataType, children: Sequence[pa.Field]) -> pa.DataType:
-    """Give the Arrow type of a nested type whose children have these Arrow fields."""
+    """Return the Arrow type of a nested type whose children have these Arrow fields."""
     match data_type.root:
         case TypeRoot.ARRAY:
             return pa.list_(children[0])
@@ -181,14 +181,14 @@ def nested_type(data_type: DataType, children: Sequence[pa.Field]) -> pa.DataTyp
 
 
 def to_arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
-    """Give the Arrow schema of columns; NOT NULL columns are not nullable in Arrow."""
+    """Return the Arrow schema of columns; NOT NULL columns are not nullable in Arrow."""
     return pa.schema(
         [pa.field(f.name, to_arrow_type(f.type), nullable=f.type.nullable) for f in fields]
     )
 
 
 def fields_from_arrow(schema: pa.Schema, *, not_null: Iterable[str] = ()) -> tuple[DataField, ...]:
-    """Give the columns of a new table for an Arrow schema, with ids from 0.
+    """Return the columns of a new table for an Arrow schema, with ids from 0.
 
     Parameters
     ----------
@@ -196,12 +196,12 @@ def fields_from_arrow(schema: pa.Schema, *, not_null: Iterable[str] = ()) -> tup
         Unsigned integers take the next wider signed type, uint64 DECIMAL(20, 0); dictionaries take
         their values' type. ``comment`` in a field's metadata becomes the column's comment.
     not_null : iterable of str
-        Columns that must not be null; columns that Arrow calls not nullable are too.
+        Columns that must not be null, besides those that are not nullable in Arrow.
 
     Raises
     ------
     InvalidInputError
-        A column of Arrow's null type, a name given twice, or a `not_null` that is not there.
+        A column of Arrow's null type, a duplicate name, or an unknown name in `not_null`.
     UnsupportedError
         An Arrow type without a counterpart.
 
@@ -287,7 +287,7 @@ def _from_nested_arrow(arrow_type: pa.DataType, column: str) -> DataType | None:
 
 
 def check_names_once(names: Sequence[str], what: str) -> None:
-    """Refuse a name that is there twice; `what` begins the message.
+    """Refuse a duplicate name; `what` begins the message.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Columns inside columns: finds one by the names on the way to it and puts another in its place.
+"""Nested columns: finds one by the path of names to it and replaces it.
 
-Rows of a nested type are seen as columns (:class:`~tidelake.types.DataField`), the elements of an
-array as a column ``element``, the values of a map as a column ``value``; these two have no id and
-can be neither added nor removed. Source: Paimon's ``SchemaManager.NestedColumnModifier`` (1.3.1),
-which does not look at the words ``element`` and ``value``.
+Rows of a nested type are treated as columns (:class:`~tidelake.types.DataField`), the elements of
+an array as a column ``element``, the values of a map as a column ``value``. These two have no id
+and cannot be added or removed. Source: Paimon's ``SchemaManager.NestedColumnModifier`` (1.3.1),
+which ignores the words ``element`` and ``value``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tidelake.types.schema import DataField
 __all__ = ["UNNAMED_ID", "edited", "no_column", "path_text", "row_fields", "row_of"]
 
 UNNAMED_ID = -1
-"""The id of what is found by its place: elements and values."""
+"""The id of unnamed children: elements and values."""
 
 _PLACES = {TypeRoot.ARRAY: ("element", 0), TypeRoot.MAP: ("value", 1)}
 
 Edit = Callable[[tuple[DataField, ...], str], tuple[DataField, ...]]
-"""Gives the columns of one level with one of them, by name, changed, or one more."""
+"""Returns the columns of one level with one of them, by name, changed or added."""
 
 
 def path_text(path: Sequence[str]) -> str:
@@ -41,16 +41,16 @@ def edited(
     fields : tuple of DataField
         The table's columns.
     path : tuple of str
-        The names; the last one is handed to `edit`, and need not exist.
+        The names; the last one is passed to `edit`, and need not exist.
     edit : callable
-        What is done there.
+        The change at that level.
     table : str
         For messages.
 
     Raises
     ------
     NotFoundError
-        A column on the way does not exist, or has none inside.
+        A column on the path does not exist, or has no inner columns.
     """
     if depth == len(path) - 1:
         return edit(fields, path[depth])
@@ -78,7 +78,7 @@ def _edited_type(
 
 
 def no_column(path: Sequence[str], names: Sequence[str], table: str) -> NotFoundError:
-    """The error for a column that is not there."""
+    """The error for a missing column."""
     there = f" There are: {', '.join(names)}." if names else " Nothing can be named inside it."
     message = (
         f"Table '{table}' has no column '{path_text(path)}'.{near_names(path[-1], names)}{there}"
@@ -87,7 +87,7 @@ def no_column(path: Sequence[str], names: Sequence[str], table: str) -> NotFound
 
 
 def row_fields(row: DataType) -> tuple[DataField, ...]:
-    """Give the fields of a row as columns."""
+    """Return the fields of a row as columns."""
     details = row.child_details or ((None, None),) * len(row.children)
     return tuple(
         DataField(field_id, name, child, description, default)
@@ -98,7 +98,7 @@ def row_fields(row: DataType) -> tuple[DataField, ...]:
 
 
 def row_of(fields: Sequence[DataField], like: DataType) -> DataType:
-    """Give the row of some columns, nullable as another is."""
+    """Return the row type of some columns, nullable like another."""
     details = tuple((f.description, f.default_value) for f in fields)
     return replace(
         like,

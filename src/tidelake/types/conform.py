@@ -1,12 +1,12 @@
-"""User data made to fit a table: the one gate through which rows enter.
+"""Conforms user data to a table: all rows enter through it.
 
-1. Columns are put in table order, cast without loss; what would change a value is refused.
+1. Columns are put in table order and cast without loss; a lossy cast is refused.
 2. Nulls in NOT NULL columns, text and bytes longer than their type, and times outside a day are
-   refused. Paimon's core checks none but the nulls; Spark and Flink check lengths as they write.
-3. A column that has a default may be left out: it is null, until the writer puts the default in.
-4. Columns of nested types are taken apart and each of their children goes through the same.
+   refused. Paimon's core checks only the nulls; Spark and Flink check lengths when they write.
+3. A column with a default may be left out: it is null until the writer fills in the default.
+4. Columns of nested types are split, and each child is conformed the same way.
 
-Everything behind it relies on the exact Arrow types of :mod:`tidelake.types.arrow`.
+All later code relies on the exact Arrow types of :mod:`tidelake.types.arrow`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tidelake.types.schema import DataField
 __all__ = ["conform", "first_misfit", "plain_layout", "shown_value"]
 
 INTEGER_DIGITS_MAX = 20
-"""Of an unsigned integer of 64 bits."""
+"""The largest unsigned integer of 64 bits."""
 TYPES_KEPT = 256
 
 VALUE_SHOWN_MAX = 120
@@ -67,15 +67,15 @@ def conform(
     batch : pyarrow.RecordBatch or pyarrow.Table
         Exactly the columns of `fields`, in any order; those with a default may be left out.
         Integers may be of any width, strings, binaries and lists of any layout, timestamps of any
-        unit, as long as each value fits; dictionaries and run ends are taken for the values that
-        they stand for. A struct has exactly the fields of its ROW, in any order.
+        unit, as long as each value fits; dictionaries and run ends count as their values. A
+        struct has exactly the fields of its ROW, in any order.
     fields : sequence of DataField
         The table's columns.
     table : str
         The table's name, for messages.
     first_row : int, optional
-        Which row of the caller's data the first one is, from 0 on; messages then say in which row a
-        value does not fit.
+        The number of the first row in the caller's data, from 0 on; messages then name the row of
+        a value that does not fit.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def conform(
         columns = [
             batch.column(f.name)
             if f.name in names
-            else pa.nulls(batch.num_rows)  # the writer puts the default in
+            else pa.nulls(batch.num_rows)  # the writer fills in the default
             for f in fields
         ]
     columns = [
@@ -110,13 +110,13 @@ def conform(
 
 @dataclass(frozen=True, slots=True)
 class _RowOrigin:
-    """Where rows come from: the table that they are for, and the number of the first, if known."""
+    """The source of rows: their table, and the number of the first row if known."""
 
     table: str
     first_row: int | None
 
     def inside(self) -> _RowOrigin:
-        """Of the elements of lists and maps, which are no rows."""
+        """For the elements of lists and maps, which are not rows."""
         return _RowOrigin(self.table, None)
 
     def row(self, position: int) -> str:
@@ -127,7 +127,7 @@ class _RowOrigin:
 
 
 def shown_value(value: object) -> str:
-    """A value for a message, cut where it is long: Python's as Python writes it, for its class.
+    """A value for a message, shortened: as Python prints it, for its class.
 
     Examples
     --------
@@ -138,22 +138,22 @@ def shown_value(value: object) -> str:
         return shortened(repr(value), VALUE_SHOWN_MAX)
     try:
         found = value.as_py()
-    except (ValueError, OverflowError):  # an instant that Python has not
+    except (ValueError, OverflowError):  # an instant outside Python's range
         found = value.value
     is_time = isinstance(found, (dt.date, dt.time, Decimal))
     return shortened(str(found) if is_time else repr(found), VALUE_SHOWN_MAX)
 
 
 def first_misfit(values: Sliced, fits: Callable[[Sliced], bool]) -> int | None:
-    """Find the first of some values that does not fit, by halving.
+    """Find the first of some values that does not fit, by bisection.
 
-    Requires: values fit together exactly where each of them does. Costs about two times what asking
-    for all does.
+    Requires: values fit together exactly if each of them does. Costs about twice a test of all
+    values.
 
     Returns
     -------
     int or None
-        None where nothing at all fits: the kind of values is wrong, and not one of them.
+        None if even the empty list does not fit: then the kind of values is wrong.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def first_misfit(values: Sliced, fits: Callable[[Sliced], bool]) -> int | None:
 
 
 def plain_layout(column: Column) -> Column:
-    """The values that dictionaries and run ends stand for; extension types are their storage.
+    """The values behind dictionaries and run ends; extension types become their storage.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def plain_layout(column: Column) -> Column:
         rows = np.arange(column.offset, column.offset + len(column))
         ends = column.run_ends.to_numpy()
         values, places = column.values, pa.array(np.searchsorted(ends, rows, side="right"))
-    if values.type in _WITHOUT_VIEWS:  # Arrow 26 takes nothing from views
+    if values.type in _WITHOUT_VIEWS:  # Arrow 26 cannot take from views
         values = values.cast(_WITHOUT_VIEWS[values.type])
     return plain_layout(values.take(places))
 
@@ -277,7 +277,7 @@ _VARIANT_FIELDS = [
 
 
 def _alike(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether both are structs, both maps or both lists; a map may come as list of its entries."""
+    """Whether both are structs, both maps or both lists; a map may be a list of its entries."""
     kinds = pa.types
     if kinds.is_struct(target):
         return kinds.is_struct(source)
@@ -288,7 +288,7 @@ def _alike(source: pa.DataType, target: pa.DataType) -> bool:
 
 @lru_cache(maxsize=TYPES_KEPT)
 def _has_rules(data_type: DataType) -> bool:
-    """Whether values inside can break a rule that the Arrow type does not know."""
+    """Whether inner values can break a rule that Arrow's type does not enforce."""
     if data_type.root is TypeRoot.VARIANT:
         return True
     return any(
@@ -372,7 +372,7 @@ def _cast_column(
 
 def _cast(column: Column, arrow_type: pa.DataType) -> Column:
     if pa.types.is_integer(column.type) and pa.types.is_decimal(arrow_type):
-        # a narrow decimal is refused by the integer's type, through a wide one by the values
+        # the integer's type would refuse a narrow decimal; a wide one is checked by its values
         digits = INTEGER_DIGITS_MAX + arrow_type.scale
         if arrow_type.precision < digits:
             column = column.cast(pa.decimal256(digits, arrow_type.scale))
@@ -388,7 +388,7 @@ def _is_castable(column: Column, arrow_type: pa.DataType) -> bool:
 
 
 def _castable(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a cast keeps the meaning of values; whether each one fits is checked by the cast."""
+    """Whether a cast keeps the meaning of values; the cast checks whether each one fits."""
     kinds = pa.types
     if source == target or kinds.is_null(source):
         return True

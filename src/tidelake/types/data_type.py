@@ -2,9 +2,8 @@
 
 An atomic type is written as SQL-like text (``"DECIMAL(10, 2) NOT NULL"``), a constructed one as a
 JSON object (``{"type": "ARRAY", "element": ...}``). Users may write constructed types as text too
-(:func:`parse_type_text`); a schema file never holds that, for it says no field ids. Source of the
-forms: the schema files of Paimon
-1.3.1 and 2.1; see ``docs/format/schema.md``.
+(:func:`parse_type_text`). A schema file never holds such text, because it lacks field ids. Source
+of the forms: the schema files of Paimon 1.3.1 and 2.1; see ``docs/format/schema.md``.
 """
 
 from __future__ import annotations
@@ -73,13 +72,13 @@ class DataType:
     precision : int, optional
         DECIMAL: digits; TIME, TIMESTAMP, TIMESTAMP_LTZ: digits of the second's fraction, 0 to 9.
     scale : int, optional
-        DECIMAL: digits behind the point.
+        DECIMAL: digits after the point.
     children : tuple of DataType
         ARRAY and MULTISET: the element; MAP: key and value; ROW: one per field.
     child_fields : tuple of (int, str)
         ROW: id and name of each field.
     child_details : tuple of (str or None, str or None)
-        ROW: description and default value of each field; empty where no field has any.
+        ROW: description and default value of each field; empty if no field has any.
 
     Examples
     --------
@@ -98,7 +97,7 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """Whether the type is built of other types."""
+        """Whether the type has inner types."""
         return self.root in _NESTED
 
     def not_null(self) -> DataType:
@@ -145,7 +144,7 @@ _FRACTION_DIGITS_MAX = 9
 
 
 def fault_of(data_type: DataType) -> str | None:
-    """Say why a type is none: a length, precision or scale outside its bounds; None if it is one.
+    """Describe an invalid length, precision or scale of a type; None if the type is valid.
 
     Examples
     --------
@@ -197,7 +196,7 @@ _UNSUPPORTED_NAMES = frozenset({"BLOB", "VECTOR", "GEOMETRY", "GEOGRAPHY"})
 
 
 def parse_type(form: str | dict[str, Any], *, _depth: int = 0) -> DataType:
-    """Read a type from its form in a schema file.
+    """Parse a type from its form in a schema file.
 
     Parameters
     ----------
@@ -272,7 +271,7 @@ _CLOSING = {"<": ">", "(": ")"}
 
 
 def parse_type_text(text: str) -> DataType:
-    """Read a type that a user wrote, a constructed one too.
+    """Parse a type that a user wrote, including constructed ones.
 
     Parameters
     ----------
@@ -303,7 +302,7 @@ def parse_type_text(text: str) -> DataType:
 
 
 def _type_at(text: str, start: int, depth: int) -> tuple[DataType, int]:
-    """The type that begins at a place of a text, and where it ends."""
+    """The type that begins at a position of a text, and its end."""
     if depth > NESTED_DEPTH_MAX:
         message = f"A type is nested more than {NESTED_DEPTH_MAX} levels deep; it is refused."
         raise CorruptError(message, kind="type_too_deep")
@@ -386,7 +385,7 @@ def _no_type(shown: str) -> CorruptError:
 
 
 def type_to_json(data_type: DataType) -> str | dict[str, Any]:
-    """Give the form of a type in a schema file: text, or an object for a constructed type.
+    """Return the form of a type in a schema file: text, or an object for a constructed type.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Default values: what is written in the place of a null.
+"""Default values: written instead of nulls.
 
-A column's default is a text, cast to its type as an old file's text would be; quotes around it
-are taken off. It stands in for every null that is written, given or left out, and changes nothing
-that is there. NOT NULL is checked before: a null in such a column is refused all the same.
+A column's default is a text. It is cast to the column's type like the text of an old file, without
+surrounding quotes. It replaces every null that is written, given or omitted, and changes no
+existing row. NOT NULL is checked first: a null in such a column is still refused.
 
 Source: Paimon's ``DefaultValueRow``, ``DefaultValueUtils`` and ``TableWriteImpl`` (1.3.1), which
-look at the columns of a table and not at those inside them.
+handle only top-level columns.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 
 def default_scalar(text: str, data_type: DataType, *, zone: str | None) -> pa.Scalar:
-    """Give a default as a value of the column's type.
+    """Return a default as a value of the column's type.
 
     Raises
     ------
     InvalidInputError
-        The text is no value of the type.
+        The text is not a value of the type.
     UnsupportedError
         Values of the type cannot be read from text.
 
@@ -48,7 +48,7 @@ def default_scalar(text: str, data_type: DataType, *, zone: str | None) -> pa.Sc
 
 
 def default_scalars(fields: Sequence[DataField], *, zone: str | None) -> Mapping[int, pa.Scalar]:
-    """The defaults of columns, by their place; empty where none has any."""
+    """The defaults of columns, by their index; empty if no column has any."""
     return {
         place: default_scalar(field.default_value, field.type, zone=zone)
         for place, field in enumerate(fields)
@@ -57,7 +57,7 @@ def default_scalars(fields: Sequence[DataField], *, zone: str | None) -> Mapping
 
 
 def filled_in(rows: Rows, defaults: Mapping[int, pa.Scalar]) -> Rows:
-    """Put the defaults in the place of nulls.
+    """Replace nulls by the defaults.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Field ids of new columns, inside nested types too.
 
-A column takes the next id, then the fields of the rows inside its type take theirs: of a row, each
-field after the rows inside it. Elements of arrays and multisets, keys and values of maps have no id
-in the schema; data files derive theirs (:mod:`tidelake.format.field_schema`).
+A column takes the next id, then the fields of the rows inside its type take theirs: in a row, each
+field comes after the rows inside it. Elements of arrays and multisets, keys and values of maps have
+no id in the schema; data files derive theirs (:mod:`tidelake.format.field_schema`).
 
 Source: Paimon's ``Schema.Builder`` and ``ReassignFieldId`` (1.3.1); ``docs/format/schema.md``.
 """
@@ -20,12 +20,12 @@ __all__ = ["highest_id", "ids_inside", "with_new_ids", "with_new_type_ids"]
 
 
 def with_new_ids(fields: Iterable[DataField], *, after: int = -1) -> tuple[DataField, ...]:
-    """Give columns new ids, those of the rows inside their types included.
+    """Return columns with new ids, including the rows inside their types.
 
     Parameters
     ----------
     fields : iterable of DataField
-        The columns; the ids that they have are not looked at.
+        The columns; their current ids are ignored.
     after : int
         The largest id ever given in the table; -1 for a new table.
 
@@ -42,7 +42,7 @@ def with_new_ids(fields: Iterable[DataField], *, after: int = -1) -> tuple[DataF
 
 
 def with_new_type_ids(data_type: DataType, *, after: int) -> tuple[DataType, int]:
-    """Give the rows inside a type new ids; the largest id then given comes along."""
+    """Return a type with new ids for the rows inside it, and the largest id then given."""
     ids = count(after + 1)
     renewed = _with_ids(data_type, ids)
     return renewed, next(ids) - 1
@@ -60,12 +60,12 @@ def _with_ids(data_type: DataType, ids: Iterator[int]) -> DataType:
 
 
 def highest_id(fields: Iterable[DataField]) -> int:
-    """Give the largest id of columns and of the rows inside their types; -1 where there is none."""
+    """Return the largest id of columns and of the rows inside their types; -1 if there is none."""
     return max(ids_inside(fields), default=-1)
 
 
 def ids_inside(fields: Iterable[DataField]) -> Iterator[int]:
-    """Give the ids of columns and of the fields of rows inside their types."""
+    """Yield the ids of columns and of the fields of rows inside their types."""
     for field in fields:
         yield field.id
         yield from _type_ids(field.type)

@@ -1,10 +1,10 @@
 """A checksum inside a JSON file: a flipped bit in a snapshot, tag or schema is an error.
 
-Paimon's JSON files carry none, so a digit or a letter that changed would give other rows, or
-another column, and nobody would notice. The files that Tidelake writes end with the key
-``tidelake.checksum``: the CRC32, in hex, of the document without that key, as compact JSON with its
-keys sorted. Other readers pass over keys that they do not know, and drop the key when they write
-the next file; a file without it is believed as it is. What says the same (other white space,
+Paimon's JSON files carry none. A changed digit or letter would give other rows or another column,
+and nobody would notice. The files that Tidelake writes end with the key ``tidelake.checksum``: the
+CRC32, in hex, of the document without that key, as compact JSON with sorted keys. Other readers
+ignore unknown keys, and drop the key when they write the next file. A file without it is accepted.
+Equal content (other white space, another order) has the same checksum.
 another order) has the same checksum.
 """
 
@@ -21,7 +21,7 @@ KEY = "tidelake.checksum"  # on disk: never rename
 
 
 def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a document with its checksum as the last key.
+    """Return a document with its checksum as the last key.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_and_drop(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a document without its checksum, after checking it where there is one.
+    """Return a document without its checksum, after checking it if there is one.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def check_and_drop(document: Mapping[str, Any]) -> dict[str, Any]:
     --------
     >>> check_and_drop({"id": 2, "tidelake.checksum": "35b85b15"})
     Traceback (most recent call last):
-    ValueError: its checksum differs (remove 'tidelake.checksum' if the file was edited on purpose)
+    ValueError: its checksum differs (remove 'tidelake.checksum' if you edited the file on purpose)
     """
     bare = {key: value for key, value in document.items() if key != KEY}
     if KEY in document and document[KEY] != _checksum(bare):

@@ -1,11 +1,11 @@
-"""Arrow columns of nested types taken apart and put together.
+"""Splits Arrow columns of nested types and joins them again.
 
-A list, a map and a struct are taken to their children as plain columns of exactly the rows that
-count: not those outside a slice, not those under a null list. What is done to the children (a cast,
-a check) so costs nothing for rows that are not there, and meets no value that nobody wrote.
+A list, a map and a struct are split into their children as plain columns of exactly the rows that
+count: not those outside a slice, not those under a null list. So work on the children (a cast, a
+check) costs nothing for other rows, and meets no value that nobody wrote.
 
-A NOT NULL field of a null struct has no value, and yet Arrow's Parquet writer refuses a null there:
-:func:`settled` puts one in.
+A NOT NULL field of a null struct has no value, but Arrow's Parquet writer refuses a null there:
+:func:`settled` fills one in.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _WIDEST_VALUE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class ListParts:
-    """A list or map column in parts.
+    """The parts of a list or map column.
 
     Parameters
     ----------
     offsets : int32 array [n + 1]
         Where each row's elements begin among `children`; the first is 0.
     nulls : pyarrow.BooleanArray [n] or None
-        Which rows are null; None where none is.
+        Which rows are null; None if none is.
     children : tuple of pyarrow.Array
         The elements of a list; the keys and the values of a map.
     """
@@ -56,7 +56,7 @@ class ListParts:
 
 
 def is_list_like(arrow_type: pa.DataType) -> bool:
-    """Whether the type is a list of any layout, and not a map."""
+    """Whether the type is a list of any layout, but not a map."""
     kinds = pa.types
     return bool(
         kinds.is_list(arrow_type)
@@ -68,7 +68,7 @@ def is_list_like(arrow_type: pa.DataType) -> bool:
 
 
 def list_parts(array: pa.Array) -> ListParts:
-    """Take a list (of any layout) or map column apart.
+    """Split a list (of any layout) or map column.
 
     Examples
     --------
@@ -102,19 +102,19 @@ def _offsets(lengths: npt.NDArray[np.signedinteger[Any]]) -> pa.Array:
 
 
 def list_of(parts: ListParts, arrow_type: pa.DataType) -> pa.Array:
-    """Put a list column together."""
+    """Join a list column."""
     (flat,) = parts.children
     return pa.ListArray.from_arrays(parts.offsets, flat, type=arrow_type, mask=parts.nulls)
 
 
 def map_of(parts: ListParts, arrow_type: pa.DataType) -> pa.Array:
-    """Put a map column together."""
+    """Join a map column."""
     keys, values = parts.children
     return pa.MapArray.from_arrays(parts.offsets, keys, values, type=arrow_type, mask=parts.nulls)
 
 
 def struct_children(array: pa.StructArray) -> list[pa.Array]:
-    """Give a struct column's fields; under a null struct all are null."""
+    """Return a struct column's fields; under a null struct all are null."""
     children: list[pa.Array] = array.flatten()
     return children
 
@@ -122,7 +122,7 @@ def struct_children(array: pa.StructArray) -> list[pa.Array]:
 def struct_of(
     children: Sequence[pa.Array], arrow_type: pa.DataType, like: pa.StructArray
 ) -> pa.Array:
-    """Put a struct column together, null where `like` is."""
+    """Join a struct column, null where `like` is."""
     return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=_nulls(like))
 
 
@@ -132,7 +132,7 @@ def _nulls(array: pa.Array) -> pa.BooleanArray | None:
 
 @lru_cache(maxsize=TYPES_KEPT)
 def _has_required(arrow_type: pa.DataType) -> bool:
-    """Whether a NOT NULL field of a struct is anywhere inside."""
+    """Whether a struct anywhere inside has a NOT NULL field."""
     if pa.types.is_map(arrow_type):
         return _has_required(arrow_type.key_type) or _has_required(arrow_type.item_type)
     if pa.types.is_list(arrow_type):
@@ -143,7 +143,7 @@ def _has_required(arrow_type: pa.DataType) -> bool:
 
 
 def settled(column: pa.Array) -> pa.Array:
-    """Give NOT NULL fields a value where their struct is null; nothing else changes.
+    """Fill NOT NULL fields of null structs; nothing else changes.
 
     Examples
     --------
@@ -169,14 +169,14 @@ def settled(column: pa.Array) -> pa.Array:
 
 
 def _filled(column: pa.Array) -> pa.Array:
-    """Put some value in the place of every null."""
+    """Replace every null by some value."""
     rows = np.arange(len(column))
     rows[column.is_null().to_numpy(zero_copy_only=False)] = len(column)
     return pa.concat_arrays([column, _some_value(column.type)]).take(pa.array(rows))
 
 
 def _some_value(arrow_type: pa.DataType) -> pa.Array:
-    """A column of one row that is not null, nor any NOT NULL field inside it."""
+    """A column of one row that is not null, nor is any NOT NULL field inside it."""
     if pa.types.is_struct(arrow_type):
         children = [pa.nulls(1, f.type) if f.nullable else _some_value(f.type) for f in arrow_type]
         return struct_of(children, arrow_type, pa.array([{}], pa.struct([])))
@@ -189,7 +189,7 @@ def _some_value(arrow_type: pa.DataType) -> pa.Array:
 
 
 def leaf_arrays(column: pa.Array) -> list[pa.Array]:
-    """Give the columns of scalars inside a column, in the order of a Parquet file's leaves."""
+    """Return the columns of scalars inside a column, in the order of a Parquet file's leaves."""
     kind = column.type
     if pa.types.is_struct(kind):
         return [leaf for child in struct_children(column) for leaf in leaf_arrays(child)]

@@ -1,4 +1,4 @@
-"""What a row of a changelog does to its key."""
+"""The effect of a changelog row on its key."""
 
 from __future__ import annotations
 

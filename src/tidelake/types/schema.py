@@ -100,7 +100,7 @@ class TableSchema:
 
     @property
     def keys_may_move(self) -> bool:
-        """Whether a key may move between partitions: it does not hold all partition columns."""
+        """Whether a key may change partition: it lacks a partition column."""
         return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
 
     @property
@@ -196,7 +196,7 @@ def _schema_from_parts(text: str) -> TableSchema:
 
 
 def field_to_json(data_field: DataField) -> dict[str, Any]:
-    """Give a column as the object that it is in a schema file."""
+    """Return a column as its object in a schema file."""
     document: dict[str, Any] = {
         "id": data_field.id,
         "name": data_field.name,
@@ -212,10 +212,10 @@ def field_to_json(data_field: DataField) -> dict[str, Any]:
 def _check_siblings(
     ids_and_names: Sequence[tuple[int, str]], types: Iterable[DataType], what: str
 ) -> None:
-    """Refuse two columns, or two fields of one row, of the same name or the same id.
+    """Refuse two columns, or two fields of one row, with the same name or id.
 
-    Which of two was meant nobody could tell. The fields of different rows may have equal ids:
-    they are only looked up within their row.
+    Nobody could tell which is meant. The fields of different rows may have equal ids: they are
+    only looked up within their row.
     """
     for place, how in ((0, "have id"), (1, "are called")):
         counts = Counter(pair[place] for pair in ids_and_names)

@@ -1,11 +1,11 @@
 """Changes of a table's schema, as values.
 
-A column is named by its name, or by a tuple of names where it lies inside another: the field of a
-row by its name, the elements of an array as ``"element"``, the values of a map as ``"value"``:
+A column is named by its name, or by a tuple of names if it is inside another: the field of a row by
+its name, the elements of an array as ``"element"``, the values of a map as ``"value"``:
 ``("address", "city")``, ``("items", "element", "price")``.
 
-The rules by which they are carried out stand in :mod:`tidelake.table.schema.evolution`. Source:
-Paimon's ``SchemaChange`` (1.3.1).
+The rules for applying them are in :mod:`tidelake.table.schema.evolution`. Source: Paimon's
+``SchemaChange`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 ColumnPath = str | tuple[str, ...]
-"""A column's name, or the names on the way to one inside it."""
+"""A column's name, or the path of names to one inside it."""
 
 ColumnType: TypeAlias = "DataType | pa.DataType | str"
 """A Paimon type, an Arrow type, or a text: ``"DECIMAL(10, 2)"``, ``"ARRAY<STRING>"``."""
@@ -44,7 +44,7 @@ ColumnType: TypeAlias = "DataType | pa.DataType | str"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place among the columns.
+    """A position among the columns.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class Position:
 
     @classmethod
     def last(cls) -> Position:
-        """Behind all others."""
+        """After all others."""
         return cls("last")
 
     @classmethod
     def after(cls, name: str) -> Position:
-        """Right behind a column."""
+        """Right after a column."""
         return cls("after", name)
 
     @classmethod
@@ -78,16 +78,16 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A new column, null in all rows there are.
+    """A new column, null in all existing rows.
 
     Parameters
     ----------
     column, type, comment, position
-        What it is and where it goes; by default behind the others.
+        Its definition and position; by default the last.
     default : str, optional
-        What later writes put where they have no value: a text as in SQL.
+        The value of later rows that give none: text as in SQL.
     if_exists : {'error', 'ignore'}
-        What to do where a column has this name, in any case: ``'ignore'`` leaves it as it is.
+        What to do if a column has this name, in any case: ``'ignore'`` leaves it as it is.
     """
 
     column: ColumnPath
@@ -100,14 +100,14 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """A column goes; a later one of its name is another.
+    """A column is dropped; a later one of its name is a different one.
 
     Parameters
     ----------
     column : str or tuple of str
-        It.
+        The column.
     if_missing : {'error', 'ignore'}
-        What to do where no column has this name, in any case.
+        What to do if no column has this name, in any case.
     """
 
     column: ColumnPath
@@ -116,7 +116,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """A column gets another name and keeps its values."""
+    """A column is renamed and keeps its values."""
 
     column: ColumnPath
     new_name: str
@@ -124,7 +124,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnType:
-    """A column gets another type; values are cast as they are read.
+    """A column gets another type; reads cast older values.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class UpdateColumnType:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnNullability:
-    """A column takes nulls, or no more."""
+    """A column allows nulls, or forbids them."""
 
     column: ColumnPath
     nullable: bool
@@ -147,7 +147,7 @@ class UpdateColumnNullability:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnComment:
-    """A column gets another comment; None takes it away."""
+    """A column gets another comment; None removes it."""
 
     column: ColumnPath
     comment: str | None
@@ -155,7 +155,7 @@ class UpdateColumnComment:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnDefaultValue:
-    """What later writes put where they have no value: a text as in SQL; None takes it away."""
+    """The value of later rows that give none: text as in SQL; None removes the default."""
 
     column: ColumnPath
     default: str | None
@@ -179,14 +179,14 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class RemoveOption:
-    """An option of the table goes back to its default."""
+    """An option of the table is reset to its default."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateComment:
-    """The table gets another comment; None takes it away."""
+    """The table gets another comment; None removes it."""
 
     comment: str | None
 

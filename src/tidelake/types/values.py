@@ -1,4 +1,4 @@
-"""Single values in their storage form: what BinaryRows, statistics and bound predicates hold.
+"""Single values in storage form: the values of BinaryRows, statistics and bound predicates.
 
 =========================  =====================================================
 type                       storage value
@@ -15,7 +15,7 @@ TIMESTAMP, TIMESTAMP_LTZ   int, nanoseconds since 1970-01-01T00:00 (UTC for LTZ)
 null                       None
 =========================  =====================================================
 
-Storage values of one type compare in the order of the column (floats: but for NaN).
+Storage values of one type compare in the order of the column (floats: except for NaN).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _TIMESTAMP_TEXT = re.compile(
 
 
 def to_storage(value: object, data_type: DataType) -> object:
-    """Give the storage form of a plain Python value.
+    """Return the storage form of a plain Python value.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def to_storage(value: object, data_type: DataType) -> object:
         bool, int, float, Decimal, str, bytes, date, time, datetime, numpy scalars, or None.
         Dates, times and timestamps may be ISO text.
     data_type : DataType
-        The type; its nullability is not looked at.
+        The type; its nullability is ignored.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def to_storage(value: object, data_type: DataType) -> object:
 
 
 def exact_position(value: object, data_type: DataType) -> Fraction | float:
-    """Give a value's place among the storage values of an integer-like type, maybe between two.
+    """Return a value's position among storage values of an integer-like type, perhaps between two.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def exact_position(value: object, data_type: DataType) -> Fraction | float:
     Returns
     -------
     Fraction or float
-        The exact place; ``inf`` and ``-inf`` for infinite numbers.
+        The exact position; ``inf`` and ``-inf`` for infinite numbers.
 
     Raises
     ------
@@ -191,14 +191,14 @@ def position_bounds(data_type: DataType) -> tuple[int, int, int]:
 
 
 def from_storage(value: object, data_type: DataType) -> object:
-    """Give the plain Python value of a storage value.
+    """Return the plain Python value of a storage value.
 
     Returns
     -------
     object
         bool, int, float, Decimal, str, bytes, date, time; datetime (with zone UTC for LTZ) for
-        timestamps up to microseconds; numpy.datetime64 for nanosecond timestamps and for what
-        lies outside the years 1 to 9999.
+        timestamps up to microseconds; numpy.datetime64 for nanosecond timestamps and for values
+        outside the years 1 to 9999.
 
     Examples
     --------
@@ -239,12 +239,12 @@ def _datetime(nanos: int, data_type: DataType) -> object:
         try:
             return epoch + dt.timedelta(microseconds=nanos // 1000)
         except OverflowError:
-            pass  # a year that Python's datetime has not
+            pass  # a year outside the range of Python's datetime
     return np.datetime64(nanos // NANOS_PER_UNIT[unit], unit)
 
 
 def arrow_to_storage(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[object]:
-    """Give the storage values of a short column (statistics, partitions, literals).
+    """Return the storage values of a short column (statistics, partitions, literals).
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def arrow_to_storage(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> 
 
 
 def storage_to_arrow(values: Sequence[object], data_type: DataType) -> pa.Array:
-    """Give a short Arrow column of storage values.
+    """Return a short Arrow column of storage values.
 
     Raises
     ------
@@ -313,13 +313,13 @@ def storage_to_arrow(values: Sequence[object], data_type: DataType) -> pa.Array:
 
 
 def parse_timestamp(text: str) -> tuple[int, bool] | None:
-    """Read ``2024-01-31[ 12:30[:15[.123456789]]][Z|+01:00]``.
+    """Parse ``2024-01-31[ 12:30[:15[.123456789]]][Z|+01:00]``.
 
     Returns
     -------
     (int, bool) or None
-        Nanoseconds since the epoch (UTC where there is a zone), and whether there is a zone; None
-        where the text is not a timestamp.
+        Nanoseconds since the epoch (UTC if there is a zone), and whether there is a zone; None if
+        the text is not a timestamp.
 
     Examples
     --------
@@ -429,7 +429,7 @@ def _time_ms(value: object, data_type: DataType) -> Fraction:
 def _nanos(value: object, data_type: DataType) -> int:
     wants_zone = data_type.root is TypeRoot.TIMESTAMP_LTZ
     if isinstance(value, np.datetime64) and not np.isnat(value):
-        # numpy's times carry no zone; those of a WITH LOCAL TIME ZONE column are UTC
+        # numpy's times have no zone; those of a WITH LOCAL TIME ZONE column are UTC
         unit, count = np.datetime_data(value)
         factor = {"D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9}
         nanos = factor.get(unit) or NANOS_PER_UNIT.get(unit)

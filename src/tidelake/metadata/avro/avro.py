@@ -1,18 +1,18 @@
-r"""Avro container files, read and written with limits: what all manifests are made of.
+r"""Avro container files, read and written with limits: the format of all manifests.
 
 Reading:
 
 1. Take header and blocks apart (:mod:`tidelake.codec.avro_container`), so that each block is
    decompressed with a bound: a small file cannot become a large one.
 2. Check the writer's schema: not recursive, and no array whose items take no bytes, so that the
-   number of values is bounded by the number of bytes.
+   number of bytes bounds the number of values.
 3. Let fastavro decode some MiB of blocks in one call, as one Avro array (a block of a container and
    a block of an array have the same bytes), and check that nothing is left over.
 
-Writing goes the same way back. Each zstd frame carries a checksum, which Paimon's own writers leave
-out (:mod:`tidelake.codec.avro_block`), and the header a key ``tidelake.checksum`` with the CRC32 of
-schema and codec, which other readers pass over: a flipped bit in a manifest is an error instead of
-other rows.
+Writing reverses these steps. Each zstd frame carries a checksum, which Paimon's own writers leave
+out (:mod:`tidelake.codec.avro_block`). The header carries a key ``tidelake.checksum`` with the
+CRC32 of schema and codec, which other readers ignore. So a flipped bit in a manifest is an error
+instead of other rows.
 
 Source of the layout: Avro specification 1.11, "Object Container Files".
 """
@@ -75,7 +75,7 @@ COLUMNS_RECORDS_MIN = 150
 RATIO_MAX = 500
 """A file may grow this much when decompressed; real manifests grow 3 to 50 times."""
 RATIO_FREE_BYTES = 64 << 20
-"""Below this size any ratio will do."""
+"""Below this size any ratio is allowed."""
 SCHEMA_BYTES_MAX = 1 << 20
 SCHEMA_DEPTH_MAX = 16
 SCHEMA_NODES_MAX = 1_000
@@ -142,7 +142,7 @@ class ContainerWriter:
         except SystemError as error:
             if error.__cause__ is None:
                 raise
-            # an interrupt came in the midst of fastavro's own code, which passes it over
+            # an interrupt came inside fastavro's own code, which ignores it
             raise error.__cause__ from None
         count = avro_long(len(records))
         # an array is: count, items, 0; a container's block has the items alone
@@ -183,9 +183,9 @@ def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
     Raises
     ------
     CorruptError
-        The bytes are no container, are damaged, or go beyond a limit; the file is named.
+        The bytes are not a container, are damaged, or exceed a limit; the message names the file.
     NotEnoughMemoryError
-        Memory ended.
+        Memory ran out.
     UnsupportedError
         The codec is not known.
     """
@@ -202,14 +202,14 @@ def decode_columns(
     data, path
         As of :func:`decode_parts`.
     find_starts : callable
-        Names the places of a payload where records may begin; see
+        Names the positions in a payload where records may begin; see
         :mod:`tidelake.metadata.avro.avro_columns`.
 
     Yields
     ------
     mapping or list of dict
-        Columns by the path of their field; records where the bytes are unusual, as they would come
-        from :func:`decode_parts`.
+        Columns by the path of their field; for unusual bytes records, as from
+        :func:`decode_parts`.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def _checked(
 ) -> Iterator[T]:
     try:
         yield from _decode(data, path, convert)
-    except MemoryError as error:  # lengths have bounds of their own, so it is not the file's fault
+    except MemoryError as error:  # lengths have their own bounds, so it is not the file's fault
         raise not_enough_memory(path, error) from error
     except (
         UnreadableAvroError,

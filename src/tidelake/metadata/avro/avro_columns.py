@@ -1,18 +1,19 @@
-"""Avro records decoded side by side into columns: a field of all records, then the next field.
+"""Decodes Avro records in parallel into columns: a field of all records, then the next field.
 
-A record of a manifest has some forty numbers and a dozen texts. Decoded one after the other each
-costs a call; decoded in lockstep each costs its share of a few NumPy operations:
+A record of a manifest has some forty numbers and a dozen texts. Decoded one by one, each costs a
+call; decoded in lockstep, each costs its share of a few NumPy operations:
 
-1. The caller names where records may begin, by a pattern that each has; some places may be wrong.
-2. From all these places at once the fields are read in the order of the schema, one NumPy step for
-   each: a position per record, moved on by what its field took.
-3. Where a record ends the next one begins. The chain of them, from the first byte to the last, is
-   followed; wrong places are not on it. Each record was so read from exactly where it stands.
-4. Numbers become Arrow integers; texts are copied out of the payload by one ``take``.
+1. The caller names where records may begin, by a pattern that each has; some positions may be
+   wrong.
+2. The fields are read in the order of the schema from all these positions at once, one NumPy step
+   for each: a position per record advances by the length of its field.
+3. The next record begins where one ends. The chain from the first byte to the last is followed;
+   wrong positions are not on it. So each record was read from its exact position.
+4. Numbers become Arrow integers; one ``take`` copies texts out of the payload.
 
-This module decides nothing about what is right: whatever is unusual (a type that manifests do not
-have, arrays in blocks, a number of more than 64 bits, a chain that breaks) gives None, and the
-caller decodes record by record, which finds the error or the rows.
+This module does not judge the bytes: anything unusual (a type that manifests do not have, arrays in
+blocks, a number of more than 64 bits, a broken chain) gives None. The caller then decodes record by
+record, which finds the error or the rows.
 
 Source of the encoding: Avro specification 1.11, "Binary Encoding". Cost: O(bytes of the payload)
 for step 1, O(records x fields) NumPy element operations for step 2.
@@ -35,35 +36,35 @@ ITEMS_MAX = 4_096
 ITEMS_FREE = 100_000
 PLACES_FACTOR_MAX = 4
 PLACES_FREE = 1_000
-"""More places than this for each record, and so many beside, are not worth looking at."""
+"""The most positions per record, and a fixed number more; above that they are not tried."""
 
 _PAD = bytes(16)
-"""Behind the payload, so that no read from inside leaves it."""
+"""Padding behind the payload, so that no read from inside leaves it."""
 _VARINT_BYTES_MAX = 10
 
 Positions: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Mapping[tuple[str, ...], pa.Array]
 """From a field's path to its values: int64, binary or string, or lists of these."""
 FindStarts: TypeAlias = Callable[[NDArray[np.uint8]], Positions]
-"""Gives the places of a payload where records may begin, ascending."""
+"""Gives the positions in a payload where records may begin, ascending."""
 
 
 class _Unusual(Exception):
-    """These bytes are to be decoded record by record."""
+    """These bytes must be decoded record by record."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A field that holds no others.
+    """A field without inner fields.
 
     Parameters
     ----------
     path : tuple of str
         Names of the records around it, then its own.
     kind : str
-        ``"long"``, ``"bytes"`` or ``"string"``; of an array that of its items.
+        ``"long"``, ``"bytes"`` or ``"string"``; for an array the kind of its items.
     null_branch : int or None
-        Which branch of its union is null; None for a field that is no union.
+        Which branch of its union is null; None for a field without a union.
     is_array : bool
         Whether it is an array.
     item_null_branch : int or None
@@ -89,7 +90,7 @@ def decode_columns(
     blocks : sequence of (int, bytes)
         Number of records and decompressed bytes of each.
     find_starts : callable
-        Names the places where records may begin.
+        Names the positions where records may begin.
 
     Returns
     -------
@@ -154,7 +155,7 @@ def _decode(
     if len(chain) != len(starts):
         starts = starts[chain]
         fields, ends = _read(cursor, leaves, starts)
-    # a block's records fill it: none reaches over into the next
+    # a block's records fill it: none continues in the next
     firsts = np.cumsum([0, *counts[:-1]])
     begins = np.cumsum([0, *(len(part) for _, part in blocks[:-1])])
     if not np.array_equal(starts[firsts], begins):
@@ -167,7 +168,7 @@ def _decode(
 def _read(
     cursor: _Cursor, leaves: Sequence[_Leaf], starts: Positions
 ) -> tuple[list[_Field], Positions]:
-    """Read all fields from some places; where each record ends, -1 where it does not."""
+    """Read all fields from some positions; returns where each record ends, -1 for a failure."""
     cursor.begin(starts)
     fields = [_Field.read(cursor, leaf) for leaf in leaves]
     ends = cursor.at.copy()
@@ -176,7 +177,7 @@ def _read(
 
 
 def _chain(starts: Positions, ends: Positions, count: int, end: int) -> NDArray[np.intp]:
-    """Which places are the records, one after the other from the first byte to the last."""
+    """Which positions are the records, one after the other from the first byte to the last."""
     if (
         len(starts) == count
         and starts[0] == 0
@@ -201,9 +202,9 @@ def _chain(starts: Positions, ends: Positions, count: int, end: int) -> NDArray[
 
 
 class _Cursor:
-    """A position in the payload for each record, all moved on at once.
+    """A position in the payload for each record, all advanced together.
 
-    `wrong` marks those that met what cannot be; they go on from anywhere inside, and count no more.
+    `wrong` marks those with impossible bytes; they continue anywhere inside, and do not count.
     """
 
     def __init__(self, payload: bytes) -> None:
@@ -213,7 +214,7 @@ class _Cursor:
         self.begin(np.zeros(0, dtype=np.int64))
 
     def begin(self, starts: Positions) -> None:
-        """Go to where records may begin."""
+        """Go to the positions where records may begin."""
         self.at = starts.astype(np.int64)
         self.wrong = np.zeros(len(starts), dtype=bool)
 
@@ -242,7 +243,7 @@ class _Cursor:
         return (value >> np.uint64(1)).astype(np.int64) ^ -signs.astype(np.int64)
 
     def skip(self, length: Positions, rows: NDArray[np.intp] | None = None) -> Positions:
-        """Pass over as many bytes; where they began."""
+        """Skip as many bytes; returns where they began."""
         at = self.at if rows is None else self.at[rows]
         bad = (length < 0) | (length > self.end - at)
         self._mark(bad, rows)
@@ -267,20 +268,20 @@ class _Cursor:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """Where a field's values stand, or what they are.
+    """The values of a field, or their positions.
 
     Parameters
     ----------
     values : ndarray of int64, shape [values]
-        Numbers; of texts, where each begins.
+        Numbers; for texts, where each begins.
     lengths : ndarray of int64, shape [values], or None
-        Of texts.
+        The lengths of texts.
     present : ndarray of bool, shape [records], or None
         Whether a record has the value (an array: as a whole); None if all have.
     item_counts : ndarray of int64, shape [records], or None
-        Of arrays; 0 where there is none.
+        Of arrays; 0 for a missing one.
     items_present : ndarray of bool, shape [items], or None
-        Whether an item is not null; None if all are there.
+        Whether an item is not null; None if all are present.
     """
 
     values: Positions
@@ -315,7 +316,7 @@ class _Field:
         counts[slice(None) if rows is None else rows] = np.where(bad, 0, own)
         firsts = np.cumsum(counts) - counts
         total = int(counts.sum())
-        if total > len(cursor.payload) + ITEMS_FREE:  # wrong places may claim some
+        if total > len(cursor.payload) + ITEMS_FREE:  # wrong positions may claim some
             raise _Unusual
         values = np.zeros(total, dtype=np.int64)
         lengths = None if leaf.kind == "long" else np.zeros(total, dtype=np.int64)
@@ -359,7 +360,7 @@ class _Field:
 def _branch(
     cursor: _Cursor, null_branch: int | None, rows: NDArray[np.intp] | None
 ) -> tuple[NDArray[np.bool_] | None, NDArray[np.intp] | None]:
-    """Read which branch of a union stands there: whether one of `rows` is not null; and which."""
+    """Read which branch of a union is present: whether one of `rows` is not null; and which."""
     if null_branch is None:
         return None, rows
     branch = cursor.varint(rows)
@@ -395,7 +396,7 @@ def _texts(
     payload: bytes, begins: Positions, lengths: Positions, present: NDArray[np.bool_] | None
 ) -> pa.Array:
     """Copy texts out of the payload; null where `present` is not."""
-    # what is between two texts is an element too: every second element is one of ours
+    # the bytes between two texts form an element too: every second element is one of ours
     offsets = np.empty(2 * len(begins), dtype=np.int32)
     offsets[0::2] = begins
     offsets[1::2] = begins + lengths

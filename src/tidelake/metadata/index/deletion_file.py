@@ -1,13 +1,13 @@
-"""Index files of deletion vectors: those of several data files, one after the other.
+"""Index files of deletion vectors: the vectors of several data files, one after the other.
 
 Layout of ``index/index-<uuid>-<i>`` (on disk: never renumber)::
 
     version   u8    1
     frames          one per data file (:mod:`tidelake.metadata.index.deletion_vector`)
 
-The index manifest says which data file each frame is of, where it begins and how long it is. A file
-is written once and never changed: whoever deletes rows writes a new one with all that the old one
-had, and names both.
+The index manifest records for each frame its data file, offset and length. A file is written once
+and never changed: a writer that deletes rows writes a new file with all vectors of the old one, and
+names both.
 
 In a table without buckets a partition may have several files, of about
 ``deletion-vector.index-file.target-size`` each; elsewhere a bucket has one.
@@ -51,16 +51,16 @@ _FRAMING_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class DeletionRange:
-    """Where the deletion vector of a data file is. Picklable.
+    """The position of a data file's deletion vector. Picklable.
 
     Parameters
     ----------
     path : str
         The index file.
     offset, length : int
-        As the index manifest gives them.
+        From the index manifest.
     cardinality : int or None
-        How many rows are deleted; None where the writer did not say.
+        How many rows are deleted; None if the writer did not record it.
     file_size_bytes : int
         Length of the index file.
     """
@@ -74,7 +74,7 @@ class DeletionRange:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A vector as it stands in an index file.
+    """A vector as in an index file.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Frame:
 
 
 def deletion_ranges(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[str, DeletionRange]:
-    """Where the deletion vectors are, by the name of their data file.
+    """The positions of the deletion vectors, by the name of their data file.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def deletion_ranges(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[st
     Raises
     ------
     CorruptError
-        A data file has two vectors, or the range of one cannot be.
+        A data file has two vectors, or the range of one is impossible.
     UnsupportedError
         An index file lies outside the table.
     """
@@ -124,7 +124,7 @@ def deletion_ranges(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[st
 def read_deletions(
     fileio: FileIO, where: DeletionRange, *, file_name: str, row_count: int
 ) -> Positions:
-    """Read which rows of a data file are deleted.
+    """Read the deleted rows of a data file.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ def read_deletions(
     Raises
     ------
     CorruptError
-        The index file is damaged or not what the index manifest says; it is named.
+        The index file is damaged or does not match the index manifest; the message names it.
     UnsupportedError
-        It is of a version that is not known.
+        Its version is unknown.
     NotFoundError
         It is missing.
 
@@ -170,14 +170,14 @@ def read_deletions(
 
 
 def read_frame(fileio: FileIO, where: DeletionRange, *, file_name: str) -> Frame:
-    """Read the bytes of a vector, to be written again as they are.
+    """Read the bytes of a vector, to write them again unchanged.
 
     Raises
     ------
     CorruptError, UnsupportedError, NotFoundError
-        As :func:`read_deletions`; what the bitmap holds is not looked at.
+        As :func:`read_deletions`; the bitmap itself is not checked.
     """
-    begin = 0 if where.offset == _VERSION_BYTES else where.offset  # the first brings the version
+    begin = 0 if where.offset == _VERSION_BYTES else where.offset  # the first includes the version
     end = min(where.file_size_bytes, where.offset + where.length + _FRAMING_BYTES)
     data = fileio.read_range(where.path, begin, end - begin)
     if begin == 0 and data[:_VERSION_BYTES] != bytes([VERSION]):
@@ -217,7 +217,7 @@ def write_deletion_files(
     Returns
     -------
     tuple of IndexFile
-        What the index manifest says of them.
+        Their descriptions for the index manifest.
     """
     files: list[IndexFile] = []
     data = bytearray([VERSION])

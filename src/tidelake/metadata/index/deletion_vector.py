@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are deleted, as one framed bitmap of positions.
+"""Deletion vectors: the deleted rows of a data file, as one framed bitmap of positions.
 
 Layout of the frame (on disk: never renumber)::
 
@@ -11,10 +11,10 @@ Layout of the frame (on disk: never renumber)::
 
 A position is the ordinal of a row in its data file, from 0. Roaring bitmaps are in their portable
 form (:mod:`tidelake.codec.roaring`): of 32 bits without runs, of 64 bits with them, as
-Java writes them. The magic number tells which it is, so one index file may hold both.
+Java writes them. The magic number distinguishes them, so one index file may hold both.
 
-The index manifest says of a vector where its frame begins, its length and its cardinality; of 32
-bits the length is `size`, of 64 bits that of the whole frame.
+The index manifest records where a vector's frame begins, its length and its cardinality; for 32
+bits the length is `size`, for 64 bits that of the whole frame.
 
 Source: Paimon's ``BitmapDeletionVector`` and ``Bitmap64DeletionVector`` (1.3.1), the latter also
 Iceberg's; ``docs/format/deletion-vectors.md`` shows the bytes. Cost: as of the roaring bitmaps.
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 Positions = npt.NDArray[np.int64]
-"""Rising ordinals of rows."""
+"""Ascending ordinals of rows."""
 
 _SIZE = struct.Struct(">i")
 _CRC = struct.Struct(">I")
@@ -54,7 +54,7 @@ _KEY = struct.Struct("<i")
 _HALF_BITS = 32
 _CONTAINER_ROWS = 1 << 16
 _CONTAINER_BYTES_MAX = 8192 + 16
-"""A container that holds every second row, and what its bitmap says of it."""
+"""A container that holds every second row, and its cardinality in the bitmap."""
 
 POSITIONS_32_MAX = (1 << 31) - 1
 """The largest position that a vector of 32 bits may hold in Java."""
@@ -89,13 +89,13 @@ def _encode_64(positions: Positions) -> bytes:
 
 
 def length_in_manifest(frame: bytes) -> int:
-    """What the index manifest gives as the length of a vector with this frame."""
+    """The length of a vector with this frame in the index manifest."""
     is_64 = frame[_SIZE.size : _SIZE.size + _MAGIC_BYTES] == _MAGIC_64
     return len(frame) if is_64 else len(frame) - _FRAMING_BYTES
 
 
 def vector_bytes_max(row_count: int) -> int:
-    """More bytes than a frame for a data file of so many rows takes."""
+    """An upper bound for the frame of a data file with so many rows."""
     containers = row_count // _CONTAINER_ROWS + 1
     return 64 + containers * _CONTAINER_BYTES_MAX
 
@@ -106,14 +106,14 @@ def frame_of(data: bytes, *, length: int) -> bytes:
     Parameters
     ----------
     data : bytes
-        From the frame's beginning; what is behind it does no harm.
+        From the frame's beginning; bytes behind it are ignored.
     length : int
         The length that the index manifest gives.
 
     Raises
     ------
     ValueError
-        There is no such frame; the reason.
+        There is no such frame; the message is the reason.
     """
     if len(data) < _FRAMING_BYTES + _MAGIC_BYTES:
         message = f"only {len(data)} bytes are left for it"
@@ -138,7 +138,7 @@ def frame_of(data: bytes, *, length: int) -> bytes:
 
 
 def decode_vector(frame: bytes, *, row_count: int) -> Positions:
-    """Give the positions of a frame that was checked.
+    """Return the positions of a checked frame.
 
     Parameters
     ----------
@@ -150,12 +150,12 @@ def decode_vector(frame: bytes, *, row_count: int) -> Positions:
     Returns
     -------
     int64 array [cardinality]
-        Rising.
+        Ascending.
 
     Raises
     ------
     CorruptError, ValueError
-        The bytes are no bitmap, or name a row that the file does not have.
+        The bytes are not a bitmap, or name a row that the file does not have.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Hash index files: which keys are in a dynamic bucket, as the hashes of the keys.
+"""Hash index files: the keys of a dynamic bucket, as hashes.
 
 Layout of ``index/index-<uuid>-<i>``::
 
     hash   i32 big-endian, one after the other, no header
 
 Each is the Murmur hash of a trimmed primary key's BinaryRow (:mod:`tidelake.codec.bucket`), once,
-in no order. Here those that were there before stand first, so that a commit finds the new ones at
-the end. A file is written once and never changed: a bucket with more keys gets a new file.
+in no order. We write old hashes first, so that a commit finds the new ones at the end. A file is
+written once and never changed: a bucket with more keys gets a new file.
 
 Source: Paimon's ``HashIndexFile`` (1.3.1); ``docs/format/index-file.md`` shows the bytes.
 """
@@ -30,12 +30,12 @@ __all__ = ["HashIndexFile", "read_hash_index", "write_hash_index"]
 HASH_BYTES = 4
 
 CHUNK_HASHES = 1 << 18
-"""Hashes that a look through a file holds at a time: 1 MiB."""
+"""Hashes that a search of a file holds at a time: 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashIndexFile:
-    """The index file of a bucket, to be read when its hashes are looked at.
+    """The index file of a bucket, read on demand.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class HashIndexFile:
         return read_hash_index(self.fileio, self.paths, self.entry)
 
     def chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
-        """The hashes piece by piece, with the bytes of each in the order of the file.
+        """The hashes in pieces, with the bytes of each in the order of the file.
 
         Raises
         ------
@@ -85,9 +85,9 @@ def read_hash_index(fileio: FileIO, paths: TablePaths, entry: IndexEntry) -> npt
     Raises
     ------
     CorruptError
-        The file has not the size that the index manifest says; it is named.
+        The file's size differs from the index manifest; the message names it.
     UnsupportedError
-        It lies outside the table.
+        It is outside the table.
     NotFoundError
         It is missing.
     """

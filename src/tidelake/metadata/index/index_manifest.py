@@ -1,12 +1,12 @@
 """The index manifest of a snapshot: all its index files, ``manifest/index-manifest-<uuid>-<i>``.
 
 1. It is an Avro container (:mod:`tidelake.metadata.avro.avro`), written once and never changed.
-2. It holds the whole set and no changes: every entry is an ADD. A commit that changes nothing in
-   it names the file of the snapshot before; one that does writes a new file.
+2. It holds the whole set and no changes: every entry is an ADD. A commit that changes no index
+   names the file of the snapshot before; any other commit writes a new file.
 3. Of the type :data:`HASH` (dynamic buckets) a bucket of a partition has at most one file.
 
-Entries of other types (deletion vectors, global indexes of 2.x) are taken in whole, so that they
-can be told apart and written back as they were.
+Entries of other types (deletion vectors, global indexes of 2.x) are kept whole, so that they can be
+distinguished and written back unchanged.
 
 Source: ``docs/format/index-file.md``; files written by Java Paimon 1.3.1 and 2.1.
 """
@@ -41,7 +41,7 @@ VERSION = 1
 """``_VERSION`` of the entries (on disk: never renumber)."""
 
 ENTRY_BYTES = 600
-"""What a cached entry takes."""
+"""The size of a cached entry."""
 
 _NAMESPACE = "org.apache.paimon.avro.generated"
 
@@ -56,7 +56,7 @@ def write_index_manifest(
 ) -> None:
     """Write an index manifest under a unique name.
 
-    Requires: at least one entry; one of ours that has none is taken for damaged.
+    Requires: at least one entry; an index manifest of ours without entries counts as damaged.
     """
     assert entries, "a snapshot without index files names no index manifest"
     write_unique(
@@ -70,9 +70,9 @@ def read_index_manifest(fileio: FileIO, paths: TablePaths, name: str) -> tuple[I
     Raises
     ------
     CorruptError
-        The file is damaged; it is named.
+        The file is damaged; the message names it.
     UnsupportedError
-        Its version is not known.
+        Its version is unknown.
     NotFoundError
         It is missing.
     """
@@ -122,7 +122,7 @@ def encode_index_manifest(entries: Sequence[IndexEntry], *, codec: str = CODEC, 
 
 
 def decode_index_manifest(data: bytes, *, path: str) -> tuple[IndexEntry, ...]:
-    """Take an index manifest's bytes apart; see :func:`read_index_manifest`."""
+    """Decode an index manifest's bytes; see :func:`read_index_manifest`."""
     records = decode_container(data, path=path)
     try:
         versions = {record["_VERSION"] for record in records} - {VERSION}
@@ -134,7 +134,7 @@ def decode_index_manifest(data: bytes, *, path: str) -> tuple[IndexEntry, ...]:
             raise UnsupportedError(message, kind="manifest_version", path=path)
         entries = tuple(map(_entry, records))
         if not entries and is_own(data):
-            # Java writes one without entries where all are gone; a commit of ours then names none
+            # Java writes an empty one when all files are removed; then a commit of ours names none
             raise ValueError("it has lost its entries")
         _check(entries)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -149,7 +149,7 @@ def decode_index_manifest(data: bytes, *, path: str) -> tuple[IndexEntry, ...]:
 
 
 def _check(entries: Iterable[IndexEntry]) -> None:
-    """Refuse what no writer makes, before anything follows from it."""
+    """Refuse values that no writer makes, before anything uses them."""
     buckets: set[BucketId] = set()
     for entry in entries:
         file = entry.file

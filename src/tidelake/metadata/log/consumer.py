@@ -1,8 +1,8 @@
-"""Consumers: how far readers of changes have come, one file each, ``consumer/consumer-<id>``.
+"""Consumers: the progress of readers of changes, one file each, ``consumer/consumer-<id>``.
 
-A consumer's file holds ``{"nextSnapshot": N}``: the reader has not seen what snapshot N changed, so
-that snapshot, and those after it, are kept. Source: Paimon's ``ConsumerManager`` (1.3.1), which
-reads these files and passes over keys that it does not know.
+A consumer's file holds ``{"nextSnapshot": N}``: the reader has not read the changes of snapshot N,
+so that snapshot, and those after it, are kept. Source: Paimon's ``ConsumerManager`` (1.3.1), which
+reads these files and ignores unknown keys.
 
 Beside it a **lease**, ``lease-<term>-<id>``, says which run of a reader uses the consumer now:
 

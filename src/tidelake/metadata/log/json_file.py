@@ -20,7 +20,7 @@ def parse_json(text: str | bytes, *, path: str) -> dict[str, Any]:
     Raises
     ------
     CorruptError
-        It is too long, no JSON, no object, or damaged; `path` is named.
+        It is too long, not JSON, not an object, or damaged; the message names `path`.
     """
     try:
         if len(text) > JSON_BYTES_MAX:

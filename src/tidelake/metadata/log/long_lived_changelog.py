@@ -1,7 +1,7 @@
 """Changelogs that outlive their snapshots: ``changelog/changelog-<N>``, copies of snapshot files.
 
-Hints LATEST and EARLIEST stand beside them, as beside the snapshots, and are believed as far as the
-files bear them out. Source: Paimon's ``ChangelogManager`` (1.3.1).
+The hints LATEST and EARLIEST are beside them, as beside the snapshots. A hint counts only if its
+file exists. Source: Paimon's ``ChangelogManager`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class KeptChangelogs:
         self._paths = paths
 
     def range(self) -> tuple[int, int] | None:
-        """Ids of the oldest and the newest; None where there are none."""
+        """Ids of the oldest and the newest; None if there are none."""
         oldest, newest = self._hint("EARLIEST"), self._hint("LATEST")
         if oldest is None or newest is None or self._exists(newest + 1):
             ids = self._listed()
             if not ids:
                 return None
             oldest, newest = ids[0], ids[-1]
-        while self._exists(oldest - 1):  # left behind by an expiry that was killed
+        while self._exists(oldest - 1):  # left by a killed expiry
             oldest -= 1
         return oldest, newest
 
     def earliest_id(self) -> int | None:
-        """Id of the first that is kept, as an expiry announced it; None where there are none."""
+        """Id of the first that is kept, as an expiry announced it; None if there are none."""
         oldest = self._hint("EARLIEST")
         return min(self._listed(), default=None) if oldest is None else oldest
 
@@ -55,7 +55,7 @@ class KeptChangelogs:
         Raises
         ------
         NotFoundError
-            It is not there.
+            It does not exist.
         CorruptError
             Its file is damaged.
         """
@@ -63,14 +63,14 @@ class KeptChangelogs:
         return Snapshot.from_json(self._fileio.read_bytes(path), path=path)
 
     def open_dir(self) -> OpenDirectory:
-        """Hold their directory, which is made where there is none; ``NotFoundError``: no table."""
+        """Open their directory, and create it if missing; ``NotFoundError``: no table."""
         return self._fileio.open_dir(self._paths.changelog_dir, make=True)
 
     def keep(self, snapshot_id: int, data: bytes, *, within: OpenDirectory) -> None:
-        """Copy a snapshot's file, given its content, into the directory that is held.
+        """Copy a snapshot's file, given its content, into the open directory.
 
-        One of that id that is there already is of an expiry that was killed, or of a history that
-        was rolled back.
+        An existing one of that id is from a killed expiry, or from a history that was rolled
+        back.
         """
         path, fileio = self._paths.changelog(snapshot_id), self._fileio
         if not fileio.put_if_absent(path, data, within=within) and fileio.read_bytes(path) != data:
@@ -79,11 +79,11 @@ class KeptChangelogs:
         fileio.replace(hint, str(snapshot_id).encode(), within=within)
 
     def begin_at(self, snapshot_id: int) -> None:
-        """Say which is the oldest."""
+        """Record which is the oldest."""
         self._write_hint("EARLIEST", snapshot_id)
 
     def forget_hints(self) -> None:
-        """Remove the hints, where no changelog is left."""
+        """Remove the hints when no changelog is left."""
         for name in ("EARLIEST", "LATEST"):
             self._fileio.delete(f"{self._paths.changelog_dir}/{name}")
 
@@ -95,7 +95,7 @@ class KeptChangelogs:
         return snapshot_id > 0 and self._fileio.exists(self._paths.changelog(snapshot_id))
 
     def _hint(self, name: str) -> int | None:
-        """The id that a hint names, where that changelog is there."""
+        """The id that a hint names, if that changelog exists."""
         try:
             text = self._fileio.read_bytes(f"{self._paths.changelog_dir}/{name}")
         except (NotFoundError, StorageError, CorruptError):

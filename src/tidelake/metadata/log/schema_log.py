@@ -1,10 +1,10 @@
 """The schemas of a table: ``schema/schema-<N>``, N from 0, written once each.
 
-There is no hint: the newest schema is the largest number of the listing, and, as a listing may be
+There is no hint: the newest schema is the largest number of the listing. Because a listing may be
 old, the numbers after it are tried. Source: ``docs/format/schema.md``.
 
-A table that was dropped and created anew begins with schema 0 and the same field ids. Who opened
-the one before tells them apart by the schema it was opened with (:meth:`SchemaLog.check_same`).
+A table that was dropped and recreated begins with schema 0 and the same field ids. A reader of the
+old table distinguishes them by the schema it opened (:meth:`SchemaLog.check_same`).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class SchemaLog:
         return _ids(self.names())
 
     def latest_id(self, names: Iterable[str] | None = None) -> int | None:
-        """Number of the newest schema; None where there is none.
+        """Number of the newest schema; None if there is none.
 
         Parameters
         ----------
         names : iterable of str, optional
-            What :meth:`names` has just said, so that it is not asked again.
+            The latest result of :meth:`names`, to save a listing.
         """
         newest = max(_ids(self.names() if names is None else names), default=-1)
         for _ in range(SCHEMAS_MAX):
@@ -60,7 +60,7 @@ class SchemaLog:
         return None if newest < 0 else newest
 
     def latest(self) -> TableSchema | None:
-        """The newest schema; None where there is no table."""
+        """The newest schema; None if there is no table."""
         latest_id = self.latest_id()
         return None if latest_id is None else self.load(latest_id)
 
@@ -104,12 +104,12 @@ class SchemaLog:
         Returns
         -------
         TableSchema
-            The schema as it is stored.
+            The stored schema.
 
         Raises
         ------
         NotFoundError
-            It was dropped, and perhaps created anew.
+            It was dropped, and perhaps recreated.
         """
         try:
             stored = self.load(opened.id)
@@ -128,13 +128,13 @@ class SchemaLog:
         schema : TableSchema
             The schema.
         within : OpenDirectory, optional
-            The directory of schemas, held: it is written there or nowhere. Without it the table's
-            directory comes into being with it.
+            The open directory of schemas: the file is written there or nowhere. Without it the
+            table's directory is created too.
 
         Raises
         ------
         NotFoundError
-            The directory that is held was removed.
+            The open directory was removed.
         """
         path, held = self._paths.schema(schema.id), {} if within is None else {"within": within}
         return self._fileio.put_if_absent(path, schema.to_json().encode(), **held)
@@ -147,12 +147,12 @@ def _ids(names: Iterable[str]) -> list[int]:
 def check_same_table(stored: TableSchema, opened: TableSchema, *, table: str) -> None:
     """Refuse a schema file that is not the one that a table was opened with.
 
-    Options do not count: they may be set otherwise for one use.
+    Options do not count: one use may set other options.
 
     Raises
     ------
     NotFoundError
-        The table was dropped and created anew.
+        The table was dropped and recreated.
     """
     if _marks(stored) != _marks(opened):
         raise _recreated(table)

@@ -1,8 +1,8 @@
 """One committed version of a table: the JSON file ``snapshot/snapshot-<N>``.
 
-Source: ``docs/format/snapshot.md``; files written by Java Paimon 1.3.1 and 2.1. The file is written
-so that all three read it: all keys of 1.3.1, in its order, `null` where it writes null. Which
-snapshots there are is in :mod:`tidelake.metadata.log.snapshot_log`.
+Source: ``docs/format/snapshot.md``; files written by Java Paimon 1.3.1 and 2.1. All three can read
+the file: it has all keys of 1.3.1, in its order, and `null` where 1.3.1 writes null. The list of
+snapshots is :mod:`tidelake.metadata.log.snapshot_log`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["BATCH_IDENTIFIER", "CommitKind", "Snapshot"]
 
 SNAPSHOT_VERSION = 3  # on disk: never renumber
 BATCH_IDENTIFIER = 2**63 - 1
-"""Commit identifier of every batch write, as in Paimon: it tells no two commits apart."""
+"""Commit identifier of every batch write, as in Paimon: it distinguishes no two commits."""
 
 
 class CommitKind(enum.StrEnum):
@@ -49,15 +49,15 @@ class Snapshot:
     schema_id : int
         The table's newest schema when it was committed.
     base_manifest_list, delta_manifest_list : str
-        File names: the state before this commit, and what it changed.
+        File names: the state before this commit, and its changes.
     commit_user, commit_identifier, commit_kind
         Who committed what; together they are applied at most once.
     time_ms : int
-        When, ms since the epoch; never smaller than the snapshot's before.
+        When, ms since the epoch; never before the previous snapshot's.
     total_record_count, delta_record_count : int, optional
-        Physical rows of the state, and by how many this commit changed them.
+        Physical rows of the state, and the change by this commit.
     extra : mapping
-        Keys that this version does not know, as they were read.
+        Unknown keys, as read.
     """
 
     id: int
@@ -121,7 +121,7 @@ class Snapshot:
         Raises
         ------
         CorruptError
-            The text is no snapshot; the file is named.
+            The text is not a snapshot; the message names the file.
         UnsupportedError
             Its version is newer than this library knows.
         """
@@ -179,7 +179,7 @@ _KEYS = {
 """Field to key of the file, in the file's order (on disk: never rename)."""
 _KNOWN_KEYS = frozenset(_KEYS.values()) | {"version"}
 _ALWAYS = frozenset({"changelog_manifest_list"})
-"""Written though null, as 1.3.1 does."""
+"""Written even if null, as 1.3.1 does."""
 _TEXTS = frozenset({"base_manifest_list", "delta_manifest_list", "commit_user"})
 _OPTIONAL_TEXTS = frozenset(
     {"changelog_manifest_list", "index_manifest", "statistics", "uuid", "writer_version"}

@@ -1,4 +1,4 @@
-"""The snapshots of a table: which ones there are, the newest and the oldest, and the hints.
+"""The snapshots of a table: all of them, the newest, the oldest, and the hints.
 
 1. Ids begin at 1 and have no gaps between the oldest that is kept and the newest. A snapshot file
    is created by put-if-absent and never changed.
@@ -43,15 +43,15 @@ PROBES_MAX = 10_000
 HINT_PROBES_MAX = 32
 """Ids tried one by one after the hint, before the directory is listed."""
 HINT_TRIES = 3
-"""Times that a hint is written whose snapshot is missing when it is checked."""
+"""Times that a hint is written if its snapshot is missing at the check."""
 READ_BATCH_MAX = 64
-"""Snapshot files that are read at once where many are searched."""
+"""Snapshot files that a search reads at once."""
 LATEST_TRIES = 3
 """The newest snapshot may be rolled back between finding and reading it."""
 
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
-"""A name that every JSON writer spells alike."""
+"""A name that every JSON writer encodes alike."""
 
 
 class SnapshotLog:
@@ -70,19 +70,19 @@ class SnapshotLog:
         self._paths = paths
 
     def latest_id(self) -> int | None:
-        """Id of the newest snapshot; None where there is none."""
+        """Id of the newest snapshot; None if there is none."""
         return self._newest(self._hint(self._paths.latest_hint))
 
     def _newest(self, hint: int | None) -> int | None:
         if hint is not None and self._exists(hint):
-            # ids have no gaps; where others commit the hint is a few behind, and a look at each
-            # costs less than a listing of all
+            # ids have no gaps; beside other commits the hint is a few behind, and probing each
+            # costs less than a listing
             for newest in range(hint, hint + HINT_PROBES_MAX):
                 if not self._exists(newest + 1):
                     return newest
         newest = max(self._listed(), default=0)
         oldest = self._hint(self._paths.earliest_hint) if newest == 0 else None
-        for known in (hint, oldest):  # a listing may even be empty for a moment
+        for known in (hint, oldest):  # a listing may briefly be empty
             if known is not None and known > newest and self._exists(known):
                 newest = known
         for _ in range(PROBES_MAX):
@@ -96,7 +96,7 @@ class SnapshotLog:
         raise StorageError(message, kind="stale_listing", path=self._paths.snapshot_dir)
 
     def earliest_id(self) -> int | None:
-        """Id of the oldest snapshot that is kept; None where there is none."""
+        """Id of the oldest snapshot that is kept; None if there is none."""
         hint = self._hint(self._paths.earliest_hint)
         if hint is not None and self._exists(hint):
             return hint
@@ -112,11 +112,11 @@ class SnapshotLog:
         Raises
         ------
         CorruptError
-            One between the others is missing; it is named.
+            One between the others is missing; the message names it.
         """
         ids = self._listed()
         for before, after in itertools.pairwise(ids):
-            # asked once more: snapshots may expire, or be rolled back, while they are listed
+            # check again: snapshots may expire, or be rolled back, while they are listed
             gap = before + 1
             if gap != after and all(map(self._exists, (before, after))) and not self._exists(gap):
                 raise self._gap(gap, before, after)
@@ -132,7 +132,7 @@ class SnapshotLog:
         Raises
         ------
         NotFoundError
-            It has expired or never was; the ids that are there are named.
+            It has expired or never existed; the message names the existing ids.
         CorruptError
             Its file is damaged.
         """
@@ -142,7 +142,7 @@ class SnapshotLog:
         return found
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """Read one snapshot; None where it is not there. See :meth:`load`."""
+        """Read one snapshot; None if it does not exist. See :meth:`load`."""
         path = self._paths.snapshot(snapshot_id)
         try:
             data = self._fileio.read_bytes(path)
@@ -153,7 +153,7 @@ class SnapshotLog:
     def load_or_changelog(self, snapshot_id: int) -> Snapshot:
         """Read one snapshot, or its long-lived changelog if it has expired.
 
-        A long-lived changelog gives the changes of the snapshot and not its state.
+        A long-lived changelog gives the changes of the snapshot but not its state.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class SnapshotLog:
         raise self._missing(snapshot_id)
 
     def is_kept(self, snapshot_id: int) -> bool:
-        """Whether a snapshot, or the long-lived changelog of an expired one, is there."""
+        """Whether a snapshot, or the long-lived changelog of an expired one, exists."""
         changelog = self._paths.changelog(snapshot_id)
         return self._exists(snapshot_id) or self._fileio.exists(changelog)
 
@@ -185,7 +185,7 @@ class SnapshotLog:
         return snapshot
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; None on a table without any."""
+        """The newest snapshot; None for a table without any."""
         for tries in range(LATEST_TRIES):
             latest_id = self.latest_id()
             if latest_id is None:
@@ -200,22 +200,21 @@ class SnapshotLog:
     def of_user(
         self, user: str, *, before: int, down_to: int, executor: Executor
     ) -> Iterator[Snapshot]:
-        """The snapshots that one user committed, newest first, as far back as they are kept.
+        """The snapshots that one user committed, newest first, as far as they are kept.
 
         Parameters
         ----------
         user : str
             Commit user.
         before, down_to : int
-            Ids: below the one, from the other on.
+            Ids: below `before`, from `down_to` on.
         executor : Executor
             Reads several files at once.
 
         Notes
         -----
-        A file that does not hold the user's name is read and not parsed: 20 us each on a local
-        disk. Files are read in batches, one by one at first: who looks for a recent commit reads
-        few.
+        A file without the user's name is read but not parsed: 20 us each on a local disk. Files are
+        read in batches, at first one by one, so that a search for a recent commit reads few.
         """
         needle = user.encode() if _PLAIN_NAME.fullmatch(user) else b""
 
@@ -288,7 +287,7 @@ class SnapshotLog:
         return found
 
     def first_with_watermark(self, watermark: int) -> Snapshot | None:
-        """The first snapshot whose watermark is at least this; None where none has come so far.
+        """The first snapshot whose watermark is at least this; None if there is none yet.
 
         Parameters
         ----------
@@ -297,7 +296,7 @@ class SnapshotLog:
 
         Notes
         -----
-        Reads O(log n) snapshots: their watermarks do not fall, and once there is one they all have
+        Reads O(log n) snapshots: watermarks do not fall, and after the first one all snapshots have
         one.
         """
         latest, earliest = self.latest(), self.earliest_id()
@@ -319,7 +318,7 @@ class SnapshotLog:
         return found
 
     def open_dir(self) -> OpenDirectory:
-        """Hold the directory of the snapshots, which is made where the table has none yet.
+        """Open the directory of the snapshots, and create it if the table has none yet.
 
         Raises
         ------
@@ -336,36 +335,36 @@ class SnapshotLog:
         snapshot : Snapshot
             The snapshot.
         within : OpenDirectory, optional
-            Of :meth:`open_dir`: it goes into that directory or nowhere.
+            From :meth:`open_dir`: the file goes into that directory or nowhere.
 
         Raises
         ------
         NotFoundError
             That directory was removed.
         StorageRefusedError
-            The storage refused; the snapshot is not there.
+            The storage refused; the snapshot does not exist.
         StorageError
-            The storage failed: the snapshot may or may not be there.
+            The storage failed: the snapshot may or may not exist.
         """
         path, data = self._paths.snapshot(snapshot.id), snapshot.to_json().encode()
         return self._fileio.put_if_absent(path, data, **_within(within))
 
     def write_hints(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> None:
-        """Say in LATEST (and, with the first, in EARLIEST) that this is the newest snapshot.
+        """Set LATEST (and, with the first, EARLIEST) to this snapshot as the newest.
 
-        Hints are best effort: where writing one fails, readers find the snapshot by themselves.
+        Hints are best effort: if writing one fails, readers find the snapshot by themselves.
 
         Parameters
         ----------
         snapshot_id : int
-            The snapshot that was just made, or that the table was rolled back to.
+            The new snapshot, or the target of a rollback.
         within : OpenDirectory, optional
-            Where it was put.
+            Its directory.
         """
         with contextlib.suppress(StorageError, NotFoundError):
             self._write_latest(snapshot_id, within)
         if snapshot_id == 1:
-            # others may have come far, and have moved it, since the first snapshot was there
+            # others may have committed much, and have moved it, since the first snapshot
             with contextlib.suppress(StorageError, NotFoundError):
                 self._fileio.put_if_absent(self._paths.earliest_hint, b"1", **_within(within))
 
@@ -380,11 +379,11 @@ class SnapshotLog:
             if newest is None:
                 break
             snapshot_id = newest
-        # none is there, or they come and go: no hint is better than one that is ahead
+        # none exists, or they keep changing: no hint is better than one that is ahead
         self._fileio.delete(hint, **_within(within))
 
     def mend_earliest(self, *, within: OpenDirectory | None = None) -> None:
-        """Let EARLIEST name the oldest snapshot, if the one that it names is missing."""
+        """Let EARLIEST name the oldest snapshot, if its own is missing."""
         hint = self._hint(self._paths.earliest_hint)
         if hint is None or self._exists(hint):
             return
@@ -432,13 +431,13 @@ class SnapshotLog:
 
 
 def _within(directory: OpenDirectory | None) -> dict[str, OpenDirectory]:
-    """The keyword of a call that may go into a directory that is held."""
+    """The keyword of a call into an open directory."""
     return {} if directory is None else {"within": directory}
 
 
 def _is_another_s(data: bytes, user: bytes) -> bool:
-    """Whether a snapshot file certainly names another user. What looks damaged is to be parsed."""
+    """Whether a snapshot file certainly names another user. A damaged-looking one is parsed."""
     text = data.strip()
     is_whole = text.startswith(b"{") and text.endswith(b"}") and b'"commitUser"' in text
-    # escaped characters may spell the name otherwise
+    # escaped characters may encode the name otherwise
     return is_whole and user not in text and b"\\" not in text

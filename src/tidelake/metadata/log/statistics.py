@@ -1,8 +1,8 @@
 """Statistics of a table's rows, written by ANALYZE: ``statistics/stat-<uuid>-<i>``.
 
 A snapshot names the file; later snapshots of the same schema inherit it. The file is JSON, with
-``colStats`` by the name of the column; the smallest and largest values are texts, made as Java's
-serializers make them. Source: Paimon's ``Statistics``, ``ColStats`` and ``StatsFile`` (1.3.1).
+``colStats`` by column name; smallest and largest values are texts, as Java's serializers make them.
+Source: Paimon's ``Statistics``, ``ColStats`` and ``StatsFile`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["ColumnStatistics", "TableStatistics", "java_json", "read_statistics"
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """What is known of one column; None where it is not.
+    """The statistics of one column; None for unknown ones.
 
     Parameters
     ----------
     column_id : int
         The column's id.
     distinct_count, null_count : int, optional
-        Values that differ, and nulls.
+        Distinct values, and nulls.
     min, max : str, optional
         The smallest and the largest value, as texts.
     average_length, max_length : int, optional
@@ -45,7 +45,7 @@ class ColumnStatistics:
     max_length: int | None = None
 
     def to_document(self) -> dict[str, Any]:
-        """The JSON object of the file; what is not known is left out."""
+        """The JSON object of the file, without unknown values."""
         found = {key: getattr(self, name) for name, key in _COLUMN_KEYS.items()}
         return {key: value for key, value in found.items() if value is not None}
 
@@ -78,16 +78,16 @@ _COLUMN_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class TableStatistics:
-    """What is known of a table's rows.
+    """The statistics of a table's rows.
 
     Parameters
     ----------
     snapshot_id, schema_id : int
-        The snapshot that was looked at.
+        The snapshot that was analysed.
     record_count, size_bytes : int, optional
-        Rows after merging, and about how many bytes they take in files.
+        Rows after merging, and their approximate bytes in files.
     columns : mapping
-        What is known of columns, by name.
+        The statistics of columns, by name.
     """
 
     snapshot_id: int
@@ -113,7 +113,7 @@ class TableStatistics:
         Raises
         ------
         CorruptError
-            It is none; the file is named.
+            It is not one; the message names the file.
         """
         document = parse_json(text, path=path)
         try:

@@ -46,11 +46,11 @@ class Tag:
     name : str
         Its name.
     snapshot : Snapshot
-        The snapshot as it was.
+        The snapshot as it was when tagged.
     create_time_ms : int, optional
         Local wall clock of the maker, as if it were UTC (as Paimon does).
     time_retained_ms : int, optional
-        How long it is kept; for ever where None.
+        How long it is kept; None means for ever.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Tag:
         Raises
         ------
         CorruptError
-            The text is no tag; the file is named.
+            The text is not a tag; the message names the file.
         """
         snapshot = Snapshot.from_document(parse_json(text, path=path), path=path)
         extra = dict(snapshot.extra)
@@ -134,7 +134,7 @@ class TagLog:
         Raises
         ------
         NotFoundError
-            There is no such tag; near names are offered.
+            There is no such tag; the message offers near names.
         CorruptError
             Its file is damaged.
         """
@@ -159,24 +159,24 @@ class TagLog:
         Parameters
         ----------
         name : str
-            Not made of digits only: that would read as a snapshot's id.
+            Not digits only: that would look like a snapshot id.
         snapshot : Snapshot
-            What it names.
+            The snapshot to name.
         time_retained_ms : int, optional
             How long it is kept.
         clock : Clock, optional
             Needed with `time_retained_ms`.
         within : OpenDirectory, optional
-            The directory of tags, held: the tag is made there or nowhere.
+            The open directory of tags: the tag is created there or nowhere.
 
         Raises
         ------
         InvalidInputError
-            The name cannot be a tag's.
+            The name is not allowed for a tag.
         AlreadyExistsError
             There is a tag of that name.
         NotFoundError
-            The directory that is held was removed.
+            The open directory was removed.
         """
         path = self._path_of_new(name)
         tag = _tag_of(name, snapshot, time_retained_ms, clock)
@@ -193,7 +193,7 @@ class TagLog:
         time_retained_ms: int | None = None,
         clock: Clock | None = None,
     ) -> Tag:
-        """Let a tag name another snapshot, with another retention; see :meth:`create`.
+        """Point a tag to another snapshot, with another retention; see :meth:`create`.
 
         Raises
         ------
@@ -208,14 +208,14 @@ class TagLog:
         return tag
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a tag another name. A crash half-way leaves it under both.
+        """Rename a tag. A crash half-way leaves it under both names.
 
         Raises
         ------
         NotFoundError
             There is no such tag.
         InvalidInputError
-            The new name cannot be a tag's.
+            The new name is not allowed for a tag.
         AlreadyExistsError
             There is a tag of the new name.
         """

@@ -1,14 +1,14 @@
 """Manifest entries as columns: one row per added or deleted file.
 
-A table of 20,000 files has 20,000 entries; as Python objects they cost a second to walk, as columns
+A table of 20,000 files has 20,000 entries. As Python objects they take a second to walk, as columns
 a few milliseconds to prune and fold. Integer columns without nulls are NumPy arrays, the rest Arrow
-arrays; partitions are numbered, so that whatever depends on a partition is computed once for each.
+arrays. Partitions are numbered, so that values per partition are computed once for each.
 
 Folding (the live files of a snapshot out of a sequence of ADD and DELETE entries):
 
 1. Give each entry the number of its identity: (partition, bucket, level, file name, extra files,
    embedded index, external path) packed into one int64.
-2. Sort by that number, stably: the entries of a file stand together, in the order they were made.
+2. Sort by that number, stably: the entries of a file are adjacent, in the order they were made.
 3. They must alternate ADD, DELETE, ADD, ...; the file is live if the last one is an ADD.
 
 Source of identity and rule: Paimon's ``FileEntry.mergeEntries`` (1.3.1). Cost O(n log n) in NumPy.
@@ -117,7 +117,7 @@ class EntryTable:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any], partitions: tuple[bytes, ...]) -> EntryTable:
-        """Build a table of Python values, one sequence per column of :data:`COLUMNS`."""
+        """Build a table from Python values, one sequence per column of :data:`COLUMNS`."""
         arrays = {f.name: pa.array(columns[f.name], type=f.type) for f in COLUMNS}
         return cls.of_arrays(arrays, partitions)
 
@@ -125,12 +125,12 @@ class EntryTable:
     def of_arrays(
         cls, columns: Mapping[str, pa.Array], partitions: tuple[bytes, ...]
     ) -> EntryTable:
-        """Build a table of Arrow arrays, one per column of :data:`COLUMNS`, whose values must fit.
+        """Build a table from Arrow arrays, one per column of :data:`COLUMNS`; values must fit.
 
         Raises
         ------
         TypeError
-            A value that must be there is null.
+            A required value is null.
         pyarrow.ArrowInvalid
             A number is too large for its column, or a text is not UTF-8.
         """
@@ -143,7 +143,7 @@ class EntryTable:
 
     @classmethod
     def concat(cls, tables: Iterable[EntryTable]) -> EntryTable:
-        """Put tables one after the other; equal partitions get one number."""
+        """Concatenate tables; equal partitions get one number."""
         tables = list(tables)
         if len(tables) == 1:
             return tables[0]
@@ -168,7 +168,7 @@ class EntryTable:
         tables : iterable of EntryTable
             The entries of a snapshot's manifests, in the order of its lists.
         where : str
-            What they belong to, for messages.
+            Their owner, for messages.
 
         Returns
         -------
@@ -178,10 +178,10 @@ class EntryTable:
         Raises
         ------
         CorruptError
-            A file is added twice, or deleted without being there; it is named.
+            A file is added twice, or deleted without an ADD; the message names it.
         """
         table = cls.concat(tables)
-        del tables  # where the caller gave an iterator their memory is free now
+        del tables  # if the caller passed an iterator, their memory is free now
         order, first, kinds = _by_identity(table)
         turn = np.arange(len(order)) - np.maximum.accumulate(
             np.where(first, np.arange(len(order)), 0)
@@ -194,10 +194,10 @@ class EntryTable:
 
     @classmethod
     def cancel(cls, tables: Iterable[EntryTable], *, where: str = "the table") -> EntryTable:
-        """Drop what cancels out: a file's ADD and the DELETE after it.
+        """Drop pairs that cancel out: a file's ADD and the DELETE after it.
 
         Unlike :meth:`fold` this works on a part of a snapshot's manifests: a DELETE of a file that
-        was added before the part stays.
+        was added before that part stays.
 
         Raises
         ------
@@ -220,7 +220,7 @@ class EntryTable:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the columns take."""
+        """The memory of the columns."""
         return int(self.batch.nbytes) + sum(map(len, self.partitions))
 
     def __getitem__(self, name: str) -> Any:
@@ -234,14 +234,14 @@ class EntryTable:
         Parameters
         ----------
         rows : ndarray of bool or of int
-            A mask, or positions in the order wanted.
+            A mask, or positions in the wanted order.
         """
         if rows.dtype == np.bool_:
             return EntryTable(self.batch.filter(pa.array(rows)), self.partitions)
         return EntryTable(self.batch.take(pa.array(rows)), self.partitions)
 
     def in_order(self, rows: np.ndarray) -> EntryTable:
-        """As :meth:`take` with positions; where they are all rows as they are, nothing is copied.
+        """As :meth:`take` with positions; if these are all rows in order, nothing is copied.
 
         Examples
         --------
@@ -254,7 +254,7 @@ class EntryTable:
         return self.take(rows)
 
     def partition_id(self, partition: bytes) -> int:
-        """The number of a partition; -1 where no entry has it."""
+        """The number of a partition; -1 if no entry has it."""
         return self.partitions.index(partition) if partition in self.partitions else -1
 
     def with_kind(self, kind: FileKind) -> EntryTable:
@@ -306,7 +306,7 @@ _SEQUENCES = ("extra_files", "value_stats_cols", "write_cols", "write_cols_seque
 
 
 def number_partitions(partitions: Sequence[bytes]) -> tuple[np.ndarray, tuple[bytes, ...]]:
-    """Number partitions in order of coming; the number of each, and what the numbers mean."""
+    """Number partitions in order of appearance; returns each number and their meaning."""
     numbers: dict[bytes, int] = {}
     ids = [numbers.setdefault(p, len(numbers)) for p in partitions]
     return np.array(ids, dtype=np.int32), tuple(numbers)
@@ -323,7 +323,7 @@ def _by_identity(table: EntryTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _identity_codes(table: EntryTable) -> np.ndarray:
-    """One number per identity. Requires nothing of the values; equal exactly if identities are."""
+    """One number per identity; equal exactly if identities are."""
     names = table["file_name"].dictionary_encode().indices.to_numpy(zero_copy_only=False)
     codes = names.astype(np.int64)
     for part in (table["partition_id"], table["bucket"], table["level"], _rare_parts(table)):
@@ -339,7 +339,7 @@ def _identity_codes(table: EntryTable) -> np.ndarray:
 
 
 def _rare_parts(table: EntryTable) -> np.ndarray | None:
-    """Numbers of (extra files, embedded index, external path); None where no file has any."""
+    """Numbers of (extra files, embedded index, external path); None if no file has any."""
     extra, index, path = table["extra_files"], table["embedded_index"], table["external_path"]
     count = table.num_rows
     if not len(extra.flatten()) and index.null_count == count and path.null_count == count:
@@ -349,7 +349,7 @@ def _rare_parts(table: EntryTable) -> np.ndarray | None:
     rows = np.flatnonzero(rare.to_numpy(zero_copy_only=False))
     if not len(rows):
         return None
-    # a Python loop over the entries with file indexes only: 1.5 us each
+    # a Python loop, only over entries with file indexes: 1.5 us each
     numbers: dict[object, int] = {}
     out = np.zeros(table.num_rows, dtype=np.int64)
     chosen = pa.array(rows)

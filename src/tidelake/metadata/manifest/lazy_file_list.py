@@ -1,7 +1,7 @@
 """Files of an entry table that become objects on demand.
 
-A plan of 20,000 files is made of columns; as objects they take 5 us each, five times as long as all
-the rest of the plan. What is asked of many files at once (how many, how long) the columns answer.
+A plan of 20,000 files consists of columns. As objects they take 5 us each, five times as long as
+the rest of the plan. Columns answer questions about many files (how many, how long).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FileList(Sequence[DataFileMeta]):
     entries : EntryTable
         The table.
     rows : ndarray of int
-        Positions, in the order wanted.
+        Positions, in the wanted order.
 
     Notes
     -----

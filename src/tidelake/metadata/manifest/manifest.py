@@ -1,10 +1,9 @@
 """Manifests: the files that commits added or deleted.
 
 1. A manifest is an Avro container (:mod:`tidelake.metadata.avro.avro`), written once under a unique
-   name
-   and never changed.
-2. It decodes into an :class:`EntryTable`. Fields are found by name; those that the file does not
-   have are null, those that are not known are ignored.
+   name and never changed.
+2. It decodes into an :class:`EntryTable`. Fields are found by name; missing ones are null, unknown
+   ones are ignored.
 
 Source: ``docs/format/manifest.md``; files written by Java Paimon 1.3.1 and 2.1.
 """
@@ -66,7 +65,7 @@ def write_manifests(
     names : iterator of str
         Gives unique file names.
     bytes_max : int or None
-        A manifest that has reached this size is closed and the next one begun.
+        A manifest of this size is closed and the next one begun.
     written : callable, optional
         Called with path and entries of each manifest before it is written: for a cache, and for
         cleaning up.
@@ -83,7 +82,7 @@ def write_manifests(
         name = next(names)
         out = ContainerWriter(schema, codec=codec, name=name)
         end = start
-        # one block at least: the header alone may be larger than bytes_max
+        # at least one block: the header alone may exceed bytes_max
         while end < table.num_rows and (
             end == start or bytes_max is None or out.size_bytes < bytes_max
         ):
@@ -105,7 +104,7 @@ def decode_manifest(data: bytes, *, path: str) -> EntryTable:
     Raises
     ------
     CorruptError
-        The bytes are no manifest; `path` is named.
+        The bytes are not a manifest; the message names `path`.
     """
     with ManifestFields(path):
         return EntryTable.concat(
@@ -115,7 +114,7 @@ def decode_manifest(data: bytes, *, path: str) -> EntryTable:
 
 
 def _entry_starts(payload: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Where entries may begin: a version, a kind and a partition stand there.
+    """Where entries may begin, by the bytes of a version, a kind and a partition.
 
     In bytes: ``04`` (version 2), ``00`` or ``02`` (kind), the zigzag length of a row of at least
     12 bytes, and the three high bytes of its number of fields, which are zero.
@@ -130,7 +129,7 @@ def _entry_starts(payload: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def _of_columns(columns: Columns, path: str) -> EntryTable:
-    """An entry table of what the Avro file holds as columns."""
+    """Make an entry table from the columns of the Avro file."""
     versions = columns[("_VERSION",)]
     check_versions(set(versions.unique().to_pylist()), path)
     count = len(versions)

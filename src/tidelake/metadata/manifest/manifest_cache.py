@@ -1,7 +1,7 @@
 """A cache of decoded manifests. It needs no invalidation, because no file ever changes.
 
-Keys are paths. Beside manifests and manifest lists a catalog keeps here whatever else was decoded
-of metadata files, and of each table the live files of the snapshot that was planned last.
+Keys are paths. Besides manifests and manifest lists a catalog keeps other decoded metadata files
+here, and for each table the live files of the snapshot that was planned last.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ __all__ = ["ManifestCache"]
 
 TABLE_BYTES = 24 << 10
 LIST_ROW_BYTES = 1_500
-"""What a cached manifest takes beside its values, and a row of a list: measured, of one entry each.
-Where commits are small the cache is full of such, and their values are a fiftieth of them."""
+"""The size of a cached manifest besides its values, and of a list row: measured, of one entry each.
+With small commits the cache is full of such, and their values are a fiftieth of them."""
 
 T = TypeVar("T")
 
 
 class ManifestCache:
-    """Decoded manifests and manifest lists, least recently used thrown out first. Thread-safe.
+    """Decoded manifests and manifest lists; the least recently used are evicted. Thread-safe.
 
     Parameters
     ----------
     bytes_max : int
-        Memory that the kept tables may take; one larger than this is not kept.
+        Memory for the cached tables; a larger one is not kept.
     """
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        # a fork in the midst of a change leaves the child's count off by one entry: no harm
+        # a fork during a change leaves the child's count wrong by one entry, which is harmless
         self._lock = PerProcess(threading.Lock)
         self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
@@ -66,12 +66,12 @@ class ManifestCache:
         path : str
             The manifest.
         expected : ManifestFile, optional
-            What the manifest list says of it, to be checked.
+            The manifest list's row for it, to check.
 
         Raises
         ------
         CorruptError
-            The file is damaged or not what the list says; it is named.
+            The file is damaged or does not match the list; the message names it.
         NotFoundError
             It is missing.
         """
@@ -112,14 +112,14 @@ class ManifestCache:
     def folded(
         self, location: str, snapshot: Snapshot, fold: Callable[[], EntryTable]
     ) -> EntryTable:
-        """The live files of a snapshot, folded at the first call; of each table the last is kept.
+        """The live files of a snapshot, folded at the first call; each table keeps the last one.
 
         Parameters
         ----------
         location : str
             The table.
         snapshot : Snapshot
-            The version. Its lists' names are unique, so a table made anew is told apart.
+            The version. Its lists' names are unique, so a recreated table differs.
         fold : callable
             Gives the live files, always in the same order.
         """
@@ -136,18 +136,18 @@ class ManifestCache:
         return table
 
     def keep(self, path: str, table: EntryTable) -> None:
-        """Keep a table that was just written, so that it need not be read back."""
+        """Keep a table that was just written, so that it is not read back."""
         self._put(path, table, table.nbytes + TABLE_BYTES)
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Let go of what was decoded of files that are removed."""
+        """Drop the decoded content of removed files."""
         with self._lock.value:
             for path in paths:
                 kept = self._kept.pop(path, None)
                 self._bytes -= kept[1] if kept else 0
 
     def get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
-        """What a file of this path was decoded to; `load` gives it and its size in memory."""
+        """The decoded content of a file; `load` returns it and its size in memory."""
         with self._lock.value:
             kept = self._kept.get(path)
             if kept is not None:

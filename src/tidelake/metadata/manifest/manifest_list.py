@@ -1,7 +1,7 @@
 """Manifest lists: the manifests of a snapshot, one row each.
 
-A row holds the manifest's size, counts and ranges of partition, bucket and level: what a scan needs
-to leave whole manifests out, and what a reader needs to notice a manifest that was cut short. A
+A row holds the manifest's size, counts and ranges of partition, bucket and level. Scans use it to
+skip whole manifests, and readers to notice a truncated manifest. A
 list is an Avro container, written once under a unique name and never changed.
 
 Source: ``docs/format/manifest.md``; files written by Java Paimon 1.3.1 and 2.1.
@@ -37,7 +37,7 @@ __all__ = ["ManifestFile", "read_manifest_list", "write_manifest_list"]
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """One row of a manifest list: a manifest and what is in it.
+    """One row of a manifest list: a manifest and its content.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class ManifestFile:
     schema_id : int
         The schema that `partition_stats` belong to.
     min_bucket, max_bucket, min_level, max_level : int, optional
-        Ranges; None where the writer did not say (before 1.3).
+        Ranges; None if the writer did not record them (before 1.3).
     min_row_id, max_row_id : int, optional
         Paimon 2.x with row tracking.
     """
@@ -103,14 +103,14 @@ def read_manifest_list(
     name : str
         Its file name.
     size_bytes : int, optional
-        The size that the snapshot says, to be checked.
+        The size in the snapshot, to check.
 
     Raises
     ------
     CorruptError
-        The file is damaged or has another size; it is named.
+        The file is damaged or has another size; the message names it.
     UnsupportedError
-        Its version is not known.
+        Its version is unknown.
     NotFoundError
         It is missing.
     """

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 CODEC = "zstandard"
-"""How both are compressed where no option says otherwise."""
+"""Their compression if no option sets it."""
 
 ENTRY_VERSION = 2
 """``_VERSION`` of entries and of manifest lists (on disk: never renumber)."""

@@ -16,7 +16,7 @@ NAME_LENGTH_MAX = 4_096
 
 
 class ManifestFields:
-    """Turns what a wrong field does (a missing key, another type) into a CorruptError."""
+    """Turns the errors of wrong fields (a missing key, another type) into a CorruptError."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class ManifestFields:
 
 
 def check_versions(found: set[Any], path: str) -> None:
-    """Refuse records of a version that is not known."""
+    """Refuse records of an unknown version."""
     versions = found - {ENTRY_VERSION}
     if versions:
         message = (

@@ -1,8 +1,8 @@
 """From a snapshot to entries: its manifests, its live files, its changes.
 
-The manifests of a snapshot are those of its base list, then those of its delta list; in that order
-their entries fold into the live files (:meth:`EntryTable.fold`). Sizes and counts that snapshot and
-lists give are checked, so a file that was cut short at a block's end is noticed.
+A snapshot's manifests are those of its base list, then those of its delta list; in that order their
+entries fold into the live files (:meth:`EntryTable.fold`). The sizes and counts in snapshot and
+lists are checked, so a file truncated at a block's end is noticed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 def manifest_files(
     fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
 ) -> tuple[ManifestFile, ...]:
-    """The manifests of a snapshot's state, in the order they are to be folded."""
+    """The manifests of a snapshot's state, in fold order."""
     name, size_bytes = snapshot.base_manifest_list, snapshot.base_manifest_list_size_bytes
     base = _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)
     return base + delta_manifests(fileio, paths, snapshot, manifests)
@@ -57,7 +57,7 @@ def _manifest_list(
     name: str,
     size_bytes: int | None,
 ) -> tuple[ManifestFile, ...]:
-    """One of a snapshot's lists; an error names the snapshot's file too, for it may be that."""
+    """One of a snapshot's lists; an error names the snapshot's file too, which may be the cause."""
     try:
         return manifests.manifest_list(fileio, paths, name, size_bytes=size_bytes)
     except (NotFoundError, CorruptError) as error:
@@ -95,12 +95,12 @@ def live_entries(
     snapshot : Snapshot
         The version wanted.
     keep : callable, optional
-        Whether a manifest may hold entries that are wanted. It must decide by what ADD and DELETE
-        of a file have in common (partition and bucket); entries that are not wanted come too.
+        Whether a manifest may hold wanted entries. It must decide by what ADD and DELETE of a
+        file have in common (partition and bucket); unwanted entries are included too.
     rows : callable, optional
-        Positions of a manifest's entries that are wanted. It must decide by the same, and `keep`
-        must keep every manifest that has any. The others are not folded, so a few buckets cost
-        what they hold.
+        Positions of a manifest's wanted entries. It must decide by the same, and `keep` must keep
+        every manifest that has any. The others are not folded, so the cost of a few buckets is
+        that of their own entries.
 
     Returns
     -------
@@ -122,8 +122,8 @@ def live_entries(
     if rows is not None or len(wanted) == len(files):
         given, tables = iter(tables), []
         return EntryTable.fold(given, where=where)
-    # A manifest that is wanted may delete a file of another bucket whose ADD stands in one that is
-    # not: such a DELETE is left over, and says nothing of the buckets that are wanted.
+    # A wanted manifest may delete a file of another bucket whose ADD is in an unwanted one: such a
+    # DELETE is left over, and does not concern the wanted buckets.
     left = EntryTable.cancel(tables, where=where)
     return left.take(left["kind"] == FileKind.ADD)
 

@@ -1,15 +1,15 @@
-"""Pruning by file indexes: which files of a plan hold no matching row.
+"""Pruning by file indexes: finds the files of a plan without a matching row.
 
 1. Only the files that statistics leave are tested, and only by conjuncts on rows.
-2. Some indexes stand in the manifest; several threads read those that have a file. The planner does
-   all of this, so that a pruned file is in no split.
+2. Some indexes are in the manifest; several threads read those in files. The planner does all of
+   this, so that no split has a pruned file.
 3. A file whose index has no row for the conjuncts on the primary key matters to no run. The other
-   conjuncts count as value statistics do: where files of a primary-key table overlap, only
+   conjuncts count like value statistics: if files of a primary-key table overlap, only
    :func:`~tidelake.scan.pruning.prune.prune_section` may use them.
-4. An index only saves reading. One that is damaged, missing or of a later version is named in the
-   plan, and its file is read.
+4. An index only saves reading. The plan names a damaged, missing or later index, and its file is
+   read.
 
-Source: Paimon's ``FileIndexEvaluator`` and the scans' ``filterByFileIndex`` (1.3.1), which ask
+Source: Paimon's ``FileIndexEvaluator`` and the scans' ``filterByFileIndex`` (1.3.1), which use
 indexes in the manifest when they plan and the others when they read.
 """
 
@@ -46,7 +46,7 @@ class UnusedIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexAnswers:
-    """What the indexes of a plan's files said.
+    """The answers of the indexes of a plan's files.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class IndexAnswers:
     may_match : bool array [entries]
         Files that may have a row that satisfies the predicate.
     unused : tuple of UnusedIndex
-        Indexes left aside.
+        Unusable indexes.
     """
 
     may_hold_key: Mask
@@ -66,7 +66,7 @@ class IndexAnswers:
 def ask_indexes(
     context: ReadContext, entries: EntryTable, worth_asking: Mask, parts: ScanFilter
 ) -> IndexAnswers:
-    """Ask the indexes of files.
+    """Query the indexes of files.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _has_index(entries: EntryTable) -> Mask:
 def _question(
     context: ReadContext, partition: bytes, bucket: int, file: DataFileMeta
 ) -> Callable[[Predicate], bool]:
-    """Give what tells whether a file has no row for a predicate."""
+    """Return a test of whether a file has no row for a predicate."""
     source: bytes | str
     if file.embedded_index is not None:
         source = file.embedded_index

@@ -1,4 +1,4 @@
-"""The rules of pruning, pure: what a predicate says about partitions, buckets and files.
+"""The rules of pruning, pure: what a predicate excludes of partitions, buckets and files.
 
 A plan may drop a file only if no row of the answer can come from it *or be changed by it*:
 
@@ -7,9 +7,9 @@ A plan may drop a file only if no row of the answer can come from it *or be chan
    ``_TOTAL_BUCKETS``.
 3. Conjuncts on primary-key columns prune each file by its key statistics: a key that does not match
    is of no interest in any file.
-4. Other conjuncts prune by value statistics. Where files of a primary-key table overlap, a file
-   without a match may still hold the newer row (or the delete) of a key whose older row
-   matches; :func:`prune_section` holds the rule.
+4. Other conjuncts prune by value statistics. If files of a primary-key table overlap, a file
+   without a match may still hold the newer row (or the delete) of a key whose older row matches;
+   :func:`prune_section` holds the rule.
 
 Source: ``docs/format/reading.md``; Paimon's ``KeyValueFileStoreScan`` (1.3.1). No IO here.
 """
@@ -62,7 +62,7 @@ BUCKET_POINTS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ScanFilter:
-    """A bound predicate taken apart by what each part can prune.
+    """A bound predicate, split by what each part can prune.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ class ScanFilter:
     rest : Predicate or None
         All conjuncts that are not in `partition`.
     below_merge, above_merge : Predicate or None
-        What may be applied to the rows of single runs (conjuncts on primary-key columns: a key
-        that does not match does not match in any run), and what only to merged rows.
+        The part for the rows of single runs (conjuncts on primary-key columns: a key that does
+        not match does not match in any run), and the part for merged rows only.
     """
 
     predicate: Predicate | None
@@ -88,7 +88,7 @@ class ScanFilter:
 
 
 def scan_filter(schema: TableSchema, predicate: Predicate | None) -> ScanFilter:
-    """Take a bound predicate apart."""
+    """Split a bound predicate."""
     if predicate is None:
         return ScanFilter(None, None, None, None, None, None)
     partition_columns = frozenset(schema.partition_keys)
@@ -139,7 +139,7 @@ def matching_partitions(
 
 
 def _points(predicate: Predicate, column: str) -> frozenset[object] | None:
-    """The values a column must have for the predicate to hold; None where it may have any."""
+    """The values a column must have for the predicate to hold; None if it may have any."""
     if isinstance(predicate, Compare):
         known = predicate.op == "==" and predicate.column == column
         return frozenset([predicate.literal]) if known else None
@@ -166,7 +166,7 @@ def _points(predicate: Predicate, column: str) -> frozenset[object] | None:
 def buckets_named(
     schema: TableSchema, predicate: Predicate | None, *, function: str = "default"
 ) -> Callable[[int], frozenset[int] | None]:
-    """Find the buckets that rows matching the predicate can lie in.
+    """Find the buckets that may hold rows matching the predicate.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def buckets_named(
         From an entry's total number of buckets to the buckets named, or None for "any".
     """
     fields = [schema.field(name) for name in schema.bucket_keys]
-    # 0.0 and -0.0 are equal to a predicate and different to the hash
+    # 0.0 and -0.0 are equal to a predicate but have different hashes
     floating = any(f.type.root in {TypeRoot.FLOAT, TypeRoot.DOUBLE} for f in fields)
     if predicate is None or not fields or floating:
         return lambda _: None
@@ -212,18 +212,18 @@ def buckets_named(
 
 @dataclass(frozen=True, slots=True)
 class StatsSlot:
-    """Where a column's statistics stand in those of the files of one schema.
+    """The position of a column's statistics in those of the files of one schema.
 
     Parameters
     ----------
     position : int or None
-        Its index in the rows of statistics; None where they lack it.
+        Its index in the rows of statistics; None if they lack it.
     fields_count : int
         Columns of these rows.
     data_type : DataType
         Its type there, which is that of the table's current column.
     is_absent : bool
-        Whether the files do not have it: it was added later.
+        Whether the files lack it: it was added later.
     """
 
     position: int | None
@@ -235,10 +235,10 @@ class StatsSlot:
 class StatsReader:
     """Decodes the statistics of data files as ranges of the table's current columns.
 
-    Statistics are addressed by the field ids of the file's own schema: a renamed column is found, a
-    column that the file does not have is all null. One whose type was changed has a range only
-    where a cast keeps the order of all values (INT to BIGINT, and not INT to STRING), and
-    no number of nulls, for a cast may make some.
+    Statistics are addressed by the field ids of the file's own schema: a renamed column is
+    found, a column that the file lacks is all null. A column with a changed type has a range only
+    if a cast keeps the order of all values (INT to BIGINT, but not INT to STRING), and no number
+    of nulls, because a cast may create some.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class StatsReader:
         Returns
         -------
         StatsSlot or None
-            None where only :meth:`key_ranges` and :meth:`value_ranges` can tell, file by file.
+            None if only :meth:`key_ranges` and :meth:`value_ranges` can answer, file by file.
         """
         file_schema = self._schemas.get(schema_id)
         current = next((f for f in self._schema.fields if f.name == column), None)
@@ -311,7 +311,7 @@ class StatsReader:
         names = file_schema.trimmed_primary_keys
         ranges = self._ranges(file, file.key_stats, file_schema, names, frozenset(columns))
         if not ranges and file.min_key != EMPTY_ROW and names:
-            # the key bounds are those of whole keys: they bound the first column only
+            # the bounds are those of whole keys: they bound only the first column
             fields = [file_schema.field(n) for n in names]
             types = [f.type for f in fields]
             low = decode_row(file.min_key, types)[0]
@@ -378,11 +378,11 @@ class StatsReader:
 
 
 def _evolved(known: ColumnRange, file_field: DataField, field: DataField) -> ColumnRange:
-    """A range of a column as the file has it, as one of the table's column."""
+    """A range of a file's column as a range of the table's column."""
     if file_field.type.as_nullable() == field.type.as_nullable():
         return known
     low, high = known.min, known.max
-    if field.type.root is TypeRoot.DECIMAL:  # of which storage values are the unscaled ones
+    if field.type.root is TypeRoot.DECIMAL:  # its storage values are unscaled
         factor = 10 ** ((field.type.scale or 0) - (file_field.type.scale or 0))
         low = low * factor if isinstance(low, int) else None
         high = high * factor if isinstance(high, int) else None
@@ -398,11 +398,11 @@ def prune_section(
 ) -> list[DataFileMeta]:
     """Drop the files of a section of overlapping files that no matching row can come from.
 
-    A file without a match may be left out if nothing that it would hide comes to light: when every
-    other remaining file of the section holds only newer rows, so that the file loses wherever keys
-    meet. Dropping the oldest file makes the next one the oldest. A section in which no file
-    matches goes away as a whole. Where merged rows combine values of several rows, nothing goes:
-    5 and 5 add up to a 10 that is in no file.
+    A file without a match may be dropped if nothing that it would hide appears: every other
+    remaining file of the section holds only newer rows, so that the file loses for every common
+    key. After the oldest file the next one is the oldest. A section without a matching file is
+    dropped as a whole. If merged rows combine values of several rows, nothing is dropped: 5 and 5
+    add up to a 10 that is in no file.
 
     Parameters
     ----------
@@ -412,7 +412,7 @@ def prune_section(
         Whether rows of a file may satisfy the predicate.
     by_sequence : bool
         Whether the larger sequence number always wins (deduplicate without a sequence field); if
-        not, only the whole section may go.
+        not, only the whole section may be dropped.
     combines : bool
         Whether a merged row may hold values of several rows.
 

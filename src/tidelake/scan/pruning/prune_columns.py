@@ -1,10 +1,10 @@
-"""Pruning by statistics for all files at once, where columns suffice.
+"""Pruning by statistics for all files at once, if columns suffice.
 
 The rules are those of :func:`tidelake.types.predicate.may_match` over the ranges that
 :class:`tidelake.scan.pruning.prune.StatsReader` reads file by file. Here each leaf of the predicate
-is one verdict per file: no, yes, or unknown (a type, a change of type or a damaged row that is read
-file by file only). AND is the smallest verdict of its parts, OR the largest; what stays unknown is
-asked of the file itself. A verdict that is known is the one that the file would give.
+is one verdict per file: no, yes, or unknown (a type, a change of type or a damaged row that is only
+read file by file). AND is the smallest verdict of its parts, OR the largest; unknown files are
+tested one by one. A known verdict is the one that the file itself would give.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["NO", "UNKNOWN", "YES", "Stats", "verdicts"]
 
 NO, UNKNOWN, YES = 0, 1, 2
 LITERALS_MAX = 64
-"""Literals of an IN that are tried one by one; of more only the smallest and the largest count."""
+"""Literals of an IN that are tried one by one; of more only the smallest and the largest."""
 
 Stats: TypeAlias = Literal["key", "value"]
 Verdicts: TypeAlias = NDArray[np.int8]
@@ -86,7 +86,7 @@ def verdicts(
 
 @dataclass(frozen=True, slots=True)
 class _Ranges:
-    """What is known of a column in some files; fields as of ``ColumnRange``."""
+    """The known ranges of a column in some files; fields as of ``ColumnRange``."""
 
     low: FieldColumn | None
     high: FieldColumn | None
@@ -165,7 +165,8 @@ class _Columns:
                 continue
             out[rows] = _leaf(leaf, ranges, negated=negated)
             if ranges.low is not None:
-                # without statistics any row may match; of keys the whole key's bounds may tell
+                # without statistics any row may match; for keys the bounds of the whole key may
+                # decide
                 without = YES if self._stats == "value" else UNKNOWN
                 out[rows[self._is_empty[rows]]] = without
         return out
@@ -299,7 +300,7 @@ def _compared(op: str, literal: Any, ranges: _Ranges) -> Verdicts:
             return np.full(len(low_known), NO if op == ">" else YES, dtype=np.int8)
         low_known = low_known & ~np.isnan(low.values)
         high_known = high_known & ~np.isnan(high.values)
-        if op in {"!=", ">", ">="}:  # NaN, which the range does not show
+        if op in {"!=", ">", ">="}:  # NaN, which the range omits
             return np.full(len(low_known), YES, dtype=np.int8)
     match op:
         case "==":
@@ -335,7 +336,7 @@ def _sound(may: Mask, low: FieldColumn, high: FieldColumn) -> Verdicts:
 
 
 def _comparable(literal: Any, data_type: DataType) -> Any:
-    """The literal as it compares with a column's values; None where it is read file by file."""
+    """The literal as comparable with a column's values; None if it is read file by file."""
     root = data_type.root
     if root in _TEXT:
         try:

@@ -1,8 +1,7 @@
-"""Pruning of entries held as columns: by partition, by bucket, by statistics.
+"""Pruning of manifest entries in columns: by partition, by bucket, by statistics.
 
-Columns of entries are tested at once where they suffice
-(:mod:`tidelake.scan.pruning.prune_columns`), other files one by one
-(:mod:`tidelake.scan.pruning.prune`).
+Columns of entries are tested at once if they suffice (:mod:`tidelake.scan.pruning.prune_columns`),
+other files one by one (:mod:`tidelake.scan.pruning.prune`).
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def in_partitions(
 def in_buckets_named(
     context: ReadContext, entries: EntryTable, parts: ScanFilter, tally: Tally
 ) -> EntryTable:
-    """The entries of buckets that may hold rows of interest; never those of the postpone bucket."""
+    """The entries of buckets that may hold matching rows; never those of the postpone bucket."""
     chosen = tally.dropped(entries, entries["bucket"] < 0, BY_POSTPONE)
     if parts.rest is None or not context.schema.bucket_keys or _bucket_keys_retyped(context):
         return chosen
@@ -70,7 +69,7 @@ def in_buckets_named(
 
 
 def _bucket_keys_retyped(context: ReadContext) -> bool:
-    """Whether files may lie where the hash of a value of an older type had them put."""
+    """Whether files may be in the bucket of an older type's hash."""
     for name in context.schema.bucket_keys:
         field = context.schema.field(name)
         older = (f for s in context.schemas.values() for f in s.fields if f.id == field.id)
@@ -80,7 +79,7 @@ def _bucket_keys_retyped(context: ReadContext) -> bool:
 
 
 class StatsPruning:
-    """Prunes by the statistics of files, by columns where these suffice, else file by file."""
+    """Prunes by the statistics of files, by columns if these suffice, else file by file."""
 
     def __init__(self, context: ReadContext) -> None:
         self._context = context
@@ -104,7 +103,7 @@ class StatsPruning:
         for row, partition_id, file in zip(
             unknown, partition_ids, entries.take(unknown).files(), strict=True
         ):
-            # the partition's own values are exact and win over statistics
+            # the partition's own values are exact and override statistics
             constants = self._reader.partition_ranges(partitions[partition_id])
             if stats == "key":
                 ranges = constants | self._reader.key_ranges(file, columns)

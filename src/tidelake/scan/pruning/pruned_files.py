@@ -48,12 +48,12 @@ class PrunedFile:
 
 
 class PrunedFiles(Sequence[PrunedFile]):
-    """The files that a plan leaves out, as objects when somebody looks at them.
+    """The files that a plan leaves out, as objects on demand.
 
     Parameters
     ----------
     parts : sequence of (StringArray, str)
-        Names, and why these are left out.
+        Names, and the reason.
     """
 
     __slots__ = ("_parts",)
@@ -106,16 +106,16 @@ class Tally:
     unused_indexes: tuple[UnusedIndex, ...] = ()
 
     def add(self, names: pa.Array, reason: str) -> None:
-        """Take note of files by their names."""
+        """Record files by their names."""
         if len(names):
             self.pruned.append((names, reason))
 
     def add_files(self, files: Iterable[DataFileMeta], reason: str) -> None:
-        """Take note of files."""
+        """Record files."""
         self.add(pa.array([f.file_name for f in files], type=pa.string()), reason)
 
     def dropped(self, entries: EntryTable, excluded: NDArray[np.bool_], reason: str) -> EntryTable:
-        """The entries without those excluded, which are taken note of."""
+        """The entries without the excluded ones, which are recorded."""
         if not excluded.any():
             return entries
         self.add(entries["file_name"].filter(pa.array(excluded)), reason)

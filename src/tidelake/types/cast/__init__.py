@@ -1,4 +1,4 @@
-"""Casts between types as Paimon makes them where a column's type was changed.
+"""Casts between types as Paimon makes them after a change of a column's type.
 
 Whole columns are cast at once. Casts of SQL's store assignment are :mod:`tidelake.types.conform`.
 """

@@ -18,29 +18,29 @@ _TIMES = TIMESTAMPS | DAY_TIMES
 def cast_values(
     values: pa.Array, source: DataType, target: DataType, *, zone: str | None = None
 ) -> pa.Array:
-    """Give a column's values in another type, as Paimon gives those of a file older than the type.
+    """Cast a column's values to another type, as Paimon does for files older than the type.
 
     Parameters
     ----------
     values : pyarrow.Array
         Of the Arrow type of `source`.
     source, target : DataType
-        What they are and what they become; nullability is not looked at.
+        The old and the new type; nullability is ignored.
     zone : str, optional
-        The local time zone, by its name in the IANA data base; needed only where
+        The local time zone, by its IANA name; needed only if
         :func:`~tidelake.types.cast.rules.needs_zone` says so.
 
     Returns
     -------
     pyarrow.Array
-        Of the Arrow type of `target`. A decimal that is too large for it has become null.
+        Of the Arrow type of `target`. A decimal that is too large for it becomes null.
 
     Raises
     ------
     InvalidInputError
-        A value cannot be cast: a text that is no number, a timestamp that Arrow cannot hold.
+        A value cannot be cast: a text that is not a number, a timestamp that Arrow cannot hold.
     UnsupportedError
-        There is no cast between the types, or the zone is needed and not known.
+        There is no cast between the types, or the zone is needed but unknown.
 
     Examples
     --------

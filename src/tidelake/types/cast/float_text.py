@@ -1,10 +1,10 @@
-"""FLOAT and DOUBLE as Java prints them: the fewest digits that read back, in Java's notation.
+"""FLOAT and DOUBLE as Java prints them: the fewest digits that restore them, in Java's notation.
 
-``1.0``, ``1.0E7``, ``1.0E-4``; at least one digit behind the point; an exponent from 10^7 on and
-below 10^-3. Where one digit would do, the nearest text of two digits is taken (``4.9E-324``).
+``1.0``, ``1.0E7``, ``1.0E-4``; at least one digit after the point; an exponent from 10^7 on and
+below 10^-3. If one digit would suffice, the nearest text of two digits is taken (``4.9E-324``).
 
-Source: ``Double.toString`` of JDK 19 and later. Earlier ones print a digit more than needed of a
-few numbers (JDK-4511638).
+Source: ``Double.toString`` of JDK 19 and later. Earlier versions print one digit too many for a few
+numbers (JDK-4511638).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["float_text"]
 
 
 def float_text(number: float, *, digits: int) -> str:
-    """Give the text.
+    """Return the text.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Casts to numbers and BOOLEAN, from numbers and BOOLEAN.
 
-Java's rules hold: an integer that is too large keeps its low bits; a float beyond an INT or BIGINT
-becomes the nearest one, NaN becomes 0, and on to SMALLINT or TINYINT by its low bits; a decimal
-is cut at the point, then keeps its low bits; to DECIMAL is rounded half away from zero, and what
-does not fit is null.
+Java's rules hold. An integer that is too large keeps its low bits. A float beyond INT or BIGINT
+becomes the nearest one, NaN becomes 0, and a cast to SMALLINT or TINYINT keeps the low bits of
+that. A decimal is cut at the point, then keeps its low bits. A cast to DECIMAL rounds half away
+from zero; a number that does not fit becomes null.
 
 Source: Paimon's ``NumericPrimitiveCastRule``, ``DecimalUtils`` and their neighbours (1.3.1).
 """
@@ -27,7 +27,7 @@ from tidelake.types.data_type import DataType, TypeRoot
 __all__ = ["FLOAT_BITS", "by_distinct", "decimal_of", "from_numpy", "number_cast", "numpy_values"]
 
 COMPACT_PRECISION_MAX = 18
-"""Decimals of so many digits are a long in Java, and become a double in another way."""
+"""Decimals of at most so many digits are a long in Java, and become a double in another way."""
 WIDE_DIGITS = 76
 FLOAT_BITS = {TypeRoot.FLOAT: pa.int32(), TypeRoot.DOUBLE: pa.int64()}
 
@@ -111,7 +111,7 @@ def _doubles(values: pa.Array, source: DataType) -> NDArray[np.float64]:
     assert source.scale is not None
     if source.precision > COMPACT_PRECISION_MAX:
         return numpy_values(values.cast(pa.string()).cast(pa.float64()))
-    # a value of at most 18 digits lies in the low 64 bits of its 128
+    # a value of at most 18 digits fits the low 64 bits of its 128
     pairs = np.frombuffer(values.buffers()[1], dtype=np.int64)
     unscaled = pairs[2 * values.offset : 2 * (values.offset + len(values)) : 2]
     return unscaled.astype(np.float64) / float(10**source.scale)
@@ -128,14 +128,14 @@ def _to_decimal(values: pa.Array, source: DataType, target: DataType) -> pa.Arra
     if scale > target.scale:
         wide = pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity")
     whole_digits = target.precision - target.scale
-    if whole_digits + 1 + scale <= WIDE_DIGITS:  # else the point stands before every digit
+    if whole_digits + 1 + scale <= WIDE_DIGITS:  # else the point precedes every digit
         limit = pa.scalar(decimal.Decimal(10) ** whole_digits, wide.type)
         wide = pc.if_else(pc.less(pc.abs(wide), limit), wide, pa.scalar(None, wide.type))
     return wide.cast(pa.decimal256(WIDE_DIGITS, target.scale)).cast(to_arrow_type(target))
 
 
 def _float_to_decimal(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    # Java takes the digits that a double prints as; of a FLOAT those of the double it widens to
+    # Java takes the printed digits of a double; for a FLOAT those of the double it widens to
     doubles = values.cast(pa.float64()) if source.root is TypeRoot.FLOAT else values
 
     def convert(bits: int) -> decimal.Decimal | None:
@@ -146,7 +146,7 @@ def _float_to_decimal(values: pa.Array, source: DataType, target: DataType) -> p
 
 
 def decimal_of(text: str, target: DataType) -> decimal.Decimal | None:
-    """A decimal rounded to the type, or None where it does not fit. Raises ``ValueError``."""
+    """A decimal rounded to the type, or None if it does not fit. Raises ``ValueError``."""
     assert target.precision is not None
     assert target.scale is not None
     number = decimal.Decimal(text)

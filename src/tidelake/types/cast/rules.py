@@ -1,11 +1,11 @@
-"""Which type a column may be changed to, and what such a change means for order.
+"""The allowed changes of a column's type, and their effect on order.
 
-An **implicit** cast is one that generalises (INT to BIGINT, though also DECIMAL to FLOAT); an
-**explicit** one may lose (BIGINT to INT, STRING to DATE). Beside the rule there must be code that
-casts: Paimon allows DATE to CHAR(10) by rule and has none, so it is refused.
+An **implicit** cast generalises (INT to BIGINT, but also DECIMAL to FLOAT); an **explicit** one may
+lose (BIGINT to INT, STRING to DATE). Besides the rule there must be code for the cast: Paimon
+allows DATE to CHAR(10) by rule but has no code for it, so it is refused.
 
-Source: Paimon's ``DataTypeCasts`` and ``CastExecutors`` (1.3.1); all pairs stand in
-``tests/golden/casts.jsonl`` as Java answers them.
+Source: Paimon's ``DataTypeCasts`` and ``CastExecutors`` (1.3.1); ``tests/golden/casts.jsonl`` holds
+Java's answer for every pair.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _IMPLICIT = {
 
 
 def can_cast(source: DataType, target: DataType, *, explicit: bool) -> bool:
-    """Whether a column of one type may become another; nullability is not looked at.
+    """Whether a column of one type may become another; nullability is ignored.
 
     Parameters
     ----------
     source, target : DataType
         The types.
     explicit : bool
-        Whether casts that may lose something count.
+        Whether lossy casts count.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def _is_covered(source: DataType, target: DataType) -> bool:
 
 
 def needs_zone(source: DataType, target: DataType) -> bool:
-    """Whether the cast depends on the local time zone, and not on the values alone.
+    """Whether the cast depends on the local time zone besides the values.
 
     Examples
     --------
@@ -113,8 +113,9 @@ def needs_zone(source: DataType, target: DataType) -> bool:
 def keeps_order(source: DataType, target: DataType) -> bool:
     """Whether a cast of the smallest and the largest value bounds the cast of all between.
 
-    True only where every value keeps its place: of one type, wider integers and decimals, longer
-    texts and bytes, FLOAT to DOUBLE, finer timestamps. Statistics of a file may then be cast; of
+    True only if every value keeps its order: equal types, wider integers and decimals, longer
+    texts and bytes, FLOAT to DOUBLE, finer timestamps. Then a file's statistics may be cast;
+    otherwise they have no meaning for the new type.
     others they say nothing.
 
     Examples

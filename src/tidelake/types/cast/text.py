@@ -1,7 +1,7 @@
 """Casts to and from CHAR, VARCHAR, BINARY and VARBINARY.
 
-To a text of n characters it is cut, and for CHAR filled with spaces; to n bytes likewise, with
-zeros. A text that is no number, date or time is an error, as it is in Java.
+A cast to a text of n characters cuts it, and for CHAR pads it with spaces; to n bytes likewise,
+with zeros. A text that is not a number, date or time is an error, as in Java.
 
 Source: Paimon's ``BinaryStringUtils`` and ``NumericToStringCastRule`` (1.3.1).
 """
@@ -25,7 +25,7 @@ __all__ = ["from_text", "sized_bytes", "to_text"]
 _WHOLE_NUMBER = r"^[+-]?[0-9]*(\.[0-9]*)?$"
 _SIGNS_ALONE = pa.array(["", "+", "-"])
 _PLAIN_FLOAT = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
-# whitespace is what Java's trim() takes off, U+0000 to U+0020
+# whitespace as Java's trim() removes it, U+0000 to U+0020
 _FLOAT = re.compile(
     r"[\x00-\x20]*([+-]?)(?:(NaN)|(Infinity)|((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
     r"|(0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)[\x00-\x20]*"
@@ -52,7 +52,7 @@ def number_to_text(values: pa.Array, source: DataType) -> pa.Array:
 
 
 def sized_text(values: pa.Array, target: DataType) -> pa.Array:
-    """Texts cut, or filled, to the length of CHAR or VARCHAR."""
+    """Texts cut or padded to the length of CHAR or VARCHAR."""
     assert target.length is not None
     if target.length == STRING_LENGTH_MAX:
         return values
@@ -61,7 +61,7 @@ def sized_text(values: pa.Array, target: DataType) -> pa.Array:
 
 
 def sized_bytes(values: pa.Array, target: DataType) -> pa.Array:
-    """Bytes cut, or filled, to the length of BINARY or VARBINARY."""
+    """Bytes cut or padded to the length of BINARY or VARBINARY."""
     assert target.length is not None
     if target.length == STRING_LENGTH_MAX:
         return values
@@ -74,7 +74,7 @@ def sized_bytes(values: pa.Array, target: DataType) -> pa.Array:
 
 
 def text_to_bytes(values: pa.Array, target: DataType) -> pa.Array:
-    """Texts as their UTF-8 bytes; bytes as texts are :func:`sized_bytes`'s inverse."""
+    """Texts as their UTF-8 bytes: the inverse of :func:`sized_bytes` on texts."""
     return sized_bytes(values.cast(pa.binary()), target)
 
 
@@ -84,7 +84,7 @@ def text_to_number(values: pa.Array, target: DataType) -> pa.Array:
     Raises
     ------
     ValueError
-        A text is none; pyarrow's errors are of this kind.
+        A text is invalid; pyarrow's errors are ValueErrors too.
     """
     if target.root is TypeRoot.BOOLEAN:
         return _to_boolean(values)
@@ -104,7 +104,7 @@ def _to_boolean(values: pa.Array) -> pa.Array:
 
 
 def _to_integer(values: pa.Array, target: DataType) -> pa.Array:
-    """Digits with a sign; what stands behind a point is left out."""
+    """Digits with a sign; digits after a point are dropped."""
     good = pc.match_substring_regex(values, _WHOLE_NUMBER)
     good = pc.and_not(good, pc.is_in(values, _SIGNS_ALONE))
     _refuse_first(values, pc.fill_null(pc.invert(good), fill_value=False))
@@ -127,7 +127,7 @@ def _decimal(text: str, target: DataType) -> object:
 
 
 def _to_float(values: pa.Array) -> pa.Array:
-    """Texts that Arrow's parser reads as Java's does; it rounds once, to the type asked for."""
+    """Texts that Arrow's parser reads as Java does; it rounds once, to the wanted type."""
     plain = pc.match_substring_regex(values, _PLAIN_FLOAT)
     if pc.all(plain).as_py() is not False:
         return values

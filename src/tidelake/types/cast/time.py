@@ -1,16 +1,15 @@
 """Casts among DATE, TIME, timestamps, and texts and numbers of them.
 
-What Java does is kept, also where it looks odd:
+Java's behaviour is kept, even if it looks odd:
 
-- A TIMESTAMP before 1970 becomes the DATE nearer to 1970 (the division cuts towards zero), and a
+- A TIMESTAMP before 1970 becomes the DATE nearer to 1970 (the division truncates towards zero). A
   TIME would be negative: such a value is refused here.
-- Fewer digits of the second: below milliseconds towards the past, from milliseconds on towards
-  1970. A fraction of a second that has no more digits than the type keeps, leading zeros not
-  counted, stays as it is.
+- A cast to fewer digits of the second rounds towards the past below milliseconds, and towards 1970
+  from milliseconds on. A fraction with no more digits than the type keeps, leading zeros not
+  counted, is unchanged.
 - A number becomes a timestamp as seconds; a text of digits as milliseconds, microseconds or
   nanoseconds by the type's precision.
-- A local time that a change of the clocks leaves out is moved on by the gap; of one that comes
-  twice the first counts.
+- A local time in a clock change's gap moves on by the gap; of an ambiguous one the first counts.
 
 Source: Paimon's ``DateTimeUtils``, ``BinaryStringUtils`` and ``Timestamp*CastRule`` (1.3.1).
 """
@@ -89,14 +88,14 @@ def _local(values: pa.Array, zone: str) -> pa.Array:
 
 
 def _instant(values: pa.Array, zone: str) -> pa.Array:
-    """Local times of the zone as instants, with Java's answer for those that are not there."""
+    """Local times of the zone as instants, with Java's answer for those in a gap."""
     unit = values.type.unit
     found = pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="latest")
     missing = pc.not_equal(pc.local_timestamp(found), values)
     plain = found.cast(pa.timestamp(unit, "UTC"))
     if not pc.any(missing).as_py():
         return plain
-    # found is the moment of the change; the offset before it holds
+    # `found` is the moment of the change; the offset before it holds
     before = pc.subtract(plain.cast(pa.int64()), 1)
     shown = pc.local_timestamp(before.cast(pa.timestamp(unit, "UTC")).cast(found.type))
     offset = pc.subtract(shown.cast(pa.int64()), before)
@@ -149,7 +148,7 @@ def _time_text(ms: int, precision: int) -> str:
 
 
 def _timestamp_text(values: pa.Array, source: DataType) -> pa.Array:
-    """``2024-01-31 12:30:15.120``, with as many digits as the type has, or the value where more."""
+    """``2024-01-31 12:30:15.120``, with the digits of the type, or of the value if it has more."""
     unit = timestamp_unit(source)
     counts = _number(values)
     days = counts // (MS_PER_DAY * 1_000_000 // NANOS_PER_UNIT[unit])
@@ -203,7 +202,7 @@ def _to_time_of_day(values: pa.Array, source: DataType, zone: str) -> pa.Array:
 
 
 def _from_seconds(values: pa.Array, target: DataType, zone: str) -> pa.Array:
-    with np.errstate(over="ignore"):  # Java multiplies longs: the low bits stay
+    with np.errstate(over="ignore"):  # Java multiplies longs: the low bits remain
         millis = _number(values) * np.int64(1000)
     if target.root is TypeRoot.TIMESTAMP_LTZ:
         instants = from_numpy(millis, values, pa.int64()).cast(pa.timestamp("ms", "UTC"))
@@ -223,7 +222,7 @@ def _to_timestamp(values: pa.Array, source: DataType, target: DataType, zone: st
 
 
 def _cut(counts: NDArray[np.int64], unit: int, precision: int) -> NDArray[np.int64]:
-    """Drop digits behind the second that a precision does not keep."""
+    """Drop digits of the second that a precision does not keep."""
     if precision <= 3:
         step = 10 ** (3 - precision)
         per_ms = 1_000_000 // unit
@@ -322,7 +321,7 @@ def _fraction_ms(digits: str) -> int:
 
 def _in_day(ms: int, text: str) -> int:
     if not 0 <= ms < MS_PER_DAY:
-        raise ValueError(text)  # Java keeps a time of day beyond the day
+        raise ValueError(text)  # Java keeps a time beyond the day
     return ms
 
 
@@ -343,7 +342,7 @@ def _nanos_of(text: str, precision: int, *, numeric: bool) -> int:
     midnight = hour == 24 and not (minute or second or int(fraction))
     if not midnight and (hour > 23 or minute > 59 or second > 59):
         raise ValueError(text)
-    # Java takes the last day of a month that is shorter
+    # Java takes the last day of a shorter month
     day = min(day, calendar.monthrange(year, month)[1])
     days = dt.date(year, month, day).toordinal() - _DAY_ZERO
     seconds = days * 86_400 + (hour * 60 + minute) * 60 + second

@@ -1,4 +1,4 @@
-"""Predicates: written, bound to a schema, evaluated on rows, and asked of ranges.
+"""Predicates: parsed, bound to a schema, evaluated on rows, and tested against ranges.
 
 An unknown answer keeps the row or file. No file and no SQL may enter.
 """

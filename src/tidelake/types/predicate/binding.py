@@ -1,9 +1,9 @@
-"""A predicate bound to a table's columns: names checked, literals made storage values.
+"""Binds a predicate to a table's columns: names checked, literals as storage values.
 
-A literal that the column's type cannot hold exactly is not rounded: the comparison becomes the one
-that keeps the same rows. ``n < 3.5`` on INT is ``n <= 3``; ``n < 10_000`` on TINYINT holds for
-every n that is not null; ``t == '... 00:00:00.0000001'`` on TIMESTAMP(3) for none. FLOAT literals
-are rounded to FLOAT, as Paimon does, so that ``f == 0.1`` finds what was written as 0.1.
+A literal that the column's type cannot hold exactly is not rounded: the comparison becomes one that
+keeps the same rows. ``n < 3.5`` on INT is ``n <= 3``; ``n < 10_000`` on TINYINT is true for every n
+that is not null; ``t == '... 00:00:00.0000001'`` on TIMESTAMP(3) is never true. FLOAT literals are
+rounded to FLOAT, as Paimon does, so that ``f == 0.1`` finds a written 0.1.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
     Parameters
     ----------
     predicate : Predicate
-        With plain Python literals. Not a bound one: its literals would be read again.
+        With plain Python literals. Not a bound one: its literals would be converted again.
     fields : sequence of DataField
         The columns.
 
@@ -53,11 +53,11 @@ def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
     Raises
     ------
     NotFoundError
-        A column that is not there.
+        A missing column.
     InvalidInputError
         A literal that cannot be compared with its column, or a comparison with null.
     UnsupportedError
-        A column of a nested type or VARIANT, but for IS [NOT] NULL.
+        A column of a nested type or VARIANT, except for IS [NOT] NULL.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _bind_compare(op: str, name: str, literal: object, data_type: DataType) -> P
         assert isinstance(position, Fraction)
         return Compare(op, name, position.numerator)
     low, high, step = position_bounds(data_type)
-    never = Compare("<", name, low)  # false, and unknown where null
+    never = Compare("<", name, low)  # false, and unknown for null
     whenever_valid = Compare(">=", name, low)
     if op in {"==", "!="}:
         return never if op == "==" else whenever_valid

@@ -48,7 +48,7 @@ _KERNELS: Mapping[str, Callable[..., pa.Array]] = {
 def evaluate(
     predicate: Predicate, batch: pa.RecordBatch | pa.Table, fields: Sequence[DataField]
 ) -> pa.BooleanArray:
-    """Tell which rows a bound predicate keeps.
+    """Return which rows a bound predicate keeps.
 
     Parameters
     ----------

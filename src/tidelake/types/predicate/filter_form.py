@@ -1,4 +1,4 @@
-"""The forms in which a filter may be given: a predicate, SQL text, or tuples as in pyarrow."""
+"""The forms of a filter: a predicate, SQL text, or tuples as in pyarrow."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _COMPARISONS = {
 
 
 def parse_filter(given: object) -> Predicate | None:
-    """Give the unbound predicate of a filter in any of its forms.
+    """Return the unbound predicate of a filter in any of its forms.
 
     Parameters
     ----------
     given : Predicate, str, tuple, list or None
         SQL text (see :mod:`tidelake.types.predicate.text`); ``(column, op, value)``; a list of
-        these, which must all hold; or a list of such lists, of which one must hold. Operators:
+        these, which must all hold; or a list of such lists, one of which must hold. Operators:
         ``= == != <> < <= > >= in``, ``not in``.
 
     Raises
     ------
     InvalidInputError
-        Not a filter, or nested too deep; for text the message points at the place.
+        Not a filter, or nested too deep; for text the message points to the position.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From rows of keys to a condition that prunes files: each column's value is one of theirs."""
+"""Makes a condition that prunes files from rows of keys: each column is one of their values."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tidelake.types.values import arrow_to_storage
 __all__ = ["VALUES_MAX", "among_keys"]
 
 VALUES_MAX = 1_000
-"""A column with more different values than this gives no condition."""
+"""A column with more distinct values than this gives no condition."""
 
 
 def among_keys(keys: pa.Table | pa.RecordBatch, fields: Iterable[DataField]) -> Predicate | None:
-    """Give a condition that every row with one of these keys holds; None if no column gives one.
+    """Return a condition that is true for every row with one of these keys; None if there is none.
 
-    Other rows may hold it too: it looks at each column by itself.
+    It may be true for other rows too, because it tests each column separately.
 
     Parameters
     ----------

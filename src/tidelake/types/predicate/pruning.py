@@ -1,15 +1,15 @@
-"""Whether rows with known column ranges may satisfy a predicate: never wrong in saying no.
+"""Whether rows with known column ranges may satisfy a predicate; a no is always right.
 
 1. NOT is pushed down to the leaves. Under three-valued logic that keeps the rows for which the
-   whole is true: NOT (a < 1) holds exactly where a >= 1 does, both are unknown for null.
-2. A leaf says no only if no value within the column's range, and no null, makes it true. Ranges
-   may be wider than the data: a string's minimum may be a prefix, its maximum a prefix whose last
+   whole is true: NOT (a < 1) is true exactly where a >= 1 is, both are unknown for null.
+2. A leaf says no only if no value within the column's range, and no null, makes it true. Ranges may
+   be wider than the data: a string's minimum may be a prefix, its maximum a prefix whose last
    character was incremented.
-3. AND may hold if each part may; OR if one part may.
+3. AND may be true if each part may; OR if one part may.
 
-Floating-point ranges say nothing of NaN (Parquet writers leave NaN out of the bounds, or drop the
-bounds): since NaN is the largest value here, the maximum of a float column never rules anything out
-that NaN would satisfy.
+Floating-point ranges ignore NaN (Parquet writers leave NaN out of the bounds, or drop the bounds).
+NaN is the largest value here, so the maximum of a float column excludes nothing that NaN would
+satisfy.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = ["ColumnRange", "may_match"]
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """What is known of a column's values in some rows.
+    """The known range of a column's values in some rows.
 
     Parameters
     ----------
     min, max : storage value or None
-        No value is smaller, none larger; None where unknown.
+        No value is smaller, none larger; None if unknown.
     null_count : int or None
-        Number of nulls; None where unknown.
+        Number of nulls; None if unknown.
     row_count : int
         Number of rows.
     """
@@ -56,14 +56,14 @@ class ColumnRange:
 
 
 def may_match(predicate: Predicate, ranges: Mapping[str, ColumnRange]) -> bool:
-    """Tell whether some row may satisfy a bound predicate.
+    """Return whether some row may satisfy a bound predicate.
 
     Parameters
     ----------
     predicate : Predicate
         Bound.
     ranges : mapping of str to ColumnRange
-        By column; a column that is missing may have any values.
+        By column; a missing column may have any values.
 
     Returns
     -------
@@ -142,7 +142,9 @@ def _may_compare(op: str, literal: Any, known: ColumnRange) -> bool:
 
 def _may_compare_float(op: str, literal: float, low: Any, high: Any) -> bool:
     if literal != literal:
-        return op != ">"  # nothing is larger than NaN; all else NaN itself or any number satisfies
+        return (
+            op != ">"
+        )  # nothing is larger than NaN; NaN itself or any number satisfies the others
     low_known = low is not None and low == low
     high_known = high is not None and high == high
     match op:
@@ -153,7 +155,7 @@ def _may_compare_float(op: str, literal: float, low: Any, high: Any) -> bool:
         case "<=":
             return not low_known or low <= literal
         case _:
-            return True  # NaN, which the range does not show, is larger and not equal
+            return True  # NaN, which the range omits, is larger and not equal
 
 
 def _may_start(prefix: Any, known: ColumnRange, *, negated: bool) -> bool:

@@ -16,9 +16,9 @@ uuid.UUID                      uuid
 list, tuple; dict              array; object (keys are text, no key twice)
 =============================  ========================================================
 
-Read are, beside these: float, time (as ``datetime.time``), timestamps of nanoseconds (as
-``numpy.datetime64``). Source: ``VariantEncoding.md`` of apache/parquet-format;
-Paimon's ``GenericVariantUtil`` (1.3.1) has the same bytes.
+It also reads: float, time (as ``datetime.time``), timestamps of nanoseconds (as
+``numpy.datetime64``). Source: ``VariantEncoding.md`` of apache/parquet-format; Paimon's
+``GenericVariantUtil`` (1.3.1) writes the same bytes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from tidelake.types.variant.variant_bytes import (
 __all__ = ["decode_variant", "encode_variant", "variant_objects", "variants"]
 
 SIZE_BYTES_MAX = 128 << 20
-"""Of either binary; Paimon's own limit."""
+"""The most bytes of either binary; Paimon's own limit."""
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamp_ntz has no zone
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DATE = dt.date(1970, 1, 1)
@@ -78,12 +78,12 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 
 def variants(objects: Iterable[object]) -> pa.StructArray:
-    """Give Python objects as a column of variants; None is SQL's null, not JSON's.
+    """Convert Python objects to a column of variants; None is SQL's null, not JSON's.
 
     Parameters
     ----------
     objects : iterable
-        What ``json.loads`` gives, and the other types of the module's table.
+        Results of ``json.loads``, and the other types of the module's table.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def variants(objects: Iterable[object]) -> pa.StructArray:
     Raises
     ------
     InvalidInputError
-        An object has no variant.
+        An object cannot be a variant.
 
     Examples
     --------
@@ -106,12 +106,12 @@ def variants(objects: Iterable[object]) -> pa.StructArray:
 
 
 def variant_objects(column: pa.Array | pa.ChunkedArray) -> list[object]:
-    """Give a column of variants as Python objects; null is None.
+    """Convert a column of variants to Python objects; null is None.
 
     Raises
     ------
     CorruptError
-        A value is no variant.
+        A value is not a variant.
     """
     return [
         None if row is None else decode_variant(row["value"], row["metadata"])
@@ -120,12 +120,12 @@ def variant_objects(column: pa.Array | pa.ChunkedArray) -> list[object]:
 
 
 def encode_variant(value: object) -> tuple[bytes, bytes]:
-    """Give an object as a variant: its value and its metadata.
+    """Encode an object as a variant: its value and its metadata.
 
     Raises
     ------
     InvalidInputError
-        The object, or one inside it, has no variant.
+        The object, or one inside it, cannot be a variant.
 
     Examples
     --------
@@ -205,18 +205,18 @@ def _encoded_object(value: Mapping[Any, object], keys: dict[str, int], depth: in
     names = sorted(value)
     ids = [keys.setdefault(name, len(keys)) for name in names]
     for name in names:
-        _encoded_text(name)  # refuses what has no UTF-8
+        _encoded_text(name)  # refuses text without UTF-8
     parts = [_encoded(value[name], keys, depth + 1) for name in names]
     return object_of(zip(names, ids, parts, strict=True))
 
 
 def decode_variant(value: bytes, metadata: bytes) -> object:
-    """Give a variant as a Python object.
+    """Decode a variant to a Python object.
 
     Raises
     ------
     CorruptError
-        The bytes are no variant.
+        The bytes are not a variant.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def decode_variant(value: bytes, metadata: bytes) -> object:
 
 
 class _Decoder:
-    """Decodes one value; what is inside may not be decoded more often than there are bytes."""
+    """Decodes one value; it decodes at most as many inner values as there are bytes."""
 
     def __init__(self, keys: list[str], values_max: int) -> None:
         self._keys = keys

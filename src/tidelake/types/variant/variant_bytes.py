@@ -1,4 +1,4 @@
-"""The parts that a variant's bytes are made of: numbers, texts, lists and objects, and the keys.
+"""The parts of a variant's bytes: numbers, texts, lists and objects, and the keys.
 
 ::
 
@@ -125,10 +125,10 @@ def array_of(parts: Sequence[bytes]) -> bytes:
 
 
 def object_of(fields: Iterable[tuple[str, int, bytes]]) -> bytes:
-    """Give an object of the key, the key's id and the value of each field.
+    """Encode an object from the key, the key's id and the value of each field.
 
-    Ids are listed in the order of the keys' bytes, which is that of code points; values lie in the
-    order given. Requires: no key twice.
+    Ids are listed in the order of the keys' bytes, which is that of code points; values keep the
+    given order. Requires: no key twice.
     """
     placed = []
     place = 0
@@ -148,7 +148,7 @@ def object_of(fields: Iterable[tuple[str, int, bytes]]) -> bytes:
 
 
 def metadata_of(keys: Iterable[str]) -> bytes:
-    """Give the metadata of keys, whose ids are their places."""
+    """Encode the metadata of keys, whose ids are their indexes."""
     names = [key.encode() for key in keys]
     total = sum(map(len, names))
     width = _width(max(total, len(names)))
@@ -179,7 +179,7 @@ def metadata_keys(metadata: memoryview) -> list[str]:
     Raises
     ------
     ValueError
-        The bytes are no metadata; `IndexError` where there are none.
+        The bytes are not metadata; `IndexError` if there are none.
     """
     if metadata[0] & 0x0F != VERSION:
         raise ValueError(f"its version is {metadata[0] & 0x0F}")
@@ -199,7 +199,7 @@ def part_of(memory: memoryview, at: int, size: int) -> memoryview:
     Raises
     ------
     ValueError
-        It reaches beyond the end.
+        It exceeds the end.
     """
     part = memory[at : at + size]
     if len(part) != size:
@@ -208,7 +208,7 @@ def part_of(memory: memoryview, at: int, size: int) -> memoryview:
 
 
 def _parts(memory: memoryview, at: int, count: int, width: int) -> list[memoryview]:
-    """Cut what `count` + 1 offsets at a place say lies behind them."""
+    """Cut out the parts between `count` + 1 offsets at a position."""
     begin = at + (count + 1) * width
     if begin > len(memory):
         raise ValueError("it ends too early")
@@ -218,14 +218,14 @@ def _parts(memory: memoryview, at: int, count: int, width: int) -> list[memoryvi
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An array or object as it lies in memory.
+    """An array or object in memory.
 
     Parameters
     ----------
     ids : tuple of int or None
-        Of an object: the ids of the keys, in the keys' order.
+        For an object: the ids of the keys, in the keys' order.
     starts : tuple of int
-        Where the values begin; a value knows its own end, and those of an object may lie in
+        Where the values begin; a value knows its own end, and those of an object may be in
         another order than its keys.
     """
 
@@ -239,7 +239,7 @@ def container(memory: memoryview) -> Container:
     Raises
     ------
     ValueError
-        It reaches beyond the end.
+        It exceeds the end.
     """
     kind, info = memory[0] & 3, memory[0] >> 2
     is_object = kind == OBJECT
@@ -265,12 +265,12 @@ _FIXED_BYTES |= dict.fromkeys((TIMESTAMP, TIMESTAMP_NTZ, TIME, TIMESTAMP_NS, TIM
 
 
 def scalar_bytes(memory: memoryview) -> bytes:
-    """Cut a text or primitive out that memory begins with.
+    """Cut out the text or primitive at the beginning of memory.
 
     Raises
     ------
     ValueError
-        It reaches beyond the end, or its type is not known.
+        It exceeds the end, or its type is unknown.
     """
     kind, info = memory[0] & 3, memory[0] >> 2
     if kind == SHORT_TEXT:

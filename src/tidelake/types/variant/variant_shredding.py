@@ -1,4 +1,4 @@
-"""Puts shredded variants together: parts of them lie in separate columns.
+"""Joins shredded variants, whose parts are in separate columns.
 
 ::
 
@@ -8,10 +8,10 @@
                                     list<struct<value, typed_value>>: the elements;
                                     struct<name: struct<value, typed_value>, ...>: fields
 
-1. Where `typed_value` is not null it is the value. Of an object, `value` may hold the fields that
-   have no column. A field whose both parts are null is not there.
-2. Where it is null, `value` is the value; its keys are those of `metadata`.
-3. Everything is written again, with the keys in the order in which they are met, as Java does it.
+1. If `typed_value` is not null it is the value. For an object, `value` may hold the fields without
+   a column. A field with two null parts does not exist.
+2. If it is null, `value` is the value; its keys are those of `metadata`.
+3. Everything is written again, with the keys in order of appearance, as Java does it.
 
 Source: ``VariantShredding.md`` of apache/parquet-format; Paimon's ``ShreddingUtils`` (1.3.1).
 """
@@ -65,12 +65,12 @@ _UUID_BYTES = 16
 
 
 def check_shredded(arrow_type: pa.StructType) -> None:
-    """Refuse a struct that is no shredded variant.
+    """Refuse a struct that is not a shredded variant.
 
     Raises
     ------
     UnsupportedError
-        A part has a type that no variant has, or there is a part too many.
+        A part has a type that no variant has, or there is an extra part.
     """
     names = [f.name for f in arrow_type]
     if _METADATA not in names:
@@ -108,12 +108,12 @@ def _is_binary(arrow_type: pa.DataType) -> bool:
 
 
 def rebuilt_variants(column: pa.StructArray) -> pa.StructArray:
-    """Put a column of shredded variants together.
+    """Join a column of shredded variants.
 
     Parameters
     ----------
     column : pyarrow.StructArray
-        Requires: :func:`check_shredded` takes its type.
+        Requires: :func:`check_shredded` accepts its type.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def rebuilt_variants(column: pa.StructArray) -> pa.StructArray:
     Raises
     ------
     CorruptError
-        The parts of a row do not make a variant.
+        The parts of a row do not form a variant.
     """
     children = _named_children(column)
     metadata = children.pop(_METADATA).to_pylist()
@@ -131,7 +131,7 @@ def rebuilt_variants(column: pa.StructArray) -> pa.StructArray:
     present = column.is_valid().to_pylist()
     values: list[bytes | None] = []
     keys: list[bytes | None] = []
-    # a row at a time: 4 us for a scalar, 18 for three fields, 70 where two more are beside them
+    # a row at a time: 4 us for a scalar, 18 for three fields, 70 with two more beside them
     for at, is_there in enumerate(present):
         if not is_there:
             values.append(b"")
@@ -188,7 +188,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Copy:
-    """Copies one value; what is inside may not be copied more often than there are bytes."""
+    """Copies one value; it copies at most as many inner values as there are bytes."""
 
     row: _Row
     values_left: int
@@ -220,7 +220,7 @@ class _Copy:
 
 @dataclass(slots=True)
 class _Node:
-    """The columns of one place: its `value`, and its `typed_value` as scalars, list or struct."""
+    """The columns of one node: its `value`, and its `typed_value` as scalars, list or struct."""
 
     values: Sequence[bytes | None] | None
     scalars: Sequence[Any] | None = None
@@ -252,7 +252,7 @@ class _Node:
         return cls(values, scalars=_plain(typed), encode=encode, present=present)
 
     def rebuilt(self, at: int, row: _Row, depth: int) -> bytes | None:
-        """The value at a place; None where there is none."""
+        """The value at an index; None if there is none."""
         value = None if self.values is None else self.values[at]
         if not self.present or not self.present[at]:
             return None if value is None else row.appended(value)
@@ -296,7 +296,7 @@ class _Node:
 
 
 def _plain(values: pa.Array) -> list[Any]:
-    """The values as the encoder takes them: moments and days as numbers."""
+    """The values for the encoder: instants and days as numbers."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     if pa.types.is_date32(values.type):
@@ -319,7 +319,7 @@ _NUMBERS: dict[pa.DataType, tuple[int, str]] = {
 
 
 def _scalar_encoder(arrow_type: pa.DataType) -> Callable[[Any], bytes]:
-    """What makes a variant of a value of a `typed_value` column."""
+    """The encoder of a `typed_value` column's values."""
     kinds = pa.types
     if isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type

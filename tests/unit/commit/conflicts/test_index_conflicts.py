@@ -86,7 +86,7 @@ def test_the_keys_of_both_writers_are_kept():
 @pytest.mark.parametrize(
     ("now", "why"),
     [
-        ({(P, 0): [1], (P, 1): [7]}, "into bucket 1"),  # the other chose another bucket
+        ({(P, 0): [1], (P, 1): [7]}, "in bucket 1"),  # the other chose another bucket
         ({(P, 0): [5, 7]}, "overwritten"),  # 1 is no longer there
         ({(Q, 0): [1]}, "overwritten"),
         ({}, "overwritten"),

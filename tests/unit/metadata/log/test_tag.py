@@ -70,7 +70,7 @@ def test_a_time_that_is_none_is_damage(made):
 def test_a_name_is_given_once():
     tags = TagLog(MemoryFileIO(), PATHS)
     tags.create("a", snapshot())
-    with pytest.raises(AlreadyExistsError, match=r"'/wh/db.db/t' has a tag 'a' already"):
+    with pytest.raises(AlreadyExistsError, match=r"'/wh/db.db/t' already has a tag 'a'"):
         tags.create("a", snapshot(2))
     assert tags.load("a").snapshot.id == 1
     tags.delete("a")

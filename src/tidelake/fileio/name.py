@@ -56,7 +56,7 @@ def validate_name(name: str, what: str) -> str:
     'flights'
     >>> validate_name("../flights", "table")
     Traceback (most recent call last):
-    tidelake.errors.InvalidInputError: '../flights' is no valid table name: it contains '/'. ...
+    tidelake.errors.InvalidInputError: '../flights' is not a valid table name: it contains '/'. ...
     """
     problem = _problem(name, what)
     if problem is None:

@@ -37,7 +37,7 @@ keeps its meaning in later versions; messages may change.
 ...     print(error.kind, error.context["column"])
 ...     print(error)
 column_unknown w
-The data has the column 'w', which table 'db.t' has not. The table's columns are: k, v.
+The data has the column 'w', which is not in table 'db.t'. The table's columns are: k, v.
 >>> try:
 ...     catalog.table("db.u")
 ... except tidelake.NotFoundError as error:

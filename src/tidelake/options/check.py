@@ -503,7 +503,7 @@ def check_retained(what: str, least: int, most: int, *, table: str) -> None:
     --------
     >>> check_retained("snapshot", 10, 5, table="db.t")
     Traceback (most recent call last):
-    tidelake.errors.InvalidInputError: Table db.t: at most 5 snapshots would be kept, and at ...
+    tidelake.errors.InvalidInputError: Table db.t: at most 5 snapshots would be kept, but at ...
     """
     lower, upper = f"{what}.num-retained.min", f"{what}.num-retained.max"
     if least < 1:

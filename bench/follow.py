@@ -25,22 +25,27 @@ for k in range(int(sys.argv[2])):
 """
 
 
-def main() -> None:
-    """Measure and print."""
+def waits(commits: int) -> list[float]:
+    """Milliseconds from each commit to its rows in hand, the shortest first."""
     with tempfile.TemporaryDirectory() as place:
         table = tidelake.open(place).create_table("db.t", {"k": "BIGINT"})
         table.write([{"k": 0}])
         batches = table.stream(start="latest", timeout=30)
-        command = [sys.executable, "-c", WRITER, place, str(COMMITS)]
+        command = [sys.executable, "-c", WRITER, place, str(commits)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             waits_ms = []
-            for _ in range(COMMITS):
+            for _ in range(commits):
                 next(batches)
                 in_hand = time.time_ns()
                 waits_ms.append((in_hand - int(writer.stdout.readline())) / 1e6)
         batches.close()
-    waits_ms.sort()
+    return sorted(waits_ms)
+
+
+def main() -> None:
+    """Measure and print."""
+    waits_ms = waits(COMMITS)
     median, last = statistics.median(waits_ms), waits_ms[int(0.95 * COMMITS)]
     sys.stdout.write(f"commit to rows in hand: median {median:.1f} ms, p95 {last:.1f} ms\n")
 

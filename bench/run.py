@@ -27,6 +27,7 @@ import pipeline  # noqa: E402
 import planning  # noqa: E402
 import scale  # noqa: E402
 import sql  # noqa: E402
+import streams  # noqa: E402
 import streams_kafka  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
@@ -45,8 +46,16 @@ QUESTIONS = {
     "merging": merging.lines,
     "merging-others": merging.other_lines,
     "sql": sql.lines,
+    "streams-source": streams.source_lines,
+    "streams-changes": streams.change_lines,
+    "streams-triggers": streams.trigger_lines,
+    "streams-growth": streams.growth_lines,
+    "streams-sink": streams.sink_lines,
+    "streams-follow": streams.follow_lines,
     "streams-kafka": streams_kafka.lines,
 }
+GROUPS = {"streams": [name for name in QUESTIONS if name.startswith("streams-")]}
+"""Questions that have a name together."""
 PACKAGES = ("tidelake", "pyarrow", "numpy", "pyspark", "fastavro")
 
 
@@ -101,7 +110,7 @@ def keep(found: dict[str, list[kernel.Line]]) -> None:
 def main() -> None:
     """Measure, print, and write where asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("questions", nargs="*", choices=[*QUESTIONS, []], default=[])
+    parser.add_argument("questions", nargs="*", choices=[*QUESTIONS, *GROUPS, []], default=[])
     parser.add_argument("--size", choices=["small", "full", "huge"], default="small")
     parser.add_argument("--write", action="store_true", help="keep the figures, for the page")
     arguments = parser.parse_args()
@@ -109,7 +118,8 @@ def main() -> None:
         parser.error("--size huge goes with scale alone")
     table = Table("workload", "what", "against", "CPU ratio (spread)", "wall", "target")
     found: dict[str, list[kernel.Line]] = {}
-    for question in arguments.questions or list(QUESTIONS):
+    asked = [one for name in arguments.questions for one in GROUPS.get(name, [name])]
+    for question in asked or list(QUESTIONS):
         found[question] = []
         for line in QUESTIONS[question](arguments.size):
             found[question].append(line)

@@ -10,6 +10,7 @@ import data
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import streams
 from data import Raw
 
@@ -138,6 +139,9 @@ def board(raw: Raw) -> pa.Table:
     return pa.Table.from_pandas(frame, streams.BOARD, preserve_index=False)
 
 
+_SUMS = ("flights", "miles", "departed", "dep_minutes", "landed", "arr_minutes")
+
+
 def delays(raw: Raw) -> pa.Table:
     """Flights, miles and delays per carrier and day, without the flights that were cancelled."""
     flights = raw.flights
@@ -153,9 +157,20 @@ def delays(raw: Raw) -> pa.Table:
         worst=flights["dep_delay"].where(goes),
     )
     days = frame.groupby(["carrier", "month", "day"], as_index=False)
-    sums = ["flights", "miles", "departed", "dep_minutes", "landed", "arr_minutes"]
-    grouped = days.agg({**dict.fromkeys(sums, "sum"), "worst": "max"})
-    return pa.Table.from_pandas(grouped, streams.DELAYS, preserve_index=False)
+    grouped = days.agg({**dict.fromkeys(_SUMS, "sum"), "worst": "max"})
+    return told_days(pa.Table.from_pandas(grouped, streams.DELAYS, preserve_index=False))
+
+
+def told_days(delays: pa.Table) -> pa.Table:
+    """The days that have more than zeros.
+
+    Where a flight was planned in one batch and cancelled in a later one, its day is left with
+    zeros; where both came in one batch, the board never showed it, and its day may not be there.
+    """
+    empty = pc.is_null(delays["worst"])
+    for name in _SUMS:
+        empty = pc.and_(empty, pc.equal(delays[name], 0))
+    return delays.filter(pc.invert(empty))
 
 
 def late_minutes(raw: Raw) -> pa.Table:

@@ -2,9 +2,9 @@
 
 Run by ``make demo``. Every flight of 2013 out of New York is written as scheduled; then departures,
 landings and cancellations follow in more than sixty commits in the order of time. In a second act
-three streams fill one row a flight, and the delays per airline follow its changelog: real streams
-in a program of their own, which is killed once and started again. All is read
-back in several ways, compared with a recomputation from the raw data, and shown on a page.
+three topics of Kafka fill one row a flight, and the delays per airline follow its changelog:
+streams in a program of their own, which is killed once and started again. All is read back in
+several ways, compared with a recomputation from the raw data, and shown on a page.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import board
 import data
 import page
 import streams
+import topics
 from feed import Feed, create_tables, write_events, write_schedule, write_weather
 from life import Findings
 from rich.console import Console
@@ -79,9 +80,10 @@ def main() -> int:
         joined = "the join of flights, weather and planes"
         fed = board.Fed()
         board.create_tables(lake)
-        board.follow_with_a_kill(
-            lake, OUT / "checkpoints", sent, fed, lambda: progress.advance(filling)
-        )
+        with topics.running(OUT, console.print) as places:
+            board.follow_with_a_kill(
+                lake, places, OUT / "checkpoints", sent, fed, lambda: progress.advance(filling)
+            )
         second = board.second_act(lake, raw, fed, lambda: progress.advance(following))
         found.second = second
         found.checks = [*checks, (joined, f"{len(found.cross)} groups equal"), *second.checks]

@@ -8,7 +8,7 @@ Run as a program it is what a cluster would run for ever: it may be killed at an
 on from its checkpoints when it is started again. With ``--ends`` it reads all that is there, and
 ends.
 
-Usage: python stream_job.py WAREHOUSE CHECKPOINTS [--ends]
+Usage: python stream_job.py WAREHOUSE CHECKPOINTS [--kafka SERVERS] [--prefix PREFIX] [--ends]
 """
 
 from __future__ import annotations
@@ -22,26 +22,23 @@ from data import KEY
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
+from topics import AT_ONCE, KafkaTopics, TableTopics, Topics
 
 import tidelake.spark
 from tidelake.spark import Lake
 
 BOARD, DELAYS = "air.board", "air.delays"
-AT_ONCE = {"read.stream.maxFilesPerTrigger": 3}
-"""Files that one batch reads: so that a batch stays small where much is waiting."""
 LATENESS = "1 day"
 """How far the records of a topic may be behind its newest before the watermark passes them."""
 CONF = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2"}
 
 
-def topic(stream: str) -> str:
-    """The table that the records of a stream are appended to."""
-    return f"air.{stream}_events"
-
-
-def fill_board(lake: Lake, checkpoints: Path, *, ends: bool) -> StreamingQuery:
+def fill_board(lake: Lake, topics: Topics, checkpoints: Path, *, ends: bool) -> StreamingQuery:
     """Start the query that fills the board from all topics."""
-    events = [_events(lake, stream) for stream in streams.STREAMS]
+    events = [
+        topics.stream(lake, name).withWatermark(stamp, LATENESS)
+        for name, (_, stamp) in streams.STREAMS.items()
+    ]
     rows = functools.reduce(
         lambda left, right: left.unionByName(right, allowMissingColumns=True), events
     )
@@ -72,11 +69,6 @@ def contributions(changes: DataFrame) -> DataFrame:
     )
 
 
-def _events(lake: Lake, stream: str) -> DataFrame:
-    _, stamp = streams.STREAMS[stream]
-    return lake.read_stream(topic(stream), options=AT_ONCE).withWatermark(stamp, LATENESS)
-
-
 def _written(
     lake: Lake, rows: DataFrame, name: str, checkpoints: Path, *, ends: bool
 ) -> StreamingQuery:
@@ -98,17 +90,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("warehouse", type=Path)
     parser.add_argument("checkpoints", type=Path)
+    parser.add_argument("--kafka", metavar="SERVERS", help="the topics are at this broker")
+    parser.add_argument("--prefix", default="", help="of the names of its topics")
     parser.add_argument("--ends", action="store_true")
     given = parser.parse_args()
     spark = tidelake.spark.session("flight streams", master="local[2]", conf=CONF)
     lake = tidelake.spark.attach(spark, given.warehouse)
+    topics = KafkaTopics(given.kafka, given.prefix) if given.kafka else TableTopics()
+    topics.open(lake)
+    board = fill_board(lake, topics, given.checkpoints, ends=given.ends)
     if given.ends:
-        for start in (fill_board, keep_delays):  # what the second reads, the first has written
-            start(lake, given.checkpoints, ends=True).awaitTermination()
+        board.awaitTermination()  # what the second reads, the first has written
+    delays = keep_delays(lake, given.checkpoints, ends=given.ends)
+    if given.ends:
+        delays.awaitTermination()
         spark.stop()
         return
-    for start in (fill_board, keep_delays):
-        start(lake, given.checkpoints, ends=False)
     spark.streams.awaitAnyTermination()  # a query that fails ends the program, with its error
 
 

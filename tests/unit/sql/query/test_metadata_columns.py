@@ -56,6 +56,10 @@ LEFT_OUT = "EXCEPT (`t`.`__paimon_bucket`)"
             f"SELECT * FROM (SELECT * {LEFT_OUT}, __paimon_bucket FROM t) x",
         ),
         ("SELECT k * 2, __paimon_bucket FROM t", None),
+        (
+            "SELECT t.*, __paimon_bucket FROM t UNION ALL SELECT t.*, 1 FROM t",
+            f"SELECT t.* {LEFT_OUT}, __paimon_bucket FROM t UNION ALL SELECT t.*, 1 FROM t",
+        ),
     ],
 )
 def test_stars_leave_them_out(text, wanted):

@@ -18,7 +18,7 @@ no progress until the first full state was read whole; the query's own name hold
 from __future__ import annotations
 
 import contextlib
-import tempfile
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ SOURCE_RETAINED_MS = 7 * 24 * 3_600_000
 """How long what a stopped query reads next is held."""
 LOOK_S = 5.0
 """How often the thread looks whether the query runs; a lease may be silent for a minute."""
-_TEMPORARY = "temporary-"
+_TEMPORARY = re.compile(r"temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """How Spark calls a checkpoint that it makes itself, and removes with the query."""
 _HOLDS: dict[str, SourceHold] = {}
 _LOCK = threading.Lock()
@@ -78,10 +78,7 @@ class HoldName:
         if query_id is None or not folder:
             return cls(otherwise, is_lasting=False)
         path = PurePosixPath(unquote(urlsplit(folder).path))
-        checkpoint = path.parent.parent
-        is_temporary = checkpoint.name.startswith(_TEMPORARY) and checkpoint.is_relative_to(
-            tempfile.gettempdir()
-        )
+        is_temporary = _TEMPORARY.fullmatch(path.parent.parent.name) is not None
         return cls(f"{query_id}-{path.name}", is_lasting=not is_temporary)
 
 

@@ -1,6 +1,6 @@
-"""Storage behind one protocol: local, in memory, and failing on order; the check of names.
+"""Storage behind one protocol: local, in memory, and with planned faults; the check of names.
 
-The protocol says what atomic means for each call. No layout of a table may enter.
+The protocol defines what is atomic in each call. No layout of a table may enter.
 """
 
 from tidelake.fileio.faulty import FaultMode, FaultyFileIO, SimulatedCrash, TraceEntry

@@ -1,13 +1,13 @@
-"""A storage that fails on order: which call, and how, is a plan; every call is traced.
+"""A storage with planned faults: the plan names the calls that fail, and how; calls are traced.
 
 1. Each call gets a number, from 1, and an entry in the trace.
-2. Where the plan names that number, the call fails in the given :class:`FaultMode`; a mode that
-   makes no sense for the call (an old listing of a ``delete``) leaves it alone.
+2. If the plan names that number, the call fails in the given :class:`FaultMode`. A mode that makes
+   no sense for the call (an old listing of a ``delete``) has no effect.
 3. After a crash the instance is dead: each further call raises :class:`SimulatedCrash` again and
    has no effect, because a killed process runs no ``finally`` blocks either.
 
 A new file counts as few calls whatever its writer does: its opening, each
-:data:`OUTPUT_BLOCK_BYTES` written through, its closing. Same plan and same engine: same trace.
+:data:`OUTPUT_BLOCK_BYTES` written, its closing. The same plan and engine give the same trace.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ class FaultyFileIO:
     Parameters
     ----------
     inner : FileIO
-        Where the files are.
+        The storage of the files.
     plan : mapping of int to FaultMode
-        Call number, from 1, to how it fails.
+        By call number, from 1, how it fails.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class FaultyFileIO:
         self._call("sync_dir", path, lambda: self._inner.sync_dir(path))
 
     def open_dir(self, path: str, *, make: bool = False) -> OpenDirectory:
-        """Hold a directory; what is done within it are calls too."""
+        """Open a directory; operations within it are calls too."""
         self._remember(path)
         held = self._call("open_dir", path, lambda: self._inner.open_dir(path, make=make))
         return _FaultyDirectory(held)
@@ -181,7 +181,7 @@ class FaultyFileIO:
         )
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
-        """Write a file over whatever is there; torn, it holds half of the data."""
+        """Overwrite a file; torn, it holds half of the data."""
         self._remember(path)
         held = _inner_of(within)
         self._call(
@@ -192,7 +192,7 @@ class FaultyFileIO:
         )
 
     def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
-        """Whether a file or directory of that name is there."""
+        """Whether a file or directory of that name exists."""
         held = _inner_of(within)
         return self._call("exists", path, lambda: self._inner.exists(path, **held))
 
@@ -216,7 +216,7 @@ class FaultyFileIO:
         self._call("delete_dir", path, lambda: self._inner.delete_dir(path))
 
     def move_dir(self, source: str, target: str) -> None:
-        """Give a directory another name."""
+        """Rename a directory."""
         self._remember(source)
         self._call("move_dir", source, lambda: self._inner.move_dir(source, target))
 
@@ -251,7 +251,7 @@ class FaultyFileIO:
                     half_effect()
                 raise self._crash(where)
             case FaultMode.ENOSPC:
-                if half_effect is not None and op == "write":  # the others clean up after it
+                if half_effect is not None and op == "write":  # the others clean up
                     half_effect()
                 refuses = op in {"put_if_absent", "open_dir"}  # the others may have begun
                 failed = StorageRefusedError if refuses else StorageError
@@ -284,7 +284,7 @@ class FaultyFileIO:
 
 
 def _inner_of(within: OpenDirectory | None) -> dict[str, OpenDirectory]:
-    """The directory that is held, as the inner storage knows it; as the keyword that it needs."""
+    """The open directory of the inner storage, as a keyword argument."""
     if within is None:
         return {}
     assert isinstance(within, _FaultyDirectory), "the directory is of this storage"
@@ -292,7 +292,7 @@ def _inner_of(within: OpenDirectory | None) -> dict[str, OpenDirectory]:
 
 
 class _FaultyDirectory:
-    """A directory that is held."""
+    """An open directory."""
 
     def __init__(self, inner: OpenDirectory) -> None:
         self.inner = inner
@@ -302,7 +302,7 @@ class _FaultyDirectory:
         return self.inner.path
 
     def close(self) -> None:
-        self.inner.close()  # of a dead process too: the system does it
+        self.inner.close()  # for a dead process too: the system closes it
 
     def __enter__(self) -> Self:
         return self
@@ -369,6 +369,6 @@ class _FaultyOutputFile:
         def half() -> None:
             self._inner.write(data[: len(data) // 2])
             if self._owner._plan.get(len(self._owner.trace)) is FaultMode.TORN:
-                self._inner.close()  # what a dead process wrote is there to be seen
+                self._inner.close()  # bytes that a dead process wrote are visible
 
         self._owner._call("write", self._path, lambda: self._inner.write(data), half)

@@ -1,22 +1,22 @@
-"""Storage as the engine sees it: write-once files, one atomic publish, plain listings.
+"""Storage for the engine: write-once files, one atomic publish, plain listings.
 
-What a :class:`FileIO` promises is what every storage that can hold a table gives, no more:
+A :class:`FileIO` promises only what every storage that can hold a table provides:
 
-1. A file is written once, by :meth:`FileIO.open_output` or :meth:`FileIO.write_once`, and is whole
-   and durable when the call that closes it returns; the name of one that was opened survives a
-   power loss after :meth:`FileIO.sync_dir`, so that a directory of many files is synced once. From
-   the opening until then its name is taken and what others would read under it is not defined;
-   unique names keep others away.
-2. :meth:`FileIO.put_if_absent` is the one compare-and-set: of all who put the same name at most
-   one succeeds, and whoever reads the name sees the winner's bytes whole. Publishing a snapshot
-   rests on it alone.
-3. A ``StorageError`` from a call that changes something does not say whether the change took
-   effect (a time-out after the effect looks the same); who must know reads back. A
-   ``StorageRefusedError`` says that nothing was changed.
-4. Listings give what is there, in no order. Parents of a written file come into being with it.
-5. :meth:`FileIO.open_dir` holds a directory. A call `within` it concerns the file of the path's
+1. A file is written once, by :meth:`FileIO.open_output` or :meth:`FileIO.write_once`. It is whole
+   and durable when the call that closes it returns. The name of an opened file survives a power
+   loss after :meth:`FileIO.sync_dir`, so that a directory of many files is synced once. From the
+   opening until then its name is taken, and reads of it are undefined; unique names keep others
+   away.
+2. :meth:`FileIO.put_if_absent` is the one compare-and-set: of several puts of one name at most one
+   succeeds, and every reader of the name sees the winner's bytes whole. Publishing a snapshot
+   relies on it alone.
+3. A ``StorageError`` of a change leaves open whether the change took effect (a time-out after the
+   effect looks the same); a caller that must know reads back. A ``StorageRefusedError`` means that
+   nothing was changed.
+4. Listings show what exists, in no order. Missing parents of a written file are created.
+5. :meth:`FileIO.open_dir` opens a directory. A call `within` it concerns the file of the path's
    last name in that very directory, or none, whatever is at the path by then: the table there may
-   have been dropped, and another made under its name. No directory comes into being with it.
+   have been dropped, and another created under its name. Such a call creates no directory.
 
 Paths are absolute POSIX strings without a scheme.
 """
@@ -42,8 +42,8 @@ __all__ = [
 ]
 
 SMALL_FILE_BYTES_MAX = 16 << 20
-"""What a file has at most that is read whole and whose length nothing else tells: snapshots,
-schemas, tags, hints and other JSON. A schema of 10,000 columns has about 1 MiB."""
+"""The largest file that is read whole without a known length: snapshots, schemas, tags, hints and
+other JSON. A schema of 10,000 columns has about 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class OutputFile(Protocol):
         ...
 
     def write(self, data: bytes) -> int:
-        """Append bytes; the number of bytes taken (always all)."""
+        """Append bytes; returns the number of bytes taken (always all)."""
         ...
 
     def tell(self) -> int:
@@ -85,20 +85,20 @@ class OutputFile(Protocol):
         ...
 
     def flush(self) -> None:
-        """Nothing needs to be flushed before ``close``."""
+        """Do nothing: no flush is needed before ``close``."""
         ...
 
     def close(self) -> None:
-        """Make the file whole and visible and its bytes durable; not twice."""
+        """Make the file whole, visible and durable; call it once."""
         ...
 
     def abort(self) -> None:
-        """Give the file up and remove it; nothing happens to a file already closed."""
+        """Abort and remove the file; does nothing after a close."""
         ...
 
 
 class OpenDirectory(Protocol):
-    """A directory that is held, wherever it is moved; to be closed. Not picklable."""
+    """An open directory, wherever it is moved; must be closed. Not picklable."""
 
     @property
     def path(self) -> str:
@@ -106,11 +106,11 @@ class OpenDirectory(Protocol):
         ...
 
     def close(self) -> None:
-        """Let it go; more than once is fine."""
+        """Close it; may be called several times."""
         ...
 
     def __enter__(self) -> Self:
-        """The directory itself; it is closed at the end of the block."""
+        """Return the directory itself; the end of the block closes it."""
         ...
 
     def __exit__(
@@ -127,9 +127,9 @@ class FileIO(Protocol):
     """A storage. Implementations may be used by several threads at once."""
 
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
-        """Read a whole file. ``NotFoundError`` where it is missing.
+        """Read a whole file. ``NotFoundError`` if it is missing.
 
-        ``CorruptError`` where it has more than `bytes_max` bytes, before more than that are held.
+        ``CorruptError`` if it has more than `bytes_max` bytes, before more than that are in memory.
         One call to the storage.
         """
         ...
@@ -143,76 +143,76 @@ class FileIO(Protocol):
         ...
 
     def open_output(self, path: str) -> OutputFile:
-        """Open a new file; ``AlreadyExistsError`` where the name is taken.
+        """Open a new file; ``AlreadyExistsError`` if the name is taken.
 
-        Its name, and those of directories that come with it, are durable after :meth:`sync_dir`.
+        Its name, and those of directories created for it, are durable after :meth:`sync_dir`.
         """
         ...
 
     def write_once(self, path: str, data: bytes) -> None:
-        """Write a whole new file, its name durable; ``AlreadyExistsError`` where it is taken."""
+        """Write a whole new file, its name durable; ``AlreadyExistsError`` if it is taken."""
         ...
 
     def sync_dir(self, path: str) -> None:
-        """Make the names in a directory durable, whoever put them there."""
+        """Make the names in a directory durable, whoever created them."""
         ...
 
     def open_dir(self, path: str, *, make: bool = False) -> OpenDirectory:
-        """Hold a directory; with `make` it is made where it is missing, its parent is not.
+        """Open a directory; with `make` it is created if missing, but its parent is not.
 
-        ``NotFoundError`` where it, or with `make` its parent, is missing.
+        ``NotFoundError`` if it, or with `make` its parent, is missing.
         """
         ...
 
     def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
-        """Publish a file atomically; False, and nothing changed, where the name is taken.
+        """Publish a file atomically; False, and nothing changed, if the name is taken.
 
         With `within` it goes into that directory, which was opened by the path's parent;
-        ``NotFoundError``, and nothing changed, where that was removed.
+        ``NotFoundError``, and nothing changed, if that was removed.
         """
         ...
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
-        """Write a file over whatever is there: for hints only, no durability promised.
+        """Write or overwrite a file: for hints only, durability is not promised.
 
         `within` is that of :meth:`put_if_absent`.
         """
         ...
 
     def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
-        """Whether a file or directory of that name is there; not in one that was removed."""
+        """Whether a file or directory of that name exists; False in a removed directory."""
         ...
 
     def size(self, path: str) -> int:
-        """Length of a file in bytes. ``NotFoundError`` where it is missing."""
+        """Length of a file in bytes. ``NotFoundError`` if it is missing."""
         ...
 
     def list_dir(self, path: str) -> list[FileStatus]:
-        """List a directory, in no order; empty where it is missing."""
+        """List a directory, in no order; empty if it is missing."""
         ...
 
     def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
-        """Delete a file; False where it, or the directory that is held, was missing."""
+        """Delete a file; False if it, or the open directory, was missing."""
         ...
 
     def delete_dir(self, path: str) -> None:
-        """Delete a directory and all in it; nothing happens where it is missing."""
+        """Delete a directory with its content; does nothing if it is missing."""
         ...
 
     def move_dir(self, source: str, target: str) -> None:
-        """Give a directory another name, with all in it, at once and durably.
+        """Rename a directory with its content, atomically and durably.
 
-        ``NotFoundError`` where it is missing, ``AlreadyExistsError`` where the new name is taken.
+        ``NotFoundError`` if it is missing, ``AlreadyExistsError`` if the new name is taken.
         """
         ...
 
     def make_dirs(self, path: str) -> None:
-        """Make a directory and its parents; nothing happens where it exists."""
+        """Create a directory and its parents; does nothing if it exists."""
         ...
 
 
 def check_path(path: str) -> str:
-    """Give the path back, or refuse one that is not absolute and plain.
+    """Return the path, or refuse one that is not absolute and plain.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def check_path(path: str) -> str:
 
 
 def parent_of(path: str) -> str:
-    """Give the directory that a path lies in.
+    """Return the parent directory of a path.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def file_too_large(path: str, found: int, bytes_max: int) -> CorruptError:
 
 
 def dir_missing(path: str) -> NotFoundError:
-    """Make the error for a directory that is not there, or not any more."""
+    """Make the error for a missing directory."""
     message = f"Directory {path} does not exist: it was removed, or the path is wrong."
     return NotFoundError(message, kind="directory_not_found", path=path)
 

@@ -1,19 +1,20 @@
 """Files of the local file system (or one mounted like it).
 
-Publishing, :meth:`LocalFileIO.put_if_absent`, is done by a hard link because ``link`` is atomic
-and never replaces: a rename replaces, and between processes lost acknowledged commits.
+:meth:`LocalFileIO.put_if_absent` publishes by a hard link because ``link`` is atomic and never
+replaces. A rename replaces, and lost acknowledged commits between processes.
 
 1. Write the bytes to a hidden temporary file of unique name in the same directory; fsync it.
-2. ``link(temporary, name)``. EEXIST: somebody else was first, unless the temporary file has two
+2. ``link(temporary, name)``. EEXIST: another process was first, unless the temporary file has two
    links (a network file system that replayed our call).
 3. fsync the directory, so that the name survives a power loss; unlink the temporary file.
 
-All names are relative to the directory's descriptor: what is put into a directory that was opened
-before goes into that one, and where it was removed the system says ENOENT. A system call that an
-errno of :data:`_REFUSALS` ended has changed nothing, nor has one before step 2: that is a
+All names are relative to the directory's descriptor: a file goes into the directory that was
+opened, and if that was removed the system answers ENOENT. A system call that ended with an errno of
+:data:`_REFUSALS` has changed nothing, nor has one before step 2: that is a
 :class:`~tidelake.errors.StorageRefusedError`.
 
-A crash between the steps leaves at most a hidden file ``.tidelake-<uuid>.tmp``, which nobody reads.
+A crash between the steps leaves at most a hidden file ``.tidelake-<uuid>.tmp``, which is never
+read.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ _REFUSALS = (
     | {errno.EACCES, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENAMETOOLONG}
     | {errno.ENOTDIR, errno.ELOOP, errno.EINVAL}
 )
-"""What the system answers before it changes a directory; after a time-out it says EIO or others."""
+"""Answers of the system before it changes a directory; after a time-out it is EIO or others."""
 _GONE = frozenset({errno.ENOENT, errno.ESTALE})
 DELETE_TRIES = 10
-"""Passes over a directory in which others make files while it is deleted."""
+"""Passes over a directory into which others write while it is deleted."""
 
 
 class LocalFileIO:
@@ -85,7 +86,7 @@ class LocalFileIO:
         self._ids = SystemIds() if ids is None else ids
 
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
-        """Read a whole file; the open file is asked for its length first."""
+        """Read a whole file; the open file's length is checked first."""
         try:
             with open(check_path(path), "rb") as file:
                 found = os.fstat(file.fileno()).st_size
@@ -110,7 +111,7 @@ class LocalFileIO:
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access.
 
-        Plain reads, not a memory map: a map of a file that is cut short kills the process.
+        Plain reads, not a memory map: truncating a mapped file would kill the process.
         """
         try:
             return pa.OSFile(check_path(path), "rb")
@@ -139,7 +140,7 @@ class LocalFileIO:
             raise _translated(error, path, "sync") from error
 
     def open_dir(self, path: str, *, make: bool = False) -> _LocalDirectory:
-        """Hold a directory by its descriptor."""
+        """Open a directory by its descriptor."""
         try:
             if make:
                 with contextlib.suppress(FileExistsError):
@@ -179,7 +180,7 @@ class LocalFileIO:
         return True
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
-        """Write a file over whatever is there."""
+        """Write or overwrite a file."""
         with self._parent(path, "replace", within) as place:
             held = place.descriptor
             try:
@@ -196,7 +197,7 @@ class LocalFileIO:
                 raise _translated(error, path, "replace") from error
 
     def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
-        """Whether a file or directory of that name is there."""
+        """Whether a file or directory of that name exists."""
         name, held = _resolved(path, within)
         try:
             os.stat(name, dir_fd=held)
@@ -205,7 +206,7 @@ class LocalFileIO:
         except OSError as error:
             if within is not None and error.errno in _GONE:
                 return False
-            # os.path.exists would say False here, and "not there" is a dangerous guess
+            # os.path.exists would return False here, which is a dangerous guess
             raise _translated(error, path, "look up") from error
         return True
 
@@ -220,12 +221,12 @@ class LocalFileIO:
         return status.st_size
 
     def list_dir(self, path: str) -> list[FileStatus]:
-        """List a directory, hidden files included; empty where it is missing."""
+        """List a directory, including hidden files; empty if it is missing."""
         found = []
         try:
             with os.scandir(check_path(path)) as entries:
                 for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):  # deleted while we list
+                    with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
                         status = entry.stat()
                         is_dir = stat.S_ISDIR(status.st_mode)
                         size_bytes = 0 if is_dir else status.st_size
@@ -238,7 +239,7 @@ class LocalFileIO:
         return found
 
     def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
-        """Delete a file; False where it was missing."""
+        """Delete a file; False if it was missing."""
         name, held = _resolved(path, within)
         try:
             os.unlink(name, dir_fd=held)
@@ -251,9 +252,9 @@ class LocalFileIO:
         return True
 
     def delete_dir(self, path: str) -> None:
-        """Delete a directory and all in it; symbolic links in it are removed, not followed.
+        """Delete a directory with its content; symbolic links inside are removed, not followed.
 
-        One that is a link itself is what it points to under another name: that goes, and the link.
+        If the directory itself is a link, its target and the link are deleted.
         """
         try:
             if os.path.islink(check_path(path)):
@@ -273,9 +274,9 @@ class LocalFileIO:
             except FileNotFoundError:
                 if not os.path.lexists(path):
                     return
-                if tries == DELETE_TRIES:  # somebody deletes in it at the same time
+                if tries == DELETE_TRIES:  # another process deletes in it too
                     raise
-            except OSError as error:  # somebody writes into it at the same time
+            except OSError as error:  # another process writes into it
                 if error.errno not in {errno.ENOTEMPTY, errno.EEXIST} or tries == DELETE_TRIES:
                     raise
             else:
@@ -288,10 +289,10 @@ class LocalFileIO:
             _make_dirs(parent_of(check_path(target)))
             if not os.path.isdir(source):
                 raise file_missing(source)
-            if os.path.lexists(target):  # an empty directory would be written over
+            if os.path.lexists(target):  # an empty directory would be overwritten
                 raise name_taken(target)
             if os.path.islink(source) and not os.path.isabs(os.readlink(source)):
-                # elsewhere the same words would lead to another place
+                # from another directory a relative link would point elsewhere
                 os.symlink(os.path.realpath(source), target)
                 os.unlink(source)
             else:
@@ -340,7 +341,7 @@ class LocalFileIO:
     def _parent(
         self, path: str, verb: str, within: OpenDirectory | None
     ) -> Iterator[_LocalDirectory]:
-        """The directory that a file is put into: the one that is held, or the path's parent."""
+        """The directory of a new file: the open one, or the path's parent."""
         if within is not None:
             yield _local(within)
             return
@@ -354,7 +355,7 @@ class LocalFileIO:
             yield place
 
     def _write_temporary(self, place: _LocalDirectory, data: bytes, *, sync: bool) -> str:
-        """Write a hidden file into a directory; its name. ``OSError`` where that fails."""
+        """Write a hidden file into a directory; returns its name. ``OSError`` if that fails."""
         temporary = f".tidelake-{self._ids.uuid()}.tmp"
         with open(
             os.open(temporary, _CREATE, 0o666, dir_fd=place.descriptor), "wb", buffering=0
@@ -373,7 +374,7 @@ class LocalFileIO:
 
 
 class _LocalDirectory:
-    """A directory that is held by its descriptor."""
+    """A directory opened by its descriptor."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -402,14 +403,14 @@ def _local(within: OpenDirectory) -> _LocalDirectory:
 
 
 def _resolved(path: str, within: OpenDirectory | None) -> tuple[str, int | None]:
-    """A file's name, and the descriptor that it is relative to; the path without one."""
+    """A file's name with the descriptor that it is relative to; else the path and None."""
     if within is None:
         return check_path(path), None
     return _name(path), _local(within).descriptor
 
 
 def _link(place: _LocalDirectory, temporary: str, name: str) -> bool:
-    """Give a temporary file its name; False where that is taken."""
+    """Give a temporary file its name; False if that is taken."""
     held = place.descriptor
     try:
         os.link(temporary, name, src_dir_fd=held, dst_dir_fd=held, follow_symlinks=False)
@@ -425,7 +426,7 @@ def _link(place: _LocalDirectory, temporary: str, name: str) -> bool:
 def _unpublished(
     error: OSError, path: str, place: _LocalDirectory, *, refused: bool
 ) -> TidelakeError:
-    """Say why a file was not put; with `refused` it certainly was not."""
+    """Make the error for a file that was not put; with `refused` nothing was changed."""
     if error.errno in _GONE:
         return dir_missing(place.path)
     if error.errno in _NO_LINKS:
@@ -439,10 +440,10 @@ def _unpublished(
 
 
 class _LocalOutputFile:
-    """A new local file; buffered, synced when closed, its name too where asked.
+    """A new local file; buffered, synced when closed, its name too on request.
 
-    The buffer is this object's own. A forked child has a copy of it and the same place in the file:
-    a buffer of Python's would be written a second time when the child ends.
+    The buffer belongs to this object. A forked child has a copy of it and shares the file
+    position: a buffer of Python's would be written a second time when the child ends.
     """
 
     def __init__(self, path: str, descriptor: int, *, sync_name: bool = False) -> None:
@@ -472,7 +473,7 @@ class _LocalOutputFile:
             else:
                 self._waiting += data
         except OSError as error:
-            self._failed = error  # a part of it may be there: the file can only be given up
+            self._failed = error  # a part of it may be written: the file can only be aborted
             raise _translated(error, self._path, "write") from error
         self._length += len(data)
         return len(data)
@@ -514,7 +515,7 @@ class _LocalOutputFile:
         self._waiting.clear()
         with contextlib.suppress(OSError):
             self._file.close()
-        if self._mark.is_here:  # else it is the parent's
+        if self._mark.is_here:  # otherwise it is the parent's
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
         self._whole = True
@@ -548,7 +549,7 @@ def _sync(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # some network file systems cannot sync a directory; they write names through
+        # some network file systems cannot sync a directory; they write names synchronously
         if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EBADF}:
             raise
 
@@ -558,7 +559,7 @@ def _name(path: str) -> str:
 
 
 def _translated(error: OSError, path: str, verb: str, *, refused: bool = False) -> TidelakeError:
-    """Say in our own words what the operating system said."""
+    """Convert an error of the operating system to ours."""
     of_storage = StorageRefusedError if refused else StorageError
     if isinstance(error, (FileNotFoundError, NotADirectoryError)) and verb in _READING:
         return file_missing(path)

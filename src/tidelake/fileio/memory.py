@@ -1,7 +1,7 @@
-"""Files in memory: the same promises as a disk's, without its cost; for tests and simulation.
+"""Files in memory: the promises of a disk without its cost; for tests and simulation.
 
-A file whose writer never closed it stays as an empty file under its name, as a crash on a disk
-would leave it.
+A file that was never closed stays as an empty file under its name, as a crash on a disk would leave
+it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MemoryFileIO:
     Parameters
     ----------
     clock : Clock, optional
-        Gives the files' times; by default a clock that stands still.
+        The clock of the files' times; by default one that stands still.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class MemoryFileIO:
         self._clock = ManualClock() if clock is None else clock
         self._lock = PerProcess(threading.RLock)
         self._files: dict[str, tuple[bytes, int]] = {}
-        self._dirs: dict[str, dict[str, None]] = {"/": {}}  # names in order of coming
+        self._dirs: dict[str, dict[str, None]] = {"/": {}}  # names in order of creation
 
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
@@ -78,7 +78,7 @@ class MemoryFileIO:
         return pa.BufferReader(self._content(path))
 
     def open_output(self, path: str) -> _MemoryOutputFile:
-        """Open a new file; its bytes are there when it is closed."""
+        """Open a new file; its bytes exist once it is closed."""
         with self._lock.value:
             if self.exists(path):
                 raise name_taken(path)
@@ -91,10 +91,10 @@ class MemoryFileIO:
             raise name_taken(path)
 
     def sync_dir(self, path: str) -> None:
-        """Nothing is durable here."""
+        """Do nothing: memory is never durable."""
 
     def open_dir(self, path: str, *, make: bool = False) -> _MemoryDirectory:
-        """Hold a directory."""
+        """Open a directory."""
         plain = _plain(path)
         with self._lock.value:
             if plain not in self._dirs and make and parent_of(plain) in self._dirs:
@@ -104,7 +104,7 @@ class MemoryFileIO:
             return _MemoryDirectory(self, path, self._dirs[plain])
 
     def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
-        """Publish a file; False where the name is taken."""
+        """Publish a file; False if the name is taken."""
         with self._lock.value:
             place = self._resolved(path, within)
             if self.exists(place):
@@ -113,12 +113,12 @@ class MemoryFileIO:
             return True
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
-        """Write a file over whatever is there."""
+        """Write or overwrite a file."""
         with self._lock.value:
             self._put(self._resolved(path, within), data)
 
     def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
-        """Whether a file or directory of that name is there."""
+        """Whether a file or directory of that name exists."""
         with self._lock.value:
             try:
                 plain = _plain(self._resolved(path, within))
@@ -131,7 +131,7 @@ class MemoryFileIO:
         return len(self._content(path))
 
     def list_dir(self, path: str) -> list[FileStatus]:
-        """List a directory; empty where it is missing."""
+        """List a directory; empty if it is missing."""
         plain = _plain(path)
         with self._lock.value:
             if plain in self._files:
@@ -139,7 +139,7 @@ class MemoryFileIO:
             return [self._status(plain, name) for name in self._dirs.get(plain, ())]
 
     def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
-        """Delete a file; False where it was missing."""
+        """Delete a file; False if it was missing."""
         with self._lock.value:
             try:
                 plain = _plain(self._resolved(path, within))
@@ -171,7 +171,7 @@ class MemoryFileIO:
                 del self._dirs[parent_of(plain)][_name(plain)]
 
     def move_dir(self, source: str, target: str) -> None:
-        """Give a directory another name."""
+        """Rename a directory."""
         old, new = _plain(source), _plain(target)
         with self._lock.value:
             if old not in self._dirs:
@@ -198,7 +198,7 @@ class MemoryFileIO:
                 self._dirs[parent_of(plain)][_name(plain)] = None
 
     def _resolved(self, path: str, within: OpenDirectory | None) -> str:
-        """Where a path leads now; into a directory that is held, if there is one."""
+        """The current target of a path; inside an open directory, if there is one."""
         if within is None:
             return path
         assert isinstance(within, _MemoryDirectory), "the directory is of this storage"
@@ -217,7 +217,7 @@ class MemoryFileIO:
 
     def _finish(self, path: str, data: bytes) -> None:
         with self._lock.value:
-            if _plain(path) in self._files:  # else deleted meanwhile, as a disk would allow
+            if _plain(path) in self._files:  # otherwise deleted meanwhile, as on a disk
                 self._put(path, data)
 
     def _file(self, path: str) -> tuple[bytes, int]:
@@ -234,7 +234,7 @@ class MemoryFileIO:
 
 
 class _MemoryDirectory:
-    """A directory in memory: it is its table of names, wherever that hangs."""
+    """A directory in memory: its table of names, wherever it is moved."""
 
     def __init__(self, owner: MemoryFileIO, path: str, names: dict[str, None]) -> None:
         self._owner = owner
@@ -242,7 +242,7 @@ class _MemoryDirectory:
         self.path = path
 
     def now_at(self) -> str | None:
-        """Its path now; None where it was removed."""
+        """Its current path; None if it was removed."""
         with self._owner._lock.value:
             known = self._owner._dirs
             if known.get(_plain(self.path)) is self._names:

@@ -1,4 +1,4 @@
-"""The one check of every name that users give: database, table, tag, branch, column, commit user.
+"""The check of all names that users give: database, table, tag, branch, column, commit user.
 
 Most of these names become file names, so a hostile one could leave the warehouse, hide a file or
 make two tables look the same. A name is refused before anything is read or written.
@@ -13,7 +13,7 @@ from tidelake.errors import InvalidInputError, shortened
 __all__ = ["NAME_BYTES_MAX", "validate_name"]
 
 NAME_BYTES_MAX = 200
-"""Leaves room for prefixes and suffixes within the 255 bytes that file systems allow."""
+"""Leaves room for prefixes and suffixes within the 255 bytes of file systems."""
 
 _BAD_CATEGORIES = {
     "Cc": "a control character",
@@ -22,21 +22,21 @@ _BAD_CATEGORIES = {
     "Zl": "a line separator",
     "Zp": "a paragraph separator",
 }
-# a column's name becomes part of a path only where it partitions, and is escaped there
+# a column's name is part of a path only if it partitions, and is escaped there
 _FREE_OF_SLASHES = frozenset({"database", "table", "tag", "branch", "user", "consumer"})
 _FREE_OF_DOTS = frozenset({"database", "table"})  # 'db.table' must split in one way only
 _FREE_OF_DOLLARS = frozenset({"database", "table", "branch"})  # 'table$files' is a system table
 
 
 def validate_name(name: str, what: str) -> str:
-    """Give the name back, or say what is wrong with it.
+    """Return the name, or raise an error with its fault.
 
     Parameters
     ----------
     name : str
         What the user gave.
     what : str
-        What it names: ``"database"``, ``"table"``, ``"tag"``, ``"branch"``, ``"column"``,
+        Its use: ``"database"``, ``"table"``, ``"tag"``, ``"branch"``, ``"column"``,
         ``"user"``, ``"consumer"``.
 
     Returns

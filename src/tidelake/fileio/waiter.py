@@ -1,13 +1,13 @@
-"""Waiting until a directory may hold something new.
+"""Waits until a directory may hold something new.
 
-On local files and the machine's clock the system wakes the waiter: ``inotify``, by :mod:`ctypes`,
-of names that come into the directory. A look every :data:`NET_MS` is the net for what it does not
-tell, such as a file that another machine made on a network disk. Anywhere else, and with a clock
-that a test moves, it waits by the clock: :data:`POLL_MS` at first, twice as long each time, up to
-the caller's cap.
+With local files and the machine's clock the system wakes the waiter: ``inotify``, through
+:mod:`ctypes`, reports new names in the directory. A poll every :data:`NET_MS` catches what it does
+not report, such as a file that another machine made on a network disk. Otherwise, and with a test's
+clock, it waits by the clock: :data:`POLL_MS` at first, twice as long each time, up to the caller's
+cap.
 
-Who waits looks before the first wait and after each: names that come before the directory is
-watched are found by that look.
+The caller checks the directory before the first wait and after each, and so finds names that came
+before the directory was watched.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _EVENT_BYTES = 64 << 10
 
 
 class Waiter(Protocol):
-    """Waits; for one thread. To be closed."""
+    """Waits; for one thread. Must be closed."""
 
     def wait(self, wait_ms_max: float) -> None:
-        """Wait until something may be new, no longer than so many ms."""
+        """Wait until something may be new, at most so many ms."""
         ...
 
     def reset(self) -> None:
-        """Something was new: look often again."""
+        """Poll often again, because something was new."""
         ...
 
     def close(self) -> None:
-        """Let go what it holds; more than once is fine."""
+        """Release its resources; may be called several times."""
         ...
 
 
@@ -83,11 +83,11 @@ class PollingWaiter:
         self._poll_ms = POLL_MS
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
 
 class _InotifyWaiter:
-    """Woken by the system; polls as long as the directory is not there."""
+    """Woken by the system; polls while the directory does not exist."""
 
     def __init__(self, directory: str, polling: PollingWaiter, poll_ms_max: float) -> None:
         self._directory = directory
@@ -101,7 +101,7 @@ class _InotifyWaiter:
             self._watch()
 
     def wait(self, wait_ms_max: float) -> None:
-        """Wait for a name that comes into the directory."""
+        """Wait for a new name in the directory."""
         if not self._is_watching:
             self._polling.wait(wait_ms_max)
             self._watch()
@@ -111,7 +111,7 @@ class _InotifyWaiter:
                 os.read(self._descriptor, _EVENT_BYTES)
 
     def reset(self) -> None:
-        """Poll often again, where it polls."""
+        """Poll often again, if it polls."""
         self._polling.reset()
 
     def close(self) -> None:
@@ -127,16 +127,16 @@ class _InotifyWaiter:
 
 
 def waiter_of(fileio: FileIO, clock: Clock, directory: str, *, poll_ms_max: float) -> Waiter:
-    """The best way to wait for names that come into a directory.
+    """The best way to wait for new names in a directory.
 
     Parameters
     ----------
     fileio, clock : FileIO, Clock
-        Where the directory is, and what waits.
+        The storage of the directory, and the clock.
     directory : str
-        Its path; it need not be there yet.
+        Its path; it need not exist yet.
     poll_ms_max : float
-        The longest wait between two looks, ms.
+        The longest wait between two polls, ms.
     """
     polling = PollingWaiter(clock, poll_ms_max)
     is_local = isinstance(fileio, LocalFileIO) and isinstance(clock, SystemClock)
@@ -146,7 +146,7 @@ def waiter_of(fileio: FileIO, clock: Clock, directory: str, *, poll_ms_max: floa
 
 
 def _inotify() -> int:
-    """A descriptor that never blocks and goes to no child; -1 where there is none."""
+    """A nonblocking descriptor that children do not inherit; -1 if unavailable."""
     try:
         return int(ctypes.CDLL(None, use_errno=True).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
     except (OSError, AttributeError):

@@ -1,8 +1,8 @@
-"""Data files of every format: read by the ending of their name, written by the options.
+"""Data files of every format: the name's ending selects the reader, the options the writer.
 
-A table's files may be of several formats: of each level its own, or of the option's value at the
-time. So each file is read by what its name ends with (``data-<uuid>-3.orc``,
-``data-<uuid>-3.zst.parquet``), and nothing above this module asks what format a file has.
+A table's files may have several formats: one for each level, or former values of the option. So the
+end of its name (``data-<uuid>-3.orc``, ``data-<uuid>-3.zst.parquet``) decides how a file is read,
+and no code above this module needs its format.
 A changelog file may be a part of another file (:mod:`tidelake.format.compacted`).
 """
 
@@ -49,7 +49,7 @@ _WRITERS: Mapping[str, FileWriter] = {
 
 
 def format_of(file_name: str) -> str:
-    """The format that the name of a data file tells.
+    """The format by the name of a data file.
 
     Examples
     --------
@@ -82,29 +82,29 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     Parameters
     ----------
     fileio : FileIO
-        Where the file is.
+        The storage.
     path : str
         Its path.
     fields : sequence of DataField
-        The columns wanted, in order. May be empty: the batches then have no columns but a true
+        The columns wanted, in order. If empty, the batches have no columns but a correct
         ``num_rows``.
     predicate : Predicate, optional
-        Bound; every row given satisfies it.
+        Bound; all returned rows satisfy it.
     predicate_fields : sequence of DataField
         Fields of the predicate's columns that `fields` lacks; more do no harm.
     file_fields : sequence of DataField
-        The columns of the schema that the file was written with, where known: one that the file
-        lacks is damage, and not a column added later. In ORC and Avro files a column is found
-        by its name there; one of another type is cast.
+        The columns of the schema that the file was written with, if known: one that the file
+        lacks is damage, and not a column added later. In ORC and Avro files a column is found by
+        its name there; one of another type is cast.
     batch_rows : int
         Most rows per batch.
     batch_bytes : int
-        A batch has fewer where rows are so wide that it would be larger, by their mean size in the
-        file; a text dictionary makes that unknown, and smaller batches still.
+        A batch has fewer rows if it would be larger, by their mean size in the file. With a text
+        dictionary that size is unknown, and batches are smaller.
     file_size_bytes, row_count : int, optional
-        What the manifest says of the file.
+        The manifest's values, to check.
     deleted : int64 array, optional
-        Rising ordinals of rows to leave out: those of the file's deletion vector.
+        Ascending ordinals of rows to leave out: those of the file's deletion vector.
     zone : str, optional
         The local time zone, for casts that depend on it.
     orc_zone_moves : bool
@@ -120,21 +120,19 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     Raises
     ------
     NotFoundError
-        The file is not there.
+        The file does not exist.
     CorruptError
-        The file is damaged or not what the manifest says; it is named.
+        The file is damaged or does not match the manifest; the message names it.
     NotEnoughMemoryError
-        Memory ended.
+        Memory ran out.
     UnsupportedError
-        The file is of a format that is not covered, or a column's type in it cannot become the
-        wanted one.
+        The file's format is not covered, or a column's type in it cannot become the wanted one.
     InvalidInputError
-        A value of a column whose type was changed since cannot be cast.
+        A value of a column whose type was changed cannot be cast.
 
     Notes
     -----
-    Runs on executors; nothing is shared between calls. Nothing is opened before the first batch
-    is asked for.
+    Runs on executors; calls share nothing. Nothing is opened before the first batch is requested.
     """
     needed = _needed_fields(fields, predicate, predicate_fields)
     never_null = _never_null(needed, file_fields)
@@ -207,7 +205,7 @@ def open_writer(
     Parameters
     ----------
     fileio : FileIO
-        Where the file goes.
+        The storage.
     path : str
         The new file's path.
     fields : sequence of DataField

@@ -1,16 +1,16 @@
-"""Which column of a Parquet file holds a table's column, and how it becomes the wanted type.
+"""Maps a table's columns to a Parquet file's, and casts them to the wanted types.
 
-1. A column is found by its Paimon field id. A column of a file without ids, and a system column,
-   is found by name. A column of the same name under another id is another column: it was dropped
-   and added again.
-2. A column that the file lacks is null: it was added later. Where the file's own schema has it,
-   the file is damaged instead.
-3. The same holds inside nested types: the fields of a row are found by id (by name in a file
-   without ids), whatever their order; elements, keys and values by their place; the two binaries of
-   a variant by name.
-4. Only casts that keep every value are made: wider integers, FLOAT to DOUBLE, integers to DOUBLE
-   or DECIMAL that hold them, DECIMAL with as many digits before and behind the point, finer
-   timestamps; the same type in another Arrow form (dictionary, large, fixed size).
+1. A column is found by its Paimon field id. A column of a file without ids, and a system column, is
+   found by name. A column of the same name under another id is a different one: it was dropped and
+   added again.
+2. A column that the file lacks is null: it was added later. If the file's own schema has it, the
+   file is damaged instead.
+3. The same applies inside nested types: the fields of a row are found by id (by name in a file
+   without ids), in any order; elements, keys and values by position; the two binaries of a variant
+   by name.
+4. Only casts that keep every value are made: wider integers, FLOAT to DOUBLE, integers to DOUBLE or
+   DECIMAL that hold them, DECIMAL with as many digits before and after the point, finer timestamps;
+   the same type in another Arrow form (dictionary, large, fixed size).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNIT_RANK = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where one wanted column comes from.
+    """The origin of one wanted column.
 
     Parameters
     ----------
@@ -60,17 +60,17 @@ class Source:
     target : pyarrow.DataType
         Its Arrow type.
     file_name : str, optional
-        The column's name in the file; None where the file lacks it.
+        The column's name in the file; None if the file lacks it.
     file_type : pyarrow.DataType, optional
         Its Arrow type in the file.
     is_int96 : bool
         Whether the file stores it, or a timestamp inside it, as INT96.
     children : tuple of Source
-        Of a nested column: where each of the columns inside it comes from.
+        For a nested column: the origin of each inner column.
     as_it_is : bool
-        Whether nothing must be done to the column as read but to give its type another name.
+        Whether the column as read only needs another name for its type.
     is_shredded : bool
-        Whether it is a variant that must be put together of its parts.
+        Whether it is a variant whose parts must be joined.
     """
 
     field: DataField
@@ -95,9 +95,9 @@ def map_columns(
     Raises
     ------
     CorruptError
-        The file lacks a NOT NULL column or one of `file_fields`, or has a name or an id twice.
+        The file lacks a NOT NULL column or one of `file_fields`, or has a duplicate name or id.
     UnsupportedError
-        A column's type in the file does not become the wanted one without loss.
+        A column's type in the file cannot become the wanted one without loss.
     """
     return map_schema(
         file.schema_arrow, fields, path=path, file_fields=file_fields, int96=_int96_names(file)
@@ -112,7 +112,7 @@ def map_schema(
     file_fields: Sequence[DataField] = (),
     int96: frozenset[str] = frozenset(),
 ) -> tuple[Source, ...]:
-    """Find each field in the columns of a file, of whatever format.
+    """Find each field in the columns of a file of any format.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def map_schema(
     fields, path, file_fields
         As of :func:`map_columns`.
     int96 : frozenset of str
-        Columns with timestamps that show as nanoseconds, whatever they are.
+        Columns whose timestamps appear as nanoseconds, whatever they are.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def map_schema(
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What is known of a file: its path, the ids it must have, its top columns with INT96."""
+    """The known facts of a file: its path, its required ids, its top columns with INT96."""
 
     path: str
     ids_written: frozenset[int]
@@ -144,7 +144,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _ColumnIndexes:
-    """The fields of a file, or of a struct in it, by id and, where they have none, by name."""
+    """The fields of a file, or of a struct in it, by id or, without ids, by name."""
 
     by_id: dict[int, pa.Field]
     by_name: dict[str, pa.Field]
@@ -166,7 +166,7 @@ class _ColumnIndexes:
 
 
 def _source(field: DataField, found: pa.Field | None, file: _File, *, top: str = "") -> Source:
-    """Where a column comes from; `top` is the name in the file of the column that it is inside."""
+    """The origin of a column; `top` is the file's name of the column that it is inside."""
     target = to_arrow_type(field.type)
     if found is None:
         if not field.type.nullable or field.id in file.ids_written:
@@ -189,7 +189,7 @@ def _source(field: DataField, found: pa.Field | None, file: _File, *, top: str =
 
 
 def _is_shredded(field: DataField, file_type: pa.DataType) -> bool:
-    """Whether parts of a variant lie in columns of their own."""
+    """Whether parts of a variant are in separate columns."""
     is_variant = field.type.root is TypeRoot.VARIANT and pa.types.is_struct(file_type)
     return is_variant and TYPED_VALUE in {f.name for f in file_type}
 
@@ -218,7 +218,7 @@ def _inside(file_type: pa.DataType) -> list[pa.Field]:
 def _children(
     field: DataField, file_type: pa.DataType, file: _File, *, top: str
 ) -> tuple[Source, ...] | None:
-    """Where the columns inside a nested column come from; None where the file's is another."""
+    """The origins of a nested column's inner columns; None if the file's type differs."""
     root, kinds = field.type.root, pa.types
     if root is TypeRoot.VARIANT or root is TypeRoot.ROW:
         if not kinds.is_struct(file_type):
@@ -250,7 +250,7 @@ def _children(
 
 
 def _unnamed(field: DataField) -> list[DataField]:
-    """Elements, keys and values: columns that are found by their place."""
+    """Elements, keys and values: columns found by position."""
     return [DataField(-1, f"{field.name}.{n}", t) for n, t in child_types(field.type)]
 
 
@@ -263,7 +263,7 @@ def _type_change(field: DataField, file_type: pa.DataType, path: str) -> Unsuppo
 
 
 def cast_column(values: pa.Array, source: Source, *, path: str) -> pa.Array:
-    """Turn a column as read into the wanted type; values are never changed.
+    """Cast a column as read to the wanted type; values never change.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def cast_column(values: pa.Array, source: Source, *, path: str) -> pa.Array:
         if values.type == source.target:
             return values
         if pa.types.is_timestamp(source.target):
-            # the zone is only a label on values that count from the epoch in UTC either way
+            # the zone is only a label: the values count from the epoch in UTC either way
             plain = values.cast(pa.timestamp(values.type.unit))
             return plain.cast(pa.timestamp(source.target.unit)).cast(source.target)
         return pc.cast(values, source.target, safe=True)
@@ -345,7 +345,7 @@ def _is_lossless(source: pa.DataType, target: pa.DataType, *, int96: bool) -> bo
     if source == target:
         return True
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
-        # INT96 always shows as nanoseconds; the cast itself refuses to drop any that are there
+        # INT96 always appears as nanoseconds; the cast itself refuses to drop any
         return int96 or _UNIT_RANK[source.unit] <= _UNIT_RANK[target.unit]
     if pa.types.is_time(source) and pa.types.is_time(target):
         return _UNIT_RANK[source.unit] <= _UNIT_RANK[target.unit]

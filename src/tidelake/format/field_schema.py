@@ -1,4 +1,4 @@
-"""Paimon's columns as a Parquet schema, and the encodings that all of Paimon's readers read.
+"""Paimon's columns as a Parquet schema, with encodings that all Paimon readers can read.
 
 - Field ids are in each column's metadata; NOT NULL columns are ``required``.
 - A list is ``list.element``, a map and a multiset ``key_value.key`` (required) and
@@ -10,8 +10,8 @@
 - Encodings are PLAIN, dictionary and DELTA_BINARY_PACKED only. Java Paimon 1.3.1 returns wrong
   rows, without an error, from DELTA_BYTE_ARRAY, and fails on DELTA_LENGTH_BYTE_ARRAY and
   BYTE_STREAM_SPLIT.
-- INT96 is a matter of the whole file in Arrow's writer, so a file whose timestamps are in part
-  above precision 6 cannot be written as Paimon does; it is refused.
+- INT96 applies to a whole file in Arrow's writer. So a file with only some timestamps above
+  precision 6 cannot be written as Paimon does; it is refused.
 
 Source: files written by Java Paimon 1.3.1; ``docs/format/data-file.md``.
 """
@@ -68,14 +68,14 @@ _IDS_PER_COLUMN = 1024
 
 @lru_cache(maxsize=SCHEMAS_KEPT)
 def parquet_arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """Give the Arrow schema from which Arrow makes Paimon's Parquet schema."""
+    """Return the Arrow schema from which Arrow makes Paimon's Parquet schema."""
     return pa.schema([_parquet_field(f.name, f.type, f.id, f.id, 0) for f in fields])
 
 
 def _parquet_field(
     name: str, data_type: DataType, own_id: int, column_id: int, depth: int
 ) -> pa.Field:
-    """A field with its id and those inside it; it is `depth` lists and maps inside its column."""
+    """A field with its id and the inner ones; `depth` counts lists and maps around it."""
     arrow_type = to_arrow_type(data_type)
     if data_type.is_nested:
         arrow_type = nested_type(data_type, _inside(data_type, column_id, depth + 1))
@@ -98,7 +98,7 @@ def _inside(data_type: DataType, column_id: int, depth: int) -> list[pa.Field]:
 
 
 def leaves(field: DataField) -> list[tuple[str, DataType]]:
-    """Give the path in the file and the type of each column of scalars inside a column.
+    """Return the path in the file and the type of each scalar column inside a column.
 
     Examples
     --------
@@ -128,19 +128,19 @@ _REPEATED_GROUPS = {
 
 
 def check_timestamps(fields: Sequence[DataField], *, what: str) -> None:
-    """Refuse columns where a part, but not all, would be INT96.
+    """Refuse columns of which only some would be INT96.
 
     Parameters
     ----------
     fields : sequence of DataField
         The columns of one table or file.
     what : str
-        Which one that is, to begin the message with.
+        The owner of the columns, to begin the message with.
 
     Raises
     ------
     UnsupportedError
-        The columns are named, and what to do.
+        The message names the columns, and what to do.
     """
     fine, coarse = _timestamps(fields)
     if fine and coarse:
@@ -165,7 +165,7 @@ def uses_int96(fields: Sequence[DataField], *, path: str) -> bool:
 
 
 def _timestamps(fields: Sequence[DataField]) -> tuple[list[DataField], list[DataField]]:
-    """The timestamp columns that are INT96, and the others; those inside nested columns too."""
+    """The timestamp columns that are INT96, and the others; nested ones too."""
     timestamps = [
         DataField(f.id, path, data_type)
         for f in fields
@@ -181,7 +181,7 @@ def _listed(fields: Sequence[DataField]) -> str:
 
 
 def delta_columns(fields: Sequence[DataField], sorted_columns: frozenset[str]) -> list[str]:
-    """Give the columns to store as differences: integer keys, sequence numbers, given ones."""
+    """Return the columns to store as differences: integer keys, sequence numbers, given ones."""
     keys = {f.name.removeprefix(KEY_PREFIX) for f in fields if f.name.startswith(KEY_PREFIX)}
     rising = sorted_columns | keys | {KEY_PREFIX + key for key in keys} | {SEQUENCE_NUMBER}
     return [
@@ -194,17 +194,17 @@ def delta_columns(fields: Sequence[DataField], sorted_columns: frozenset[str]) -
 
 
 def footer_columns(fields: Sequence[DataField]) -> list[str]:
-    """Give the columns whose bounds go into the file itself: all but FLOAT and DOUBLE.
+    """Return the columns whose bounds go into the file itself: all but FLOAT and DOUBLE.
 
     Arrow leaves NaN out of bounds, and other readers (parquet-mr, so Spark and Java Paimon; DuckDB)
-    take NaN as greater than every number: a row group of 1.0 and NaN, bounds 1.0 to 1.0, would be
-    skipped for ``d > 100``. Whether NaN will come is not known when the file is opened.
+    treat NaN as greater than every number: a row group of 1.0 and NaN, bounds 1.0 to 1.0, would be
+    skipped for ``d > 100``. When the file is opened nobody knows whether NaN will come.
     """
     return [path for f in fields for path, t in leaves(f) if t.root not in _FLOATING]
 
 
 def dictionary_columns(table: pa.Table, fields: Sequence[DataField]) -> list[str]:
-    """Choose the columns that a dictionary makes smaller, from rows spread over a table.
+    """Choose the columns that a dictionary makes smaller, by rows sampled from a table.
 
     A dictionary for a column of mostly distinct values costs a fifth of the whole write and makes
     the file larger. The rule: of :data:`SAMPLE_ROWS` rows at most half are distinct.

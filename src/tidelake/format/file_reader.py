@@ -1,4 +1,4 @@
-"""What a reader of one file format is asked, and what all of them check the same way."""
+"""The request to a reader of one file format, and the checks common to all formats."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ __all__ = [
 
 BATCH_ROWS = 65_536
 BATCH_BYTES_MAX = 64 << 20
-"""Most bytes of a batch where nothing else is said."""
+"""Most bytes of a batch by default."""
 
 Positions = npt.NDArray[np.int64]
-"""Rising ordinals of a file's rows, from 0."""
+"""Ascending ordinals of a file's rows, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """One data file, and what is wanted of it.
+    """One data file, and the wanted rows and columns.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ class ReadRequest:
     fields : tuple of DataField
         The columns, in order; those of the predicate are among them.
     file_fields : tuple of DataField
-        The columns of the schema that the file was written with, where known. A format whose
-        files hold no field ids finds columns by the names they have there.
+        The columns of the schema that the file was written with, if known. A format without field
+        ids finds columns by their names there.
     predicate : Predicate, optional
-        Bound. A reader may leave rows out that do not match; it need not.
+        Bound. A reader may leave out rows that do not match, but need not.
     batch_rows : int
         Most rows per batch.
     batch_bytes : int
-        A batch has fewer where it would be larger, as far as the file tells before it is read.
+        A batch has fewer rows if it would be larger, as far as the file shows it before the read.
     file_size_bytes, row_count : int, optional
-        What the manifest says of the file.
+        The manifest's values.
     deleted : int64 array, optional
-        Rising ordinals of rows that a reader must leave out: those of the deletion vector.
+        Ascending ordinals of rows that a reader must leave out: those of the deletion vector.
     orc_zone_moves : bool
         Whether Java's ORC writer moved instants by its own time zone: the table's option
         ``orc.timestamp-ltz.legacy.type``.
@@ -89,13 +89,13 @@ class InputFiles(Protocol):
 FileReader = Callable[[ExitStack, InputFiles, ReadRequest], Iterator[pa.RecordBatch]]
 """Gives the columns of a request with their Arrow types, in the file's order.
 
-What the stack holds stays open until the last batch is taken. The caller turns Arrow's errors into
+The stack's resources stay open until the last batch is taken. The caller converts Arrow's errors to
 ours (:mod:`tidelake.format.read_error`).
 """
 
 
 def open_sized(stack: ExitStack, fileio: InputFiles, request: ReadRequest) -> pa.NativeFile:
-    """Open a file whose size must be the manifest's before anything of it is parsed.
+    """Open a file whose size must be the manifest's before any of it is parsed.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def open_sized(stack: ExitStack, fileio: InputFiles, request: ReadRequest) -> pa
 
 
 def null_batches(schema: pa.Schema, total_rows: int, rows: int) -> Iterator[pa.RecordBatch]:
-    """Give rows of nothing but nulls; the count lives in the batch also where it has no column."""
+    """Yield rows of nulls only; a batch keeps its row count even without columns."""
     for start in range(0, total_rows, rows):
         struct = pa.nulls(min(rows, total_rows - start), pa.struct(list(schema)))
         yield pa.RecordBatch.from_struct_array(struct)
@@ -127,7 +127,7 @@ def without_rows(
     batches : iterator of RecordBatch
         All rows, in order.
     deleted : int64 array, optional
-        Rising.
+        Ascending.
     """
     if deleted is None or not len(deleted):
         yield from batches
@@ -142,14 +142,14 @@ def without_rows(
             stays = np.ones(batch.num_rows, dtype=bool)
             stays[deleted[first:last] - begin] = False
             yield batch.filter(pa.array(stays))
-        else:  # a filter would forget how many rows there are
+        else:  # a filter would lose the number of rows
             left = batch.num_rows - int(last - first)
             yield from null_batches(batch.schema, left, max(1, left))
         begin = end
 
 
 def check_row_count(request: ReadRequest, found: int) -> None:
-    """Refuse a file that says another number of rows of itself than the manifest.
+    """Refuse a file whose own number of rows differs from the manifest's.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def check_row_count(request: ReadRequest, found: int) -> None:
 
 
 def check_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """See that texts are UTF-8, which Arrow's readers take for granted: nothing else would.
+    """Check that texts are UTF-8, which Arrow's readers assume.
 
     Returns
     -------

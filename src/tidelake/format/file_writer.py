@@ -1,4 +1,4 @@
-"""What a writer of one file format does, and what all of them check the same way."""
+"""The protocol of a writer of one file format, and the checks common to all formats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DataFileFooter", "DataFileWriter", "FileWriter", "check_open", "chec
 
 @dataclass(frozen=True, slots=True)
 class DataFileFooter:
-    """What the manifest must know of a file that was written.
+    """A written file's facts for the manifest.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class DataFileWriter(Protocol):
 
     @property
     def bytes_written_estimate(self) -> int:
-        """What the file would be long if it were closed now, about."""
+        """The approximate length of the file if it were closed now."""
         ...
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
@@ -76,7 +76,7 @@ class DataFileWriter(Protocol):
         ...
 
     def abort(self) -> None:
-        """Give the file up and remove it; nothing happens to a file already closed."""
+        """Abort and remove the file; does nothing after a close."""
         ...
 
 
@@ -97,7 +97,7 @@ class FileWriter(Protocol):
 
 
 def check_open(path: str, *, closed: bool) -> None:
-    """Refuse to go on with a file that was closed or aborted.
+    """Refuse to continue with a file that was closed or aborted.
 
     Raises
     ------

@@ -13,19 +13,19 @@ _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 def footer_bounds(
     statistics: pq.Statistics | None, arrow_type: pa.DataType
 ) -> tuple[object, object] | None:
-    """Give the smallest and the largest value of a column in one row group.
+    """Return the smallest and the largest value of a column in one row group.
 
     Parameters
     ----------
     statistics : pyarrow.parquet.Statistics, optional
-        What the footer says.
+        From the footer.
     arrow_type : pyarrow.DataType
         The column's type in the file.
 
     Returns
     -------
     tuple of storage values, or None
-        None where the footer has no bounds, or one that is no value of the type (a writer may cut
+        None if the footer has no bounds, or one that is not a value of the type (a writer may cut
         a text inside a character).
     """
     if statistics is None or not statistics.has_min_max:

@@ -1,8 +1,8 @@
 """How data files are written: format, compression, statistics, sizes of row groups.
 
-Format, compression and statistics may differ from level to level, and for changelog files. A
-format's own settings that Java's writer takes by the same name are taken here where the writer has
-them: ``orc.compress``, ``orc.stripe.size``, ``orc.compress.size``, ``orc.row.index.stride``,
+Format, compression and statistics may differ by level, and for changelog files. A format's own
+settings that Java's writer knows by the same name apply here if the writer supports them:
+``orc.compress``, ``orc.stripe.size``, ``orc.compress.size``, ``orc.row.index.stride``,
 ``orc.dictionary.key.threshold`` and ``avro.codec``.
 """
 
@@ -69,14 +69,14 @@ CODECS: Mapping[str, Mapping[str, str]] = {
         "null": "null",
     },
 }
-"""Values of ``file.compression`` that Java's writer of a format takes too, and what the format's
-own writer here calls them."""
+"""Values of ``file.compression`` that Java's writer of a format accepts too, and their names in the
+format's own writer here."""
 
 _FILE_EXTENSIONS = {"none": "", "gzip": "gz", "bzip2": "bz2", "zstd": "zst"}
-"""What a file name says for a compression; itself where it is not here (on disk)."""
+"""The name of a compression in file names; itself if not listed (on disk)."""
 
 _CODEC_OPTIONS = {"orc": "orc.compress", "avro": "avro.codec"}
-"""Format's own options that come before ``file.compression``, as in Java."""
+"""A format's own options, which override ``file.compression``, as in Java."""
 
 _ORC_BLOCK_BYTES = "orc.stripe.size"
 _ORC_COMPRESSION_BLOCK_BYTES = "orc.compress.size"
@@ -121,15 +121,15 @@ class FormatOptions:
     stats_mode : str
         ``none``, ``counts``, ``truncate(N)`` or ``full``.
     column_stats_modes : mapping of str to str
-        Columns with a mode of their own.
+        Columns with their own mode.
     stats_columns_max : int
-        How many columns get statistics; all, where it is negative.
+        How many columns get statistics; all, if it is negative.
     row_group_rows, row_group_bytes : int
         A row group ends at either (bytes: of the Arrow columns). Small ones repeat dictionaries
         and headers: 100,000 rows cost twice the CPU and 40 % more bytes.
     sorted_columns : frozenset of str
-        Integer, date and timestamp columns that rise along the file: delta encoding stores them
-        smaller and faster. Keys and sequence numbers count as such without being named.
+        Integer, date and timestamp columns that ascend along the file: delta encoding stores
+        them smaller and faster. Keys and sequence numbers always count as such.
     key_columns : frozenset of str
         The key columns of a thin file, which holds them once, among the table's columns.
     orc : OrcOptions
@@ -191,12 +191,12 @@ class FormatOptions:
     def stats_modes(
         self, fields: Sequence[DataField], wanted: frozenset[str]
     ) -> tuple[StatsMode, ...]:
-        """What statistics each column of a file gets; none those that are not wanted.
+        """The statistics mode of each column of a file; none for unwanted ones.
 
         Raises
         ------
         InvalidInputError
-            A mode is none of Paimon's.
+            A mode is not one of Paimon's.
         """
         own = {
             name: StatsMode.parse(text, option=_stats_mode_key(name))
@@ -210,23 +210,23 @@ class FormatOptions:
 
 
 def format_options(options: Options, *, level: int = 0, changelog: bool = False) -> FormatOptions:
-    """Take what concerns data files of one level out of a table's options.
+    """Take the settings of one level's data files from a table's options.
 
     Parameters
     ----------
     options : Options
         The table's.
     level : int
-        The level that a file goes to; 0 in append tables.
+        The level of the file; 0 in append tables.
     changelog : bool
-        Whether it is a changelog file: what is set for those comes before what is for its level.
+        Whether it is a changelog file: settings for those override settings for its level.
 
     Raises
     ------
     UnsupportedError
         The compression is one that the format's readers or this library cannot read.
     InvalidInputError
-        A value is not of its kind.
+        A value is invalid.
     """
     file_format = _file_format(options, level=level, changelog=changelog)
     if file_format not in CODECS:
@@ -260,14 +260,14 @@ def format_options(options: Options, *, level: int = 0, changelog: bool = False)
 
 
 def all_format_options(options: Options) -> Sequence[FormatOptions]:
-    """Give the ways in which a table's files are written.
+    """Return all the ways in which a table's files are written.
 
     They are the default's and each named level's, and those of changelog files where there are any.
 
     Raises
     ------
     UnsupportedError, InvalidInputError
-        As of :func:`format_options`; or a level is no number.
+        As of :func:`format_options`; or a level is not a number.
     """
     levels = {
         _level(text, option.key)
@@ -298,9 +298,9 @@ def orc_zone_moves(options: Options) -> bool:
 
 
 def file_suffix(options: Options, *, level: int = 0, changelog: bool = False) -> str:
-    """Give what the names of a level's data files, or changelog files, end with.
+    """Return the end of the names of a level's data files, or changelog files.
 
-    The compression that a name may show is the table's, whatever a level's is, as in Java.
+    A name may show the table's compression, whatever the level's compression is, as in Java.
 
     Examples
     --------

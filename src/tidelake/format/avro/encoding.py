@@ -2,9 +2,9 @@
 
 Each column becomes some Arrow arrays of bytes (length and content, or the number), and Arrow joins
 them row by row: no Python runs per row. A number takes seven bits a byte, so its bytes are made as
-a matrix and cut to the rows' own lengths. The elements of lists and the entries of maps are joined
-by themselves first; as their bytes then lie one after the other, those of a whole list are the
-bytes from its first element to its last. A list has one block: its count, the elements, and a zero.
+a matrix and cut to each row's length. The elements of lists and the entries of maps are joined
+first; their bytes are then adjacent, so those of a whole list run from its first element to its
+last. A list has one block: its count, the elements, and a zero.
 
 Source: Avro specification 1.11, "Binary Encoding".
 """
@@ -30,12 +30,12 @@ _TEXT_OR_BYTES = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, Ty
 
 
 def encode_rows(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.Array:
-    """Give each row's bytes.
+    """Encode each row.
 
     Parameters
     ----------
     batch : pyarrow.RecordBatch
-        Requires: at least one column, no null in a NOT NULL one, and less than 2 GiB in all.
+        Requires: at least one column, no null in a NOT NULL one, and less than 2 GiB in total.
     fields : sequence of DataField
         Its columns.
 
@@ -53,7 +53,7 @@ def _joined(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def _slot(column: pa.Array, data_type: DataType) -> list[pa.Array]:
-    """The bytes of a place that may be null."""
+    """The bytes of a nullable value."""
     valid = pc.is_valid(column)
     parts = _encoded(column, data_type)
     if column.null_count:
@@ -64,7 +64,7 @@ def _slot(column: pa.Array, data_type: DataType) -> list[pa.Array]:
 
 
 def _encoded(column: pa.Array, data_type: DataType) -> list[pa.Array]:
-    """The bytes of each value; of a null anything."""
+    """The bytes of each value; undefined for a null."""
     root = data_type.root
     if root is TypeRoot.ROW:
         inside = zip(struct_children(column), child_types(data_type), strict=True)

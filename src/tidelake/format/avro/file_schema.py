@@ -1,7 +1,7 @@
-"""The schema in an Avro file's header: made plain for the decoder, and checked.
+"""The schema in an Avro file's header: resolved for the decoder, and checked.
 
-A schema comes from whoever wrote the file. It is bounded in depth and size, must not hold itself,
-and must not have lists of values that take no bytes, of which a few bytes hold any number.
+The schema is untrusted: it is bounded in depth and size, must not contain itself, and must not have
+lists of values without bytes, because a few bytes could then claim any number of them.
 
 Source: Avro specification 1.11, "Schema Declaration".
 """
@@ -23,7 +23,7 @@ _SHOWN = ("logicalType", "precision", "scale")
 
 
 class _Resolving:
-    """Puts the record in the place of its name, wherever it comes a second time."""
+    """Replaces later references to a record by the record itself."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
@@ -38,11 +38,11 @@ class _Resolving:
         if isinstance(given, str):
             if given in _PRIMITIVE:
                 return given
-            # only types that are complete are known, so that none holds itself
+            # only complete types are known, so none contains itself
             return self.schema(self._known[given.rpartition(".")[2]], depth + 1)
         kind = given["type"]
         if kind == "record":
-            number = self._nodes_count  # fastavro wants every name once
+            number = self._nodes_count  # fastavro requires unique names
             fields = [
                 {"name": field["name"], "type": self.schema(field["type"], depth + 1)}
                 for field in given["fields"]
@@ -71,18 +71,18 @@ def _takes_bytes(schema: Any) -> bool:
 
 
 def resolved_schema(given: Any) -> Any:
-    """Give a schema without references and defaults.
+    """Return a schema without references and defaults.
 
     Raises
     ------
     UnreadableAvroError
-        It is too large, holds itself or a type that Paimon does not write.
+        It is too large, contains itself, or has a type that Paimon does not write.
     """
     return _Resolving().schema(given)
 
 
 def plain_schema(schema: Any) -> Any:
-    """Give a resolved schema without logical types, as fastavro is to decode it."""
+    """Return a resolved schema without logical types, for fastavro to decode."""
     if isinstance(schema, list):
         return [plain_schema(branch) for branch in schema]
     if isinstance(schema, str):
@@ -97,7 +97,7 @@ def plain_schema(schema: Any) -> Any:
 
 
 def has_same_shape(found: Any, expected: Any) -> bool:
-    """Whether two schemas differ in the names of records and in what may be null, at most."""
+    """Whether two schemas differ at most in record names and nullability."""
     found, expected = _without_null(found), _without_null(expected)
     if not isinstance(found, Mapping) or not isinstance(expected, Mapping):
         return bool(found == expected)

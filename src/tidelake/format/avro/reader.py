@@ -1,15 +1,15 @@
 """Streams one Avro data file as Arrow batches of the wanted columns.
 
-1. The file's size must be the manifest's. Its header's schema is checked against what Paimon makes
-   of each wanted column's type; columns are found by their names in the file's own schema
+1. The file's size must be the manifest's. Its header's schema is checked against Paimon's type of
+   each wanted column; columns are found by their names in the file's own schema
    (:mod:`tidelake.format.schema_mapped_columns`).
-2. Blocks are read one by one, decompressed with a bound, and some of them decoded together by
-   fastavro as one Avro array (their bytes are the same). Columns that are not wanted are skipped.
+2. Blocks are read one by one and decompressed with a bound. fastavro decodes some of them together
+   as one Avro array (their bytes are the same). Unwanted columns are skipped.
 3. Numbers become dates, times, decimals and timestamps, lists and dicts nested columns, column by
    column (:mod:`tidelake.format.avro.values`).
 4. The file must hold as many rows as the manifest says: a file cut off between blocks looks whole.
 
-Java's append tables have a union of null and the record in place of the record; null never occurs.
+Java's append tables have a union of null and the record instead of the record; null never occurs.
 
 Source: Avro specification 1.11; Paimon's ``AvroBulkFormat`` and ``FieldReaderFactory`` (1.3.1).
 Memory: blocks of :data:`PART_BYTES` as Python values, and one batch.
@@ -63,7 +63,7 @@ _UNREADABLE = (
     EOFError,
     RecursionError,
 )
-"""What broken bytes raise beside Arrow's own errors and ``ValueError``, which the caller takes."""
+"""Errors of broken bytes besides Arrow's own and ``ValueError``, which the caller handles."""
 
 
 def read_avro(
@@ -161,7 +161,7 @@ def _counted(
 
 
 def _check_type(found: Any, own: DataField, path: str) -> None:
-    """A column must be in the file what Paimon makes of its type."""
+    """Check that a column has Paimon's type in the file."""
     expected = slot_schema(own.type, own.name)
     if not has_same_shape(found, expected):
         raise corrupt(path, f"its column '{own.name}' is {found}, but {own.type} is {expected}")

@@ -1,20 +1,20 @@
 """Paimon's columns as an Avro schema.
 
-- The record is ``org.apache.paimon.avro.generated.record``; a column that may be null is a union of
-  null and its type, with the default null. There are no field ids: columns are found by the names
-  that they have in the file's own schema.
+- The record is ``org.apache.paimon.avro.generated.record``; a nullable column is a union of null
+  and its type, with the default null. There are no field ids: columns are found by their names in
+  the file's own schema.
 - TINYINT, SMALLINT and INT are ``int``; DECIMAL is its unscaled value in the fewest bytes, most
   significant first; DATE ``date``, TIME ``time-millis``; TIMESTAMP is ``timestamp-millis`` up to
   precision 3, ``timestamp-micros`` up to 6; with local time zone the same behind ``local-``.
-- ARRAY is ``array``, ROW ``record``. A map with keys of text is ``map``; another one is an array of
+- ARRAY is ``array``, ROW ``record``. A map with keys of text is ``map``; another map is an array of
   records of ``key`` and ``value`` with the logical type ``map``. MULTISET is the map of its values
-  to INT; one of other values than text cannot be written, by Java neither, which takes it for an
+  to INT; one of values other than text cannot be written, neither by Java, which treats it as an
   array.
 - A record inside a column is named ``record_<column>``, one inside that ``record_<column>_<field>``
-  and so on; those of keys and values ``.._key`` and ``.._value``. A name that comes twice stands
-  for the same record the second time; where it would be another, Java cannot read the file.
+  and so on; those of keys and values ``.._key`` and ``.._value``. A repeated name stands for the
+  same record; if it would be a different one, Java cannot read the file.
 - Timestamps above precision 6, TIME above 3, VARIANT and names that Avro does not allow cannot be
-  written, by Java neither.
+  written, neither by Java.
 
 Source: Paimon's ``AvroSchemaConverter`` (1.3.1); ``docs/format/data-file.md``.
 """
@@ -53,12 +53,12 @@ _MILLIS_PRECISION_MAX, _MICROS_PRECISION_MAX = 3, 6
 
 
 def is_text(data_type: DataType) -> bool:
-    """Whether values are texts, which an Avro map has as keys."""
+    """Whether values are texts, which can be keys of an Avro map."""
     return data_type.root in _TEXT
 
 
 def entry_types(data_type: DataType) -> tuple[DataType, DataType]:
-    """Give the key and the value of a MAP or MULTISET as an Avro file has them."""
+    """Return the key and the value of a MAP or MULTISET in an Avro file."""
     if data_type.root is TypeRoot.MULTISET:
         return data_type.children[0], DataType(TypeRoot.INT)
     key, value = data_type.children
@@ -133,9 +133,9 @@ def _cannot(column: DataField, reason: str) -> UnsupportedError:
 
 
 def avro_schema(fields: Sequence[DataField]) -> dict[str, Any]:
-    """Give the schema of a file's records.
+    """Return the schema of a file's records.
 
-    Requires: :func:`check_avro` takes the columns.
+    Requires: :func:`check_avro` accepts the columns.
     """
     known: set[str] = set()
     record = _record([(f.name, f.type) for f in fields], _RECORD)
@@ -144,7 +144,7 @@ def avro_schema(fields: Sequence[DataField]) -> dict[str, Any]:
 
 
 def _named_once(schema: Any, known: set[str]) -> Any:
-    """The schema with the name in place of a record that was there before."""
+    """The schema with the name instead of a repeated record."""
     if isinstance(schema, list):
         return [_named_once(branch, known) for branch in schema]
     if not isinstance(schema, dict):
@@ -168,12 +168,12 @@ def _record(columns: Sequence[tuple[str, DataType]], name: str) -> dict[str, Any
 
 
 def slot_schema(data_type: DataType, name: str) -> Any:
-    """Give the schema of a place that holds values of a type, nulls included.
+    """Return the schema of nullable values of a type.
 
     Parameters
     ----------
     data_type : DataType
-        Requires: :func:`check_avro` takes it.
+        Requires: :func:`check_avro` accepts it.
     name : str
         Of the records inside.
 

@@ -1,7 +1,7 @@
-"""Columns of the values that fastavro decodes, in the types of the file's own schema.
+"""Converts the values that fastavro decodes to columns in the types of the file's schema.
 
-The decoder gives a Python value each, whatever is done here; what is nested is taken apart into
-plain columns, so that Arrow makes each of them at once.
+The decoder returns one Python value each in any case. Nested values are split into plain columns,
+so that Arrow converts each column at once.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _WHOLE = {
 
 
 def column_of(values: Sequence[Any], data_type: DataType) -> pa.Array:
-    """Give decoded values as a column.
+    """Convert decoded values to a column.
 
     Parameters
     ----------
     values : sequence
-        What fastavro gives for the plain schema: None, numbers, texts, bytes, and of nested types
+        fastavro's values for the plain schema: None, numbers, texts, bytes, and for nested types
         lists and dicts.
     data_type : DataType
-        As the file's own schema has it.
+        From the file's own schema.
     """
     target = to_arrow_type(data_type)
     match data_type.root:
@@ -88,7 +88,7 @@ def _struct(values: Sequence[Any], data_type: DataType, target: pa.DataType) -> 
 
 
 def _decimals(values: Sequence[bytes | None], target: pa.DataType) -> pa.Array:
-    """Decimals of their unscaled bytes; a number beyond the type's digits is damage."""
+    """Decimals from their unscaled bytes; a number beyond the type's digits is damage."""
     stored = b"".join(
         bytes(16)
         if value is None

@@ -1,4 +1,4 @@
-"""Writes one Avro data file as Paimon's readers expect it.
+"""Writes one Avro data file that Paimon's readers can read.
 
 1. Rows are encoded column by column (:mod:`tidelake.format.avro.encoding`), cut into blocks of
    about :data:`BLOCK_BYTES` and compressed; a block is written as soon as it is full.
@@ -73,7 +73,7 @@ class AvroFileWriter:
 
     @property
     def bytes_written_estimate(self) -> int:
-        """What the file would be long if it were closed now, about."""
+        """The approximate length of the file if it were closed now."""
         return self._output.tell() + len(self._waiting) // 2
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
@@ -98,7 +98,7 @@ class AvroFileWriter:
         return DataFileFooter(self._output.tell(), self._row_count, self._stats.result())
 
     def abort(self) -> None:
-        """Give the file up and remove it; nothing happens to a file already closed."""
+        """Abort and remove the file; does nothing after a close."""
         if self._closed:
             return
         self._closed = True
@@ -114,7 +114,7 @@ class AvroFileWriter:
         return bytes(out + avro_long(0) + self._sync)
 
     def _add(self, encoded: pa.Array) -> None:
-        """Put rows into blocks; one ends after the row with which it is full."""
+        """Put rows into blocks; a block ends after the row that fills it."""
         _, offsets_memory, memory = encoded.buffers()
         offsets = np.frombuffer(offsets_memory, np.int32)[: len(encoded) + 1].astype(np.int64)
         data = memoryview(memory)

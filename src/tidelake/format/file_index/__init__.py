@@ -1,7 +1,7 @@
-"""Indexes of single data files: which files, and which of their rows, a predicate can match.
+"""Indexes of single data files: the files and rows that a predicate can match.
 
-Bloom filters, bitmaps, range bitmaps and bit slices, in Paimon's bytes. An index that cannot be
-read is left aside, never an error of a read.
+Bloom filters, bitmaps, range bitmaps and bit slices, in Paimon's bytes. A read ignores an index
+that cannot be read.
 """
 
 from tidelake.format.file_index.index_reader import INDEX_SUFFIX, indexed_rows, list_indexes

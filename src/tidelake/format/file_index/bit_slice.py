@@ -1,4 +1,4 @@
-"""Bit-sliced numbers: one bitmap per binary digit, read back as a number per row.
+"""Bit-sliced numbers: one bitmap per binary digit, decoded to a number per row.
 
 ``bsi`` index, numbers BIG endian (on disk: never renumber)::
 
@@ -9,7 +9,7 @@
     slices:  u8 version 1, i64 min, i64 max, bitmap of the rows, i32 count, count bitmaps
 
 Slice i has the rows whose number minus min has binary digit i. The index is deprecated in Paimon:
-it is read here and not written.
+it is read here, but not written.
 
 Source: Paimon's ``BitSliceIndexBitmapFileIndex`` and ``BitSliceIndexRoaringBitmap`` (1.3.1).
 """
@@ -40,7 +40,7 @@ def bsi_covers(form: KeyForm) -> bool:
 
 
 class NumberedRows:
-    """Rows with the number that an index gives each; exact.
+    """Rows with their numbers in an index; exact.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def bsi_rows(data: bytes, row_count: int) -> NumberedRows:
     Raises
     ------
     CorruptError
-        The bytes are no such index of so many rows.
+        The bytes are not such an index of so many rows.
     """
     source = ByteSource(data)
     version, rows = source.integer(1), source.integer()

@@ -1,4 +1,4 @@
-"""The bitmap index: for each value of a column the rows that hold it.
+"""The bitmap index: the rows that hold each value of a column.
 
 Layout, numbers BIG endian (on disk: never renumber)::
 
@@ -123,7 +123,7 @@ class BitmapReader:
     Raises
     ------
     CorruptError
-        The bytes are no bitmap index of so many rows.
+        The bytes are not a bitmap index of so many rows.
     UnsupportedError
         It is of a later version.
     """
@@ -167,7 +167,7 @@ class BitmapReader:
         return mask
 
     def between(self, low: IndexKey | None, high: IndexKey | None) -> None:
-        """Nothing is known of ranges: the values in one may be as many as the rows."""
+        """No answer for ranges: one may have as many values as there are rows."""
 
     def nulls(self) -> Mask:
         """Rows that are null."""

@@ -8,8 +8,8 @@
    (:mod:`tidelake.format.orc.stripes`). A file with a larger one is read by Arrow's scanner, which
    reads ahead a bounded number of small batches.
 
-ORC has no checksums: damage that leaves a stream decodable, and texts UTF-8, is not seen,
-also by Java.
+ORC has no checksums: damage that leaves a stream decodable, and texts UTF-8, stays unnoticed, in
+Java too.
 
 Source: Paimon's ``OrcReaderFactory`` and its column vectors (1.3.1). Memory: one stripe of at most
 :data:`STRIPE_BYTES_MAX` in the file, or :data:`AHEAD_BATCHES` small batches.
@@ -43,7 +43,7 @@ from tidelake.types.arrow import to_arrow_schema
 __all__ = ["read_orc"]
 
 STRIPE_BYTES_MAX = 20 << 20
-"""Length in the file up to which a stripe is read whole; ours are below."""
+"""Length in the file up to which a stripe is read whole; our stripes are shorter."""
 AHEAD_BATCHES = 32
 """How many batches Arrow's scanner may hold."""
 AHEAD_ROWS = 4_096
@@ -78,7 +78,7 @@ def read_orc(
 
 
 def _ids(schema: pa.Schema) -> Mapping[int, str]:
-    """Names by the field ids in the type attributes; empty where the writer left none."""
+    """Names by the field ids in the type attributes; empty if the writer left none."""
     ids = {}
     for column in schema:
         text = (column.metadata or {}).get(FIELD_ID_KEY)
@@ -113,7 +113,7 @@ def _scanned(
                 yield stripes.zones[0], joined
                 found += joined.num_rows
     except pa.ArrowInvalid:
-        # a timestamp that only the stripes' own reader takes, or damage, which it names too
+        # a timestamp that only the stripes' own reader supports, or damage, which it reports too
         yield from stripes.batches(path, rows_before=found)
         return
     if waiting:

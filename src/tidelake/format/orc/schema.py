@@ -1,16 +1,16 @@
 """Paimon's columns as an ORC schema.
 
-- Each column carries its field id as the type attribute ``paimon.id``, and so do the columns inside
-  it, whose ids are those of Parquet files (:mod:`tidelake.format.field_schema`). Java finds
-  columns by the names that they have in the file's own schema, and so do we; the id tells files
-  apart whose schema is not known.
-- ARRAY is a list, ROW a struct, MAP and MULTISET a map. VARIANT has no place, in Java neither.
+- Each column carries its field id as the type attribute ``paimon.id``, and so do its inner columns,
+  whose ids are those of Parquet files (:mod:`tidelake.format.field_schema`). Like Java, we find
+  columns by their names in the file's own schema; the id identifies columns of files with an
+  unknown schema.
+- ARRAY is a list, ROW a struct, MAP and MULTISET a map. ORC cannot hold VARIANT, in Java neither.
 - TIME is INT (milliseconds). CHAR and VARCHAR are STRING: Arrow writes no lengths, and Java reads
-  a STRING as either. Java pads CHAR to its length in a file and cuts the spaces off on reading.
+  a STRING as either. Java pads CHAR to its length in a file and removes the spaces when it reads.
 - TIMESTAMP is written in the zone GMT, TIMESTAMP WITH LOCAL TIME ZONE as TIMESTAMP_INSTANT: the
-  true instant, which is what Java writes in the zone UTC, and in any zone with
+  true instant, which Java writes in the zone UTC, and in any zone with
   ``orc.timestamp-ltz.legacy.type`` = ``false``.
-- All columns may be null in the file; NOT NULL is checked before.
+- All columns are nullable in the file; NOT NULL is checked before.
 
 Source: Paimon's ``OrcTypeUtil`` and ``FieldWriterFactory`` (1.3.1); ``docs/format/data-file.md``.
 """
@@ -36,7 +36,7 @@ SCHEMAS_KEPT = 64
 
 @lru_cache(maxsize=SCHEMAS_KEPT)
 def orc_arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """Give the Arrow schema from which Arrow makes Paimon's ORC schema.
+    """Return the Arrow schema from which Arrow makes Paimon's ORC schema.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def orc_arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
 
 
 def _orc_field(field: pa.Field) -> pa.Field:
-    """A Parquet field as ORC has it: with the same id, and nullable."""
+    """The ORC form of a Parquet field: with the same id, and nullable."""
     field_id = field.metadata[field_schema.FIELD_ID_KEY]
     return pa.field(field.name, _orc_type(field.type), metadata={FIELD_ID_KEY: field_id})
 
@@ -59,7 +59,7 @@ def _orc_type(arrow_type: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(arrow_type):
         return pa.struct([_orc_field(f) for f in arrow_type])
     if pa.types.is_map(arrow_type):
-        key = _orc_field(arrow_type.key_field).with_nullable(False)  # Arrow wants it so
+        key = _orc_field(arrow_type.key_field).with_nullable(False)  # Arrow requires it
         return pa.map_(key, _orc_field(arrow_type.item_field))
     if pa.types.is_list(arrow_type):
         return pa.list_(_orc_field(arrow_type.value_field))
@@ -67,7 +67,7 @@ def _orc_type(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def check_type(found: pa.DataType, own: DataField, *, path: str) -> None:
-    """Refuse a column that is not in a file what Paimon makes of its type.
+    """Refuse a column that does not have Paimon's type in a file.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def check_type(found: pa.DataType, own: DataField, *, path: str) -> None:
 
 
 def _has_same_shape(found: pa.DataType, expected: pa.DataType) -> bool:
-    if pa.types.is_timestamp(expected):  # shown in one unit; older writers leave the zone out
+    if pa.types.is_timestamp(expected):  # read in one unit; older writers omit the zone
         return bool(pa.types.is_timestamp(found) and found.unit == "ns")
     if pa.types.is_struct(expected):
         return (

@@ -1,10 +1,10 @@
 """The stripes of an ORC file, column by column in the types of the file's own schema.
 
-Java's own ways are undone here, at every depth: CHAR is padded with spaces in the file; TIME is
-INT; and in a writer whose time zone is not UTC the instants of TIMESTAMP WITH LOCAL TIME ZONE are
-moved by it, unless the table's ``orc.timestamp-ltz.legacy.type`` is ``false``. Timestamps that
-Arrow's reader refuses come from :mod:`tidelake.format.orc.timestamp`; inside nested columns they
-are refused.
+This module reverses what Java does at every depth: CHAR is padded with spaces in the file; TIME is
+INT; and a writer whose time zone is not UTC moves the instants of TIMESTAMP WITH LOCAL TIME ZONE by
+its zone, unless the table's ``orc.timestamp-ltz.legacy.type`` is ``false``. Timestamps that Arrow's
+reader refuses come from :mod:`tidelake.format.orc.timestamp`; inside nested columns they are
+refused.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _UTC_NAMES = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "UC
 
 SECOND_NS = 1_000_000_000
 NEAR_NS = 2 * 86_400 * SECOND_NS
-"""No zone is further from UTC."""
+"""The largest offset of a zone from UTC."""
 
 OLDEST_S = -1_577_923_200
-"""1920-01-01: Java's zones leave out local mean time, which some places kept until about then."""
+"""1920-01-01: Java's zones ignore local mean time, which some regions kept until about then."""
 
 
 class OrcStripes:
@@ -56,11 +56,11 @@ class OrcStripes:
     file : pyarrow.orc.ORCFile
         The same.
     tail : OrcTail
-        What its end says.
+        The end of the file.
     fields : sequence of DataField
-        The columns to read, as the file's own schema has them.
+        The columns to read, from the file's own schema.
     zone_moves : bool
-        Whether instants of writers in other zones than UTC are moved.
+        Whether instants of writers in zones other than UTC are moved.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class OrcStripes:
         self.names = [field.name for field in fields]
         self.row_count = int(file.nrows)
         self.zones: list[str] = [""] * len(tail.stripes)
-        """Of each stripe: the zone that its writer was in; empty for UTC, or where none matters."""
+        """For each stripe: its writer's zone; empty for UTC, or if no zone matters."""
 
     def check(self, path: str) -> None:
-        """Find out the stripes' zones, where they matter.
+        """Find the stripes' zones, if they matter.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class OrcStripes:
         path : str
             The file, for messages.
         rows_before : int
-            Rows at the beginning that are left out.
+            Rows at the beginning to leave out.
         """
         before = rows_before
         for number, (stripe, zone) in enumerate(zip(self._tail.stripes, self.zones, strict=True)):
@@ -117,12 +117,12 @@ class OrcStripes:
             before = 0
 
     def own_values(self, batch: pa.RecordBatch, zone: str, path: str) -> dict[str, pa.Array]:
-        """Turn columns of a stripe into the types that the file's own schema gives them.
+        """Cast columns of a stripe to the types of the file's own schema.
 
         Raises
         ------
         UnsupportedError
-            A time is so old that Java and others do not agree on its zone.
+            A time is so old that Java and other readers use different offsets.
         """
         values = {}
         for field in self._fields:
@@ -131,7 +131,7 @@ class OrcStripes:
         return values
 
     def _is_zoned(self, data_type: DataType) -> bool:
-        """Whether the writer's zone has to do with a column, or one inside it."""
+        """Whether the writer's zone affects a column, or one inside it."""
         return _zone_matters(data_type, moves=self._zone_moves) or any(
             map(self._is_zoned, data_type.children)
         )
@@ -194,7 +194,7 @@ def _zone_matters(data_type: DataType, *, moves: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _OwnValues:
-    """Turns a column of a stripe into the type that the file's own schema gives it."""
+    """Casts a column of a stripe to its type in the file's own schema."""
 
     field: DataField
     path: str
@@ -240,10 +240,10 @@ class _OwnValues:
 
 
 def _corrected_near_1970(walls: pa.Array, zone: str) -> pa.Array:
-    """Undo how Arrow reads times of a writer in another zone around the beginning of 1970.
+    """Correct Arrow's times of a writer in another zone around the beginning of 1970.
 
-    Of times before 1970 with parts of a second the file has the second after. Which times those
-    are Java tells by the instant in its zone, and Arrow by the clock on the wall.
+    For times before 1970 with parts of a second the file has the next second. Java decides which
+    times those are by the instant in its zone, Arrow by the local time.
     """
     ticks = walls.cast(pa.int64())
     is_near = pc.fill_null(pc.less(pc.abs_checked(ticks), NEAR_NS), False)

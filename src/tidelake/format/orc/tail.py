@@ -1,4 +1,4 @@
-"""What Arrow's ORC reader does not tell of a file: its stripes, their streams and time zone.
+"""Parts of an ORC file that Arrow's reader hides: its stripes, their streams and time zone.
 
 An ORC file ends with protobuf messages, of which these fields are read::
 
@@ -11,8 +11,8 @@ An ORC file ends with protobuf messages, of which these fields are read::
     StripeFooter (compressed)      1 Stream, repeated   3 time zone of the writer
     Stream                         1 kind   2 column   3 length; they lie one after the other
 
-A compressed message is a row of chunks, each after three bytes, little endian: twice the chunk's
-length, plus one where it is stored as it is.
+A compressed message is a sequence of chunks, each after three bytes, little endian: twice the
+chunk's length, plus one for an uncompressed chunk.
 
 Source: Apache ORC specification v1.
 """
@@ -43,7 +43,7 @@ _Value = int | bytes
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """One stripe: where it is, and how many rows it holds."""
+    """One stripe: its position, and its number of rows."""
 
     offset: int
     index_bytes: int
@@ -59,7 +59,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True)
 class OrcTail:
-    """What the end of a file says.
+    """The end of a file.
 
     Parameters
     ----------
@@ -81,16 +81,16 @@ class OrcTail:
 
 @dataclass(frozen=True, slots=True)
 class StripeFooter:
-    """What the end of a stripe says.
+    """The end of a stripe.
 
     Parameters
     ----------
     stripe : Stripe
         The stripe.
     zone : str
-        The time zone that its writer was in; empty where it does not say.
+        Its writer's time zone; empty if not recorded.
     parts : tuple of bytes
-        Its streams in order, a message each: dozens, and seldom asked for.
+        Its streams in order, a message each: dozens, and rarely needed.
     """
 
     stripe: Stripe
@@ -105,7 +105,7 @@ class StripeFooter:
         Raises
         ------
         CorruptError
-            A stream lies outside of the stripe, or cannot be decompressed.
+            A stream is outside the stripe, or cannot be decompressed.
         """
         streams = {}
         offset = self.stripe.offset
@@ -151,7 +151,7 @@ def orc_tail(file: orc.ORCFile, *, path: str) -> OrcTail:
 
 
 def _column_ids(root: dict[int, list[_Value]], path: str) -> tuple[int, ...]:
-    """The places of the file's columns, a packed list of numbers or one number each."""
+    """The numbers of the file's columns, a packed list of numbers or one number each."""
     ids: list[int] = []
     for value in root.get(2, []):
         if isinstance(value, int):
@@ -184,7 +184,7 @@ def stripe_footer(
 
 
 def decompressed(packed: bytes, tail: OrcTail, *, path: str) -> bytes:
-    """Undo the compression of a message or stream.
+    """Decompress a message or stream.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def _decompress(chunk: bytes, tail: OrcTail, path: str) -> bytes:
             name = "snappy" if tail.compression == _SNAPPY else "lz4_raw"
             has_length = name == "snappy"  # a snappy block begins with it
             length = _varint(chunk, 0, path)[0] if has_length else _lz4_length(chunk, path)
-            # pyarrow gives as many bytes as are asked for, the last of them of no meaning
+            # pyarrow returns as many bytes as requested, the last of them without meaning
             raw = pa.decompress(chunk, min(length, limit), codec=name, asbytes=True)
         else:
             raise corrupt(path, f"compression {tail.compression} is not known")
@@ -230,9 +230,9 @@ def _decompress(chunk: bytes, tail: OrcTail, path: str) -> bytes:
 
 
 def _lz4_length(chunk: bytes, path: str) -> int:
-    """How long an LZ4 block is that does not say so: literals and copies, of each its length.
+    """The length of an LZ4 block that does not record it: the sum of its literals and copies.
 
-    A loop over copies; of blocks of at most the file's chunk size, in the ends of stripes.
+    A loop over copies; for blocks of at most the file's chunk size, in the ends of stripes.
     """
     length = place = 0
     try:
@@ -240,7 +240,7 @@ def _lz4_length(chunk: bytes, path: str) -> int:
             token = chunk[place]
             literals, place = _lz4_count(chunk, place + 1, token >> 4)
             length, place = length + literals, place + literals
-            if place < len(chunk):  # behind the last literals is no copy
+            if place < len(chunk):  # no copy follows the last literals
                 copied, place = _lz4_count(chunk, place + 2, token & 15)
                 length += copied + 4
     except IndexError as error:
@@ -249,7 +249,7 @@ def _lz4_length(chunk: bytes, path: str) -> int:
 
 
 def _lz4_count(chunk: bytes, place: int, count: int) -> tuple[int, int]:
-    """A count of four bits, and the bytes added to it where these are not enough."""
+    """A count of four bits, plus the bytes added if these do not suffice."""
     if count == 15:
         while chunk[place] == 255:
             count, place = count + 255, place + 1

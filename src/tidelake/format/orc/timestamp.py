@@ -1,16 +1,16 @@
 """Timestamps of an ORC stripe that nanoseconds in 64 bits cannot hold: the years up to 9999.
 
-Arrow's reader gives timestamps as nanoseconds and refuses those before 1677 and after 2262, among
-them the 9999-12-31 that stands for "for ever" in many tables. Here such a column is decoded from
-the stripe's own streams:
+Arrow's reader gives timestamps as nanoseconds and refuses those before 1677 and after 2262,
+including 9999-12-31, which means "for ever" in many tables. Such a column is decoded here from the
+stripe's own streams:
 
-- PRESENT: a bit per row, most significant first, in bytes of run-length form: a byte ``n`` below
-  128, then one byte that stands ``n + 3`` times; or ``256 - n`` bytes as they are.
+- PRESENT: a bit per row, most significant first, in run-length encoded bytes: a byte ``n`` below
+  128, then one byte that is repeated ``n + 3`` times; or ``256 - n`` literal bytes.
 - DATA: seconds since 2015-01-01 in the writer's zone; SECONDARY: nanoseconds, with the number of
-  decimal zeros that were cut off in the last three bits. Both are integers in the runs of ORC's
-  run-length encoding 2 (:func:`_integers`).
-- Before 1970 the seconds count towards zero, which loses the last second before it (ORC-763): a
-  reader cannot undo that, and Java's does not.
+  removed decimal zeros in the last three bits. Both are integers in ORC's run-length encoding 2
+  (:func:`_integers`).
+- Before 1970 the seconds are truncated towards zero, which loses the last second before it
+  (ORC-763). A reader cannot restore it, and Java's does not.
 
 Source: Apache ORC specification v1, "Run Length Encoding" and "Timestamp Columns"; its
 ``TimestampTreeReader``.
@@ -36,7 +36,7 @@ PRESENT, DATA, SECONDARY = 0, 1, 5
 
 EPOCH_2015_S = 1_420_070_400
 MILLIS_NS = 999_999
-"""Times before 1970 with more nanoseconds are stored with the second after theirs."""
+"""Times before 1970 with more nanoseconds are stored with the following second."""
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 """Bits by their code of five bits."""
 
@@ -67,8 +67,7 @@ def timestamps(
     rows : int
         Rows of the stripe.
     zone : str
-        The zone in which the seconds count, for a TIMESTAMP of a writer that is not in UTC; empty
-        for UTC.
+        The zone of the seconds, for a TIMESTAMP of a writer that is not in UTC; empty for UTC.
     unit : str
         Arrow's unit of the result, ``ms`` or ``us``.
     path : str
@@ -128,7 +127,7 @@ def _byte_runs(source: _Bytes) -> NDArray[np.uint8]:
 
 
 def _integers(source: _Bytes, count: int, *, signed: bool) -> Ints:
-    """Decode runs of integers; each begins with two bits that say of which of four kinds it is."""
+    """Decode runs of integers; two bits at the beginning of each give one of four kinds."""
     parts: list[Ints] = []
     found = place = 0
     while found < count:
@@ -210,7 +209,7 @@ def _patched(source: _Bytes, place: int) -> tuple[Ints, int]:
     for entry in _unpacked(source.at(place, size), entry_bits, patches).tolist():
         position += entry >> patch_bits
         patch = entry & ((1 << patch_bits) - 1)
-        if patch:  # a gap above 255 is bridged by entries without a patch
+        if patch:  # entries without a patch bridge a gap above 255
             if position >= length:
                 raise corrupt(source.path, "a timestamp column has a patch outside of its run")
             values[position] |= np.uint64((patch << bits) & (2**64 - 1))

@@ -1,11 +1,11 @@
-"""Writes one ORC data file as Paimon's readers expect it.
+"""Writes one ORC data file that Paimon's readers can read.
 
-1. Rows are encoded as they come; Arrow's writer keeps a stripe in memory and hands it to the
+1. Rows are encoded as they come. Arrow's writer keeps a stripe in memory and passes it to the
    storage when it is full. Stripes are smaller than Java's 64 MiB, so that a merge of many files
    holds little.
 2. Statistics for the manifest are gathered batch by batch.
-3. A file that is given up is never finished: what Arrow's writer does when it is let go goes
-   nowhere (:class:`_Sink`).
+3. An aborted file is never finished: the output of Arrow's writer, when it is released, is
+   discarded (:class:`_Sink`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class OrcFileWriter:
         self._stats = StatsCollector(self._fields, modes, footer=False)
         self._row_count = 0
         self._arrow_bytes = 0
-        self._flushed_bytes = 0  # in the file when the last stripe was seen to go out
+        self._flushed_bytes = 0  # in the file when the last stripe was written
         self._flushed_arrow_bytes = 0
         self._closed = False
         self._output = fileio.open_output(path)
@@ -92,7 +92,7 @@ class OrcFileWriter:
 
     @property
     def bytes_written_estimate(self) -> int:
-        """What the file would be long if it were closed now, about."""
+        """The approximate length of the file if it were closed now."""
         known = self._flushed_arrow_bytes
         ratio = self._flushed_bytes / known if known else _FIRST_RATIO
         return self._flushed_bytes + int(self.buffered_bytes * ratio)
@@ -131,12 +131,12 @@ class OrcFileWriter:
         return DataFileFooter(self._output.tell(), self._row_count, self._stats.result())
 
     def abort(self) -> None:
-        """Give the file up and remove it; nothing happens to a file already closed."""
+        """Abort and remove the file; does nothing after a close."""
         if self._closed:
             return
         self._closed = True
         self._sink.let_go()
-        self._orc.is_open = False  # or its finalizer would finish the file
+        self._orc.is_open = False  # otherwise its finalizer would finish the file
         self._output.abort()
 
 
@@ -170,16 +170,16 @@ def _stored(values: pa.Array, target: pa.DataType) -> pa.Array:
         return list_of(ListParts(parts.offsets, parts.nulls, (elements,)), target)
     if pa.types.is_time(values.type):
         values = values.cast(target)
-    # Arrow's ORC writer takes children of a slice for null where their parent elsewhere is
+    # Arrow's ORC writer treats children of a slice as null where their parent elsewhere is
     return pa.concat_arrays([values]) if values.offset else values
 
 
 def _check_old_times(field: DataField, column: pa.Array | pa.ChunkedArray, path: str) -> None:
-    """Refuse what Java reads otherwise or not at all.
+    """Refuse times that Java reads differently or not at all.
 
-    Of times before 1970 with parts of a millisecond Arrow stores the nanoseconds as negative
-    numbers, at which Java's reader fails; those inside the last second before 1970 it reads a
-    second later (so it does in its own files).
+    For times before 1970 with parts of a millisecond Arrow stores the nanoseconds as negative
+    numbers, at which Java's reader fails. Those inside the last second before 1970 it reads a
+    second later, in its own files too.
     """
     ticks = _TICKS_PER_MILLISECOND[column.type.unit]
     numbers = column.cast(pa.int64())
@@ -199,7 +199,7 @@ def _check_old_times(field: DataField, column: pa.Array | pa.ChunkedArray, path:
 
 
 class _Sink:
-    """What Arrow writes into: it neither closes the output nor writes when that is given up."""
+    """The output of Arrow's writer: it neither closes the file nor writes after an abort."""
 
     closed = False
 
@@ -215,7 +215,7 @@ class _Sink:
         return len(data)
 
     def let_go(self) -> None:
-        """Pass nothing on any more."""
+        """Discard all further output."""
         self._output = None
 
     def tell(self) -> int:

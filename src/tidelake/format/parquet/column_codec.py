@@ -1,8 +1,8 @@
-"""Which columns of a file are worth compressing.
+"""Chooses the columns of a file that are worth compressing.
 
 Measurements, random identifiers and hashes hardly shrink, and compressing them costs a tenth of a
-write and of a read. Parquet names the codec column by column, so a column whose sample shrinks by
-less than a tenth is stored as it is. All of Paimon's readers take such files.
+write and of a read. Parquet has a codec per column, so a column whose sample shrinks by less than a
+tenth is stored uncompressed. All of Paimon's readers accept such files.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def column_codecs(table: pa.Table, candidates: Sequence[str], codec: str) -> dic
     table : pyarrow.Table
         The file's first rows.
     candidates : sequence of str
-        Columns that are written plainly, neither through a dictionary nor as differences; all
-        others keep the codec.
+        Columns that are written plainly, neither with a dictionary nor as differences; all others
+        keep the codec.
     codec : str
         Arrow's name of the file's codec, or ``none``.
 
@@ -57,7 +57,7 @@ def column_codecs(table: pa.Table, candidates: Sequence[str], codec: str) -> dic
 
 
 def _values_sample(column: pa.ChunkedArray) -> pa.Buffer | None:
-    """Memory of some values from the middle of a column; None where there are too few to tell."""
+    """Memory of some values from the middle of a column; None if there are too few to judge."""
     array = max(column.chunks, key=len, default=None)
     if array is None or array.null_count or len(array) == 0:
         return None
@@ -79,5 +79,5 @@ def _values_sample(column: pa.ChunkedArray) -> pa.Buffer | None:
         width = array.type.bit_width // 8
         values = memory[1].slice(sample.offset * width, rows * width)
     else:
-        return None  # Parquet stores these otherwise than Arrow holds them
+        return None  # Parquet stores these in another form than Arrow
     return values if values is not None and values.size >= SAMPLE_BYTES // 2 else None

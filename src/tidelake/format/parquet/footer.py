@@ -1,16 +1,16 @@
-"""The footer of a Parquet file: sealed with a checksum, and looked at before Arrow parses it.
+"""The footer of a Parquet file: sealed with a checksum, and checked before Arrow parses it.
 
-Parquet has checksums for pages and none for its footer, which says where columns begin, how their
-values are encoded and how large they are: one flipped bit there can show other rows, hide a row
-group, or end the process, for Arrow looks at some of it where no error can come out.
+Parquet has checksums for pages but none for its footer, which defines where columns begin, how
+their values are encoded and how large they are. One flipped bit there can show other rows, hide a
+row group, or end the process, because Arrow reads some of it where no error can be raised.
 
 - **Files of Tidelake** have the key ``tidelake.checksum`` among the footer's keys and values: the
   CRC32 of everything from the footer's first byte to the file's last, its own digits taken as
-  zeros, and the file's length. Other readers pass over it (ADR 24). Who writes the rows again may
-  carry the key along: it then states another length, and counts for nothing.
-- **Files of others** are believed as far as they can be parsed. Before the metadata of a column
-  chunk is asked for, what would end the process is looked for (:func:`check_chunks`). Their pages
-  need not have checksums, so the reader looks at texts, which Arrow takes for UTF-8 unseen.
+  zeros, and the file's length. Other readers ignore it (ADR 24). A writer that rewrites the rows
+  may copy the key: it then has another length, and is ignored.
+- **Files of others** are accepted if they can be parsed. Before the metadata of a column chunk is
+  read, :func:`check_chunks` looks for values that would end the process. Their pages need not have
+  checksums, so the reader checks texts, which Arrow assumes to be UTF-8.
 
 Layout of a file's end::
 
@@ -51,7 +51,7 @@ _CRC_BLANK = b"0" * 8
 _MAGIC = b"PAR1"
 _END_BYTES = 8
 TAIL_BYTES = 32 << 10
-"""Read at once from a file's end: nearly every footer."""
+"""Bytes read at once from a file's end: nearly every footer."""
 
 _WIDTHS = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8}
 """Bytes of a value, by the number of its physical type: BOOLEAN, INT32, INT64, INT96, FLOAT and
@@ -59,7 +59,7 @@ DOUBLE."""
 
 
 class FooterSeal:
-    """Hands a Parquet file on to storage, and its end with the checksum filled in.
+    """Passes a Parquet file on to storage, and its end with the checksum filled in.
 
     Usable as a sink of pyarrow through ``pa.PythonFile``.
 
@@ -79,7 +79,7 @@ class FooterSeal:
         return self._output.closed
 
     def write(self, data: bytes) -> int:
-        """Take bytes: they go on, or wait for the checksum."""
+        """Take bytes: pass them on, or hold them for the checksum."""
         if self._held is None:
             return self._output.write(data)
         self._held += data
@@ -90,14 +90,14 @@ class FooterSeal:
         return self._output.tell() + len(self._held or b"")
 
     def flush(self) -> None:
-        """Nothing needs to be flushed before the file is closed."""
+        """Do nothing: no flush is needed before the file is closed."""
 
     def hold(self) -> None:
-        """Keep back what comes from now on: the footer, with a blank checksum, is its end."""
+        """Hold all further bytes: the footer, with a blank checksum, is their end."""
         self._held = bytearray()
 
     def seal(self) -> None:
-        """Fill the checksum in and hand on what was kept back."""
+        """Fill in the checksum and pass on the held bytes."""
         held = self._held
         assert held is not None, "nothing was held"
         begin = len(held) - _END_BYTES - int.from_bytes(held[-_END_BYTES:-4], "little")
@@ -111,7 +111,7 @@ class FooterSeal:
 
 @dataclass(frozen=True)
 class Footer:
-    """A footer that was checked as far as it could be."""
+    """A footer, checked as far as possible."""
 
     metadata: pq.FileMetaData
     is_sealed: bool
@@ -128,12 +128,12 @@ def read_footer(source: pa.NativeFile, *, path: str, asks_chunks: bool) -> Foote
     path : str
         Its path, for messages.
     asks_chunks : bool
-        Whether metadata of single column chunks will be asked for.
+        Whether the metadata of single column chunks will be read.
 
     Raises
     ------
     CorruptError
-        It is not what its checksum says, or Arrow could not survive it.
+        It does not match its checksum, or Arrow could not survive it.
     """
     size = source.size()
     tail = source.read_at(min(size, TAIL_BYTES), max(0, size - TAIL_BYTES))
@@ -152,11 +152,11 @@ def read_footer(source: pa.NativeFile, *, path: str, asks_chunks: bool) -> Foote
 
 
 def _is_sealed(end: bytes, size: int, path: str) -> bool:
-    """Whether there is a checksum of this file, and it holds."""
+    """Whether there is a checksum of this file, and it matches."""
     marks = list(_SEALED.finditer(end))
     if not marks or int(marks[-1][2], 16) != size:
         return False
-    found = marks[-1]  # the keys stand behind all that a column could hold
+    found = marks[-1]  # the keys come after everything that a column could hold
     blank = end[: found.start(1)] + _CRC_BLANK + end[found.end(1) :]
     if zlib.crc32(blank) != int(found[1], 16):
         raise corrupt(path, "its footer does not match its checksum")
@@ -164,10 +164,10 @@ def _is_sealed(end: bytes, size: int, path: str) -> bool:
 
 
 def check_chunks(footer: bytes, *, path: str) -> None:
-    """Refuse what would end the process when Arrow is asked about a column chunk.
+    """Refuse column chunks on which Arrow would end the process.
 
-    Arrow throws where its Python side catches nothing: at a chunk of another physical type than its
-    column, one without metadata or with encrypted metadata, and at bounds that are no values.
+    Arrow throws where its Python side catches nothing: for a chunk of another physical type than
+    its column, one without metadata or with encrypted metadata, and for bounds that are not values.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def check_chunks(footer: bytes, *, path: str) -> None:
 
 
 def _count(element: Struct, field_id: int) -> int:
-    """A number of a schema element; 0 where it has none."""
+    """A number of a schema element; 0 if it has none."""
     value = value_of(element, field_id)
     return number_of(value) if isinstance(value, bytes) else 0
 

@@ -143,7 +143,7 @@ def test_files_with_a_row_count_other_than_the_manifest_says_are_corrupt(keyed, 
 def test_a_tag_twice_names_the_table_and_the_tag(keyed):
     keyed.write([{"k": 1, "v": "a", "n": 1}])
     keyed.create_tag("t1")
-    with pytest.raises(AlreadyExistsError, match=r"Table 'db.keyed' has a tag 't1' already"):
+    with pytest.raises(AlreadyExistsError, match=r"Table 'db.keyed' already has a tag 't1'"):
         keyed.create_tag("t1")
 
 

@@ -213,9 +213,9 @@ def test_the_column_may_get_another_name_or_a_wider_type():
     [
         ({"record-level.expire-time": "1 d"}, "name one in 'record-level.time-field'"),
         ({"record-level.time-field": "tt"}, r"no column 'tt'.*Did you mean 't'"),
-        ({"record-level.time-field": "s"}, "'s' of type STRING says no time"),
-        ({"record-level.time-field": "d"}, "'d' of type DATE says no time"),
-        ({"record-level.time-field": "i"}, "'i' of type SMALLINT says no time"),
+        ({"record-level.time-field": "s"}, "'s' of type STRING cannot hold the time"),
+        ({"record-level.time-field": "d"}, "'d' of type DATE cannot hold the time"),
+        ({"record-level.time-field": "i"}, "'i' of type SMALLINT cannot hold the time"),
     ],
 )
 def test_a_time_that_is_none_is_refused(catalog, tmp_path, options, says):

@@ -74,7 +74,7 @@ REFUSED = {
     ),
     "a function that is none": (
         {**engine("aggregation"), "fields.v.aggregate-function": "summ"},
-        "no aggregate function. Did you mean 'sum'",
+        "not an aggregate function. Did you mean 'sum'",
     ),
     "a function in capitals": (
         {**AGGREGATION, **settings("v", aggregate_function="SUM")},

@@ -188,7 +188,7 @@ def test_the_next_snapshot_is_a_number_from_one_on(table, number):
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a\nb"])
 def test_a_consumer_s_name_is_checked(table, name):
-    with pytest.raises(InvalidInputError, match="no valid consumer name"):
+    with pytest.raises(InvalidInputError, match="not a valid consumer name"):
         open_lease(table, consumer_id=name)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
@@ -105,8 +106,10 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
         if given:
             writer = writer.trigger(**given)
         query = writer.start()
-    except (PySparkException, ValueError) as error:
-        reason = _TAIL.sub("", _CONDITION.sub("", str(error)))
+    except (PySparkException, Py4JJavaError, ValueError) as error:
+        java = getattr(error, "java_exception", None)  # such as for a checkpoint that is a file
+        text = str(error) if java is None else str(java.getMessage())
+        reason = _TAIL.sub("", _CONDITION.sub("", text))
         reason = " ".join(reason.split()).rstrip(". ")
         message = f"Spark refuses the stream into table '{table}': {reason}."
         raise InvalidInputError(message, kind="stream_refused", table=table) from error

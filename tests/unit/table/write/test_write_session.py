@@ -54,7 +54,7 @@ def test_a_write_that_failed_is_never_half_committed(keyed):
             with pytest.raises(InvalidInputError):
                 out.write(batches())
 
-    with pytest.raises(ClosedError, match="given up"):
+    with pytest.raises(ClosedError, match="committed or aborted"):
         work()
     assert keyed.latest_snapshot_id is None
     assert data_files(keyed) == []

@@ -75,7 +75,7 @@ def test_a_renamed_tag_is_the_same_under_another_name(catalog):
     assert tags(table) == {"b": 1}
     assert table.fileio.read_bytes(table.paths.tag("b")) == before
     table.create_tag("c")
-    with pytest.raises(AlreadyExistsError, match="has a tag 'c' already"):
+    with pytest.raises(AlreadyExistsError, match="already has a tag 'c'"):
         table.rename_tag("b", "c")
     with pytest.raises(NotFoundError, match="has no tag 'a'"):
         table.rename_tag("a", "x")

@@ -73,7 +73,7 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: proof faults damage sim-full model-full concurrent-full race-full kill-full fork-full soak-full memory mutants sim-compaction
+.PHONY: proof faults damage sim-full model-full concurrent-full race-full kill-full fork-full soak-full soak-streams memory mutants sim-compaction
 proof: setup ## all of them and the full sizes of the tests, in one table (PROOF="faults race" for some, AGAIN=--again)
 	$(BIN)/python scripts/proof.py $(PROOF) $(AGAIN)
 
@@ -104,6 +104,9 @@ fork-full: setup ## a process forks 300 times, and 1,000 operations are interrup
 
 soak-full: setup ## six processes do everything to a few tables for 20 minutes, and a reader of the files watches
 	$(BIN)/python scripts/reliability.py soak --size $(SIZE) $(if $(SEED),--seed $(SEED))
+
+soak-streams: setup ## two streams run for 10 minutes, and what driver and JVM take must not grow
+	PYTHONPATH=src:tests TIDELAKE_SIZE=$(SIZE) $(BIN)/python -m proving.stream_soak
 
 memory: setup ## writing, reading, compacting, planning, merge engines and changelogs in 256 MiB with input 20 times as large
 	$(BIN)/python scripts/memory.py --size $(SIZE)

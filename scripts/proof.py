@@ -81,6 +81,7 @@ PIECES: dict[str, Piece] = {
     "interop": Piece(("scripts/interop.py",)),
     "interop-fuzz": Piece(("scripts/interop_fuzz.py",)),
     "merges": _tests("tests/spark/test_merge.py"),
+    "soak-streams": Piece(("-m", "proving.stream_soak")),
     "streams": _tests("tests/spark/test_stream_kills.py", "tests/unit/table/stream"),
 }
 """In this order: what fails soonest stands first."""

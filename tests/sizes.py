@@ -57,6 +57,8 @@ class Sizes:
     """Chains of tables that streams connect, while what runs them is killed; a multiple of four."""
     stream_kills: int
     """Kills of each four of them."""
+    stream_soak_s: int
+    """Seconds that a chain of streams runs while it is counted what it takes."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
@@ -82,6 +84,7 @@ SMALL = Sizes(
     made_by_java_step=32,
     stream_chains=8,
     stream_kills=2,
+    stream_soak_s=60,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
@@ -105,6 +108,7 @@ FULL = Sizes(
     made_by_java_step=1,
     stream_chains=60,
     stream_kills=3,
+    stream_soak_s=600,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

@@ -36,6 +36,7 @@ from tidelake.spark.catalog.streams.stream_options import stream_options
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.native_changes import change_units
 from tidelake.spark.streamread.cursor import StreamCursor
+from tidelake.spark.streamread.hold import HoldName, SourceHold
 from tidelake.spark.streamread.request import (
     Kinds,
     StreamRequest,
@@ -111,7 +112,9 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, table: Table, names: Sequence[str], filter: str | None) -> None:
         request = StreamRequest.of(table, table.table_schema.id, names)
-        self._cursor = StreamCursor(request.plan)
+        # the checkpoint's query is not known here: what is held is held while this process lives
+        name = HoldName.of(None, None, otherwise=request.plan.handle.env.ids.uuid())
+        self._cursor = StreamCursor(request.plan, SourceHold(request.plan, name, lambda: False))
         self._kinds = request.kinds
         self._names = tuple(names)
         parsed = parse_filter(filter)
@@ -145,7 +148,10 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if latest is None else json.loads(latest)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing more with changes before the offset."""
+        """Record that all before the offset was read."""
+        done = _text(end)
+        if done is not None:
+            self._cursor.done_before(done)
 
     def stop(self) -> None:
         """The query ends."""
@@ -159,12 +165,10 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if until is None:
             return []
         plan = self._cursor.plan
+        first, last = self._cursor.between(_text(start), until)
+        self._cursor.hold_from(first)
         wanted = [name for name in self._names if name != ROW_KIND_COLUMN]
-        parts = plan.parts(
-            *self._cursor.between(_text(start), until),
-            columns=wanted,
-            predicate=self._predicate,
-        )
+        parts = plan.parts(first, last, columns=wanted, predicate=self._predicate)
         task = ChangeTask(parts.rows)
         return [
             UnitPartition(task, tuple(map(PartBytes.of, unit.parts)), self._kinds)

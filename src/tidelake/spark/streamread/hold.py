@@ -29,11 +29,15 @@ from tidelake.errors import ConflictError, NotFoundError, TidelakeError
 from tidelake.options import declared
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream import StreamLease, StreamOffset, StreamPlan
+from tidelake.table.stream.lease import READ_RETAINED_MS
 
 __all__ = ["HoldName", "SourceHold"]
 
 SOURCE_RETAINED_MS = 7 * 24 * 3_600_000
 """How long what a stopped query reads next is held."""
+OPEN_TRIES_MAX = 6
+OPEN_WAIT_MS = 500
+"""A run that was just stopped in another process lets go of its lease within a second."""
 LOOK_S = 5.0
 """How often the thread looks whether the query runs; a lease may be silent for a minute."""
 _TEMPORARY = re.compile(r"temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -56,6 +60,11 @@ class HoldName:
 
     key: str
     is_lasting: bool
+
+    @property
+    def retained_ms(self) -> int:
+        """How long what it held is kept when its process was killed, or has stopped."""
+        return SOURCE_RETAINED_MS if self.is_lasting else READ_RETAINED_MS
 
     @classmethod
     def of(cls, query_id: str | None, folder: str | None, *, otherwise: str) -> HoldName:
@@ -185,22 +194,26 @@ class SourceHold:
             name = self._consumer_id
         if of_state and handle.snapshots.find(first) is None:
             first, of_state = first + 1, False  # a tag keeps the state
-        try:
-            return StreamLease.open(
-                handle,
-                name,
-                first,
-                run_id=self._run_id,
-                of_state=of_state,
-                retained_ms=None if name == self._consumer_id else SOURCE_RETAINED_MS,
-            )
-        except NotFoundError:
-            self._plan.next(at)  # says what a checkpoint can do about it
-            raise
-        except ConflictError as error:
-            if name == self._consumer_id:
+        for left in reversed(range(OPEN_TRIES_MAX)):
+            try:
+                return StreamLease.open(
+                    handle,
+                    name,
+                    first,
+                    run_id=self._run_id,
+                    of_state=of_state,
+                    retained_ms=None if name == self._consumer_id else self._name.retained_ms,
+                )
+            except NotFoundError:
+                self._plan.next(at)  # says what a checkpoint can do about it
                 raise
-            raise _runs_already(handle, self._name.key) from error
+            except ConflictError as error:
+                if not left and name == self._consumer_id:
+                    raise
+                if not left:
+                    raise _runs_already(handle, self._name.key) from error
+                handle.env.clock.sleep_ms(OPEN_WAIT_MS)
+        raise AssertionError
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_S):

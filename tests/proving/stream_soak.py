@@ -45,6 +45,7 @@ SAMPLES = 40
 WARM_UP = 0.35
 """The share of the time in which caches fill and the JVM compiles."""
 END_S_MAX = 120
+THREADS = ("tidelake-source-", "tidelake-sink-", "tidelake-compaction-")
 OPTIONS = {
     "bucket": 1,
     "changelog-producer": "lookup",
@@ -111,6 +112,12 @@ def files_count(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def threads_of_streams() -> list[str]:
+    """Those that end with their streams."""
+    names = (thread.name for thread in threading.enumerate())
+    return [name for name in names if name.startswith(THREADS)]
+
+
 def rises(samples: list[tuple[float, dict[str, float]]]) -> dict[str, float]:
     """By how much each figure rises from the first sample to the last, by a line through all."""
     times = np.array([at for at, _ in samples])
@@ -155,7 +162,6 @@ def soak(work: Path, *, seconds: float) -> dict[str, object]:
         lake.catalog.create_table(name, ROWS, primary_keys=["k"], options=OPTIONS)
         for name in TABLES
     ]
-    before = threading.active_count()
     queries = [start(lake, work, number) for number in (0, 1)]
     counter = Counter(spark, work / "warehouse")
     model: dict[int, int] = {}
@@ -173,7 +179,7 @@ def soak(work: Path, *, seconds: float) -> dict[str, object]:
     for query in queries:
         query.stop()
         assert query._sink.run.wait(END_S_MAX)
-    _until(lambda: threading.active_count() <= before + LIMITS["driver_threads"], "threads stay")
+    _until(lambda: not threads_of_streams(), "threads of streams stay")
     late = [one for one in samples if one[0] >= WARM_UP * seconds]
     found = rises(late)
     grown = {name: by for name, by in found.items() if by > LIMITS[name]}

@@ -84,10 +84,11 @@ class StreamEnd(Proxy, implements=("java.lang.Runnable",)):
             query.stop()
 
     def _query(self) -> JavaObject | None:
-        return self.gateway.spark._jsparkSession.streams().get(self._query_id)
+        """The query, whichever session started it: a session's own list has no other's."""
+        by_id = self.gateway.spark._jsparkSession.sharedState().activeStreamingQueries()
+        return by_id.get(self.gateway.java("java.util.UUID").fromString(self._query_id))
 
 
 def _sources_count(query: JavaObject) -> int:
     """How many sources a query reads; one that it reads twice is one."""
-    inner = query.streamingQuery() if hasattr(query, "streamingQuery") else query
-    return int(inner.uniqueSources().size())
+    return int(query.uniqueSources().size())

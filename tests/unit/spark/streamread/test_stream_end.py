@@ -22,11 +22,13 @@ def world(monkeypatch):
         sources = SimpleNamespace(size=lambda: counts[query_id])
         return SimpleNamespace(uniqueSources=lambda: sources, stop=lambda: stopped.append(query_id))
 
-    session = SimpleNamespace(streams=lambda: SimpleNamespace(get=query_of))
-    pool = SimpleNamespace(runAsync=lambda runnable: runnable.run())
-    gateway = SimpleNamespace(
-        spark=SimpleNamespace(_jsparkSession=session), java=lambda _name: pool
-    )
+    queries = SimpleNamespace(activeStreamingQueries=lambda: SimpleNamespace(get=query_of))
+    java = {
+        "java.util.UUID": SimpleNamespace(fromString=lambda text: text),
+        "java.util.concurrent.CompletableFuture": SimpleNamespace(runAsync=lambda one: one.run()),
+    }
+    session = SimpleNamespace(sharedState=lambda: queries)
+    gateway = SimpleNamespace(spark=SimpleNamespace(_jsparkSession=session), java=java.get)
     return gateway, stopped
 
 

@@ -243,7 +243,22 @@ def streams(spark, lake) -> object:
     log = rows(
         lake.sql("SELECT commit_identifier FROM sunk$snapshots WHERE commit_kind = 'APPEND'")
     )
-    return [errors, rows(lake.table("shop.sunk")), log]
+    return [errors, rows(lake.table("shop.sunk")), log, _copied(spark, lake)]
+
+
+def _copied(spark, lake) -> list[list[object]]:
+    """The Python reader gives the table as a stream, with what it pushes down."""
+    lake.sql("CREATE TABLE copied (k BIGINT)")
+    reader = spark.readStream.format("tidelake").option("columns", "k").option("filter", "v > 10")
+    query = lake.write_stream(
+        reader.load(str(WAREHOUSE / "shop.db" / "sunk")),
+        "shop.copied",
+        checkpoint=WORK / "copying",
+        trigger="availableNow",
+    )
+    query.awaitTermination(120)
+    assert query.exception() is None, query.exception()
+    return rows(lake.table("shop.copied"))
 
 
 SCENARIOS = [

@@ -177,10 +177,15 @@ def test_frames_are_written_read_and_changed(seen):
 
 
 def test_a_stream_is_written_once_by_the_servers_process(seen):
-    errors, found, log = seen["streams"]
+    errors, found, log, _ = seen["streams"]
     assert errors == [None, None]
     assert found == [[k, 10 * k] for k in range(6)]
     assert log == [[0], [1], [2]]
+
+
+def test_a_stream_is_read_by_the_readers_format(seen):
+    *_, copied = seen["streams"]
+    assert copied == [[k] for k in range(2, 6)]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.streamread.cursor import StreamCursor
 from tidelake.spark.streamwrite import batch_sink
-from tidelake.spark.streamwrite.checkpoint import Checkpoint
+from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark
 from tidelake.table import Table
 from tidelake.table.stream import NO_LIMITS, ReadLimits, StreamLease, StreamOffset, StreamPlan
 from tidelake.table.stream.consumer_reset import clear_consumers
@@ -240,7 +240,8 @@ def _write_batch(table: Table, checkpoint: Checkpoint, run_id: str, batch_id: in
     """Write one row as a sink does; its run and its frame are stand-ins."""
     rows = pa.table({"k": pa.array([batch_id], pa.int32()), "v": pa.array([0], pa.int32())})
     frame = SimpleNamespace(sparkSession=None, rows=rows)
-    sink = batch_sink.BatchSink(table.handle, checkpoint, "append", 0, run_id)
+    mark = SinkMark(table.identifier, 0, "append", 0)
+    sink = batch_sink.BatchSink(table.handle, checkpoint, mark, run_id)
     with (
         mock.patch.object(batch_sink, "SinkRun"),
         mock.patch.object(batch_sink, "check_columns"),

@@ -54,7 +54,8 @@ def test_an_error_leaves_when_what_runs_has_ended_and_the_rest_never_begins():
 
 def test_a_second_interrupt_waits_too_and_no_work_runs_when_it_leaves():
     main = threading.main_thread()
-    begun, released, ended = threading.Semaphore(0), threading.Event(), []
+    begun, noticed = threading.Semaphore(0), threading.Semaphore(0)
+    released, ended = threading.Event(), []
 
     def work(n: int) -> None:
         begun.release()
@@ -66,12 +67,21 @@ def test_a_second_interrupt_waits_too_and_no_work_runs_when_it_leaves():
             assert begun.acquire(timeout=SECONDS_MAX)
         for _ in range(2):
             signal.pthread_kill(main.ident, signal.SIGINT)  # which ends a wait, too
+            assert noticed.acquire(timeout=SECONDS_MAX)
             time.sleep(0.2)
         released.set()
 
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        list(ThreadExecutor(2).map(work, range(9)))
+    def notice(*_: object) -> None:
+        noticed.release()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, notice)
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            list(ThreadExecutor(2).map(work, range(9)))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert sorted(ended) == [0, 1]
 
 

@@ -248,17 +248,17 @@ def streams(spark, lake) -> object:
 
 def _copied(spark, lake) -> list[list[object]]:
     """The Python reader gives the table as a stream, with what it pushes down."""
-    lake.sql("CREATE TABLE copied (k BIGINT)")
+    lake.sql("CREATE TABLE streamed (k BIGINT)")
     reader = spark.readStream.format("tidelake").option("columns", "k").option("filter", "v > 10")
     query = lake.write_stream(
         reader.load(str(WAREHOUSE / "shop.db" / "sunk")),
-        "shop.copied",
+        "shop.streamed",
         checkpoint=WORK / "copying",
         trigger="availableNow",
     )
     query.awaitTermination(120)
     assert query.exception() is None, query.exception()
-    return rows(lake.table("shop.copied"))
+    return rows(lake.table("shop.streamed"))
 
 
 SCENARIOS = [

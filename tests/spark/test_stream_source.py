@@ -635,7 +635,7 @@ def test_a_stream_waits_for_others_of_its_group(lake, clicks, queue, tmp_path):
     finally:
         for query in queries:
             query.stop()
-    assert found == [1, 2, 3, 9, 10]
+    assert sorted(found) == [1, 2, 3, 9, 10]  # without buckets a batch has no order
 
 
 def wait_for(is_true, seconds=20):

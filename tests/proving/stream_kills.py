@@ -160,6 +160,9 @@ def program(work: Path, seeds: list[int], *, ends: bool) -> None:
     if ends:
         for stage in (0, 1):
             for seed in seeds:
+                if stage and kind_of(seed).name == "full":
+                    # what was written since the last one has no changelog before the next
+                    lake.catalog.table(names_of(seed)[1]).compact(full=True)
                 _run_to_end(functools.partial(_start, lake, work, seed, stage, once=True))
         sys.stdout.write(f"{DONE}\n")
         sys.stdout.flush()

@@ -19,9 +19,9 @@ class StreamReadMethods:
     catalog: Catalog
 
     @property
+    @abc.abstractmethod
     def spark(self) -> SparkSession:
         """The session that reads and writes run on."""
-        raise NotImplementedError
 
     @abc.abstractmethod
     def _read_declared(

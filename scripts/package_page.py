@@ -50,6 +50,11 @@ A read: `table_frame` plans, `native_split` gives Spark's own Parquet scan what 
 `scan_frame` gives the rest to executors. A merge goes to the buckets (`rowlevel.merge_by_bucket`,
 [ADR 33](../adr/0033-a-merge-goes-to-the-buckets.md)) or is a join (`rowlevel.merge_by_join`).
 Begin with `tidelake.spark.lake`.""",
+    "service": """\
+A client finds the address server by a file in the table's directory, asks it for the executors,
+and sends each key to the executor that owns the key's bucket. `protocol` is all that the sides
+share: the messages of `tidelake_query_v1.proto`, rows as packed columns, who owns a bucket. Begin
+with `tidelake.service.protocol.packed_columns`.""",
     "sql": """\
 A statement is text, then tokens, then a value of `syntax.ast`, then an answer. `execution`
 carries out what needs no query engine. `query` looks into a query, so that reads are pruned;

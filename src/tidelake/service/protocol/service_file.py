@@ -1,0 +1,143 @@
+"""The file by which a client finds the address server of a table: its place, content and life.
+
+``<table>/service/service-tidelake-query``, a JSON object::
+
+    {"protocol": 1, "address": "127.0.0.1:40123", "serviceId": "...", "tls": false}
+
+1. The address server writes it when it serves the table, in one step: a reader sees the old file or
+   the new one. The last service that writes is the one that clients find.
+2. When it ends it removes the file, unless another service has written it since.
+3. A service that was killed leaves it behind. So an address is where to ask, and no promise that
+   somebody answers.
+
+The name is our own: an executor of Flink would speak Paimon's own protocol to whatever
+``service-primary-key-lookup`` names. On disk: never rename.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
+from tidelake.fileio import FileIO
+from tidelake.service.protocol.reasons import PROTOCOL
+
+__all__ = [
+    "ServiceFile",
+    "read_service_file",
+    "remove_service_file",
+    "service_file_path",
+    "write_service_file",
+]
+
+SERVICE_DIR = "service"
+SERVICE_FILE = "service-tidelake-query"
+FILE_BYTES_MAX = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFile:
+    """What the file says.
+
+    Parameters
+    ----------
+    address : str
+        ``host:port`` of the address server.
+    service_id : str
+        Unique for each start of a service.
+    tls : bool
+        Whether it answers by TLS only.
+    protocol : int
+        The version of the protocol that it speaks.
+    """
+
+    address: str
+    service_id: str
+    tls: bool = False
+    protocol: int = PROTOCOL
+
+
+def service_file_path(location: str) -> str:
+    """The path of the file of a table in this directory."""
+    return f"{location}/{SERVICE_DIR}/{SERVICE_FILE}"
+
+
+def read_service_file(fileio: FileIO, location: str) -> ServiceFile | None:
+    """Read the file of a table.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The table's storage.
+    location : str
+        The table's directory.
+
+    Returns
+    -------
+    ServiceFile or None
+        None where no service has registered, or the last one has ended.
+
+    Raises
+    ------
+    CorruptError
+        It is not such a file.
+    UnsupportedError
+        The service speaks only another version of the protocol.
+    """
+    path = service_file_path(location)
+    try:
+        text = fileio.read_bytes(path, bytes_max=FILE_BYTES_MAX)
+    except NotFoundError:
+        return None
+    try:
+        found = json.loads(text)
+        protocol = int(found["protocol"])
+        value = ServiceFile(
+            str(found["address"]), str(found["serviceId"]), bool(found["tls"]), protocol
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        message = (
+            f"File {path} does not name an address server ({error!r}): remove it, or start the"
+            " service again."
+        )
+        raise CorruptError(message, kind="service_file", path=path) from error
+    if value.protocol != PROTOCOL:
+        newer = "newer" if value.protocol > PROTOCOL else "older"
+        message = (
+            f"The service at {value.address} speaks version {value.protocol} of the protocol, and"
+            f" this client version {PROTOCOL}. Use a {newer} Tidelake, or start the service with"
+            " this one."
+        )
+        raise UnsupportedError(message, kind="service_protocol", path=path)
+    return value
+
+
+def write_service_file(fileio: FileIO, location: str, value: ServiceFile) -> None:
+    """Register an address server, in one step.
+
+    Raises
+    ------
+    NotFoundError
+        The table's directory is gone: nothing was written.
+    """
+    document = {
+        "protocol": value.protocol,
+        "address": value.address,
+        "serviceId": value.service_id,
+        "tls": value.tls,
+    }
+    # by the open directory: a table that was dropped is not made anew by its service's file
+    with fileio.open_dir(f"{location}/{SERVICE_DIR}", make=True) as place:
+        fileio.replace(service_file_path(location), json.dumps(document).encode(), within=place)
+
+
+def remove_service_file(fileio: FileIO, location: str, service_id: str) -> bool:
+    """Remove the file if it is still that of this service; whether it was."""
+    try:
+        found = read_service_file(fileio, location)
+    except (CorruptError, UnsupportedError):
+        return False
+    if found is None or found.service_id != service_id:
+        return False
+    return fileio.delete(service_file_path(location))

@@ -23,11 +23,12 @@ def place(tmp_path):
 
 
 def test_the_last_service_that_registers_is_found(place):
-    assert read_service_file(*place) is None
-    write_service_file(*place, FIRST)
-    assert read_service_file(*place) == FIRST
-    write_service_file(*place, SECOND)
-    assert read_service_file(*place) == SECOND
+    fileio, location = place
+    assert read_service_file(fileio, location) is None
+    write_service_file(fileio, location, FIRST)
+    assert read_service_file(fileio, location) == FIRST
+    write_service_file(fileio, location, SECOND)
+    assert read_service_file(fileio, location) == SECOND
 
 
 def test_its_name_and_content_are_a_contract(place):
@@ -41,12 +42,13 @@ def test_its_name_and_content_are_a_contract(place):
 
 
 def test_a_service_removes_only_its_own_file(place):
-    write_service_file(*place, FIRST)
-    write_service_file(*place, SECOND)
-    assert not remove_service_file(*place, "first")
-    assert remove_service_file(*place, "second")
-    assert read_service_file(*place) is None
-    assert not remove_service_file(*place, "second")
+    fileio, location = place
+    write_service_file(fileio, location, FIRST)
+    write_service_file(fileio, location, SECOND)
+    assert not remove_service_file(fileio, location, "first")
+    assert remove_service_file(fileio, location, "second")
+    assert read_service_file(fileio, location) is None
+    assert not remove_service_file(fileio, location, "second")
 
 
 def test_a_dropped_table_is_not_made_anew(tmp_path):
@@ -67,7 +69,8 @@ def test_another_file_under_its_name_is_refused(place, text):
 
 @pytest.mark.parametrize(("protocol", "word"), [(2, "newer"), (0, "older")])
 def test_another_protocol_is_refused(place, protocol, word):
-    write_service_file(*place, ServiceFile("h:1", "x", protocol=protocol))
+    fileio, location = place
+    write_service_file(fileio, location, ServiceFile("h:1", "x", protocol=protocol))
     with pytest.raises(UnsupportedError, match=f"Use a {word} Tidelake") as caught:
-        read_service_file(*place)
+        read_service_file(fileio, location)
     assert caught.value.kind == "service_protocol"

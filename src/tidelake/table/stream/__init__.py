@@ -1,8 +1,8 @@
-"""A table followed as a stream: offsets, limits, and what is read between two offsets.
+"""A table read as a stream: offsets, limits, and the rows between two offsets.
 
-From where a stream begins, to the next offset under limits, to parts that tasks read, one home for
-every engine and for streams without one. Only ``follow`` waits, nothing is written but a reader's
-progress, and no engine is imported.
+This room finds where a stream begins, finds the next offset under limits, and plans the parts that
+tasks read. Spark and the reader without an engine both use it. Only ``follow`` waits. A stream
+writes nothing but a reader's progress. No engine is imported.
 """
 
 from tidelake.table.stream.follow import StreamBatch

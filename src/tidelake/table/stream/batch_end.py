@@ -1,11 +1,12 @@
-"""Where a batch of a stream ends that begins at an offset.
+"""Finds the end of a batch of a stream.
 
-The walk goes from snapshot to snapshot. It ends before one that is not there yet or not due, that
-ends the stream, or that must not be passed: then what is before it is given first, and the error
-comes with the next batch. Under limits it ends before the unit that would be too much.
+The search goes from snapshot to snapshot. It stops before a snapshot that does not exist yet, is
+not due, or ends the stream. It also stops before a snapshot that the stream must refuse: this batch
+gives the snapshots before it, and the next batch raises the error. Under limits it stops before the
+unit that would exceed one.
 
-A snapshot without changes (a compaction) alone makes no batch; after ``QUIET_SNAPSHOTS_MAX`` of
-them the stream moves on with an empty one, so that they may expire.
+A snapshot without changes (a compaction) makes no batch by itself. After ``QUIET_SNAPSHOTS_MAX``
+such snapshots the stream gives an empty batch, so that they can expire.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from tidelake.table.stream.snapshot_units import ChangeSource
 __all__ = ["batch_end"]
 
 QUIET_SNAPSHOTS_MAX = 16
-"""Snapshots without changes that a stream waits for company of."""
+"""So many snapshots without changes make an empty batch."""
 
 
 def batch_end(
     follower: Follower, start: StreamOffset, limits: ReadLimits, until: StreamOffset | None
 ) -> StreamOffset:
-    """Find the end of a batch: `start` where there is nothing to give yet.
+    """Find the end of a batch; `start` itself while there are no rows to give.
 
     Parameters
     ----------
@@ -37,9 +38,9 @@ def batch_end(
     start : StreamOffset
         Of this table.
     limits : ReadLimits
-        How much the batch may hold, and for how little it waits.
+        The most that the batch may hold, and the least that it waits for.
     until : StreamOffset, optional
-        Go no further, and wait for nothing.
+        The end may not lie behind this offset; the batch then waits for nothing.
     """
     walk = _Walk(follower, limits, until)
     end = walk.run(start)
@@ -49,7 +50,7 @@ def batch_end(
 
 
 class _Walk:
-    """The walk of one batch."""
+    """The search for the end of one batch."""
 
     def __init__(self, follower: Follower, limits: ReadLimits, until: StreamOffset | None) -> None:
         self._follower = follower
@@ -58,12 +59,12 @@ class _Walk:
         self._admission = Admission(limits)
         self._start: StreamOffset | None = None
         self._first: Snapshot | None = None
-        """The first snapshot that gives something."""
+        """The first snapshot with rows to give."""
         self._passed = 0
-        """Snapshots that give nothing."""
+        """Number of snapshots without rows to give."""
 
     def run(self, start: StreamOffset) -> StreamOffset:
-        """Go as far as there is something and it is allowed."""
+        """Move from snapshot to snapshot until one stops the batch."""
         at = self._start = start
         while self._until is None or at.position < self._until.position:
             step = self._step(at)
@@ -75,7 +76,7 @@ class _Walk:
         return at
 
     def has_too_little(self, end: StreamOffset) -> bool:
-        """Whether to wait for more than was found."""
+        """Whether the batch must wait for more rows."""
         first, limits = self._first, self._limits
         if first is None:
             return self._passed < QUIET_SNAPSHOTS_MAX and not self._follower.is_ended(end)
@@ -85,7 +86,7 @@ class _Walk:
         return delay_ms is None or self._follower.waited_ms(first) < delay_ms
 
     def _step(self, at: StreamOffset) -> StreamOffset | None:
-        """The offset behind the next snapshot, or in its midst; None where the batch ends here."""
+        """Give the offset behind or inside the next snapshot; None where the batch ends here."""
         follower, full = self._follower, at.phase == "full"
         snapshot = follower.load(at, is_begin=at is self._start)
         if snapshot is None or (
@@ -98,7 +99,7 @@ class _Walk:
         except UnsupportedError:
             if self._first is None:
                 raise
-            return None  # what is before it is given first
+            return None  # give the snapshots before it first
         if not has_some:
             self._passed += 1
             return behind
@@ -110,7 +111,7 @@ class _Walk:
     def _admitted(
         self, at: StreamOffset, snapshot: Snapshot, behind: StreamOffset
     ) -> StreamOffset | None:
-        """As far into a snapshot as the limits go; None where the batch is full."""
+        """Give the last offset in a snapshot within the limits; None where the batch is full."""
         follower, until = self._follower, self._until
         units = follower.units(snapshot, phase=at.phase, created_ms=at.created_ms)
         first, last = follower.inside(at, units), units.count

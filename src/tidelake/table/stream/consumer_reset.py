@@ -1,7 +1,7 @@
-"""Consumers are set to another snapshot, or removed, by their owner while no run uses them.
+"""Sets consumers to another snapshot or removes them, while no run uses them.
 
 Source: Paimon's ``ResetConsumerProcedure`` and ``ClearConsumersProcedure`` (1.3.1), which do so
-beside a run too; its next record would undo it.
+while a run uses the consumer, too; the next record of that run would undo the reset.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["clear_consumers", "reset_consumer"]
 
 
 def reset_consumer(handle: TableHandle, consumer_id: str, next_snapshot: int | None) -> None:
-    """Let a consumer read a snapshot next; None removes it.
+    """Set the next snapshot of a consumer; None removes the consumer.
 
     Raises
     ------
     NotFoundError
-        There is no such snapshot.
+        The snapshot does not exist.
     ConflictError
         A run uses the consumer.
     """
@@ -31,7 +31,7 @@ def reset_consumer(handle: TableHandle, consumer_id: str, next_snapshot: int | N
     state = log.states().get(consumer_id)
     _check_unused(handle, state)
     with log.open_dir() as place:
-        # the directory is held before the check: a new table at this path gets no consumer
+        # open the directory before the check: a new table at this path gets no consumer
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         if next_snapshot is not None:
             handle.snapshots.load_or_changelog(next_snapshot)
@@ -45,14 +45,14 @@ def reset_consumer(handle: TableHandle, consumer_id: str, next_snapshot: int | N
 def clear_consumers(
     handle: TableHandle, including: str | None = None, excluding: str | None = None
 ) -> tuple[str, ...]:
-    """Remove the consumers whose whole name one pattern matches and the other does not; their ids.
+    """Remove consumers by patterns of their whole names; return their ids.
 
     Raises
     ------
     InvalidInputError
-        A pattern is no regular expression.
+        A pattern is not a regular expression.
     ConflictError
-        A run uses one of them; nothing was removed.
+        A run uses one of them; none was removed.
     """
     included, excluded = _pattern(handle, including or ".*"), _pattern(handle, excluding or "")
     log = ConsumerLog(handle.fileio, handle.paths)
@@ -80,7 +80,7 @@ def _end_lease(
     place: OpenDirectory,
     next_snapshot: int | None = None,
 ) -> None:
-    """Put a closed lease of the next term: a run that was only silent is refused by it."""
+    """Write a closed lease of the next term, which refuses a run that was only silent."""
     if state is None or state.lease is None or state.is_end:
         return
     run_id, now_ms = f"reset-{handle.env.ids.uuid()}", handle.env.clock.now_ms()
@@ -105,7 +105,7 @@ def _pattern(handle: TableHandle, text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        message = f"'{text}' is no regular expression of consumers' names: {error}."
+        message = f"'{text}' is not a regular expression for names of consumers: {error}."
         raise InvalidInputError(
             message, kind="consumer_pattern", table=handle.identifier
         ) from error

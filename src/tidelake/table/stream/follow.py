@@ -1,15 +1,15 @@
-"""A table followed without an engine: batches of Arrow rows, as commits come.
+"""Reads a table as a stream without an engine: batches of Arrow rows, as commits come.
 
 1. The plan says where the stream begins and what comes next
    (:class:`~tidelake.table.stream.plan.StreamPlan`).
-2. A lease holds what is still to be read (:mod:`tidelake.table.stream.lease`). With a consumer id
-   progress is recorded, snapshot by snapshot, when the next batch is asked for: what was given and
-   not followed by a question is given again. The first full state is held by a lease of its own,
-   since a consumer that says "next is N" means the changes of N, and not its rows.
-3. Where nothing is new it waits (:mod:`tidelake.fileio.waiter`).
+2. A lease holds the snapshots that are still to be read (:mod:`tidelake.table.stream.lease`). With
+   a consumer id the stream records progress after each snapshot, when the caller asks for the next
+   batch. A restart gives the last batch again if the caller had not asked for more. A second lease
+   holds the first full state: "next is N" in a consumer means the changes of N, not its rows.
+3. Where there is no new snapshot it waits (:mod:`tidelake.fileio.waiter`).
 
-Nothing is read ahead of the caller, who so sets the pace. Memory: the entries of one snapshot, and
-a batch of rows.
+The stream reads nothing ahead of the caller. Memory: the entries of one snapshot, and a batch of
+rows.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ Start = int | str | dt.datetime | None
 
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
-    """Rows that a stream gives.
+    """A batch of rows of a stream.
 
     Parameters
     ----------
     data : pyarrow.RecordBatch
         ``_row_kind``, then the columns.
     snapshot_id : int
-        The snapshot whose state or changes they are of.
+        The snapshot whose state or changes the rows belong to.
     watermark : int, optional
         That snapshot's watermark, ms since the epoch.
     """
@@ -71,7 +71,7 @@ def stream_batches(
     options: Mapping[str, object] | None = None,
     timeout: float | None = None,
 ) -> Generator[StreamBatch, None, None]:
-    """Follow a table; see :meth:`tidelake.Table.stream`. Arguments are checked at once."""
+    """Read a table as a stream; see :meth:`tidelake.Table.stream`. Checks arguments at once."""
     if timeout is not None and (isinstance(timeout, bool) or not timeout >= 0):
         message = f"timeout is {timeout!r} but must be a number of seconds from 0 on, or None."
         raise InvalidInputError(message, kind="stream_timeout", table=handle.identifier)
@@ -87,7 +87,7 @@ def stream_batches(
 
 
 class _Stream:
-    """One stream that runs."""
+    """One running stream."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class _Stream:
     def _awaited(
         self, look: Callable[[], StreamOffset | None], waiter: Waiter
     ) -> StreamOffset | None:
-        """What a look finds, looked for until it does; None when the time is over."""
+        """Repeat a look until it finds something; None when the time is over."""
         clock = self._handle.env.clock
         began_ms = clock.now_ms()
         while True:
@@ -170,7 +170,7 @@ class _Stream:
                 if batch.num_rows:
                     yield StreamBatch(batch, snapshot_id, watermark)
                     self._mark.check(f"The stream of table '{self._handle.identifier}'")
-                if self._lease is not None:  # also where a filter leaves nothing for long
+                if self._lease is not None:  # a filter may drop all rows for a long time
                     self._lease.renew_if_due()
 
     def _watermark(self, snapshot_id: int) -> int | None:
@@ -180,7 +180,7 @@ class _Stream:
             return None
 
     def _hold(self, snapshot_id: int, *, of_state: bool) -> None:
-        """Take the lease of what comes, then give up the one before."""
+        """Take the lease of the next snapshots, then close the previous one."""
         before, consumer_id = self._lease, self._consumer_id
         is_kept = consumer_id is not None and not of_state
         name = f"stream-{self._run_id}" if consumer_id is None else consumer_id
@@ -197,7 +197,7 @@ class _Stream:
             before.close(forget=True)
 
     def _done_before(self, snapshot_id: int, *, of_state: bool) -> None:
-        """All before a snapshot was given, and more is asked for."""
+        """Record progress: the caller has all before this snapshot and asks for more."""
         lease = self._lease
         assert lease is not None
         if of_state:
@@ -213,13 +213,13 @@ class _Stream:
 
 
 def _state_consumer(consumer_id: str) -> str:
-    """The consumer that holds the first full state for another; no reader takes such a name."""
+    """Name the consumer that holds the first full state for another one."""
     digest = hashlib.blake2s(consumer_id.encode(), digest_size=STATE_DIGEST_BYTES).hexdigest()
     return f"{consumer_id}-full-{digest}"
 
 
 def _start_options(handle: TableHandle, start: Start) -> dict[str, object]:
-    """The options that say where a stream begins."""
+    """Make the options for the start of a stream."""
     mode, number = declared.SCAN_MODE.key, whole_number(start)
     if start is None:
         return {}

@@ -1,8 +1,7 @@
-"""The snapshots of a table as a stream meets them: there, not yet there, or lost.
+"""Loads the snapshots of a table for a stream, and finds out which ones are lost.
 
-What the plan of a stream asks about one snapshot has its answer here: whether it may be passed,
-what it gives, and what an offset inside it means. All state is in offsets; what is kept here only
-saves work.
+For each snapshot it answers three questions: may the stream go past it, what does it give, and what
+does an offset inside it mean? Offsets hold all state. The fields here are caches.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ __all__ = ["Follower"]
 
 
 class Follower:
-    """Follows one table; for one thread at a time.
+    """Loads the snapshots of one table; for one thread at a time.
 
     Parameters
     ----------
     handle : TableHandle
-        The table, with the options of the stream but those that say where it begins.
+        The table, with the options of the stream except those for its start.
     end_id : callable
-        Gives the last snapshot of a bounded stream; None of one that does not end.
+        Gives the last snapshot of a bounded stream; None for an unbounded one.
 
     Raises
     ------
     UnsupportedError
-        The table has no changes that could be streamed.
+        The table has no changes to stream.
     InvalidInputError
         Options contradict each other.
     """
@@ -57,11 +56,11 @@ class Follower:
         self._identity: str | None = None
         self._units: tuple[tuple[object, ...], SnapshotUnits] | None = None
         self._followed: tuple[str, str] | None = None
-        """The snapshot that was compared last with the one before it: identities of both."""
+        """Identities of the snapshot that was compared last, and of the one before it."""
 
     @property
     def identity(self) -> str:
-        """What tells the table from one of its name that is made later; read once."""
+        """Identity of the table, which a later table of its name does not have; read once."""
         if self._identity is None:
             self._identity = table_identity(self.handle.fileio, self.handle.paths, self.table)
         return self._identity
@@ -82,17 +81,17 @@ class Follower:
         return StreamOffset(self.identity, self.handle.schema.id, snapshot.id + 1, before=before)
 
     def identified(self, offset: StreamOffset) -> StreamOffset:
-        """An offset with the identity of the snapshot before it, where that is kept."""
+        """Add the identity of the previous snapshot to an offset, if that snapshot exists."""
         before = self.kept(offset.snapshot - 1) if offset.snapshot > 1 else None
         return offset if before is None else replace(offset, before=snapshot_identity(before))
 
     def check(self, offset: StreamOffset) -> None:
-        """Refuse an offset of another table, or of columns that the table no longer has.
+        """Refuse an offset of another table, or with columns that the table no longer has.
 
         Raises
         ------
         NotFoundError
-            The table is another, perhaps made again under the name.
+            The offset belongs to another table, perhaps one that was dropped and created again.
         UnsupportedError
             A column was renamed, dropped or given another type.
         """
@@ -110,12 +109,12 @@ class Follower:
                 check_restart(old, own, snapshot_id=offset.snapshot, table=self.table)
 
     def inside(self, offset: StreamOffset, units: SnapshotUnits) -> int:
-        """How many of a snapshot's units an offset has behind it.
+        """Count the units of a snapshot that an offset has passed.
 
         Raises
         ------
         InvalidInputError
-            The snapshot is cut otherwise now.
+            The snapshot is now cut into other units.
         """
         if not offset.index:
             return 0
@@ -135,7 +134,7 @@ class Follower:
     # ---- snapshots
 
     def kept(self, snapshot_id: int, *, phase: Phase = "delta") -> Snapshot | None:
-        """A snapshot, a tag's copy of it for its state, or for its changes its changelog."""
+        """Load a snapshot from its file; else a tag for its state, a changelog for its changes."""
         try:
             if phase == "full":
                 return self.handle.time_travel.by_id(snapshot_id)
@@ -144,19 +143,19 @@ class Follower:
             return None
 
     def load(self, at: StreamOffset, *, is_begin: bool) -> Snapshot | None:
-        """The snapshot that a stream gives next; None where it is not there yet.
+        """Load the snapshot that a stream gives next; None if it does not exist yet.
 
         Parameters
         ----------
         at : StreamOffset
             Before the snapshot, or inside it.
         is_begin : bool
-            Whether the offset was made by an earlier look: its last snapshot is compared then.
+            Whether an earlier call made the offset: then its last snapshot is compared.
 
         Raises
         ------
         NotFoundError
-            It has expired, the table was rolled back, or it was made again.
+            The snapshot has expired, the table was rolled back, or the table was created again.
         """
         log, number, full = self.handle.snapshots, at.snapshot, at.phase == "full"
         found = log.find(number)
@@ -172,7 +171,7 @@ class Follower:
         return found
 
     def _kept_or_lost(self, at: StreamOffset) -> Snapshot | None:
-        """A snapshot whose file is gone, by its tag or changelog; None where it is yet to come."""
+        """Load a snapshot without its file, by tag or changelog; None if it does not exist yet."""
         log, number, full = self.handle.snapshots, at.snapshot, at.phase == "full"
         latest_id, earliest_id = log.latest_id(), log.earliest_id()
         if not full and number == (latest_id or 0) + 1:
@@ -193,8 +192,8 @@ class Follower:
     def _check_history(self, at: StreamOffset, snapshot: Snapshot) -> None:
         """Refuse an offset whose last snapshot is not the one before `snapshot`.
 
-        The one before is read after `snapshot`: the other way round a rollback could fall between.
-        What was found holds for ever, so the parts of a batch need no second look.
+        The one before is read after `snapshot`: in the other order a rollback could come between
+        the two reads. The result never changes, so the parts of a batch need no second check.
         """
         if at.before is None or self._followed == (snapshot_identity(snapshot), at.before):
             return
@@ -204,7 +203,7 @@ class Follower:
         else:
             earliest_id = self.handle.snapshots.earliest_id()
             if earliest_id is not None and earliest_id < at.snapshot:
-                raise self.rolled_back(at.snapshot)  # gone, and older ones are there
+                raise self.rolled_back(at.snapshot)  # the file was removed, and older ones exist
         self._followed = (snapshot_identity(snapshot), at.before)
 
     def _check_before(self, at: StreamOffset, before: Snapshot) -> None:
@@ -213,18 +212,18 @@ class Follower:
             raise self.replaced(before.id)
 
     def replaced(self, snapshot_id: int) -> NotFoundError:
-        """The error of a snapshot that a rollback removed, and whose number another commit has."""
+        """Make the error for a snapshot that was rolled back and whose id was used again."""
         message = (
             f"Stream of table '{self.table}' cannot go on: the table was rolled back, and snapshot"
-            f" {snapshot_id} is another one than the stream has read. What it gave of removed"
-            " snapshots stands where it went. Begin with a new checkpoint and 'scan.mode' ="
+            f" {snapshot_id} is not the one that the stream has read. The target still holds rows"
+            " of the removed snapshots. Begin with a new checkpoint and 'scan.mode' ="
             " 'latest-full' into an empty target, or undo these rows there and begin with"
             " 'from-snapshot' behind the snapshot that the table was rolled back to."
         )
         return NotFoundError(message, kind="stream_expired", table=self.table, snapshot=snapshot_id)
 
     def rolled_back(self, snapshot_id: int) -> NotFoundError:
-        """The error of a snapshot that was there and is no more."""
+        """Make the error for a snapshot that was removed."""
         log = self.handle.snapshots
         there = f"snapshots {log.earliest_id()} to {log.latest_id()} are there"
         return self._lost(snapshot_id, f"the table was rolled back; {there}")
@@ -239,12 +238,12 @@ class Follower:
         return NotFoundError(message, kind="stream_expired", table=self.table, snapshot=snapshot_id)
 
     def source(self, snapshot: Snapshot) -> ChangeSource:
-        """From where a snapshot's changes come.
+        """Find the source of a snapshot's changes.
 
         Raises
         ------
         UnsupportedError
-            The stream has to stop before it: it is an overwrite, or has other columns.
+            The stream must stop before it: it is an overwrite, or has other columns.
         """
         own = self.handle.schema
         if snapshot.schema_id > own.id:
@@ -260,11 +259,11 @@ class Follower:
         return self._changes.source(snapshot)
 
     def is_due(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot's changes may be given already: ``streaming.read.snapshot.delay``."""
+        """Whether a snapshot is old enough to be given: ``streaming.read.snapshot.delay``."""
         return not self._delay_ms or self.waited_ms(snapshot) >= self._delay_ms
 
     def waited_ms(self, snapshot: Snapshot) -> int:
-        """How long ago a snapshot was committed."""
+        """Time since a snapshot was committed, ms."""
         return self.handle.env.clock.now_ms() - snapshot.time_ms
 
     def ends_before(self, snapshot: Snapshot) -> bool:
@@ -273,13 +272,13 @@ class Follower:
         return (end_id is not None and snapshot.id > end_id) or self._is_beyond(snapshot)
 
     def is_ended(self, offset: StreamOffset) -> bool:
-        """Whether nothing comes behind an offset, ever."""
+        """Whether the stream has ended at an offset."""
         end_id = self._end_id()
         if end_id is not None and offset.snapshot > end_id:
             return True
         if self._bound is None or offset.index or offset.phase == "full":
             return False
-        # the one before counts too: after a full phase nothing of a later snapshot may come
+        # the one before counts too: after a full phase no later snapshot may be given
         around = [self.kept(n) for n in (offset.snapshot - 1, offset.snapshot) if n]
         return any(snapshot is not None and self._is_beyond(snapshot) for snapshot in around)
 
@@ -294,7 +293,7 @@ class Follower:
     # ---- what they give
 
     def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
-        """The table for reading; opened again where a snapshot has a schema that is not known."""
+        """Give the context for reading; open it again for a snapshot with an unknown schema."""
         context = self._context
         if context is None or (snapshot and snapshot.schema_id not in context.schemas):
             context = self._context = self.handle.read_context()
@@ -303,7 +302,7 @@ class Follower:
     def units(
         self, snapshot: Snapshot, *, phase: Phase, created_ms: int | None = None
     ) -> SnapshotUnits:
-        """The units of a snapshot; the last ones that were asked for are kept."""
+        """Give the units of a snapshot; the last result is cached."""
         key = (snapshot.id, snapshot.base_manifest_list, phase, created_ms)
         if self._units is None or self._units[0] != key:
             context = self.read_context(snapshot)
@@ -316,7 +315,7 @@ class Follower:
         return self._units[1]
 
     def sizes(self, snapshot: Snapshot, offset: StreamOffset) -> tuple[int, int]:
-        """Rows and bytes that a snapshot still has to give behind an offset."""
+        """Count the rows and bytes of a snapshot behind an offset."""
         phase: Phase = offset.phase if snapshot.id == offset.snapshot else "delta"
         try:
             units = self.units(snapshot, phase=phase, created_ms=offset.created_ms)

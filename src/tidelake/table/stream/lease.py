@@ -1,21 +1,21 @@
-"""Leases: a run of a reader holds snapshots, so that no expiry takes what it still reads.
+"""Leases: a run of a reader holds snapshots, so that expiry keeps what it still reads.
 
-A lease goes with a consumer (:mod:`tidelake.metadata.log.consumer`), whose file the expiry of Java
-Paimon honours too. The order of steps is the fence between a reader and an expiry of ours:
+A lease belongs to a consumer (:mod:`tidelake.metadata.log.consumer`). The expiry of Java Paimon
+honours the consumer's file, too. The order of steps is the fence between a reader and our expiry:
 
-- the reader puts its lease and its consumer, then looks at EARLIEST, then reads;
+- the reader writes its lease and its consumer, then reads EARLIEST, then reads data;
 - an expiry writes EARLIEST, then lists leases and consumers, then removes.
 
-So either the expiry sees the lease, or the reader sees the new EARLIEST and is refused. Who goes on
-with a consumer that holds the snapshot already does not look: EARLIEST stays ahead where an expiry
-meets a new lease and lets its snapshots be. Java
-Paimon's expiry writes EARLIEST last: a reader that begins at a snapshot which Java removes at that
-moment may still lose it, and fails with an error that says so.
+So either the expiry sees the lease, or the reader sees the new EARLIEST and is refused. A reader
+whose consumer already holds the snapshot does not read EARLIEST: where an expiry finds a new lease
+it keeps the snapshots but does not turn EARLIEST back. Java Paimon's expiry writes EARLIEST last. A
+reader that begins at a snapshot which Java removes at that moment may still lose it; it fails with
+an error that says so.
 
 Of two runs of one consumer the second is refused while the first is live. A run that was silent for
 :data:`LEASE_TIMEOUT_MS`, or whose process has ended, is taken over; if it goes on later, its next
-call is refused. So it is where the consumer was reset or removed meanwhile. No thread renews a
-lease: its holder does, whenever it reads on.
+call is refused. Its next call is refused, too, if the consumer was reset or removed meanwhile. No
+thread renews a lease: its holder does so when it reads on.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from tidelake.telemetry import ProcessMark, process_name
 __all__ = ["LEASE_TIMEOUT_MS", "StreamLease", "held_snapshot"]
 
 LEASE_TIMEOUT_MS = 60_000
-"""Silence after which a run of another machine may take over; far more than clocks differ."""
+"""Silence after which a run on another machine may take over; far more than clock skew."""
 TAKE_TRIES = 3
-"""An expiry, or who resets the consumer, may end its lease while it is taken."""
+"""An expiry, or a reset of the consumer, may end the lease while it is taken."""
 READ_RETAINED_MS = 3_600_000
-"""Silence after which the lease of a read that was killed is forgotten."""
+"""Silence after which the lease of a killed read is forgotten."""
 
 
 class StreamLease:
-    """A consumer that this run uses. For one thread; not picklable; not carried over a fork.
+    """A consumer that this run uses. For one thread and one process; not picklable.
 
     Made by :meth:`open`. Ends with :meth:`close`, or a ``with`` block.
     """
@@ -69,42 +69,43 @@ class StreamLease:
         timeout_ms: int = LEASE_TIMEOUT_MS,
         retained_ms: int | None = None,
     ) -> StreamLease:
-        """Take a consumer, and hold the snapshots from `next_snapshot` on.
+        """Take a consumer and hold the snapshots from `next_snapshot` on.
 
         Parameters
         ----------
         handle : TableHandle
             The table.
         consumer_id : str
-            The consumer. Its progress becomes `next_snapshot`, be it more or less than before.
+            The consumer. Its progress becomes `next_snapshot`, which may be less than before.
         next_snapshot : int
-            The oldest snapshot that will be read; one that is not there yet is fine.
+            The oldest snapshot that will be read; it need not exist yet.
         run_id : str
-            Names this run; the same run may open its lease again.
+            Name of this run; the same run may open its lease again.
         of_state : bool
-            Whether the rows of that snapshot are read, and not only what it changed. A long-lived
+            Whether the run reads the rows of that snapshot, and not only its changes. A long-lived
             changelog is not enough then.
         timeout_ms : int
             How long this run may be silent before another may take over.
         retained_ms : int, optional
-            How long after the last word of it the consumer is forgotten; by default as
-            ``consumer.expiration-time`` says, which is never.
+            Silence after which the consumer is forgotten; by default ``consumer.expiration-time``,
+            which is never.
 
         Raises
         ------
         ConflictError
-            Another run that is live uses the consumer.
+            Another live run uses the consumer.
         NotFoundError
-            The snapshot has expired; the range that is there is named. Or the table was dropped.
+            The snapshot has expired (the message names the range that is kept), or the table was
+            dropped.
         InvalidInputError
-            A name or a number is wrong.
+            The name or a number is not allowed.
         """
         validate_name(consumer_id, "consumer")
         _check_next(handle, next_snapshot)
         log = ConsumerLog(handle.fileio, handle.paths)
         place = log.open_dir()
         try:
-            # the directory is held before the check: a new table at this path gets no lease
+            # open the directory before the check: a new table at this path gets no lease
             handle.schemas.check_same(handle.schema, table=handle.identifier)
             now_ms = handle.env.clock.now_ms()
             asked = Lease(
@@ -138,15 +139,15 @@ class StreamLease:
         return self._lease.next_snapshot_id
 
     def advance(self, next_snapshot: int) -> None:
-        """Record that all before a snapshot has been read, and hold it no more.
+        """Record that all before a snapshot has been read, and stop holding it.
 
         Raises
         ------
         ConflictError
-            Another run took the consumer over. What it recorded stays.
+            Another run took the consumer over. Its record stays.
         InvalidInputError
-            The snapshot is older than the one recorded before: a consumer goes back by a new run,
-            or by ``reset_consumer``.
+            The snapshot is older than the recorded one. Only a new run or ``reset_consumer`` can
+            set a consumer back.
         ClosedError
             The lease was closed, or this is a forked child.
         """
@@ -161,28 +162,28 @@ class StreamLease:
         self._write(next_snapshot)
 
     def renew(self) -> None:
-        """Say that this run is alive; raises as :meth:`advance` does."""
+        """Record that this run is alive; raises as :meth:`advance` does."""
         self._write(self.next_snapshot)
 
     def renew_if_due(self) -> None:
-        """Renew, once a third of the time to be silent has passed; else no call is made."""
+        """Renew the lease if a third of its time has passed; else do nothing."""
         waited_ms = self._handle.env.clock.now_ms() - self._lease.renewed_ms
         if 3 * waited_ms >= self._lease.timeout_ms:
             self.renew()
 
     def close(self, *, forget: bool = False) -> None:
-        """Let others use the consumer; more than once is fine.
+        """Release the consumer; may be called more than once.
 
         Parameters
         ----------
         forget : bool
-            Whether the consumer goes too, so that nothing is held any more. By default it stays
-            and holds what was not read.
+            Whether to remove the consumer, too, so that it holds nothing. By default it stays and
+            holds the unread snapshots.
 
         Raises
         ------
         StorageError
-            The storage failed: the lease ends with this process, or when its time is over.
+            The storage failed. The lease then ends with this process, or when its time is over.
         """
         if self._is_closed or not self._mark.is_here:
             return
@@ -220,7 +221,7 @@ class StreamLease:
         self._log.record(self.consumer_id, next_snapshot, within=self._place)
 
     def _is_own(self) -> bool:
-        """Whether the file of this term is this run's; one that is gone or torn may be."""
+        """Whether the file of this term is this run's; a missing or torn file may be."""
         found = self._log.lease_of(self.consumer_id, self._lease.term)
         return found is None or found.run_id in {"", self._lease.run_id}
 
@@ -230,9 +231,9 @@ class StreamLease:
         return _taken_over(self._handle, self.consumer_id)
 
     def _check_fence(self, before: int | None, *, of_state: bool) -> None:
-        """Look at EARLIEST behind the lease; where it is ahead, all is as before and refused.
+        """Read EARLIEST after the lease was written; if it is ahead, undo the lease and refuse.
 
-        What the consumer held all the time since a reader of it was let in, all expiries know of.
+        Every expiry knows what the consumer has held since a reader of it was let in.
         """
         is_held = before is not None and before <= self.next_snapshot
         if is_held and self._handle.snapshots.find(self.next_snapshot) is not None:
@@ -259,14 +260,14 @@ class StreamLease:
 
 @contextmanager
 def held_snapshot(handle: TableHandle, snapshot_id: int) -> Iterator[StreamLease]:
-    """Hold a snapshot while it is read: for services and long batch reads.
+    """Hold a snapshot during a long read, such as that of a service.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     snapshot_id : int
-        The snapshot whose rows are read. It and those after it stay until the block ends.
+        The snapshot whose rows are read. This snapshot and later ones stay until the block ends.
 
     Raises
     ------
@@ -275,9 +276,9 @@ def held_snapshot(handle: TableHandle, snapshot_id: int) -> Iterator[StreamLease
 
     Notes
     -----
-    Who holds it longer than :data:`LEASE_TIMEOUT_MS` calls
-    :meth:`StreamLease.renew_if_due` now and then. What a killed process held is forgotten by
-    expiries of ours after :data:`READ_RETAINED_MS`, by Java's as ``consumer.expiration-time`` says.
+    To hold it longer than :data:`LEASE_TIMEOUT_MS`, call :meth:`StreamLease.renew_if_due`
+    regularly. After a process was killed, our expiry forgets its lease after
+    :data:`READ_RETAINED_MS`, Java's after ``consumer.expiration-time``.
     """
     name = f"read-{handle.env.ids.uuid()}"
     lease = StreamLease.open(
@@ -292,7 +293,7 @@ def held_snapshot(handle: TableHandle, snapshot_id: int) -> Iterator[StreamLease
 def _taken(
     handle: TableHandle, log: ConsumerLog, asked: Lease, place: OpenDirectory, now_ms: int
 ) -> Lease:
-    """The lease, taken or renewed."""
+    """Take or renew the lease."""
     for _ in range(TAKE_TRIES):
         held = log.lease(asked.consumer_id)
         if held is not None and held.run_id == asked.run_id and not held.is_closed:
@@ -306,14 +307,14 @@ def _taken(
             return lease
         rival = log.lease(asked.consumer_id)
         if rival is not None and rival.run_id == asked.run_id:
-            return lease  # ours, of a call made twice
+            return lease  # an earlier call of this run made it
         if rival is None or not rival.is_end:
             raise _in_use(handle, rival or lease, now_ms)
     raise _in_use(handle, lease, now_ms)
 
 
 def _held_before(handle: TableHandle, state: ConsumerState, now_ms: int) -> int | None:
-    """What a consumer holds; None of one that the next expiry forgets."""
+    """Give the snapshot that a consumer holds; None if the next expiry forgets the consumer."""
     retained_ms = handle.options.get(declared.CONSUMER_EXPIRATION_TIME)
     return None if state.is_forgotten(now_ms, retained_ms) else state.next_snapshot_id
 
@@ -328,7 +329,7 @@ def _earliest(handle: TableHandle, *, of_state: bool) -> int | None:
 
 def _check_next(handle: TableHandle, next_snapshot: object) -> None:
     if not isinstance(next_snapshot, int) or isinstance(next_snapshot, bool) or next_snapshot < 1:
-        message = f"The next snapshot of a consumer is an id from 1 on, not {next_snapshot!r}."
+        message = f"The next snapshot of a consumer must be an id from 1 on, not {next_snapshot!r}."
         raise InvalidInputError(message, kind="consumer_next", table=handle.identifier)
 
 
@@ -336,7 +337,7 @@ def _in_use(handle: TableHandle, held: Lease, now_ms: int) -> ConflictError:
     left_ms = max(0, held.timeout_ms - (now_ms - held.renewed_ms))
     message = (
         f"Consumer '{held.consumer_id}' of table '{handle.identifier}' is in use by run"
-        f" '{held.run_id}': stop that one, or take another consumer. If it was killed on another"
+        f" '{held.run_id}': stop that run, or use another consumer. If it was killed on another"
         f" machine, try again in {left_ms // 1000 + 1} s."
     )
     return ConflictError(

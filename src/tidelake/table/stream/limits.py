@@ -1,8 +1,8 @@
-"""How much one batch of a stream may hold, and for how little it waits.
+"""Limits of one batch of a stream: the most that it holds, the least that it waits for.
 
-A batch ends before the unit that would bring it over a limit, and has at least one unit: a unit
-larger than a limit makes a batch of its own. The options' names are those of Paimon's
-``SparkConnectorOptions`` (1.3.1).
+A batch ends before the unit that would exceed a limit. It has at least one unit: a unit larger than
+a limit makes a batch of its own. The options' names are those of Paimon's ``SparkConnectorOptions``
+(1.3.1).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["NO_LIMITS", "Admission", "ReadLimits"]
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Limits of one batch; none where None.
+    """Limits of one batch; None is no limit.
 
     Parameters
     ----------
     files, bytes, rows : int, optional
-        The most files, bytes of files, and rows as they are stored.
+        The most files, bytes of files, and stored rows.
     min_rows : int, optional
         A batch of fewer rows waits for more.
     max_delay_ms : int, optional
-        But no longer than this after the commit of its first rows, ms.
+        The longest wait after the commit of the first rows, ms.
     """
 
     files: int | None = None
@@ -45,7 +45,7 @@ class ReadLimits:
         Raises
         ------
         InvalidInputError
-            Rows are to be waited for, and it is not said how long, or the other way round.
+            Only one of the least number of rows and the longest wait is set.
         """
         min_rows = options.get(declared.READ_STREAM_MINROWSPERTRIGGER)
         max_delay_ms = options.get(declared.READ_STREAM_MAXTRIGGERDELAYMS)
@@ -69,7 +69,7 @@ class ReadLimits:
 
     @property
     def needs_sizes(self) -> bool:
-        """Whether it matters how much a snapshot holds."""
+        """Whether the sizes of snapshots must be read."""
         return self.bounds_a_batch or self.min_rows is not None
 
 
@@ -77,7 +77,7 @@ NO_LIMITS = ReadLimits()
 
 
 class Admission:
-    """Counts what a batch takes in.
+    """Counts the files, bytes and rows of a batch.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Admission:
     def take(
         self, files: NDArray[np.int64], sizes: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> int:
-        """Take in as many of some units as fit, in order; gives how many.
+        """Add units in order while they fit; return how many were added.
 
         Parameters
         ----------

@@ -1,20 +1,21 @@
-"""Where a stream is: a table, a snapshot, and how much of that snapshot has been given.
+"""Offsets of streams: a table, a snapshot, and how much of that snapshot was given.
 
 The text is JSON and goes into checkpoints, so its keys are never renamed (version 1)::
 
     {"v": 1, "table": "6f1c...", "schema": 2, "snapshot": 7, "index": 0, "phase": "delta"}
 
-``index`` **units** of ``snapshot`` are given in ``phase``, what follows is not. A unit is the least
-that a batch may end behind: a file, a section of overlapping files, or the whole of what a commit
-wrote to a bucket. A finished snapshot N is ``(N + 1, 0, "delta")``.
+The stream has given the first ``index`` **units** of ``snapshot`` in ``phase``. A unit is what a
+batch cannot cut: a file, a section of overlapping files, or all that a commit wrote to a bucket. A
+finished snapshot N is ``(N + 1, 0, "delta")``.
 
-An offset inside a snapshot has a ``mark`` of that snapshot's units and their order. Where they are
-cut otherwise now (another option, another version), the count would mean other rows: that is
-refused.
+An offset inside a snapshot has a ``mark``, a checksum of that snapshot's units and their order.
+Where the units differ now (another option, another version), the count would mean other rows, so
+the stream refuses the offset.
 
-``before`` tells the snapshot that was given last, N - 1, from one that took its number after a
-rollback: a digest of what never changes in its file (:func:`snapshot_identity`). Offsets of older
-versions lack it and are not compared. Progress files of consumers are Paimon's and hold ids alone.
+``before`` identifies the snapshot that was given last, N - 1. A snapshot that took its id after a
+rollback has another identity: a digest of what never changes in its file
+(:func:`snapshot_identity`). Offsets of older versions have no ``before`` and are not compared.
+Paimon's progress files of consumers hold ids alone.
 """
 
 from __future__ import annotations
@@ -41,14 +42,15 @@ PHASES: tuple[Phase, ...] = ("full", "delta")
 
 
 def table_identity(fileio: FileIO, paths: TablePaths, table: str) -> str:
-    """What tells a table from one that was made again under its name: a digest of its first schema.
+    """Compute the identity of a table: a digest of its first schema.
 
-    A schema file is never changed and never expires, and a renamed table keeps it.
+    A table that was dropped and created again has another identity. The first schema file never
+    changes and never expires, and a renamed table keeps it.
 
     Raises
     ------
     NotFoundError
-        There is no table.
+        The table does not exist.
     """
     try:
         data = fileio.read_bytes(paths.schema(FIRST_SCHEMA))
@@ -58,10 +60,10 @@ def table_identity(fileio: FileIO, paths: TablePaths, table: str) -> str:
 
 
 def snapshot_identity(snapshot: Snapshot) -> str:
-    """What tells a snapshot from one that took its number after a rollback.
+    """Compute the identity of a snapshot; one that takes its id after a rollback has another.
 
-    A tag's copy and a long-lived changelog of the snapshot have the same: only keys that all of
-    them keep count. The name of the delta's list is new with each commit.
+    A tag's copy and a long-lived changelog of the snapshot have the same identity, since only keys
+    that all of them keep count. Each commit makes a new name for the list of its delta.
     """
     told = (
         snapshot.id,
@@ -85,18 +87,18 @@ class StreamOffset:
     schema : int
         The schema that rows are read with.
     snapshot : int
-        The snapshot that is given next, or in part.
+        The snapshot to give next, or given in part.
     index : int
-        How many of its units are given.
+        Number of its units that were given.
     phase : {'full', 'delta'}
         Whether the snapshot's state is given, or its changes.
     mark : int
-        Checksum of the snapshot's units, of an offset inside a snapshot; else 0.
+        Checksum of the snapshot's units for an offset inside a snapshot; else 0.
     created_ms : int, optional
-        Only files made at this time (ms since the epoch) or later belong to the state that is
-        given.
+        Give only the files of the state that were created at this time (ms since the epoch) or
+        later.
     before : str, optional
-        Identity of the snapshot that was given last; None where nobody knows it.
+        Identity of the snapshot that was given last; None where it is unknown.
     """
 
     table: str
@@ -110,7 +112,7 @@ class StreamOffset:
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """A tuple that rises along a stream."""
+        """A tuple that grows along a stream."""
         return self.snapshot, int(self.phase == "full"), self.index
 
     def to_json(self) -> str:
@@ -151,7 +153,7 @@ class StreamOffset:
         Raises
         ------
         InvalidInputError
-            The text is no offset of a stream, or of a later version.
+            The text is not an offset of a stream, or is of a later version.
         """
         try:
             document = json.loads(text)
@@ -169,7 +171,7 @@ class StreamOffset:
                 )
             what = f"has version {shortened(repr(version))}, and this library knows version 1"
         except (ValueError, TypeError, KeyError) as error:
-            what = f"is no offset of a stream ({shortened(repr(error))})"
+            what = f"is not an offset of a stream ({shortened(repr(error))})"
         message = (
             f"Stream of table '{table}': {shortened(repr(text))} {what}. Continue from the"
             " checkpoint that this stream wrote, or begin with a new one."

@@ -1,11 +1,13 @@
-"""What a batch of a stream reads: parts in order, and the reader of a part.
+"""The parts of a batch of a stream, in order, and their reader.
 
 A part is a tuple of splits, as for all changes
-(:mod:`tidelake.table.changelog.changelog_protocols`), and its shape says how it is read:
+(:mod:`tidelake.table.changelog.changelog_protocols`). The number of splits decides how the part is
+read:
 
-- one split: its files hold changes; each row is given as it stands, with its kind;
-- two splits: the files before and the files after. The net change between the two is given. With
-  no files before these are the rows of a state, ``+I``; with none after they are removed, ``-D``.
+- one split: its files hold changes; each row is given unchanged, with its kind;
+- two splits: the files before and the files after; the part gives the net change between the two.
+  Without files before, the rows are those of a state, ``+I``; without files after, they were
+  removed, ``-D``.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ __all__ = ["PartsBetween", "StreamPart", "StreamParts", "StreamRows"]
 
 @dataclass(frozen=True, slots=True)
 class StreamPart:
-    """What one task may read alone.
+    """The part that one task reads.
 
     Parameters
     ----------
     snapshot_id : int
-        The snapshot whose state or change it belongs to.
+        The snapshot whose state or change the part belongs to.
     splits : tuple of Split
         One or two; see the module.
     """
@@ -42,10 +44,10 @@ class StreamPart:
 
     @property
     def inserted(self) -> Split | None:
-        """The one raw split of a part that only says ``+I``; None of any other part.
+        """The one raw split of a part whose rows are all ``+I``; None for any other part.
 
-        Its files may be scanned as those of a batch read. That a table has no primary key is the
-        caller's to know for parts of one split: with one, their rows have kinds of their own.
+        Its files may be scanned as those of a batch read. Requires: for a part of one split the
+        table has no primary key; with a primary key the rows have kinds of their own.
         """
         *before, after = self.splits
         if after.raw and not any(split.files_count for split in before):
@@ -64,7 +66,7 @@ class StreamRows:
     columns : tuple of str
         The columns wanted beside the kind.
     predicate : Predicate, optional
-        Bound; decided for each row on its own.
+        Bound; applies to each row by itself.
     """
 
     context: ReadContext
@@ -72,7 +74,7 @@ class StreamRows:
     predicate: Predicate | None = None
 
     def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
-        """The rows of a part in order: ``_row_kind``, then the columns."""
+        """Read the rows of a part in order: ``_row_kind``, then the columns."""
         reader = LoggedRows if len(part) == 1 else NetRows
         return reader(self.context, self.columns, self.predicate).read(part)
 
@@ -84,7 +86,7 @@ PartsBetween: TypeAlias = "Callable[[StreamRows], Iterator[StreamPart]]"
 class StreamParts:
     """The rows between two offsets, not read yet; a ``PlannedChanges``.
 
-    Nothing is asked of the storage before :attr:`rows` is asked for or a part is.
+    The storage is not read before the caller takes :attr:`rows` or a part.
 
     Parameters
     ----------
@@ -106,7 +108,7 @@ class StreamParts:
 
     @property
     def rows(self) -> StreamRows:
-        """What reads each part."""
+        """The reader of each part."""
         if self._rows is None:
             self._rows = StreamRows(self.open_context(), self.columns, self.predicate)
         return self._rows

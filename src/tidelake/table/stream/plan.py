@@ -1,11 +1,11 @@
-"""From one offset of a stream to the next, under limits, and to what is read between the two.
+"""Plans a stream: the next offset under limits, and the parts between two offsets.
 
-1. :meth:`StreamPlan.initial` says where a stream begins that has no checkpoint
+1. :meth:`StreamPlan.initial` finds where a stream without a checkpoint begins
    (:mod:`tidelake.table.stream.start`).
 2. :meth:`StreamPlan.next` goes on from an offset, and gives an offset
-   (:mod:`tidelake.table.stream.batch_end`). Where nothing is new it looks for one file that is not
-   there and reads the one before it.
-3. :meth:`StreamPlan.parts` plans the parts between two offsets when they are asked for. The same
+   (:mod:`tidelake.table.stream.batch_end`). Where there is no new snapshot it looks for one file
+   that does not exist and reads the one before it.
+3. :meth:`StreamPlan.parts` plans the parts between two offsets when the caller takes them. The same
    two offsets always give the same rows.
 
 Source of the rules: Paimon's ``DataTableStreamScan`` and ``NextSnapshotFetcher`` (1.3.1); offsets
@@ -36,7 +36,7 @@ from tidelake.types.predicate import Predicate
 __all__ = ["StreamLag", "StreamPlan"]
 
 LAG_SNAPSHOTS_MAX = 32
-"""Snapshots that are looked into to say how far a stream is behind."""
+"""Number of snapshots whose entries are counted for the lag of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class StreamLag:
     Parameters
     ----------
     snapshots : int
-        Snapshots that are not given, or in part.
+        Snapshots that were not given, or in part.
     rows, bytes : int
-        What is to be read of them, as it is stored; an estimate where there are many.
+        Stored rows and bytes still to be read; an estimate where there are many snapshots.
     """
 
     snapshots: int
@@ -72,21 +72,21 @@ class StreamPlan:
 
     @classmethod
     def of(cls, handle: TableHandle, options: Mapping[str, object] | None = None) -> StreamPlan:
-        """Plan streams of a table; asks nothing of the storage.
+        """Plan streams of a table; does not read the storage.
 
         Parameters
         ----------
         handle : TableHandle
-            The table as it was opened; its columns are those of the streams.
+            The opened table; the streams have its columns.
         options : mapping, optional
-            Options of these streams, beside the table's.
+            Options of these streams, over the table's.
 
         Raises
         ------
         InvalidInputError
             An option is unknown or wrong, or options contradict each other.
         UnsupportedError
-            The table has no changes that could be streamed; the message says how it gets them.
+            The table has no changes to stream; the message names the option that makes them.
         """
         if options:
             updated = check_one_use(options, handle.options, table=handle.identifier)
@@ -100,7 +100,7 @@ class StreamPlan:
 
     @property
     def handle(self) -> TableHandle:
-        """The table, with the options of the streams but those that say where they begin."""
+        """The table, with the options of the streams except those for their start."""
         return self._follower.handle
 
     @property
@@ -115,28 +115,28 @@ class StreamPlan:
 
     @property
     def identity(self) -> str:
-        """What tells the table from one of its name that is made later; read once."""
+        """Identity of the table, which a later table of its name does not have; read once."""
         return self._follower.identity
 
     def offset(self, text: str) -> StreamOffset:
-        """An offset of a checkpoint; its table is checked when it is used.
+        """Read an offset of a checkpoint; its table is checked when it is used.
 
         Raises
         ------
         InvalidInputError
-            The text is no offset.
+            The text is not an offset.
         """
         return StreamOffset.from_json(text, table=self.table)
 
     def initial(self) -> StreamOffset | None:
-        """Where a stream without a checkpoint begins; None while there is nothing that could tell.
+        """Find where a stream without a checkpoint begins; None while that is undecided.
 
         Raises
         ------
         NotFoundError
-            The snapshot or tag of the options is not there; what is there is named.
+            The snapshot or tag of the options does not exist; the message names those that do.
         InvalidInputError
-            An option cannot be read.
+            An option has a wrong value.
         """
         found = self._start.find()
         if found is None:
@@ -145,12 +145,12 @@ class StreamPlan:
         return at if found.phase == "full" else self._follower.identified(at)
 
     def latest(self, *, position_only: bool = False) -> StreamOffset | None:
-        """Behind the newest snapshot, or the end of a bounded stream; None on an empty table.
+        """Give the offset behind the newest snapshot, or the end of a bounded stream.
 
         Parameters
         ----------
         position_only : bool
-            Whether to leave the snapshot unread: no stream goes on from the offset then.
+            Whether to leave the snapshot unread; no stream can go on from such an offset.
         """
         latest_id = self.handle.snapshots.latest_id()
         if latest_id is None:
@@ -165,32 +165,33 @@ class StreamPlan:
         limits: ReadLimits = NO_LIMITS,
         until: StreamOffset | None = None,
     ) -> StreamOffset:
-        """The end of the batch that begins at `start`; `start` itself where nothing is new.
+        """Find the end of the batch that begins at `start`; `start` itself without new rows.
 
         Parameters
         ----------
         start : StreamOffset
             Of this table.
         limits : ReadLimits
-            How much the batch may hold, and for how little it waits.
+            The most that the batch may hold, and the least that it waits for.
         until : StreamOffset, optional
-            Go no further, and wait for nothing; :meth:`latest` of an earlier time.
+            The end may not lie behind this offset, and the batch waits for nothing: an earlier
+            result of :meth:`latest`.
 
         Raises
         ------
         NotFoundError
-            The next snapshot has expired (the range that is there is named), or the table was
-            dropped and made again.
+            The next snapshot has expired (the message names the range that is kept), or the table
+            was dropped and created again.
         UnsupportedError
             The next snapshot is an overwrite, or was committed with other columns.
         InvalidInputError
-            The offset is of a snapshot that is cut otherwise now.
+            The offset is inside a snapshot that is now cut into other units.
         """
         self._follower.check(start)
         return batch_end(self._follower, start, limits, until)
 
     def is_ended(self, offset: StreamOffset) -> bool:
-        """Whether nothing comes behind an offset, ever: ``scan.bounded.watermark``, incremental."""
+        """Whether a bounded stream (``scan.bounded.watermark``, incremental) has ended."""
         return self._follower.is_ended(offset)
 
     def parts(
@@ -201,7 +202,7 @@ class StreamPlan:
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
     ) -> StreamParts:
-        """What is read between two offsets; nothing is asked of the storage here.
+        """Plan the parts between two offsets; does not read the storage.
 
         Parameters
         ----------
@@ -210,12 +211,12 @@ class StreamPlan:
         columns : sequence of str, optional
             The columns wanted; all by default.
         predicate : Predicate, optional
-            Bound; rows that do not satisfy it are left out, each on its own.
+            Bound; leaves out each row that does not satisfy it.
 
         Raises
         ------
         NotFoundError
-            There is no such column.
+            A column does not exist.
         """
         schema = self.handle.schema
         names = column_names(columns, schema.field_names, table=self.table)
@@ -230,10 +231,10 @@ class StreamPlan:
         return StreamParts(names, predicate, self.handle.read_context, planned)
 
     def lag(self, offset: StreamOffset) -> StreamLag:
-        """How far an offset is behind the newest snapshot.
+        """Measure how far an offset is behind the newest snapshot.
 
-        The entries of the next ``LAG_SNAPSHOTS_MAX`` snapshots are counted, the others taken to be
-        as large as these.
+        It counts the entries of the next ``LAG_SNAPSHOTS_MAX`` snapshots and takes the others to be
+        as large.
         """
         latest_id = self.handle.snapshots.latest_id()
         if latest_id is None or offset.snapshot > latest_id:
@@ -251,7 +252,7 @@ class StreamPlan:
         return StreamLag(count, round(rows * scale), round(sizes * scale))
 
     def watermark(self, offset: StreamOffset) -> int | None:
-        """The watermark of what has been given: of the last snapshot that is whole, in ms."""
+        """Give the watermark of the last snapshot that was given whole, ms since the epoch."""
         snapshot = self._follower.kept(offset.snapshot - 1) if offset.snapshot > 1 else None
         return None if snapshot is None else snapshot.watermark
 
@@ -285,7 +286,7 @@ class StreamPlan:
 
 
 def _without_start(handle: TableHandle) -> TableHandle:
-    """The table without the options that say where a stream begins, which batch reads refuse."""
+    """Remove the options for the start of a stream, which batch reads refuse."""
     keys = {key for o in START_OPTIONS for key in (o.key, *o.fallback_keys)}
     texts = {key: text for key, text in handle.options.raw.items() if key not in keys}
     if len(texts) == len(handle.options.raw):
@@ -296,7 +297,7 @@ def _without_start(handle: TableHandle) -> TableHandle:
 def _matching(
     context: ReadContext, partitions: Sequence[bytes], predicate: Predicate
 ) -> frozenset[bytes]:
-    """The partitions that satisfy a predicate on their columns."""
+    """Find the partitions that satisfy a predicate on their columns."""
     fields = [context.schema.field(name) for name in context.schema.partition_keys]
     values = [context.paths.partition_values(p) for p in partitions]
     mask = matching_partitions(values, fields, predicate).tolist()

@@ -1,16 +1,16 @@
-"""Whether the columns of a stream still fit the table, after somebody altered it.
+"""Decides whether a stream goes on after an ALTER TABLE.
 
 The columns of a running stream are those of the schema that its table was opened with; files of
 other schemas are read by field id. A newer schema in a snapshot is one of:
 
 - the same columns (options or comments changed): the stream goes on;
-- columns were added: it stops before that snapshot, so that a restart gives them, or with
-  ``read.stream.schema-change`` = ``keep-columns`` goes on without them;
-- a column was renamed, dropped or given another type, or the keys changed: it stops. Rows before
-  and after would not mean the same.
+- columns were added: the stream stops before that snapshot, so that a restart gives them; with
+  ``read.stream.schema-change`` = ``keep-columns`` it goes on without them;
+- a column was renamed, dropped or given another type, or the keys changed: the stream stops, since
+  rows before and after would differ in meaning.
 
-On a restart the offset's schema is compared with the table's by the same rules; columns that were
-added are welcome then.
+On a restart the same rules compare the offset's schema with the table's; then added columns are
+read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA_CHANGED = "stream_schema_changed"
 
 
 def difference(old: TableSchema, new: TableSchema) -> tuple[list[str], list[str]]:
-    """What was added, and what was changed otherwise, each told in a few words.
+    """Describe the columns that were added, and the other changes, in a few words each.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def check_running(
     Raises
     ------
     UnsupportedError
-        The stream has to stop before the snapshot.
+        The stream must stop before the snapshot.
     """
     added, changed = difference(own, newer)
     if changed:

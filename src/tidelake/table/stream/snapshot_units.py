@@ -1,15 +1,15 @@
-"""What each snapshot gives to a stream: its state at the beginning, then the changes of each.
+"""Finds what a snapshot gives to a stream: first a state, then each snapshot's changes.
 
-**State**: the files that the changes to come build on. With ``changelog-producer`` ``lookup`` these
-are the files above level 0, with ``full-compaction`` those of the last level: rows below come with
-the changelog of a later compaction. Else they are all files; rows of the postpone bucket follow
-those of their partition, as they were written.
+**State**: the files that later changes build on. With ``changelog-producer`` ``lookup`` these are
+the files above level 0, with ``full-compaction`` those of the last level: the changelog of a later
+compaction gives the rows of lower levels. Else these are all files; rows of the postpone bucket
+follow those of their partition, in the order of writing.
 
 **Changes** of a snapshot:
 
-1. OVERWRITE: what ``streaming-read-overwrite`` says; see :class:`OverwritePolicy`.
-2. With a changelog producer the changelog files, whatever the kind of commit.
-3. Without, the files that an APPEND snapshot added. Compactions add no rows.
+1. OVERWRITE: the option ``streaming-read-overwrite`` decides; see :class:`OverwritePolicy`.
+2. With a changelog producer: the changelog files, for every kind of commit.
+3. Without one: the files that an APPEND snapshot added. Compactions add no rows.
 
 Order: partitions by their values (``scan.plan-sort-partition``), else by the time of their oldest
 file; then buckets; within a bucket files in the order of writing.
@@ -72,29 +72,29 @@ __all__ = ["ChangeSource", "OverwritePolicy", "SnapshotChanges"]
 LOOKUP = "lookup"
 FULL_COMPACTION = "full-compaction"
 INTERLEAVED_MAX = 16
-"""Commits of others that may lie between an overwrite and its compaction."""
+"""The most commits of others between an overwrite and its compaction."""
 
 
 class OverwritePolicy(enum.StrEnum):
-    """What a stream makes of a commit that replaced or deleted rows otherwise than by key."""
+    """What a stream does with a commit that replaced or deleted rows other than by key."""
 
     FAIL = "fail"
-    """It stops before it."""
+    """Stop before it."""
     SKIP = "skip"
-    """It goes on behind it, as if nothing had happened."""
+    """Leave it out and go on."""
     ROWS = "rows"
-    """Append tables: the new files' rows. Keys: all old rows ``-D``, all new ones ``+I``."""
+    """Append tables: give the rows of new files. Keys: all old rows ``-D``, all new ones ``+I``."""
     DIFF = "diff"
-    """The net change."""
+    """Give the net change."""
 
     @classmethod
     def of(cls, handle: TableHandle) -> OverwritePolicy:
-        """What the table's options say.
+        """Read the policy from the table's options.
 
         Raises
         ------
         InvalidInputError
-            Rows of overwrites are asked for where a compaction will give them again.
+            The policy gives the rows of overwrites, and a compaction will give them again.
         """
         options = handle.options
         append = declared.STREAMING_READ_APPEND_OVERWRITE
@@ -114,7 +114,7 @@ class OverwritePolicy(enum.StrEnum):
 
 
 class ChangeSource(enum.Enum):
-    """From where the changes of a snapshot come."""
+    """The files that hold the changes of a snapshot."""
 
     NOTHING = enum.auto()
     LOG = enum.auto()
@@ -124,14 +124,14 @@ class ChangeSource(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChanges:
-    """Finds what snapshots of one table give.
+    """Finds the units of snapshots of one table.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     policy : OverwritePolicy
-        What becomes of overwrites.
+        What to do with overwrites.
     """
 
     handle: TableHandle
@@ -139,12 +139,12 @@ class SnapshotChanges:
 
     @classmethod
     def of(cls, handle: TableHandle) -> SnapshotChanges:
-        """Take a table.
+        """Prepare a table for streams.
 
         Raises
         ------
         UnsupportedError
-            The rows written to it do not say what a key has become, and it has no changelog.
+            The rows written to it do not give the new row of a key, and it has no changelog.
         InvalidInputError
             Options contradict each other.
         """
@@ -165,16 +165,16 @@ class SnapshotChanges:
 
     @property
     def of_changelog(self) -> bool:
-        """Whether changes are read from changelog files."""
+        """Whether changelog files hold the changes."""
         return self.handle.options.get(declared.CHANGELOG_PRODUCER) != NONE
 
     def source(self, snapshot: Snapshot) -> ChangeSource:
-        """From where the changes of a snapshot come.
+        """Find the files that hold the changes of a snapshot.
 
         Raises
         ------
         UnsupportedError
-            It is an overwrite, and these are to stop the stream.
+            It is an overwrite, and the policy is to stop.
         """
         if snapshot.commit_kind is CommitKind.OVERWRITE:
             return self._of_overwrite(snapshot)
@@ -188,10 +188,11 @@ class SnapshotChanges:
         return ChangeSource.NOTHING
 
     def _completes_overwrite(self, snapshot: Snapshot) -> bool:
-        """Whether a compaction without a changelog is of the rows that an overwrite wrote.
+        """Whether a compaction without a changelog compacted the rows of an overwrite.
 
-        The writer of an overwrite compacts what it wrote and commits both one after the other; its
-        changelog is thrown away, in Java too. What it made visible is a net change then.
+        The writer of an overwrite compacts its rows and commits the overwrite and the compaction in
+        turn. It drops the changelog, as Java does. The stream then gives a net change of the
+        visible rows.
         """
         if snapshot.commit_kind is not CommitKind.COMPACT:
             return False
@@ -215,7 +216,7 @@ class SnapshotChanges:
             return ChangeSource.REPLACED if self.handle.schema.primary_keys else ChangeSource.LOG
         message = (
             f"Stream of table '{self.handle.identifier}': snapshot {snapshot.id} is an overwrite"
-            " (rows were replaced, deleted or moved), which no changelog tells. Set"
+            " (rows were replaced, deleted or moved) and has no changelog. Set"
             " 'streaming-read-overwrite' to 'diff' (give its net change), 'rows' (give what it"
             " wrote) or 'skip' (leave it out)."
         )
@@ -226,7 +227,7 @@ class SnapshotChanges:
     def state(
         self, context: ReadContext, snapshot: Snapshot, created_ms: int | None
     ) -> SnapshotUnits:
-        """The units of a snapshot's state; of files made at `created_ms` or later, if given."""
+        """Give the units of a snapshot's state; only of files made since `created_ms`, if given."""
         entries = self._visible(context, snapshot)
         if created_ms is not None:
             made = entries["creation_time_ms"].fill_null(0).to_numpy(zero_copy_only=False)
@@ -254,12 +255,12 @@ class SnapshotChanges:
     def changes(
         self, context: ReadContext, snapshot: Snapshot, source: ChangeSource
     ) -> SnapshotUnits:
-        """The units of a snapshot's changes.
+        """Give the units of a snapshot's changes.
 
         Raises
         ------
         NotFoundError
-            A difference is wanted, and the state before has expired.
+            The changes are a difference, and the state before has expired.
         """
         if source is ChangeSource.NOTHING:
             return SnapshotUnits(())
@@ -301,14 +302,14 @@ class SnapshotChanges:
             message = (
                 f"Stream of table '{self.handle.identifier}': snapshot {snapshot.id} is an"
                 f" overwrite, and snapshot {snapshot.id - 1} before it has expired, so its net"
-                " change cannot be told. Begin with a new checkpoint and scan.mode 'latest-full'."
+                " change is unknown. Begin with a new checkpoint and scan.mode 'latest-full'."
             )
             raise NotFoundError(
                 message, kind="stream_expired", table=self.handle.identifier, snapshot=snapshot.id
             ) from error
 
     def _visible(self, context: ReadContext, snapshot: Snapshot) -> EntryTable:
-        """The live files that the changes to come build on."""
+        """Find the live files that later changes build on."""
         entries = live_files(context, snapshot, manifests=self.handle.manifests)
         if not context.schema.primary_keys:
             return entries
@@ -322,16 +323,15 @@ class SnapshotChanges:
         return entries
 
     def _buckets(self, context: ReadContext, snapshot: Snapshot | None) -> list[BucketFiles]:
-        """The buckets of a state that two are compared of."""
+        """Group the files of a state by bucket, for a comparison."""
         if snapshot is None:
             return []
         entries = self._visible(context, snapshot)
         if (entries["bucket"] < 0).any():
             message = (
                 f"Stream of table '{self.handle.identifier}': an overwrite near snapshot"
-                f" {snapshot.id} met rows that wait in the postpone bucket, whose net change cannot"
-                " be told. Set 'streaming-read-overwrite' to 'skip', and compact before an"
-                " overwrite."
+                f" {snapshot.id} meets rows in the postpone bucket, whose net change is unknown."
+                " Set 'streaming-read-overwrite' to 'skip', and compact before an overwrite."
             )
             raise UnsupportedError(
                 message,
@@ -355,10 +355,10 @@ class SnapshotChanges:
     def _replaced(
         self, context: ReadContext, pairs: Sequence[tuple[BucketFiles, BucketFiles]]
     ) -> Iterator[BucketUnits]:
-        """All rows of files that went as ``-D``, then all of those that came as ``+I``.
+        """Give all rows of removed files as ``-D``, then all rows of added files as ``+I``.
 
-        A key may have moved to another bucket, or, where keys may move, to another partition: what
-        it may have moved within is one unit.
+        A key may have moved to another bucket, or with cross-partition updates to another
+        partition. A unit therefore holds all buckets or partitions that a key can move between.
         """
         types = MergeSpec.of(context.schema, context.options).key_types
 
@@ -383,10 +383,10 @@ class SnapshotChanges:
             yield ChangedParts(None if moves_far else some[0][0].partition, (units,))
 
     def _in_order(self, context: ReadContext, entries: EntryTable) -> EntryTable:
-        """Entries in the order of the stream; those of a bucket keep theirs."""
+        """Sort entries in the order of the stream; entries of one bucket keep their order."""
         made = entries["creation_time_ms"].fill_null(0).to_numpy(zero_copy_only=False)
         rank = self._partition_ranks(context, entries, made)[entries["partition_id"]]
-        waiting = entries["bucket"] < 0  # written after what is in the real buckets
+        waiting = entries["bucket"] < 0  # written after the rows of the real buckets
         within = np.where(waiting, made, 0)
         order = np.lexsort((within, entries["bucket"], waiting, rank))
         return entries.in_order(order)
@@ -394,7 +394,7 @@ class SnapshotChanges:
     def _partition_ranks(
         self, context: ReadContext, entries: EntryTable, made: NDArray[np.int64]
     ) -> NDArray[np.intp]:
-        """The place of each partition, by its number."""
+        """Give the rank of each partition, by its number."""
         count = len(entries.partitions)
         if self.handle.options.get(declared.SCAN_PLAN_SORT_PARTITION):
             types = [context.schema.field(n).type for n in context.schema.partition_keys]

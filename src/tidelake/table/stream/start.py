@@ -1,4 +1,4 @@
-"""Where a stream begins that has no checkpoint: ``scan.mode`` and the options that go with it.
+"""Finds where a stream without a checkpoint begins: ``scan.mode`` and its options.
 
 =========================  ====================================================================
 mode                       the stream begins with
@@ -20,11 +20,11 @@ mode                       the stream begins with
 ``incremental``            the changes of ``incremental-between``, and it ends with them
 =========================  ====================================================================
 
-``default`` follows the option that is set, else it is ``latest-full``. The progress of a consumer
-comes first; where its snapshot has expired that is refused (Java goes on at the oldest one that is
-kept, and tells nobody of the changes between). Source: Paimon's
-``AbstractDataTableScan.createStartingScanner`` and the classes it makes (1.3.1). Java refuses tags,
-watermarks and ``incremental`` for streams.
+``default`` is the mode of the option that is set, else ``latest-full``. The progress of a consumer
+comes first. If its snapshot has expired the stream is refused (Java goes on at the oldest kept
+snapshot, without a word about the changes between). Source: Paimon's
+``AbstractDataTableScan.createStartingScanner`` and the scanners that it makes (1.3.1). Java refuses
+tags, watermarks and ``incremental`` for streams.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ _MODE_OPTIONS: dict[str, tuple[Option[Any], ...]] = {
     "latest": (),
     "compacted-full": (),
 }
-"""The options of each mode; the first mode that takes one is the default where it is set."""
+"""The options of each mode. Where one is set, the first mode with it is the default."""
 
 START_OPTIONS = tuple(
     dict.fromkeys(
         (declared.SCAN_MODE, *(option for own in _MODE_OPTIONS.values() for option in own))
     )
 )
-"""The options that say where a stream begins."""
+"""The options for the start of a stream."""
 
 ENDS_COUNT = 2
 
@@ -79,13 +79,13 @@ class Beginning:
     Parameters
     ----------
     snapshot : int
-        The snapshot that is given first.
+        The first snapshot.
     phase : {'full', 'delta'}
-        Its state, or its changes.
+        Whether the stream gives its state, or its changes.
     created_ms : int, optional
-        Of its state only files made at this time or later.
+        Give only files of the state that were created at this time or later, ms.
     end : int, optional
-        The last snapshot that is given.
+        The last snapshot.
     """
 
     snapshot: int
@@ -95,7 +95,7 @@ class Beginning:
 
 
 class StreamStart:
-    """Where streams of one table begin.
+    """Finds where streams of one table begin.
 
     Parameters
     ----------
@@ -119,20 +119,21 @@ class StreamStart:
         return self._mode
 
     def end_id(self) -> int | None:
-        """The last snapshot of a stream that ends with one, which is looked for once."""
+        """The last snapshot of a bounded stream; looked for once."""
         if self._mode == "incremental" and self._end_id is None:
             self._end_id = self._incremental().end
         return self._end_id
 
     def find(self) -> Beginning | None:
-        """Look for the beginning; None while the table has no snapshot that could tell.
+        """Find the beginning; None while the table has no snapshot that decides it.
 
         Raises
         ------
         NotFoundError
-            There is no such snapshot or tag, or the consumer's has expired; what there is is named.
+            The snapshot or tag does not exist, or the consumer's has expired. The message names the
+            snapshots that are kept.
         InvalidInputError
-            A value cannot be read.
+            An option has a wrong value.
         """
         consumed = self._consumed()
         if consumed is not None:
@@ -151,14 +152,14 @@ class StreamStart:
         return find[self._mode]()
 
     def _consumed(self) -> int | None:
-        """The next snapshot of the stream's consumer, if it has progress that counts."""
+        """Give the next snapshot of the stream's consumer; None without valid progress."""
         handle, options = self._handle, self._handle.options
         name = options.get(declared.CONSUMER_ID)
         if name is None or options.get(declared.CONSUMER_IGNORE_PROGRESS):
             return None
         consumed = ConsumerLog(handle.fileio, handle.paths).next_id(name)
         if consumed is None or handle.snapshots.is_kept(consumed):
-            return consumed  # EARLIEST may be ahead of what a lease held back from an expiry
+            return consumed  # EARLIEST may be ahead of snapshots that a lease kept
         earliest_id = self._earliest_id()
         if earliest_id is None or consumed >= earliest_id:
             return consumed
@@ -177,7 +178,7 @@ class StreamStart:
         return int(self._handle.options.get(self._option))
 
     def _earliest_id(self) -> int | None:
-        """The oldest snapshot whose changes can be read, by a long-lived changelog too."""
+        """Find the oldest snapshot whose changes are kept, perhaps in a long-lived changelog."""
         earliest = self._handle.snapshots.earliest_id()
         kept = KeptChangelogs(self._handle.fileio, self._handle.paths).range()
         if earliest is None or kept is None or kept[1] + 1 < earliest:
@@ -211,7 +212,7 @@ class StreamStart:
         return str(self._handle.options.get(declared.SCAN_TAG_NAME))
 
     def _check_made(self, snapshot_id: int) -> None:
-        """Refuse a snapshot that is neither there nor the next one."""
+        """Refuse a snapshot that neither exists nor is the next one."""
         latest_id = self._handle.snapshots.latest_id() or 0
         if snapshot_id > latest_id + 1:
             message = (
@@ -235,12 +236,12 @@ class StreamStart:
         return None if first is None else Beginning(first, "delta")
 
     def _timestamp_ms(self, text: str) -> int:
-        """A time as Java reads one: without a zone it is local."""
+        """Parse a time as Java does: without a zone it is local."""
         zone = zone_of(self._handle.env.zone or "UTC")
         return timestamp_ms(text) if zone is None else timestamp_ms(text, zone=zone)
 
     def _first_at_or_after(self, time_ms: int) -> int | None:
-        """The first snapshot committed at a time or later; the next one where all are older."""
+        """Find the first snapshot committed at a time or later; the next one if all are older."""
         low, latest_id = self._earliest_id(), self._handle.snapshots.latest_id()
         if low is None or latest_id is None:
             return None
@@ -265,10 +266,10 @@ class StreamStart:
         return Beginning(first, "delta")
 
     def _compacted_id(self) -> int | None:
-        """The newest snapshot that a compaction made; the newest where none is.
+        """Find the newest snapshot that a compaction made; else the newest one.
 
         With ``full-compaction.delta-commits``, or a changelog by full compactions, it is the newest
-        whose identifier that number divides: others may have been compacted in part.
+        one whose identifier is a multiple of that number: others may be compacted in part.
         """
         handle = self._handle
         latest_id, earliest_id = handle.snapshots.latest_id(), handle.snapshots.earliest_id()
@@ -295,8 +296,8 @@ class StreamStart:
             times = [part.strip() for part in text.split(",")]
             if len(times) != ENDS_COUNT or not all(times):
                 message = (
-                    f"Option '{declared.INCREMENTAL_BETWEEN_TIMESTAMP.key}' is '{text}': it names"
-                    " two times with a comma between."
+                    f"Option '{declared.INCREMENTAL_BETWEEN_TIMESTAMP.key}' is '{text}': it must"
+                    " be two times with a comma between."
                 )
                 raise InvalidInputError(message, kind="changes_between", table=handle.identifier)
             # after the first, up to and with the second
@@ -325,7 +326,7 @@ def _compacted(snapshot: Snapshot, commits: int | None) -> bool:
 
 
 def _mode(options: Options, *, table: str) -> tuple[str, Option[Any] | None]:
-    """The mode, and the option that it goes by."""
+    """Find the mode, and the option that decided it."""
     given = [o for o in START_OPTIONS if o is not declared.SCAN_MODE and options.is_set(o)]
     if len(given) > 1:
         names = ", ".join(f"'{option.key}'" for option in given)

@@ -1,6 +1,6 @@
-"""What a snapshot gives to a stream, bucket by bucket, cut where a batch may end.
+"""Cuts what a snapshot gives to a stream into units, bucket by bucket.
 
-The least that a batch takes of a bucket is a **unit**:
+A batch takes whole **units** of a bucket:
 
 =====================  ===========================  =======================================
 what is read           unit                         why
@@ -13,11 +13,11 @@ keys that may move     the whole commit             a key leaves one partition f
 difference, overwrite  a part of the difference     as of a read of changes
 =====================  ===========================  =======================================
 
-Units are numbered through a snapshot. Their order depends on nothing but the snapshot and the few
-options that say what is visible, so that a number means the same after a restart. Columns and
-filters do not count: a filter leaves out parts, never units.
+Units are numbered through a snapshot. Their order depends only on the snapshot and the few options
+that decide which files are visible, so a number means the same after a restart. Columns and filters
+do not change units: a filter leaves out parts, never units.
 
-Memory: the entries of the snapshot's files as columns. Objects are made of the files that are read.
+Memory: the entries of the snapshot's files as columns. Only the files that are read become objects.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BucketUnits(Protocol):
 
     @property
     def partition(self) -> bytes | None:
-        """Serialized BinaryRow; None of units that are of several partitions."""
+        """Serialized BinaryRow; None where units span several partitions."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class BucketUnits(Protocol):
         ...
 
     def parts(self, start: int, end: int, rule: PackRule) -> Iterator[ChangePart]:
-        """What is read of units `start` to `end`, the second excluded."""
+        """Give the parts of units `start` to `end`, the second excluded."""
         ...
 
 
@@ -101,7 +101,7 @@ class LoggedFiles:
 
 @dataclass(frozen=True, slots=True)
 class StateFiles(LoggedFiles):
-    """Files of a state that stand alone: each is a unit."""
+    """Files of a state that need no merge: each is a unit."""
 
     def parts(self, start: int, end: int, rule: PackRule) -> Iterator[ChangePart]:
         """Nothing before, files after, packed."""
@@ -112,7 +112,7 @@ class StateFiles(LoggedFiles):
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommit(LoggedFiles):
-    """The files with changes that one commit gave a bucket of keys: one unit."""
+    """The changes that one commit wrote to a bucket of keys: one unit."""
 
     @property
     def counts(self) -> tuple[Counts, Counts, Counts]:
@@ -128,7 +128,7 @@ class LoggedCommit(LoggedFiles):
 
 @dataclass(frozen=True, slots=True)
 class StateSections:
-    """Files of a state that are to be merged: each section is a unit.
+    """Files of a state that need a merge: each section is a unit.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class StateSections:
         return [f.file_name for section in self.sections for run in section for f in run]
 
     def parts(self, start: int, end: int, rule: PackRule) -> Iterator[ChangePart]:
-        """Nothing before, sections after: those of one file without deletes raw, others merged."""
+        """Nothing before, sections after; raw for one file without deletes, else merged."""
         empty = _without_files(self.bucket)
         for raw, some in itertools.groupby(self.sections[start:end], _stands_alone):
             if raw:
@@ -177,12 +177,12 @@ class StateSections:
 
 @dataclass(frozen=True, slots=True)
 class ChangedParts:
-    """Parts of a difference: what cannot be cut is one unit.
+    """Parts of a difference, in units that cannot be cut.
 
     Parameters
     ----------
     partition : bytes, optional
-        Serialized BinaryRow; None where a unit is of several partitions.
+        Serialized BinaryRow; None where a unit spans several partitions.
     units : tuple of tuple of ChangePart
         The parts of each unit, in order.
     """
@@ -253,7 +253,7 @@ class SnapshotUnits:
     def parts(
         self, start: int, end: int, rule: PackRule, *, partitions: frozenset[bytes] | None = None
     ) -> Iterator[ChangePart]:
-        """What is read of units `start` to `end`, the second excluded.
+        """Give the parts of units `start` to `end`, the second excluded.
 
         Parameters
         ----------

@@ -54,10 +54,10 @@ def metrics_library() -> ModuleType:
     return load("prometheus_client", what="The port with metrics")
 
 
-def tracing_library() -> ModuleType | None:
-    """The module ``opentelemetry.trace``; None where its package is not installed."""
+def tracing_library(module: str = "trace") -> ModuleType | None:
+    """A module of ``opentelemetry``'s API; None where its package is not installed."""
     try:
-        return importlib.import_module("opentelemetry.trace")
+        return importlib.import_module(f"opentelemetry.{module}")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "opentelemetry":
             raise

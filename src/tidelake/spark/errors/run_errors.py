@@ -21,7 +21,7 @@ from tidelake.errors import TidelakeError, shortened
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors, translated_error
 from tidelake.sql.syntax.ast import Query
 
-__all__ = ["stream_failure", "translate_run_errors"]
+__all__ = ["run_failure", "stream_failure", "translate_run_errors"]
 
 _OF_DATA = (
     ArithmeticException,
@@ -89,6 +89,18 @@ def _failed(text: str) -> TidelakeError:
         )
         return errors.NotEnoughMemoryError(message, kind="jvm_memory")
     return TidelakeError(f"Spark failed: {shortened(reason, MESSAGE_MAX)}", kind="spark_failed")
+
+
+def run_failure(error: Exception) -> TidelakeError:
+    """Make the error for a job that failed and belongs to no query.
+
+    Parameters
+    ----------
+    error : Exception
+        What PySpark or py4j raised.
+    """
+    text = str(error)
+    return _of_executor(text) if "Traceback (most recent call last)" in text else _failed(text)
 
 
 def stream_failure(error: Exception) -> TidelakeError:

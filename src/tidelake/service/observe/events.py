@@ -1,0 +1,100 @@
+"""What happened to a service between two statuses, as lines for its log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidelake.service.observe.json_logs import FIELDS
+
+if TYPE_CHECKING:
+    from tidelake.service.protocol.tidelake_query_v1_pb2 import ServiceStatus
+
+__all__ = ["Event", "EventLog", "events"]
+
+_LOG = logging.getLogger("tidelake.service")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Parameters
+    ----------
+    message : str
+        A sentence.
+    fields : mapping
+        What it is about.
+    level : int
+        Of :mod:`logging`.
+    """
+
+    message: str
+    fields: dict[str, object] = field(default_factory=dict)
+    level: int = logging.INFO
+
+
+def events(before: ServiceStatus | None, after: ServiceStatus) -> Iterator[Event]:
+    """Yield what changed from a status to a later one.
+
+    Parameters
+    ----------
+    before : ServiceStatus, optional
+        None for the first: then all that is there is new.
+    after : ServiceStatus
+        The later one.
+    """
+    yield from _of_executors(before, after)
+    yield from _of_tables(before, after)
+
+
+def _of_executors(before: ServiceStatus | None, after: ServiceStatus) -> Iterator[Event]:
+    old = {e.index: e for e in before.executors} if before is not None else {}
+    new = {e.index: e for e in after.executors}
+    for index in sorted(old.keys() - new.keys()):
+        fields = {"executor": index, "address": old[index].address}
+        yield Event(f"Executor {index} is gone.", fields, logging.WARNING)
+    for index, executor in sorted(new.items()):
+        last = old.get(index)
+        fields = {"executor": index, "address": executor.address, "process": executor.process}
+        if last is None or last.instance != executor.instance:
+            again = "" if last is None else " again"
+            yield Event(f"Executor {index} has begun{again} at {executor.address}.", fields)
+            last = None
+        if executor.ready and not (last is not None and last.ready):
+            yield Event(f"Executor {index} is ready.", fields)
+        elif last is not None and last.ready and not executor.ready:
+            yield Event(f"Executor {index} is not ready.", fields, logging.WARNING)
+
+
+def _of_tables(before: ServiceStatus | None, after: ServiceStatus) -> Iterator[Event]:
+    old = {t.table: t for t in before.tables} if before is not None else {}
+    new = {t.table: t for t in after.tables}
+    for name in sorted(old.keys() - new.keys()):
+        yield Event(f"Table {name} is no longer served.", {"table": name})
+    for name, table in sorted(new.items()):
+        last = old.get(name)
+        fields: dict[str, object] = {"table": name, "snapshot": table.version.snapshot}
+        if last is None:
+            yield Event(f"Table {name} is served, from snapshot {table.version.snapshot}.", fields)
+        elif last.version.generation != table.version.generation:
+            yield Event(f"Table {name} was rolled back or made anew.", fields, logging.WARNING)
+        elif last.version.snapshot != table.version.snapshot:
+            yield Event(f"Table {name} has snapshot {table.version.snapshot}.", fields)
+        if table.problem and (last is None or last.problem != table.problem):
+            yield Event(f"Table {name}: {table.problem}", fields, logging.WARNING)
+
+
+class EventLog:
+    """Logs what changes from status to status."""
+
+    def __init__(self) -> None:
+        self._before: ServiceStatus | None = None
+
+    def take(self, status: ServiceStatus) -> None:
+        """Log what is different from the status before."""
+        for event in events(self._before, status):
+            _LOG.log(event.level, "%s", event.message, extra={FIELDS: event.fields})
+        self._before = status

@@ -1,0 +1,70 @@
+"""Spans of OpenTelemetry, where its package is installed; else nothing, at the cost of one test.
+
+The API alone is used: without an SDK that a program sets up, its spans are empty too. The context
+of a span travels in the metadata of a call (``traceparent``), so that the span of an executor is a
+child of the client's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from tidelake.service._optional import tracing_library
+
+__all__ = ["carried", "is_traced", "span"]
+
+_TRACE = tracing_library()
+_PROPAGATE = None if _TRACE is None else tracing_library("propagate")
+_TRACER: Any = None if _TRACE is None else _TRACE.get_tracer("tidelake.query")
+_NOTHING = nullcontext()
+
+
+def is_traced() -> bool:
+    """Whether the package is installed."""
+    return _TRACER is not None
+
+
+def span(
+    name: str,
+    attributes: Mapping[str, str | int] | None = None,
+    *,
+    metadata: Sequence[tuple[str, Any]] | None = None,
+) -> AbstractContextManager[Any]:
+    """A span around what a ``with`` block does.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"tidelake.query.lookup"``.
+    attributes : mapping, optional
+        What it is about: ``tidelake.table``, ``tidelake.keys``.
+    metadata : sequence of pairs, optional
+        That of the call which is answered: its span is the parent.
+    """
+    if _TRACER is None:
+        return _NOTHING
+    return _span(name, attributes, metadata)
+
+
+@contextmanager
+def _span(
+    name: str,
+    attributes: Mapping[str, str | int] | None,
+    metadata: Sequence[tuple[str, Any]] | None,
+) -> Iterator[Any]:
+    context = None
+    if metadata is not None and _PROPAGATE is not None:
+        context = _PROPAGATE.extract({key: value for key, value in metadata})
+    with _TRACER.start_as_current_span(name, context=context, attributes=attributes) as begun:
+        yield begun
+
+
+def carried() -> tuple[tuple[str, str], ...]:
+    """Metadata for a call that carry the current span; empty without one."""
+    if _PROPAGATE is None:
+        return ()
+    carrier: dict[str, str] = {}
+    _PROPAGATE.inject(carrier)
+    return tuple(carrier.items())

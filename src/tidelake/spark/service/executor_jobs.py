@@ -1,0 +1,207 @@
+"""Executors of a query service as tasks of a Spark session, started again where they fail.
+
+1. Each executor is a job of one task, in one job group and one scheduler pool for the whole
+   service. So an executor that dies takes no other with it: where Spark runs a failed task only
+   once (``local[N]``), it ends the job, with all its tasks.
+2. A thread of the driver waits for each job. Where it fails, or ends although nobody stopped the
+   service, the thread starts it again: at once, then after waits that double. The waits begin
+   anew after a job that ran for a while. Failures of Spark's own retries never add up: each job
+   begins to count anew.
+3. It is not a barrier job, where one failure ends all tasks. Spark copies no task of a stage with
+   one task, so speculation changes nothing.
+4. The service is stopped by a flag that executors see within a heartbeat, and then return. Only
+   what runs long after that is cancelled, which kills its Python process.
+5. With the session all ends: Spark ends the tasks, and the threads see that there is no session.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tidelake.errors import TidelakeError
+from tidelake.spark.errors.run_errors import run_failure
+from tidelake.spark.sessions.session import is_stopped
+from tidelake.telemetry import Clock
+
+__all__ = ["POOL", "Entry", "ExecutorJobs"]
+
+_LOG = logging.getLogger("tidelake.service")
+POOL = "tidelake-query-service"
+"""Scheduler pool of all services; it matters where the session's mode is FAIR."""
+WAIT_MS_MIN, WAIT_MS_MAX = 100, 10_000
+SOUND_MS = 30_000
+"""A job that ran so long before it failed does not count for the wait after it."""
+STOP_WAIT_S = 5.0
+CANCEL_WAIT_S = 10.0
+
+
+class Entry(Protocol):
+    """What runs in a task; picklable, and of a module that executors can import."""
+
+    def __call__(self, index: int) -> object:
+        """Serve as executor `index` until told to stop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _InTask:
+    """The function of the one partition of a job."""
+
+    entry: Entry
+
+    def __call__(self, indexes: Iterator[int]) -> Iterator[str]:
+        for index in indexes:
+            yield str(self.entry(index))
+
+
+class ExecutorJobs:
+    """The jobs of one service.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A session with a JVM in this process.
+    name : str
+        Of the service; the job group.
+    entry : Entry
+        What each task runs.
+    count : int
+        Number of executors.
+    clock : Clock
+        For the time that jobs ran.
+    on_session_end : callable
+        Called once, by a thread of the service, when the session has ended under it.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        name: str,
+        entry: Entry,
+        count: int,
+        *,
+        clock: Clock,
+        on_session_end: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._spark = spark
+        self._name = name
+        self._entry = entry
+        self._clock = clock
+        self._on_session_end = on_session_end
+        self._stopping = threading.Event()
+        self._session_ended = threading.Lock()  # taken by the thread that sees it first
+        self._failures: dict[int, TidelakeError] = {}
+        self._failures_counts = [0] * count
+        self._threads = [
+            InheritableThread(target=self._supervise, args=(index,), daemon=True)
+            for index in range(count)
+        ]
+        for index, thread in enumerate(self._threads):
+            thread.name = f"{name}-{index}"
+
+    @property
+    def count(self) -> int:
+        """Number of executors, each of which holds a slot."""
+        return len(self._threads)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a job runs or will be started again."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def restarts_count(self) -> int:
+        """How often jobs were started again."""
+        return sum(self._failures_counts)
+
+    def failure(self, index: int) -> TidelakeError | None:
+        """The latest failure of an executor's job; None if it never failed."""
+        return self._failures.get(index)
+
+    def failures_count(self, index: int) -> int:
+        """How often the job of an executor failed."""
+        return self._failures_counts[index]
+
+    def start(self) -> None:
+        """Start the jobs; returns before they run."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, *, timeout_s: float = STOP_WAIT_S) -> bool:
+        """Start no job again, and wait for those that run; call it after the flag was set.
+
+        Parameters
+        ----------
+        timeout_s : float
+            Seconds that executors have to return; what runs then is cancelled.
+
+        Returns
+        -------
+        bool
+            True if nothing runs any more.
+        """
+        self._stopping.set()
+        self._join(timeout_s)
+        if self.is_running and not is_stopped(self._spark):
+            _LOG.warning("Executors of %s did not stop by themselves: cancelled.", self._name)
+            self._spark.sparkContext.cancelJobGroup(self._name)
+            self._join(CANCEL_WAIT_S)
+        return not self.is_running
+
+    def _join(self, timeout_s: float) -> None:
+        until = self._clock.now_ms() + timeout_s * 1000
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, (until - self._clock.now_ms()) / 1000))
+
+    def _supervise(self, index: int) -> None:
+        """Run the job of an executor again and again; the target of a thread."""
+        wait_ms = 0
+        while not self._stopping.is_set():
+            began_ms = self._clock.now_ms()
+            failure = self._run(index)
+            if self._stopping.is_set():
+                return
+            if is_stopped(self._spark):
+                self._end_with_session()
+                return
+            if failure is not None:
+                self._failures[index] = failure
+            self._failures_counts[index] += 1
+            ran_ms = self._clock.now_ms() - began_ms
+            wait_ms = 0 if ran_ms >= SOUND_MS else min(max(WAIT_MS_MIN, 2 * wait_ms), WAIT_MS_MAX)
+            why = "it ended by itself" if failure is None else failure.message
+            _LOG.warning(
+                "Executor %d of %s starts again in %d ms: %s", index, self._name, wait_ms, why
+            )
+            self._stopping.wait(wait_ms / 1000)
+
+    def _run(self, index: int) -> TidelakeError | None:
+        """Run one job to its end; why it failed."""
+        try:
+            sc = self._spark.sparkContext
+            # the thread has a copy of what its maker's jobs are tagged with: who cancels those
+            # does not mean this one
+            sc.clearJobTags()
+            sc.setLocalProperty("spark.scheduler.pool", POOL)
+            what = f"executor {index} of the query service"
+            sc.setJobGroup(self._name, what, interruptOnCancel=True)
+            one = sc.parallelize([index], 1)
+            one.mapPartitions(_InTask(self._entry)).collect()
+        except (PySparkException, Py4JError, OSError) as error:
+            return run_failure(error)
+        return None
+
+    def _end_with_session(self) -> None:
+        if self._session_ended.acquire(blocking=False):
+            _LOG.warning("The Spark session of %s has ended, and the service with it.", self._name)
+            self._on_session_end()

@@ -56,7 +56,7 @@ def _span(
 ) -> Iterator[Any]:
     context = None
     if metadata is not None and _PROPAGATE is not None:
-        context = _PROPAGATE.extract({key: value for key, value in metadata})
+        context = _PROPAGATE.extract(dict(metadata))
     with _TRACER.start_as_current_span(name, context=context, attributes=attributes) as begun:
         yield begun
 

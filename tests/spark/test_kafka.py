@@ -127,5 +127,5 @@ def test_a_wrong_declaration_is_refused_when_it_is_made(lake, topics, declare):
 
 def test_messages_too_large_are_an_error_of_ours(lake, topics, declare):
     declare("events", COLUMNS, topics.make())
-    with pytest.raises(InvalidInputError, match="larger than is allowed"):
+    with pytest.raises(InvalidInputError, match="larger than the limit"):
         lake.sql("INSERT INTO events SELECT 1, repeat('x', 200000), NULL")

@@ -306,7 +306,7 @@ def test_a_table_made_anew_is_another(lake, stream, run):
     stream.feed([1], [1])
     run()
     lake.sql(f"DROP TABLE t; {APPEND}")
-    with pytest.raises(InvalidInputError, match="dropped, and created anew") as refused:
+    with pytest.raises(InvalidInputError, match="dropped and has been created again") as refused:
         run()
     assert refused.value.kind == "checkpoint_of_another"
 
@@ -314,7 +314,7 @@ def test_a_table_made_anew_is_another(lake, stream, run):
 def other(lake, stream, checkpoint):
     return {
         "no checkpoint": lambda: lake.write_stream(stream.frame(), TABLE),
-        "no stream": lambda: lake.write_stream(lake.table(TABLE), TABLE, checkpoint=checkpoint),
+        "not a stream": lambda: lake.write_stream(lake.table(TABLE), TABLE, checkpoint=checkpoint),
         "lacks a column": lambda: lake.write_stream(
             stream.frame().select("k"), TABLE, checkpoint=checkpoint
         ),
@@ -346,7 +346,7 @@ def other(lake, stream, checkpoint):
     ("what", "kind", "words"),
     [
         ("no checkpoint", "no_checkpoint", "needs checkpoint="),
-        ("no stream", "no_stream", "are no stream"),
+        ("not a stream", "no_stream", "are not a stream"),
         ("lacks a column", "column_missing", "lacks the column 'v'"),
         ("wrong type", "column_type", "'v'"),
         ("mode", "bad_mode", "Did you mean 'update'"),

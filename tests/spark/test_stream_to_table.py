@@ -147,7 +147,7 @@ def test_a_second_live_copy_of_a_checkpoint_is_refused(
     # as another process would hold it
     with StreamLease.open(handle, f"sink-{query.id}", 1, run_id="of another process"):
         second = ended(writer(checkpointLocation=str(copy)).toTable("streamed.default.t"))
-    assert "runs already, or one with a copy of the checkpoint" in str(second.exception())
+    assert "already runs, perhaps with a copy of the checkpoint" in str(second.exception())
     assert commits(lake) == before
 
 

@@ -1,4 +1,4 @@
-"""The client's library ``confluent-kafka``, loaded at its first use."""
+"""Loads the client's library ``confluent-kafka`` at its first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["confluent", "confluent_admin"]
 
 
 def confluent() -> ModuleType:
-    """The library.
+    """Load the library.
 
     Raises
     ------
@@ -22,7 +22,7 @@ def confluent() -> ModuleType:
 
 
 def confluent_admin() -> ModuleType:
-    """The part of the library that asks for topics and offsets."""
+    """Load the part of the library that lists topics and offsets."""
     return _load("confluent_kafka.admin")
 
 

@@ -1,7 +1,7 @@
-"""Asks brokers for topics, partitions and offsets; errors of the client's library become ours.
+"""Asks brokers for topics, partitions and offsets; raises errors of ours.
 
-A broker that is down is told in a second or two: the library itself would go on trying until the
-time of each request is over.
+If all brokers are down, a request fails within two seconds. The library itself would retry until
+the time of the request is over.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Client", "Errors", "base_settings", "consumer_settings", "kafka_erro
 
 REQUEST_SECONDS_MAX = 20
 DOWN_SECONDS_MAX = 1.5
-"""How long all brokers may be down before an answer is given up."""
+"""How long all brokers may be down before a request fails."""
 POLL_SECONDS = 0.1
 TRIES_MAX = 40
 GROUP_DEFAULT = "tidelake"
@@ -39,18 +39,20 @@ READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 
 _LOG = logging.getLogger("tidelake.kafka")
 _LOG.addHandler(logging.NullHandler())
-_LOG.propagate = False  # the library logs every attempt to connect: errors say it once
+_LOG.propagate = (
+    False  # the library logs every attempt to connect; our error names the failure once
+)
 
 
 class Errors:
-    """What the library reports beside its answers. A callback of one client."""
+    """Collects the errors that the library reports to one client's callback."""
 
     def __init__(self) -> None:
         self.all_down = False
         self.said = ""
 
     def __call__(self, error: Any) -> None:
-        """Take a report."""
+        """Take an error."""
         if error.name() == "_ALL_BROKERS_DOWN":
             self.all_down = True
         else:
@@ -58,12 +60,12 @@ class Errors:
 
 
 def base_settings(table: KafkaTable, errors: Errors) -> dict[str, Any]:
-    """The settings that every client of a table has."""
+    """Make the settings of every client of a table."""
     return {**table.settings, "error_cb": errors, "logger": _LOG}
 
 
 def consumer_settings(table: KafkaTable, errors: Errors) -> dict[str, Any]:
-    """The settings of a client that reads: it commits nothing, and skips nothing by itself."""
+    """Make the settings of a reading client, which commits and skips nothing by itself."""
     given = base_settings(table, errors)
     given.setdefault(GROUP, GROUP_DEFAULT)
     given.setdefault("isolation.level", READ_COMMITTED)
@@ -78,16 +80,16 @@ def consumer_settings(table: KafkaTable, errors: Errors) -> dict[str, Any]:
 
 
 def kafka_error(error: Any, *, table: KafkaTable, doing: str) -> TidelakeError:
-    """Make ours of the library's error.
+    """Make an error of ours from the library's.
 
     Parameters
     ----------
     error : KafkaError or KafkaException
-        What the library said.
+        The library's error.
     table : KafkaTable
         For messages.
     doing : str
-        What was done, as in "while ... were read".
+        A clause that follows "while", such as "offsets were asked for".
     """
     if isinstance(error, confluent().KafkaException):
         error = error.args[0]
@@ -96,11 +98,11 @@ def kafka_error(error: Any, *, table: KafkaTable, doing: str) -> TidelakeError:
     context = {"table": table.name}
     if name in {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}:
         topics = ", ".join(table.topics)
-        message = f"Topic '{topics}' of {where} is not there: create it, or mend 'topic'."
+        message = f"Topic '{topics}' of {where} does not exist: create it, or correct 'topic'."
         return NotFoundError(message, kind="kafka_topic_not_found", **context)
     if name in {"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"}:
         message = (
-            f"A message for {where} is larger than is allowed: {said}. Raise"
+            f"A message for {where} is larger than the limit: {said}. Raise"
             " 'properties.max.request.size' and the topic's 'max.message.bytes', or write smaller"
             " rows."
         )
@@ -109,8 +111,7 @@ def kafka_error(error: Any, *, table: KafkaTable, doing: str) -> TidelakeError:
         setting = re.search(r'property: "([^"]+)"', said)
         option = f" 'properties.{setting[1]}'" if setting else ""
         message = (
-            f"A setting{option} of {where} is refused by the client: {said}. Its settings are those"
-            " of librdkafka."
+            f"The client refuses a setting{option} of {where}: {said}. Use settings of librdkafka."
         )
         return InvalidInputError(message, kind="kafka_setting", **context)
     if "AUTH" in name or "SSL" in name:
@@ -121,12 +122,12 @@ def kafka_error(error: Any, *, table: KafkaTable, doing: str) -> TidelakeError:
 
 
 class Client:
-    """Asks for the topics and offsets of a table. Runs on the driver; not picklable.
+    """Finds the topics and offsets of a table. Runs on the driver; not picklable.
 
     Parameters
     ----------
     table : KafkaTable
-        Whose topics.
+        The table.
     """
 
     def __init__(self, table: KafkaTable) -> None:
@@ -153,18 +154,18 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         close = getattr(self._admin, "close", None)
         if close is not None:
             close()
 
     def partitions(self) -> tuple[list[Partition], dict[str, str]]:
-        """Find the partitions, and the identity of each topic.
+        """Find the partitions and the identity of each topic.
 
         Raises
         ------
         NotFoundError
-            A topic is not there.
+            A topic does not exist.
         StorageError
             No broker answers.
         """
@@ -186,7 +187,7 @@ class Client:
         message = (
             f"Topic '{topic}' of table '{self.table.name}' is not at broker"
             f" {self.table.settings['bootstrap.servers']}.{near_names(topic, self._all_topics())}"
-            " Create it, or mend the option 'topic'."
+            " Create it, or correct the option 'topic'."
         )
         return NotFoundError(
             message, kind="kafka_topic_not_found", table=self.table.name, topic=topic
@@ -204,7 +205,7 @@ class Client:
         try:
             pattern = re.compile(given)
         except re.error as error:
-            message = f"Option 'topic-pattern' = '{given}' is no regular expression: {error}."
+            message = f"Option 'topic-pattern' = '{given}' is not a regular expression: {error}."
             raise InvalidInputError(message, kind="option_value", option="topic-pattern") from error
         self._check_up()
         found = [topic for topic in self._all_topics() if pattern.fullmatch(topic)]
@@ -214,22 +215,25 @@ class Client:
         return found
 
     def _check_up(self) -> None:
-        """Ask for the cluster, whose answer is given up early if brokers are down."""
+        """Ask for the cluster: this request fails early if all brokers are down."""
         answer = self._admin.describe_cluster(request_timeout=REQUEST_SECONDS_MAX)
         self._answer(answer, doing="the cluster was asked for")
 
     def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The oldest offset of each partition that Kafka still has."""
+        """Find the oldest offset that Kafka has of each partition."""
         return self._offsets(dict.fromkeys(partitions, self._admin_library.OffsetSpec.earliest()))
 
     def latest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The offset after the last message; of transactions that are open none is before it."""
+        """Find the offset after the last message that no open transaction precedes."""
         return self._offsets(dict.fromkeys(partitions, self._admin_library.OffsetSpec.latest()))
 
     def at_time(self, partitions: Sequence[Partition], time_ms: int) -> dict[Partition, int]:
-        """The first offset with this time or a later one; the latest where there is none."""
+        """Find the first offset of this time or later; the latest offset if there is none."""
         if time_ms < 0:
-            message = f"Table '{self.table.name}' asks for messages from {time_ms} ms: give 0 on."
+            message = (
+                f"Table '{self.table.name}' asks for messages from {time_ms} ms: give a time from"
+                " 0 on."
+            )
             raise InvalidInputError(message, kind="option_value", table=self.table.name)
         spec = self._admin_library.OffsetSpec.for_timestamp(time_ms)
         found = self._offsets(dict.fromkeys(partitions, spec))
@@ -252,7 +256,7 @@ class Client:
         }
 
     def committed(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The offsets that the group of the table committed; partitions without one are left out.
+        """Find the offsets that the table's group committed; partitions without one are left out.
 
         Raises
         ------
@@ -262,7 +266,7 @@ class Client:
         group = self.table.settings.get(GROUP)
         if not group:
             message = (
-                f"Table '{self.table.name}' begins or ends at 'group-offsets', and names no group:"
+                f"Table '{self.table.name}' begins or ends at 'group-offsets' but names no group:"
                 " give 'properties.group.id', or another 'scan.startup.mode', such as"
                 " 'earliest-offset'."
             )
@@ -282,7 +286,7 @@ class Client:
         return {(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
 
     def _tried(self, call: Callable[[], Any]) -> Any:
-        """A call that a broker may put off, as it does while it elects the group's coordinator."""
+        """Repeat a call that a broker refuses while it elects the group's coordinator."""
         for attempt in range(TRIES_MAX):
             try:
                 return call()
@@ -295,7 +299,7 @@ class Client:
         raise AssertionError
 
     def _answer(self, answer: concurrent.futures.Future[Any], *, doing: str) -> Any:
-        """Wait for an answer; not for brokers that are down."""
+        """Wait for an answer, but only briefly if all brokers are down."""
         waited_down = 0.0
         while True:
             try:
@@ -313,13 +317,13 @@ class Client:
                 raise kafka_error(error, table=self.table, doing=doing) from error
 
     def unreachable(self, doing: str) -> StorageError:
-        """The error of brokers that do not answer."""
+        """Make the error of brokers that do not answer."""
         return unreachable(self.table, self._errors, doing=doing)
 
 
 def unreachable(table: KafkaTable, errors: Errors, *, doing: str) -> StorageError:
     """Make the error of brokers that do not answer."""
-    said = f" The client says: {errors.said}." if errors.said else ""
+    said = f" The client reports: {errors.said}." if errors.said else ""
     message = (
         f"No broker of table '{table.name}' answers at {table.settings['bootstrap.servers']} while"
         f" {doing}.{said} Check 'properties.bootstrap.servers', and that Kafka runs."

@@ -1,7 +1,7 @@
-"""What becomes of messages that cannot be read: an error, nothing, or a row of a table.
+"""Handles messages that a format cannot decode: raise, skip, or keep in a table.
 
-The dead-letter table has a row for each such message, by topic, partition and offset: its primary
-key, so that a batch that runs twice leaves one row of each.
+The dead-letter table has a row for each such message. Topic, partition and offset are its primary
+key, so a repeated batch adds no second row.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BadMessages:
     Parameters
     ----------
     table : KafkaTable
-        That is read.
+        The table that is read.
     letters : Table, optional
         The dead-letter table.
     """
@@ -52,12 +52,12 @@ class BadMessages:
     letters: Table | None
 
     def take(self, block: MessageBlock, bad: Sequence[BadMessage]) -> None:
-        """Take the bad messages of a block; runs where a task runs.
+        """Handle the bad messages of a block; runs in a task.
 
         Raises
         ------
         InvalidInputError
-            There is one, and the option says to fail.
+            There is one, and the option is to fail.
         """
         action = self.table.options[own.BAD_RECORD]
         if not bad or action == SKIP:
@@ -84,9 +84,9 @@ class BadMessages:
 
 
 def dead_letter_table(table: KafkaTable, catalog: Catalog) -> Table | None:
-    """Give the table that bad messages go to, and make it where it is missing.
+    """Open the dead-letter table, and create it if it is missing.
 
-    Runs on the driver, before anything is read.
+    Runs on the driver, before a message is read.
 
     Raises
     ------
@@ -103,9 +103,9 @@ def dead_letter_table(table: KafkaTable, catalog: Catalog) -> Table | None:
     columns = [] if isinstance(found, SystemTable) else [f.name for f in found.table_schema.fields]
     if not isinstance(found, Table) or columns != SCHEMA.names:
         message = (
-            f"Table '{name}' is no dead-letter table: it needs the columns"
+            f"Table '{name}' is not a dead-letter table: it needs the columns"
             f" {', '.join(SCHEMA.names)}. Give 'scan.dead-letter-table' of table '{table.name}' a"
-            " name that is free: the table is made."
+            " free name: the table is created."
         )
         raise InvalidInputError(message, kind="dead_letter_table", table=name)
     return found

@@ -1,7 +1,7 @@
-"""A table of Kafka as it was declared: columns, formats, options, all checked.
+"""The declaration of a table of Kafka: columns, formats and options, all checked.
 
-A table has physical columns, which are in the messages, and metadata columns, which Kafka knows of
-a message. The key's columns are in the key; the value has all physical columns, or the others.
+A table has physical columns, which are in the messages, and metadata columns, which Kafka gives for
+each message. The key's columns are in the key; the value has all physical columns, or the others.
 
 Source: ``KafkaDynamicTableFactory`` and ``UpsertKafkaDynamicTableFactory`` of Flink's connector.
 """
@@ -32,7 +32,7 @@ METADATA: Mapping[str, DataType] = {
     "headers": parse_type_text("MAP<STRING, BYTES>"),
     "leader-epoch": parse_type_text("INT"),
 }
-"""What Kafka knows of a message, and its types."""
+"""The metadata of a message, with their types."""
 WRITABLE = frozenset({"timestamp", "headers"})
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _INTEGERS = frozenset({TypeRoot.INT, TypeRoot.BIGINT})
@@ -51,9 +51,9 @@ class MetadataColumn:
     Parameters
     ----------
     key : str
-        What Kafka knows: a key of :data:`METADATA`.
+        A key of :data:`METADATA`.
     is_virtual : bool
-        Whether it is only read.
+        Whether it is read-only.
     """
 
     key: str
@@ -71,7 +71,7 @@ class MessagePart:
     options : GivenOptions
         Of the format.
     fields : tuple of DataField
-        Its columns, by their names in the message.
+        Its columns, with their names in the message.
     names : tuple of str
         Their names in the table.
     """
@@ -82,16 +82,16 @@ class MessagePart:
     names: tuple[str, ...]
 
     def decoder(self, columns: Sequence[str], *, table: str) -> Decoder:
-        """Give what reads columns, by their names in the table."""
+        """Make the decoder of columns, by their names in the table."""
         inside = dict(zip(self.names, (f.name for f in self.fields), strict=True))
         return self._format(table).decoder(self.fields, [inside[c] for c in columns], self.options)
 
     def encoder(self, *, table: str) -> Encoder:
-        """Give what writes all columns."""
+        """Make the encoder of all columns."""
         return self._format(table).writer(self.fields, self.options)
 
     def has_changes(self, *, table: str) -> bool:
-        """Whether messages say what happened to a row."""
+        """Whether messages give the kind of each row."""
         return self._format(table).has_changes
 
     def _format(self, table: str) -> MessageFormat:
@@ -109,20 +109,19 @@ class KafkaTable:
     fields : tuple of DataField
         All columns in order.
     metadata : mapping of str to MetadataColumn
-        Which of them are metadata.
+        Those of metadata.
     primary_keys : tuple of str
-        The key, of a table whose messages are changes.
+        The primary key of a table whose messages are changes.
     is_upsert : bool
-        Whether a message replaces the one before it with the same key, and one without a value
-        deletes it.
+        Whether a message replaces the previous one of its key, and one without a value deletes it.
     key, value : MessagePart
-        What messages hold; a table without a key format has no key.
+        The parts of messages; without a key format a table has no key.
     options : GivenOptions
         Of :mod:`tidelake.kafka.table_options`.
     settings : mapping
-        Of the client's library. Not shown: passwords are among them.
+        Settings of the client's library. Not shown, since they hold passwords.
     raw : mapping of str to str
-        The options as they were declared.
+        The declared options.
     """
 
     name: str
@@ -164,14 +163,14 @@ class KafkaTable:
         Raises
         ------
         InvalidInputError, UnsupportedError
-            Something is missing, misspelt, or does not fit.
+            An option or column is missing, misspelt, or does not fit.
         """
         return _Declaration(name, tuple(fields), dict(options), metadata or {}).table(
             tuple(primary_keys)
         )
 
     def with_options(self, options: Mapping[str, str]) -> KafkaTable:
-        """Give the table with other options for one use."""
+        """Make the table with other options for one use."""
         return KafkaTable.of(
             self.name,
             self.fields,
@@ -182,7 +181,7 @@ class KafkaTable:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics by name; empty where a pattern gives them."""
+        """The topics by name; empty if a pattern selects them."""
         given = self.options[own.TOPIC]
         return () if given is None else tuple(t.strip() for t in given.split(";") if t.strip())
 
@@ -192,12 +191,12 @@ class KafkaTable:
         return self.is_upsert or self.value.has_changes(table=self.name)
 
     def field(self, name: str) -> DataField:
-        """Give a column.
+        """Find a column.
 
         Raises
         ------
         InvalidInputError
-            There is none; near names are offered.
+            There is none; the message suggests near names.
         """
         for one in self.fields:
             if one.name == name:
@@ -208,7 +207,7 @@ class KafkaTable:
 
     @property
     def written_fields(self) -> tuple[DataField, ...]:
-        """The columns that an INSERT gives."""
+        """The columns of an INSERT."""
         return tuple(
             f
             for f in self.fields
@@ -217,7 +216,7 @@ class KafkaTable:
 
 
 class _Declaration:
-    """The parts of a declaration, checked in turn."""
+    """Checks the parts of a declaration in turn."""
 
     def __init__(
         self,
@@ -235,7 +234,7 @@ class _Declaration:
             raise self._wrong("connector", "must be 'kafka' or 'upsert-kafka'")
         is_upsert = connector == own.UPSERT
         if not self.physical:
-            message = f"Table '{self.name}' needs a column that is no metadata."
+            message = f"Table '{self.name}' needs a column that is not metadata."
             raise InvalidInputError(message, kind="no_columns", table=self.name)
         check_names_once([f.name for f in self.fields], f"Table '{self.name}'")
         self._check_metadata()
@@ -278,7 +277,7 @@ class _Declaration:
                 " leave out the key."
             )
             raise InvalidInputError(message, kind="primary_key", table=self.name)
-        # the columns are checked now, and not when the first message comes
+        # check the columns now, not at the first message
         for part in filter(None, (key, value)):
             part.decoder(part.names, table=self.name)
         return made
@@ -286,7 +285,7 @@ class _Declaration:
     def _formats(
         self, rest: dict[str, str], *, is_upsert: bool
     ) -> tuple[dict[str, tuple[str, GivenOptions]], set[str]]:
-        """Give the formats of key and value with their options, and the keys of those."""
+        """Parse the formats of key and value with their options; return the options' keys, too."""
         plain, valued = rest.get("format"), rest.get("value.format")
         if plain and valued:
             raise self._wrong("format", "and 'value.format' are the same: give one of them")
@@ -382,7 +381,7 @@ class _Declaration:
         if is_upsert and mode != "earliest-offset":
             raise self._wrong(
                 "scan.startup.mode",
-                "of 'upsert-kafka' is always 'earliest-offset': a key's rows may be anywhere",
+                "must be 'earliest-offset' with 'upsert-kafka': a key's rows may be at any offset",
             )
         to_table = options[own.BAD_RECORD] == "dead-letter"
         if to_table and not options[own.DEAD_LETTER_TABLE]:
@@ -392,8 +391,8 @@ class _Declaration:
         if options[own.GUARANTEE] == "exactly-once":
             message = (
                 f"Option 'sink.delivery-guarantee' of table '{self.name}' is 'exactly-once', which"
-                " is not supported: a batch that is repeated writes its messages again. Leave it"
-                " out, and let readers drop what they have seen, or write into a table of ours."
+                " is not supported: a repeated batch writes its messages again. Leave the option"
+                " out and let readers drop repeated messages, or write into a table of Tidelake."
             )
             raise UnsupportedError(
                 message, kind="option_unsupported", option=own.GUARANTEE.key, table=self.name
@@ -403,8 +402,8 @@ class _Declaration:
         for name, column in self.metadata.items():
             if column.key not in METADATA:
                 message = (
-                    f"Column '{name}' of table '{self.name}' is METADATA FROM '{column.key}', which"
-                    f" Kafka does not know.{near_names(column.key, METADATA)} It knows"
+                    f"Column '{name}' of table '{self.name}' is METADATA FROM '{column.key}',"
+                    f" which does not exist.{near_names(column.key, METADATA)} Metadata are"
                     f" {', '.join(METADATA)}."
                 )
                 raise InvalidInputError(
@@ -423,8 +422,8 @@ class _Declaration:
                 )
             if not column.is_virtual and column.key not in WRITABLE:
                 message = (
-                    f"Column '{name}' of table '{self.name}' is METADATA FROM '{column.key}', which"
-                    " is only read: write VIRTUAL behind it."
+                    f"Column '{name}' of table '{self.name}' is METADATA FROM '{column.key}',"
+                    " which is read-only: write VIRTUAL behind it."
                 )
                 raise InvalidInputError(
                     message, kind="metadata_column", table=self.name, column=name

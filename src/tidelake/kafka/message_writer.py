@@ -1,11 +1,11 @@
-"""Rows as messages of a topic, at least once.
+"""Writes rows as messages of a topic, at least once.
 
 A task encodes its rows, gives them to the client, and waits until the brokers have acknowledged all
-of them (``acks=all``); a message that was not acknowledged fails the task. A task that is repeated
-writes its messages again.
+of them (``acks=all``). A message without acknowledgement fails the task. A repeated task writes its
+messages again.
 
-Keys go to partitions as Java's client puts them (murmur2), so that a key's messages of both are in
-one partition. Within a task a partition's messages keep the order of the rows.
+A key's hash (murmur2) gives the partition, as in Java's client, so the messages of both clients for
+a key are in one partition. Within a task a partition's messages keep the order of the rows.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ ANY_PARTITION = -1
 
 
 def check_writable(table: KafkaTable) -> None:
-    """Refuse a table that cannot be written, before anything runs.
+    """Refuse a table that cannot be written, before a job runs.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        It has no single topic, or its format is only read.
+        It has no single topic, or its format is read-only.
     """
     if len(table.topics) != 1:
         message = (
@@ -81,7 +81,7 @@ class MessageWriter:
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
             "linger.ms": 20,
-            # a topic that is not there is told in seconds, and not in half a minute
+            # a missing topic fails in seconds, not in half a minute
             "topic.metadata.propagation.max.ms": 3_000,
             **base_settings(table, self._errors),
         }
@@ -108,18 +108,18 @@ class MessageWriter:
             self._producer.purge()
 
     def write(self, rows: pa.RecordBatch, kinds: NDArray[np.int8] | None) -> int:
-        """Give rows to the client, and the number of their messages.
+        """Give rows to the client; return the number of their messages.
 
         Parameters
         ----------
         rows : pyarrow.RecordBatch
-            The columns that are written, by name, in the kernel's Arrow types.
+            The columns to write, by name, in the kernel's Arrow types.
         kinds : numpy.ndarray, optional
-            Their kinds; inserts by default.
+            Row kinds; inserts by default.
         """
         table = self._table
         if table.is_upsert and kinds is not None:
-            # the row after an update replaces the one before it
+            # the new row of an update replaces the old one
             rows = rows.filter(pa.array(kinds != int(RowKind.UPDATE_BEFORE)))
             kinds = kinds[kinds != int(RowKind.UPDATE_BEFORE)]
         count = rows.num_rows
@@ -136,14 +136,14 @@ class MessageWriter:
         return count
 
     def flush(self) -> None:
-        """Wait until every message is acknowledged.
+        """Wait until the brokers have acknowledged every message.
 
         Raises
         ------
         InvalidInputError
             A message is too large.
         StorageError
-            A message was not acknowledged.
+            A message got no acknowledgement.
         """
         for poll in range(FLUSH_POLLS_MAX):
             left = self._producer.flush(FLUSH_SECONDS)
@@ -179,7 +179,7 @@ class MessageWriter:
                     )
                     break
                 except BufferError:
-                    # full of messages on their way
+                    # the client's queue is full
                     poll(FLUSH_SECONDS)
                     self._check()
                     waits += 1
@@ -220,7 +220,7 @@ class MessageWriter:
         return [None if v is None else list(v) for v in rows.column(name).to_pylist()]
 
     def _times(self, rows: pa.RecordBatch) -> Sequence[int]:
-        """Milliseconds since the epoch; 0 lets the client take its own clock."""
+        """Give times in ms since the epoch; with 0 the client takes its own clock."""
         name = self._written("timestamp")
         if name is None:
             return [0] * rows.num_rows

@@ -1,4 +1,4 @@
-"""Offsets of partitions as a value, and slices: the offsets that one task reads."""
+"""The offsets of partitions as a value, and slices, which are the offsets of one task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some offsets of a partition, not all of which hold a message.
+    """A range of offsets of a partition; an offset need not have a message.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Slice:
     partition : int
         Its number.
     first, end : int
-        The first offset, and the first that is not read.
+        The first offset, and the one after the last.
     """
 
     topic: str
@@ -49,7 +49,7 @@ class KafkaOffsets:
     offsets : mapping of (str, int) to int
         By topic and partition.
     topic_ids : mapping of str to str
-        The identity of each topic, by which one that was dropped and made again is another.
+        The identity of each topic. A topic that was deleted and created again has another one.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class KafkaOffsets:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The text in a checkpoint; on disk: never changed within a version."""
+        """Write the text for a checkpoint. On disk: never change it within a version."""
         topics: dict[str, dict[str, int]] = {}
         for (topic, partition), offset in sorted(self.offsets.items()):
             topics.setdefault(topic, {})[str(partition)] = offset
@@ -75,7 +75,7 @@ class KafkaOffsets:
         Raises
         ------
         CorruptError
-            It is of a later version, or no offsets.
+            The text is of a later version, or holds no offsets.
         """
         try:
             document = json.loads(text)
@@ -92,18 +92,18 @@ class KafkaOffsets:
             }
             return cls(offsets, dict(document["ids"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = f"The checkpoint holds '{text[:80]}', which are no offsets of Kafka."
+            message = f"The checkpoint holds '{text[:80]}', which are not offsets of Kafka."
             raise CorruptError(message, kind="stream_offset") from error
 
     def slices_to(self, end: KafkaOffsets, *, tasks_min: int = 1) -> list[Slice]:
-        """Give what is between two offsets; a partition that is new begins at 0.
+        """Cut the range between two offsets into slices; a new partition begins at 0.
 
         Parameters
         ----------
         end : KafkaOffsets
-            Where to end.
+            The end.
         tasks_min : int
-            Slices at least, where there are as many offsets: large partitions are cut.
+            The least number of slices, if there are as many offsets: large partitions are cut.
 
         Examples
         --------
@@ -119,7 +119,7 @@ class KafkaOffsets:
         total = sum(one.size for one in whole)
         if len(whole) >= tasks_min or not total:
             return whole
-        # what is left over after one slice for each goes to the largest partitions
+        # after one slice for each partition the largest partitions get the rest
         spare = tasks_min - len(whole)
         cut: list[Slice] = []
         for one in whole:
@@ -129,7 +129,7 @@ class KafkaOffsets:
         return cut
 
     def limited(self, end: KafkaOffsets, most: int | None) -> KafkaOffsets:
-        """Give the end of a batch of so many offsets at most, shared by what each partition has.
+        """Find the end of a batch of `most` offsets, shared in proportion to each partition's lag.
 
         Examples
         --------
@@ -141,11 +141,11 @@ class KafkaOffsets:
         total = sum(behind.values())
         if most is None or total <= most:
             return end
-        # rounded up, so that a partition with little gets on, too
+        # rounded up, so that a small partition gets a share, too
         share = {p: min(n, -(-n * most // total)) for p, n in behind.items()}
         reached = {p: self.offsets.get(p, 0) + n for p, n in share.items()}
         return KafkaOffsets(reached, end.topic_ids)
 
     def lag_to(self, end: KafkaOffsets) -> int:
-        """Number of offsets between."""
+        """Count the offsets up to `end`."""
         return sum(max(0, o - self.offsets.get(p, 0)) for p, o in end.offsets.items())

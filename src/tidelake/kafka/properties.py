@@ -1,7 +1,7 @@
-"""Settings of Kafka's Java client, as Flink's tables have them, as those of librdkafka.
+"""Translates settings of Kafka's Java client, which Flink's tables use, to librdkafka's.
 
-Most have one name in both. What only the Java client has is left out where it changes nothing, and
-refused where it does.
+Most have the same name in both. A setting that only the Java client has is left out if it has no
+effect here, else refused.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def client_settings(properties: Mapping[str, str], *, table: str) -> dict[str, s
             settings |= _login(value, table)
         elif name.startswith(_JAVA_STORES):
             message = (
-                f"Option 'properties.{name}' of table '{table}' is of Java's key stores: give"
+                f"Option 'properties.{name}' of table '{table}' belongs to Java's key stores: give"
                 " certificates in PEM files, by 'properties.ssl.ca.location',"
                 " 'properties.ssl.certificate.location' and 'properties.ssl.key.location'."
             )

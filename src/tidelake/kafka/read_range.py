@@ -1,10 +1,11 @@
-"""Where a read of a table begins and ends, by its options; and what a stream finds on its way.
+"""Finds where a read of a table begins and ends, and finds lost messages of a stream.
 
-1. The start: oldest or latest offset, those that a group committed, those at a time, or given ones.
-2. The end of a bounded read, by the same words; a batch that is not bounded ends at what is the
-   latest offset now.
-3. A stream goes on from a checkpoint; partitions that are new begin at 0. A topic that is gone or
-   was made again, and offsets that Kafka no longer has, stop it: ``scan.fail-on-data-loss``.
+1. The start: the oldest or latest offsets, a group's committed ones, those of a time, or given
+   ones.
+2. The end of a bounded read, in the same ways. A batch without a bound ends at the latest offsets
+   of now.
+3. A stream goes on from a checkpoint; new partitions begin at 0. It stops at a topic that was
+   deleted or created again, and at offsets that Kafka no longer has: ``scan.fail-on-data-loss``.
 
 Source: ``KafkaConnectorOptionsUtil`` of Flink's connector.
 """
@@ -38,13 +39,13 @@ __all__ = [
 
 _ENTRY = re.compile(r"\s*partition\s*:\s*(\d+)\s*,\s*offset\s*:\s*(\d+)\s*")
 EARLIEST, LATEST, NONE = "earliest", "latest", "none"
-GOES_ON = f"Set '{own.FAIL_ON_DATA_LOSS.key}' = 'false' to go on with what there is."
+GOES_ON = f"Set '{own.FAIL_ON_DATA_LOSS.key}' = 'false' to go on with the messages that Kafka has."
 WARNED_MAX = 10
 _LOG = logging.getLogger("tidelake")
 
 
 def reset(table: KafkaTable) -> str:
-    """What a reader does where an offset is missing: ``none`` is to fail, the default.
+    """Read what to do at a missing offset; ``none``, the default, is to fail.
 
     Raises
     ------
@@ -62,19 +63,19 @@ def reset(table: KafkaTable) -> str:
 
 
 def initial_offsets(client: Client) -> KafkaOffsets:
-    """Where a new read begins."""
+    """Find where a new read begins."""
     partitions, ids = client.partitions()
     return KafkaOffsets(_start(client, partitions), ids)
 
 
 def current_end(client: Client) -> KafkaOffsets:
-    """What is the latest offset of each partition now."""
+    """Find the latest offset of each partition."""
     partitions, ids = client.partitions()
     return KafkaOffsets(client.latest(partitions), ids)
 
 
 def bounded_end(client: Client) -> KafkaOffsets | None:
-    """Where a bounded read ends; None for one that does not."""
+    """Find where a bounded read ends; None for an unbounded one."""
     options = client.table.options
     mode = options[own.BOUNDED_MODE]
     if mode == "unbounded":
@@ -93,12 +94,12 @@ def bounded_end(client: Client) -> KafkaOffsets | None:
 
 
 def batch_range(client: Client) -> tuple[KafkaOffsets, KafkaOffsets]:
-    """The start and the end of a batch.
+    """Find the start and the end of a batch.
 
     Raises
     ------
     NotFoundError
-        It begins where Kafka has no messages any more.
+        It begins at an offset that Kafka no longer has.
     """
     start = initial_offsets(client)
     latest = current_end(client)
@@ -112,34 +113,34 @@ def batch_range(client: Client) -> tuple[KafkaOffsets, KafkaOffsets]:
 
 
 def fails_on_loss(table: KafkaTable) -> bool:
-    """Whether a read stops where messages that it did not read are gone."""
+    """Whether a read fails at lost messages that it has not read."""
     return bool(table.options[own.FAIL_ON_DATA_LOSS])
 
 
 def checked_start(client: Client, start: KafkaOffsets, latest: KafkaOffsets) -> KafkaOffsets:
-    """Where a read goes on: at the start, unless Kafka has lost what is there.
+    """Find where a read goes on: at `start`, unless Kafka lost those messages.
 
     Parameters
     ----------
     client : Client
-        Asks for the oldest offsets.
+        Finds the oldest offsets.
     start : KafkaOffsets
-        Where the read before ended.
+        The end of the previous read.
     latest : KafkaOffsets
-        What is the latest offset of each partition now.
+        The latest offset of each partition.
 
     Returns
     -------
     KafkaOffsets
-        Of every partition of `latest`.
+        The start for every partition of `latest`.
 
     Raises
     ------
     NotFoundError
-        Messages were deleted by Kafka, the start lies behind the topic's end, or a topic is gone;
-        and ``scan.fail-on-data-loss`` is not false.
+        Kafka deleted messages, the start lies behind the topic's end, or a topic was deleted; and
+        ``scan.fail-on-data-loss`` is not false.
     ConflictError
-        A topic was dropped and made again, likewise.
+        A topic was deleted and created again; and ``scan.fail-on-data-loss`` is not false.
     """
     table = client.table
     gone = sorted({topic for topic, _ in start.offsets} - set(latest.topic_ids))
@@ -160,26 +161,26 @@ def checked_start(client: Client, start: KafkaOffsets, latest: KafkaOffsets) -> 
 
 
 def _refuse_other_topics(table: KafkaTable, gone: Sequence[str], made_again: Sequence[str]) -> None:
-    """Refuse a topic that is not there, and one that is not the one that was read."""
+    """Refuse a topic that was deleted, or deleted and created again."""
     for topic in made_again:
         message = (
-            f"Topic '{topic}' of table '{table.name}' was dropped and made again: what the"
-            f" checkpoint read was another topic. Start with a new checkpoint. {GOES_ON}"
+            f"Topic '{topic}' of table '{table.name}' was deleted and created again; the"
+            f" checkpoint belongs to the old topic. Start with a new checkpoint. {GOES_ON}"
         )
         raise ConflictError(message, kind="kafka_topic_recreated", table=table.name)
     for topic in gone:
         message = (
-            f"Topic '{topic}' of table '{table.name}' is gone, perhaps with messages that were not"
-            f" read: 'topic-pattern' matched it before. {GOES_ON}"
+            f"Topic '{topic}' of table '{table.name}' was deleted, perhaps with unread messages:"
+            f" 'topic-pattern' matched it before. {GOES_ON}"
         )
         raise NotFoundError(message, kind="kafka_topic_not_found", table=table.name, topic=topic)
 
 
 def _warn(table: KafkaTable, gone: Sequence[str], lost: Mapping[Partition, int]) -> None:
-    places = [f"topic '{topic}' is gone" for topic in gone]
+    places = [f"topic '{topic}' was deleted" for topic in gone]
     places += [f"offset {o} of partition {n} of topic '{t}' is lost" for (t, n), o in lost.items()]
     _LOG.warning(
-        "the read of table '%s' goes on without messages that it did not read: %s",
+        "the read of table '%s' goes on without unread messages: %s",
         table.name,
         "; ".join(places[:WARNED_MAX]),
     )
@@ -231,7 +232,7 @@ def _all_committed(
             group = table.settings.get("group.id")
             message = (
                 f"Group '{group}' of table '{table.name}' has committed no offset of partition"
-                f" {number} of topic '{topic}': give another mode than 'group-offsets', or"
+                f" {number} of topic '{topic}': use another mode than 'group-offsets', or"
                 " 'properties.auto.offset.reset' = 'earliest' or 'latest'."
             )
             raise NotFoundError(message, kind="kafka_offset_lost", table=table.name, topic=topic)
@@ -240,7 +241,7 @@ def _all_committed(
 def _given(
     table: KafkaTable, option: Option[Any], partitions: Sequence[Partition]
 ) -> dict[Partition, int]:
-    """Read ``partition:0,offset:42;partition:1,offset:300``."""
+    """Parse ``partition:0,offset:42;partition:1,offset:300``."""
     text = str(table.options[option])
     if len(table.topics) != 1:
         message = f"Option '{option.key}' of table '{table.name}' needs one 'topic'."
@@ -250,8 +251,8 @@ def _given(
         entry = _ENTRY.fullmatch(part)
         if entry is None:
             message = (
-                f"Option '{option.key}' of table '{table.name}' is '{text}' but must be pairs:"
-                " 'partition:0,offset:42;partition:1,offset:300'."
+                f"Option '{option.key}' of table '{table.name}' is '{text}' but must be pairs such"
+                " as 'partition:0,offset:42;partition:1,offset:300'."
             )
             raise InvalidInputError(message, kind="option_value", option=option.key)
         place = (table.topics[0], int(entry[1]))

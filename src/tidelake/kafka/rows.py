@@ -1,7 +1,7 @@
-"""Messages of a table as rows: columns of value and key, metadata, kinds.
+"""Decodes messages to rows: columns of value and key, metadata, kinds.
 
-A column that is in the value is taken from there; the key is decoded only for columns that the
-value lacks, and for the deletes of ``upsert-kafka``. Columns that nobody asked for are not decoded.
+A column that the value has comes from the value. The key is decoded only for columns that the value
+lacks, and for the deletes of ``upsert-kafka``. Only the columns wanted are decoded.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tidelake.types.cast import cast_values
 __all__ = ["INDEX", "KIND", "OFFSET", "BlockRows", "RowDecoder"]
 
 KIND, OFFSET, INDEX = "_row_kind", "_offset", "_index"
-"""Columns that every table has if they are asked for: the kind as text, the message's offset, and
-the row's number in its message."""
+"""Columns that every table has on request: the kind as text, the message's offset, and the row's
+number in its message."""
 _OWN = {KIND: pa.string(), OFFSET: pa.int64(), INDEX: pa.int32()}
 NO_TIME, CREATED, APPENDED = 0, 1, 2
 _TIMES = {CREATED: "CreateTime", APPENDED: "LogAppendTime"}
@@ -40,9 +40,9 @@ class BlockRows:
     Parameters
     ----------
     rows : pyarrow.RecordBatch
-        The columns asked for, in order.
+        The columns wanted, in order.
     bad : tuple of BadMessage
-        Messages that cannot be read, by their position in the block.
+        Messages that the format cannot decode, by position in the block.
     """
 
     rows: pa.RecordBatch
@@ -50,16 +50,16 @@ class BlockRows:
 
 
 class RowDecoder:
-    """Makes rows of the blocks of one table.
+    """Decodes the blocks of one table to rows.
 
     Parameters
     ----------
     table : KafkaTable
         The table.
     columns : sequence of str
-        Those wanted, with the names above among them where asked for.
+        The columns wanted, perhaps with those named above.
     zone : str, optional
-        The zone of a TIMESTAMP column for Kafka's times.
+        The zone in which a TIMESTAMP column shows Kafka's times.
     """
 
     def __init__(self, table: KafkaTable, columns: Sequence[str], *, zone: str | None) -> None:
@@ -71,7 +71,7 @@ class RowDecoder:
         self._value_columns = [c for c in wanted if c in in_value]
         self._value = table.value.decoder(self._value_columns, table=table.name)
         key_names = () if table.key is None else table.key.names
-        # a delete has no value: its key is all there is
+        # a delete has no value, only a key
         self._key_columns = [
             c for c in wanted if c in key_names and (table.is_upsert or c not in in_value)
         ]
@@ -110,7 +110,7 @@ class RowDecoder:
         return BlockRows(rows, tuple(bad[n] for n in sorted(bad)))
 
     def _keyless(self, block: MessageBlock, wrong: dict[int, BadMessage]) -> dict[int, BadMessage]:
-        """Messages of an upsert that belong to no row."""
+        """Find the messages of an upsert table without a key."""
         return {
             n: BadMessage(n, "key: it is null, and 'upsert-kafka' needs one")
             for n, message in enumerate(block.messages)
@@ -118,7 +118,7 @@ class RowDecoder:
         }
 
     def _of_keys(self, keys: Decoded, at: NDArray[np.int64]) -> dict[str, pa.Array]:
-        """The key's columns for the rows of the value; null where a message has no key."""
+        """Decode the key's columns for the rows of the value; null if a message has no key."""
         places = np.searchsorted(keys.messages, at)
         there = places < len(keys.messages)
         there[there] = keys.messages[places[there]] == at[there]
@@ -133,7 +133,7 @@ class RowDecoder:
         kinds: NDArray[np.int8],
         keys: Decoded,
     ) -> tuple[dict[str, pa.Array], NDArray[np.int64], NDArray[np.int8]]:
-        """Put the deletes among the rows, in the order of their messages."""
+        """Merge the deletes into the rows, in the order of their messages."""
         gone = np.array([n for n, value in enumerate(block.values) if value is None], np.int64)
         every = np.concatenate([at, gone])
         order = np.argsort(every, kind="stable")
@@ -156,7 +156,7 @@ class RowDecoder:
     def _known(
         self, name: str, block: MessageBlock, at: NDArray[np.int64], kinds: NDArray[np.int8]
     ) -> pa.Array:
-        """A column of what Kafka knows, or of our own."""
+        """Make a column of Kafka's metadata, or one of our own."""
         if name == KIND:
             return _KIND_TEXTS.take(pa.array(kinds))
         if name == INDEX:

@@ -1,10 +1,10 @@
-"""The messages of slices, as lists. Runs where a task runs.
+"""Reads the messages of slices, as lists. Runs in tasks.
 
-A slice is read until the reader's *position* is at its end, not until so many messages came: a
-compacted topic has gaps, and transactions leave marks that are no messages. The library tells the
-position by a message at or behind the end, or by the end of the partition.
+A slice is read until the reader's *position* is at its end. A count of messages would not do: a
+compacted topic has gaps, and transactions leave marks that are not messages. The position is known
+from a message at or behind the end, or from the end of the partition.
 
-Memory: a block of :data:`BLOCK_BYTES` about, and what the library fetches ahead (32 MiB).
+Memory: a block of about :data:`BLOCK_BYTES`, and what the library fetches ahead (32 MiB).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCK_BYTES = 8 << 20
 BLOCK_MESSAGES_MIN, BLOCK_MESSAGES_MAX = 100, 20_000
 POLL_SECONDS = 0.5
 IDLE_POLLS_MAX = 60
-"""Half a minute without a message, while some must be there."""
+"""Half a minute without a message, although more must come."""
 DOWN_POLLS_MAX = 4
 
 
@@ -38,9 +38,9 @@ class MessageBlock:
     Parameters
     ----------
     part : Slice
-        Where they are from.
+        Their slice.
     messages : list
-        The library's messages, none of which is an error.
+        The library's messages, without errors.
     values : list of bytes or None
         Their values.
     """
@@ -50,7 +50,7 @@ class MessageBlock:
     values: list[bytes | None]
 
     def offsets(self) -> list[int]:
-        """The offset of each."""
+        """The offset of each message."""
         return [m.offset() for m in self.messages]
 
 
@@ -83,7 +83,7 @@ class SliceReader:
         Raises
         ------
         NotFoundError
-            Kafka deleted messages of it.
+            Kafka deleted messages of the slice.
         StorageError
             The broker does not answer.
         """
@@ -130,11 +130,11 @@ class SliceReader:
             raise StorageError(message, kind="kafka", table=self._table.name)
 
     def _after_error(self, part: Slice, position: int, error: Any) -> int:
-        """Give the position to go on from after an error."""
+        """Find the position to go on from after an error."""
         doing = f"partition {part.partition} of topic '{part.topic}' was read"
         if error.name() not in {"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"}:
             if error.retriable() or error.name() in {"_TRANSPORT", "_ALL_BROKERS_DOWN"}:
-                return position  # the library tries again; the polls are counted
+                return position  # the library tries again; the caller counts the polls
             raise kafka_error(error, table=self._table, doing=doing)
         if not fails_on_loss(self._table):
             if reset(self._table) == LATEST:
@@ -155,7 +155,7 @@ class SliceReader:
 
 
 def all_blocks(table: KafkaTable, parts: Sequence[Slice]) -> Iterator[MessageBlock]:
-    """Read slices with a client that is closed at the end."""
+    """Read slices with one client, and close it at the end."""
     with SliceReader(table) as reader:
         for part in parts:
             yield from reader.blocks(part)

@@ -13,13 +13,13 @@ CONNECTORS = frozenset({KAFKA, UPSERT})
 PROPERTIES = "properties."
 """Prefix of settings of Kafka's client."""
 
-TOPIC = text("topic", None, "The topic; of a source several with ; between.")
+TOPIC = text("topic", None, "The topic; for a source also several, with ; between.")
 TOPIC_PATTERN = text("topic-pattern", None, "Regular expression of the topics of a source.")
 FORMAT = text("format", None, "The format of values; the same as 'value.format'.")
 VALUE_FORMAT = text("value.format", None, "The format of values.")
 KEY_FORMAT = text("key.format", None, "The format of keys.")
 KEY_FIELDS = text("key.fields", None, "Columns in the key, with ; between.")
-KEY_FIELDS_PREFIX = text("key.fields-prefix", "", "What those columns' names begin with.")
+KEY_FIELDS_PREFIX = text("key.fields-prefix", "", "Prefix of those columns' names.")
 FIELDS_INCLUDE = enumeration(
     "value.fields-include",
     "ALL",
@@ -45,7 +45,7 @@ BOUNDED_MODE = enumeration(
     "scan.bounded.mode",
     "unbounded",
     ("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
-    "Where a read ends; a batch that is unbounded ends at what is the latest offset.",
+    "Where a read ends; an unbounded batch ends at the latest offset.",
 )
 BOUNDED_OFFSETS = text("scan.bounded.specific-offsets", None, "The first offsets not to read.")
 BOUNDED_TIMESTAMP = integer(
@@ -54,38 +54,38 @@ BOUNDED_TIMESTAMP = integer(
 DISCOVERY = duration(
     "scan.topic-partition-discovery.interval",
     300_000,
-    "No effect here: a stream looks for new partitions at each batch.",
+    "No effect here: a stream looks for new partitions in each batch.",
 )
 SCAN_PARALLELISM = integer(
     "scan.parallelism",
     None,
-    "Tasks of a read at least: partitions are cut into slices of offsets.",
+    "The least number of tasks of a read: partitions are cut into slices of offsets.",
     minimum=1,
 )
 MAX_ROWS = integer(
     "read.stream.maxRowsPerTrigger",
     None,
-    "Messages of one batch of a stream, shared among partitions by how much each has; one of each "
-    "partition more at most.",
+    "The most messages of one batch of a stream, shared among partitions in proportion to their"
+    " lag; rounding may add one for each partition.",
     long=True,
     minimum=1,
 )
 FAIL_ON_DATA_LOSS = boolean(
     "scan.fail-on-data-loss",
     True,
-    "Stop where messages that were not read are gone; 'false' logs a warning and goes on at the "
-    "oldest message there is, or by 'properties.auto.offset.reset' = 'latest' at the newest.",
+    "Stop if unread messages are lost; 'false' logs a warning and goes on at the oldest message"
+    " that Kafka has, or with 'properties.auto.offset.reset' = 'latest' at the newest.",
 )
 BAD_RECORD = enumeration(
     "scan.bad-record",
     "fail",
     ("fail", "skip", "dead-letter"),
-    "What becomes of a message that the format cannot read.",
+    "What to do with a message that the format cannot read.",
 )
 DEAD_LETTER_TABLE = text(
     "scan.dead-letter-table",
     None,
-    "The table, 'database.table', that gets such messages; it is made where it is missing.",
+    "The table, 'database.table', that gets such messages; it is created if it is missing.",
 )
 PARTITIONER = enumeration(
     "sink.partitioner",
@@ -97,9 +97,9 @@ GUARANTEE = enumeration(
     "sink.delivery-guarantee",
     "at-least-once",
     ("at-least-once", "exactly-once", "none"),
-    "What a failed and repeated write may do; exactly-once is refused.",
+    "The guarantee of a write that fails and is repeated; exactly-once is refused.",
 )
-SINK_PARALLELISM = integer("sink.parallelism", None, "Tasks that write.", minimum=1)
+SINK_PARALLELISM = integer("sink.parallelism", None, "Number of tasks that write.", minimum=1)
 FLUSH_ROWS = integer(
     "sink.buffer-flush.max-rows", 0, "Of Flink's upsert sink; without effect here.", minimum=0
 )
@@ -114,4 +114,4 @@ DECLARED: tuple[Option[Any], ...] = (
     FAIL_ON_DATA_LOSS, BAD_RECORD, DEAD_LETTER_TABLE, PARTITIONER, GUARANTEE, SINK_PARALLELISM,
     FLUSH_ROWS, FLUSH_INTERVAL,
 )  # fmt: skip
-"""All options but the settings of the client and those of the formats."""
+"""All options except the settings of the client and the options of the formats."""

@@ -1,11 +1,11 @@
 """The format ``avro``: a message is one record in Avro's binary form, without a schema.
 
 The columns give the schema, as in Flink's ``avro`` format; a message holds no id of a registry.
-TIMESTAMP and TIMESTAMP with local time zone are counts of milliseconds to precision 3. Above it
-Flink's older mapping, its default, knows none; ``avro.timestamp_mapping.legacy`` = false gives
-microseconds to precision 6.
+TIMESTAMP and TIMESTAMP with local time zone are counts of milliseconds to precision 3. Flink's
+older mapping, its default, has no type for higher precisions; ``avro.timestamp_mapping.legacy`` =
+false gives microseconds to precision 6.
 
-Source: ``AvroSchemaConverter`` of Flink 2.1. The bytes are made by :mod:`tidelake.format.avro`.
+Source: ``AvroSchemaConverter`` of Flink 2.1. :mod:`tidelake.format.avro` makes the bytes.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ LEGACY = boolean(
     "Whether timestamps are Flink's older ones: TIMESTAMP to milliseconds only.",
 )
 ENCODING = enumeration("avro.encoding", BINARY, (BINARY,), "How records are written.")
-CODEC = text("avro.codec", None, "Of files; without effect on messages.")
+CODEC = text("avro.codec", None, "Used for files; no effect on messages.")
 AVRO_OPTIONS = (LEGACY, ENCODING, CODEC)
 MILLIS_DIGITS = 3
 
-# what a damaged record makes the decoder raise
+# errors that the decoder raises at a damaged record
 _DAMAGE = (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError)
 
 
@@ -86,7 +86,7 @@ class AvroDecoder:
         records: list[dict[str, Any]] = []
         at: list[int] = []
         bad: list[BadMessage] = []
-        # one call a message: where a record ends is known only once it was read
+        # one call for each message: the end of a record is known only after it was read
         for position, value in enumerate(values):
             if value is None:
                 continue
@@ -94,7 +94,7 @@ class AvroDecoder:
             try:
                 record: Any = fastavro.schemaless_reader(stream, self._schema, None)
             except _DAMAGE as error:
-                bad.append(BadMessage(position, f"no record of these columns: {error}"))
+                bad.append(BadMessage(position, f"not a record of these columns: {error}"))
                 continue
             if stream.tell() != len(value):
                 rest = len(value) - stream.tell()
@@ -113,7 +113,7 @@ class AvroDecoder:
 
 def _reader(field: DataField) -> ColumnReader:
     def checked(value: Any) -> Any:
-        column_of([value], field.type)  # raises where a number is beyond the type
+        column_of([value], field.type)  # raises if a number is out of the type's range
         return value
 
     return ColumnReader(

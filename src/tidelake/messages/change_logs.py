@@ -8,8 +8,8 @@ canal-json      ``data`` and ``old``, lists of rows; ``type`` INSERT, UPDATE, DE
 maxwell-json    ``data`` and ``old``, a row each; ``type`` insert, update or delete
 ==============  ==============================================================================
 
-An update is two rows, -U and +U. ``old`` of Canal and Maxwell holds the changed columns alone: the
-row before has the others from ``data``.
+An update is two rows, -U and +U. ``old`` of Canal and Maxwell holds only the changed columns: the
+old row takes the others from ``data``.
 
 Source: Flink 2.1's formats of these names. Only ``debezium-json`` is written: -U and -D as ``d``,
 +I and +U as ``c``, one message each, as Flink does.
@@ -59,7 +59,7 @@ DEBEZIUM_OPTIONS = (
     boolean(
         f"{DEBEZIUM}.schema-include",
         False,
-        "Whether a message has its schema beside the 'payload'.",
+        "Whether a message has a schema beside the 'payload'.",
     ),
     *common_options(DEBEZIUM),
 )
@@ -76,7 +76,7 @@ BEFORE, AFTER = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
 
 
 class _MisfitError(ValueError):
-    """A message that is JSON and no change; the text says why."""
+    """A message that is JSON but not a change; the text gives the reason."""
 
 
 class ChangeLogDecoder:
@@ -89,11 +89,11 @@ class ChangeLogDecoder:
     message : type
         The class of a message.
     changes : callable
-        From a message to its rows with their kinds; raises :class:`_MisfitError`.
+        Gives the rows of a message with their kinds; raises :class:`_MisfitError`.
     exact : bool
         Whether numbers keep every digit.
     ignores_errors : bool
-        Whether bad messages are left out without a word.
+        Whether to leave bad messages out without an error.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class ChangeLogDecoder:
         columns, misfits = self._rows.columns(rows)
         messages, numbers = np.array(at, np.int64), np.array(kinds, np.int8)
         if misfits:
-            # an update whose one half is bad is bad as a whole
+            # an update with one bad row is bad as a whole
             faults: dict[int, str] = {}
             for row_number, reason in misfits.items():
                 faults.setdefault(at[row_number], reason)
@@ -168,7 +168,7 @@ def _decoder(
 def debezium_decoder(
     fields: Sequence[DataField], columns: Sequence[str], options: GivenOptions
 ) -> ChangeLogDecoder:
-    """Give the decoder of ``debezium-json``."""
+    """Make the decoder of ``debezium-json``."""
     with_schema = options[DEBEZIUM_OPTIONS[0]]
 
     def make(rows: JsonRows) -> tuple[type, Callable[[Any], list[Change]]]:
@@ -193,7 +193,7 @@ def _debezium(message: Any) -> list[Change]:
             return [(BEFORE, before), (AFTER, _there(message.after, "after", message.op))]
         case "d":
             return [(DELETE, _there(message.before, "before", message.op))]
-    raise _MisfitError(f"op '{message.op}' is none of c, r, u, d")
+    raise _MisfitError(f"op '{message.op}' is not one of c, r, u, d")
 
 
 def _there(row: Any, member: str, op: str) -> Any:
@@ -208,7 +208,7 @@ def _there(row: Any, member: str, op: str) -> Any:
 def canal_decoder(
     fields: Sequence[DataField], columns: Sequence[str], options: GivenOptions
 ) -> ChangeLogDecoder:
-    """Give the decoder of ``canal-json``."""
+    """Make the decoder of ``canal-json``."""
     wanted = [_pattern(options[option], option.key) for option in CANAL_OPTIONS[:2]]
 
     def make(rows: JsonRows) -> tuple[type, Callable[[Any], list[Change]]]:
@@ -240,7 +240,7 @@ def _pattern(given: str | None, key: str) -> re.Pattern[str] | None:
     try:
         return None if given is None else re.compile(given)
     except re.error as error:
-        message = f"Option '{key}' = '{given}' is no regular expression: {error}."
+        message = f"Option '{key}' = '{given}' is not a regular expression: {error}."
         raise InvalidInputError(message, kind="option_value", option=key) from error
 
 
@@ -262,13 +262,13 @@ def _canal(message: Any, rows: JsonRows) -> list[Change]:
                 for after, old in zip(message.data, message.old, strict=True)
                 for change in ((BEFORE, rows.updated(after, old)), (AFTER, after))
             ]
-    raise _MisfitError(f"type '{message.type}' is none of INSERT, UPDATE, DELETE, CREATE")
+    raise _MisfitError(f"type '{message.type}' is not one of INSERT, UPDATE, DELETE, CREATE")
 
 
 def maxwell_decoder(
     fields: Sequence[DataField], columns: Sequence[str], options: GivenOptions
 ) -> ChangeLogDecoder:
-    """Give the decoder of ``maxwell-json``."""
+    """Make the decoder of ``maxwell-json``."""
 
     def make(rows: JsonRows) -> tuple[type, Callable[[Any], list[Change]]]:
         row: Any = rows.kind | None
@@ -292,7 +292,7 @@ def _maxwell(message: Any, rows: JsonRows) -> list[Change]:
             if message.old is None:
                 raise _MisfitError("'old' is null in a message of type 'update'")
             return [(BEFORE, rows.updated(message.data, message.old)), (AFTER, message.data)]
-    raise _MisfitError(f"type '{message.type}' is none of insert, update, delete")
+    raise _MisfitError(f"type '{message.type}' is not one of insert, update, delete")
 
 
 class DebeziumEncoder:
@@ -303,7 +303,7 @@ class DebeziumEncoder:
         if options[DEBEZIUM_OPTIONS[0]]:
             message = (
                 f"Messages of '{DEBEZIUM}' are written without a schema: leave out"
-                f" '{DEBEZIUM}.schema-include' of a table that is written."
+                f" '{DEBEZIUM}.schema-include' of a table to write."
             )
             raise InvalidInputError(message, kind="option_value", option="schema-include")
         self._fields = tuple(fields)

@@ -1,8 +1,7 @@
-"""Decoded values as columns: Arrow takes a whole column at once, or each value is looked at.
+"""Makes columns of decoded values: by Arrow as a whole, else value by value.
 
-1. ``fast`` makes a column of the values as they are. It raises or gives None where one of them is
-   not as it should be.
-2. Then each value is converted alone; one that cannot be is null, and has its reason.
+1. ``fast`` converts the whole column. It raises or returns None if a value does not fit.
+2. Then each value is converted by itself. A value that does not fit is null and has a reason.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class ColumnReader:
     value: Callable[[Any], Any]
 
     def read(self, values: Sequence[Any]) -> tuple[pa.Array, dict[int, str]]:
-        """Give the column, and for each value that does not fit its reason."""
+        """Make the column; return the reason for each value that does not fit, too."""
         if self.fast is not None:
             try:
                 column = self.fast(values)
@@ -67,4 +66,6 @@ class ColumnReader:
 
     def _reason(self, value: Any) -> str:
         shown = shortened(value if isinstance(value, str) else str(value), VALUE_SHOWN_MAX)
-        return f"column '{self.name}': '{shown}' is no {self.data_type.as_nullable()}"
+        return (
+            f"column '{self.name}': '{shown}' is not a value of type {self.data_type.as_nullable()}"
+        )

@@ -1,8 +1,8 @@
 """The format ``csv``: a message is one line, its values in the order of the columns.
 
-Lines without quotes and escapes are split by Arrow, a whole block at once; the others by Python's
-``csv``. A column of another type than text is null where its value is empty, or is the null
-literal. Source of options and defaults: Flink 2.1's ``csv`` format.
+Arrow splits lines without quotes and escapes, a whole block at once; Python's ``csv`` splits the
+others. A column of another type than text is null if its value is empty or is the null literal.
+Source of options and defaults: Flink 2.1's ``csv`` format.
 """
 
 from __future__ import annotations
@@ -37,17 +37,24 @@ from tidelake.types.arrow import to_arrow_type
 
 __all__ = ["CSV_OPTIONS", "CsvDecoder", "CsvEncoder"]
 
-DELIMITER = text("csv.field-delimiter", ",", "What stands between values; '\\t' is a tab.")
-NO_QUOTES = boolean("csv.disable-quote-character", False, "Whether no character quotes a value.")
-QUOTE = text("csv.quote-character", '"', "What stands around a value with a delimiter in it.")
-COMMENTS = boolean("csv.allow-comments", False, "Whether a message that begins with # is left out.")
+DELIMITER = text("csv.field-delimiter", ",", "The text between values; '\\t' is a tab.")
+NO_QUOTES = boolean("csv.disable-quote-character", False, "Whether values have no quote character.")
+QUOTE = text("csv.quote-character", '"', "The character around a value that holds a delimiter.")
+COMMENTS = boolean(
+    "csv.allow-comments", False, ("Whether to leave out a message that begins with #.")
+)
 IGNORES = boolean(
     "csv.ignore-parse-errors",
     False,
-    "Whether a value that does not fit is null, and a message of other columns is left out.",
+    "Whether to read a value that does not fit as null, and leave out a message with other"
+    " columns.",
 )
-ARRAYS = text("csv.array-element-delimiter", ";", "What stands between an array's elements.")
-ESCAPE = text("csv.escape-character", None, "What stands before a character that means itself.")
+ARRAYS = text("csv.array-element-delimiter", ";", "The text between elements of an array.")
+ESCAPE = text(
+    "csv.escape-character",
+    None,
+    ("The escape character, which makes the next character a literal."),
+)
 NULL = text("csv.null-literal", None, "The text that stands for null.")
 SCIENTIFIC = boolean(
     "csv.write-bigdecimal-in-scientific-notation", True, "Whether decimals have an exponent."
@@ -92,7 +99,7 @@ class _Dialect:
         self.escape = _character(options, ESCAPE)
 
     def arguments(self) -> dict[str, Any]:
-        """What Python's ``csv`` takes."""
+        """The arguments of Python's ``csv``."""
         quoting = csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL
         return {
             "delimiter": self.delimiter,
@@ -148,7 +155,7 @@ class CsvDecoder:
             try:
                 line = value.decode()
             except UnicodeDecodeError:
-                bad.append(BadMessage(position, "no text in UTF-8"))
+                bad.append(BadMessage(position, "not text in UTF-8"))
                 continue
             if self._skips_comments and line.lstrip().startswith("#"):
                 continue
@@ -157,7 +164,7 @@ class CsvDecoder:
         return texts, at, bad
 
     def _split_by_arrow(self, texts: Sequence[str]) -> list[Sequence[str]] | None:
-        """Give the texts by column; None where a line needs a closer look."""
+        """Split lines by column with Arrow; None if a line needs Python's ``csv``."""
         block = pa.array(texts, pa.string())
         for special in filter(None, (self._dialect.quote, self._dialect.escape)):
             if pc.any(pc.match_substring(block, special)).as_py():
@@ -182,7 +189,7 @@ class CsvDecoder:
                     io.StringIO(text_of_line, newline=""), strict=True, **arguments
                 )
             except (csv.Error, ValueError) as error:
-                bad.append(BadMessage(position, f"no line of CSV: {error}"))
+                bad.append(BadMessage(position, f"not a line of CSV: {error}"))
                 continue
             if len(line) != self._count:
                 reason = f"{len(line)} values, but the table has {self._count} columns"
@@ -289,7 +296,7 @@ def _value_texts(column: pa.Array, data_type: DataType, encoder: CsvEncoder) -> 
     if root in {TypeRoot.BINARY, TypeRoot.VARBINARY}:
         return [None if v is None else base64.b64encode(v).decode() for v in values]
     if root is TypeRoot.DECIMAL:
-        # by Java's rule small numbers get an exponent
+        # Java writes small numbers with an exponent
         return [
             None if v is None else (str(v) if encoder.is_scientific else f"{v:f}") for v in values
         ]

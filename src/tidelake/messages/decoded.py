@@ -1,4 +1,4 @@
-"""What a decoder makes of messages, and the shape of decoders and encoders."""
+"""The result of decoding messages, and the protocols of decoders and encoders."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["BadMessage", "Decoded", "Decoder", "Encoder", "batch_of", "inserted"
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:
-    """A message that cannot be read.
+    """A message that a format cannot decode.
 
     Parameters
     ----------
     position : int
-        Its index among those that were given.
+        Its index among the given messages.
     reason : str
-        A clause that says what is wrong: ``"column 'id': 'x' is no BIGINT"``.
+        A clause that names the fault: ``"column 'id': 'x' is not a value of type BIGINT"``.
     """
 
     position: int
@@ -40,12 +40,12 @@ class Decoded:
     rows : pyarrow.RecordBatch
         The columns wanted, in the kernel's Arrow types; all may be null.
     messages : numpy.ndarray
-        For each row the index of its message, int64, ascending. A change log's message has any
-        number of rows; one with a null value has none.
+        The index of each row's message, int64, ascending. A message of a change log has any number
+        of rows; one with a null value has none.
     kinds : numpy.ndarray
         The kind of each row as its number, int8.
     bad : tuple of BadMessage
-        Messages without rows, by position; those that an option ignores are not among them.
+        Bad messages, by position, without those that an option ignores.
     """
 
     rows: pa.RecordBatch
@@ -55,7 +55,7 @@ class Decoded:
 
 
 class Decoder(Protocol):
-    """Reads the messages of one format. Picklable by how it was made, not itself."""
+    """Reads the messages of one format. Not picklable: make it again where it runs."""
 
     def decode(self, values: Sequence[bytes | None]) -> Decoded:
         """Read messages; None is a message without a value, and gives no row."""
@@ -73,7 +73,7 @@ class Encoder(Protocol):
         rows : pyarrow.RecordBatch
             All columns of the format, in order, in the kernel's Arrow types.
         kinds : numpy.ndarray, optional
-            Kinds of the rows; all are inserts by default.
+            Row kinds; inserts by default.
 
         Raises
         ------
@@ -89,7 +89,7 @@ def inserted(
     messages: Sequence[int] | NDArray[np.int64],
     bad: Iterable[BadMessage],
 ) -> Decoded:
-    """Give the rows of messages that are a row each."""
+    """Make the result for messages of one row each."""
     at = np.asarray(messages, np.int64)
     return Decoded(
         batch_of(columns, names, len(at)),
@@ -106,16 +106,16 @@ def kept_rows(
     bad: Iterable[BadMessage],
     misfits: Mapping[int, str],
 ) -> Decoded:
-    """Give the rows without those that a value does not fit of.
+    """Remove the rows with a value that does not fit.
 
     Parameters
     ----------
     columns, names, messages
         The rows, each of one message.
     bad : iterable of BadMessage
-        Messages that no row was made of.
+        Messages without a row.
     misfits : mapping of int to str
-        For rows that are bad after all the reason, by their number.
+        The reason for each bad row, by its number.
     """
     if not misfits:
         return inserted(columns, names, messages, bad)
@@ -130,7 +130,7 @@ def kept_rows(
 
 
 def batch_of(columns: Sequence[pa.Array], names: Sequence[str], rows: int) -> pa.RecordBatch:
-    """Make a batch, which may have no columns."""
+    """Make a batch, perhaps without columns."""
     if columns:
         return pa.RecordBatch.from_arrays(list(columns), names=list(names))
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))

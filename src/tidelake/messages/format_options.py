@@ -1,4 +1,4 @@
-"""Options given as text, parsed once by their declarations; what is misspelt is refused.
+"""Parses options given as text by their declarations; refuses misspelt ones.
 
 The declarations are values of :class:`tidelake.options.option.Option`, as those of tables are.
 """
@@ -25,7 +25,7 @@ class GivenOptions:
     Parameters
     ----------
     values : mapping
-        Parsed values under their keys; those not given are missing.
+        Parsed values by key, only of the given options.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -41,14 +41,14 @@ class GivenOptions:
         given : mapping of str to str
             Keys and texts.
         declared : iterable of Option
-            Every option that may be given.
+            All known options.
         table : str
             The table, for messages.
 
         Raises
         ------
         InvalidInputError
-            A key is not declared, or a value is not of its kind.
+            A key is unknown, or a value has the wrong type.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class GivenOptions:
         return cls(values)
 
     def __getitem__(self, option: Option[T]) -> T:
-        """The value of an option, or its default."""
+        """Return the value of an option, or its default."""
         found: T = self.values.get(option.key, option.default)
         return found
 

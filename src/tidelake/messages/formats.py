@@ -1,4 +1,4 @@
-"""The formats by name: their options, and what reads and writes them."""
+"""The formats by name: their options, decoders and encoders."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class MessageFormat:
     options : tuple of Option
         Its options; their keys begin with the name.
     decoder : callable
-        From all columns, the names of those wanted, and the options.
+        Makes a decoder from all columns, the names of those wanted, and the options.
     encoder : callable, optional
-        From all columns and the options; None where the format is only read.
+        Makes an encoder from all columns and the options; None for a read-only format.
     has_changes : bool
-        Whether messages say what happened to a row.
+        Whether messages give the kind of each row.
     """
 
     name: str
@@ -54,16 +54,16 @@ class MessageFormat:
     has_changes: bool = False
 
     def writer(self, fields: Sequence[DataField], options: GivenOptions) -> Encoder:
-        """Give the encoder.
+        """Return the function that makes the encoder.
 
         Raises
         ------
         UnsupportedError
-            The format is only read.
+            The format is read-only.
         """
         if self.encoder is None:
             written = ", ".join(f"'{n}'" for n, f in FORMATS.items() if f.encoder is not None)
-            message = f"Messages of the format '{self.name}' are read only: write one of {written}."
+            message = f"The format '{self.name}' is read-only: write one of {written}."
             raise UnsupportedError(message, kind="format", format=self.name)
         return self.encoder(fields, options)
 
@@ -88,16 +88,16 @@ FORMATS: Mapping[str, MessageFormat] = MappingProxyType(
         )
     }
 )
-"""Every format by its name."""
+"""All formats by name."""
 
 
 def format_named(name: str, *, option: str, table: str) -> MessageFormat:
-    """Give a format by its name.
+    """Find a format by name.
 
     Parameters
     ----------
     name : str
-        As the option has it.
+        The value of the option.
     option : str
         The option, for messages.
     table : str
@@ -111,8 +111,8 @@ def format_named(name: str, *, option: str, table: str) -> MessageFormat:
     found = FORMATS.get(name)
     if found is None:
         message = (
-            f"Option '{option}' of table '{table}' is '{name}', which is no format of messages."
-            f"{near_names(name, FORMATS)} Formats are: {', '.join(FORMATS)}."
+            f"Option '{option}' of table '{table}' is '{name}', which is not a format of"
+            f" messages.{near_names(name, FORMATS)} Formats are: {', '.join(FORMATS)}."
         )
         raise InvalidInputError(message, kind="format", option=option, table=table)
     return found

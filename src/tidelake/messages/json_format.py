@@ -38,35 +38,36 @@ __all__ = [
 
 
 def common_options(prefix: str) -> tuple[Option[Any], ...]:
-    """Declare the options that all formats in JSON have."""
+    """Declare the options of all formats in JSON."""
     return (
         boolean(
             f"{prefix}.ignore-parse-errors",
             False,
-            "Whether a value that does not fit is null, and a message that is no JSON is left out.",
+            "Whether to read a value that does not fit as null, and leave out a message that is"
+            " not JSON.",
         ),
         enumeration(
             f"{prefix}.timestamp-format.standard",
             SQL,
             (SQL, ISO),
-            "How timestamps are written: '2026-11-24 06:00:00.123', or with T between.",
+            "The text form of timestamps: '2026-11-24 06:00:00.123', or with T between.",
         ),
         enumeration(
             f"{prefix}.map-null-key.mode",
             "FAIL",
             ("FAIL", "DROP", "LITERAL"),
-            "What becomes of a null key of a map; without effect, as no map here has one.",
+            "What to do with a null key of a map; no effect, since no map here has one.",
         ),
-        text(f"{prefix}.map-null-key.literal", "null", "The key written for a null one."),
+        text(f"{prefix}.map-null-key.literal", "null", "The key to write for a null key."),
         boolean(
             f"{prefix}.encode.decimal-as-plain-number",
             False,
-            "Whether 2.7E-8 is written as 0.000000027.",
+            "Whether to write 2.7E-8 as 0.000000027.",
         ),
         boolean(
             f"{prefix}.encode.ignore-null-fields",
             False,
-            "Whether columns that are null are left out of the message.",
+            "Whether to leave null columns out of the message.",
         ),
     )
 
@@ -79,13 +80,13 @@ JSON_OPTIONS = (
 
 
 def option_value(options: GivenOptions, prefix: str, name: str) -> Any:
-    """The value of one of the common options under a format's prefix."""
+    """Return the value of a common option under a format's prefix."""
     wanted = f"{prefix}.{name}"
     return options[next(o for o in common_options(prefix) if o.key == wanted)]
 
 
 def wanted_fields(fields: Sequence[DataField], columns: Sequence[str]) -> list[DataField]:
-    """Give the columns wanted, in their order."""
+    """Select the columns wanted, in their order."""
     named = {f.name: f for f in fields}
     return [named[name] for name in columns]
 
@@ -93,7 +94,7 @@ def wanted_fields(fields: Sequence[DataField], columns: Sequence[str]) -> list[D
 def json_rows(
     fields: Sequence[DataField], options: GivenOptions, prefix: str, *, fails_on_missing: bool
 ) -> JsonRows:
-    """Give what reads the columns wanted, by a format's options."""
+    """Make the reader of the columns wanted, with a format's options."""
     return JsonRows(
         fields,
         standard=option_value(options, prefix, "timestamp-format.standard"),
@@ -105,11 +106,11 @@ def json_rows(
 def decoded_objects(
     decode: Any, values: Sequence[bytes | None]
 ) -> tuple[list[Any], list[int], list[BadMessage]]:
-    """Decode messages: the objects, the positions of their messages, and what is no JSON."""
+    """Decode messages to objects, the positions of their messages, and those that are not JSON."""
     try:
         return list(map(decode, values)), list(range(len(values))), []
     except (msgspec.DecodeError, TypeError, UnicodeDecodeError):
-        pass  # one of them is bad or null: which one
+        pass  # one of them is bad or null: find it
     rows: list[Any] = []
     at: list[int] = []
     bad: list[BadMessage] = []
@@ -120,7 +121,7 @@ def decoded_objects(
             rows.append(decode(value))
             at.append(position)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            bad.append(BadMessage(position, f"no JSON of this format: {error}"))
+            bad.append(BadMessage(position, f"not JSON of this format: {error}"))
     return rows, at, bad
 
 
@@ -145,7 +146,7 @@ class JsonDecoder:
 
 
 def text_style(options: GivenOptions, prefix: str) -> TextStyle:
-    """Give how a format writes values, by its options."""
+    """Make the text style of a format from its options."""
     return TextStyle(
         standard=option_value(options, prefix, "timestamp-format.standard"),
         plain_decimals=option_value(options, prefix, "encode.decimal-as-plain-number"),
@@ -154,12 +155,12 @@ def text_style(options: GivenOptions, prefix: str) -> TextStyle:
 
 
 def refuse_changes(kinds: NDArray[np.int8] | None, *, what: str) -> None:
-    """Refuse rows that are no inserts.
+    """Refuse rows that are not inserts.
 
     Raises
     ------
     UnsupportedError
-        The format cannot say what else happened to a row.
+        The format has no message for another kind of row.
     """
     if kinds is not None and np.any(kinds != int(RowKind.INSERT)):
         message = (

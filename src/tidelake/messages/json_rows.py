@@ -1,8 +1,8 @@
-"""Objects of JSON decoded to the columns wanted, and no others.
+"""Decodes JSON objects to the columns wanted, and no others.
 
-msgspec decodes an object to a class with a slot for each column wanted: what else is in the object
-is skipped without a Python value. The slots take any JSON value; their types are looked at by
-column (:mod:`tidelake.messages.json_values`), so that one wrong value is one bad message.
+msgspec decodes an object to a class with a slot for each column wanted, and skips other members
+without a Python value. The slots take any JSON value. :mod:`tidelake.messages.json_values` checks
+types column by column, so that one wrong value is one bad message.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Place = tuple[int, Any]
 
 
 def json_decoder(kind: type, *, exact: bool) -> msgspec.json.Decoder[Any]:
-    """Give a decoder to a class; `exact` keeps every digit of numbers."""
-    # digits are kept as text: values that are floats after all are made of it
+    """Make a decoder for a class; `exact` keeps every digit of numbers."""
+    # numbers stay text here, and become floats later where that is their type
     return msgspec.json.Decoder(kind, float_hook=_digits if exact else None)
 
 
 class _Digits(float):
-    """A float that remembers how it was written."""
+    """A float that keeps its text."""
 
     __slots__ = ("text",)
     text: str
@@ -45,7 +45,7 @@ def _digits(text: str) -> float:
 
 
 class JsonRows:
-    """The columns of objects.
+    """Decodes the columns of objects.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class JsonRows:
     fails_on_missing : bool
         Whether an object must have all columns wanted.
     ignores_errors : bool
-        Whether a value that does not fit is null instead of a bad message.
+        Whether a value that does not fit is null, and not a bad message.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class JsonRows:
         self._ignores_errors = ignores_errors
 
     def columns(self, rows: Sequence[Any]) -> tuple[list[pa.Array], dict[int, str]]:
-        """Give the columns of decoded objects, and for each bad one its reason."""
+        """Make the columns of decoded objects; return the reason for each bad object, too."""
         columns: list[pa.Array] = []
         bad: dict[int, str] = {}
         for slot, reader in zip(self._slots, self._readers, strict=True):
@@ -101,7 +101,7 @@ class JsonRows:
         return [None if value is msgspec.UNSET else value for value in values]
 
     def updated(self, after: Any, old: Any) -> Any:
-        """Give a row before its update: the old values, and of what has none the new ones."""
+        """Make the old row of an update: its old values, else the new ones."""
         values = (getattr(old, slot) for slot in self._slots)
         return self.kind(
             *(

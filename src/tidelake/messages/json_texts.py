@@ -1,4 +1,4 @@
-"""Rows of Arrow as JSON objects: times as texts by column, the rest as Python values."""
+"""Makes JSON objects of Arrow rows: times as texts by column, the rest as Python values."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _FLOATS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 
 def object_encoder() -> Callable[[Any], bytes]:
-    """Give what writes an object as JSON; binary values are in base64, decimals are numbers."""
+    """Make the JSON encoder of objects; binary values are base64, decimals are numbers."""
     return msgspec.json.Encoder(decimal_format="number").encode
 
 
 @dataclass(frozen=True, slots=True)
 class TextStyle:
-    """How values are written.
+    """The text forms of values.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class TextStyle:
 
 
 def json_objects(rows: pa.RecordBatch, fields: Sequence[DataField], style: TextStyle) -> list[Any]:
-    """Give each row as a value that :func:`object_encoder` writes.
+    """Make a value of each row that :func:`object_encoder` writes.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def json_objects(rows: pa.RecordBatch, fields: Sequence[DataField], style: TextS
     fields : sequence of DataField
         Their types.
     style : TextStyle
-        How values are written.
+        The text forms of values.
     """
     slots = [f"f{number}" for number in range(len(fields))]
     kind: Any = msgspec.defstruct(
@@ -84,7 +84,7 @@ def _values(column: pa.Array, data_type: DataType, style: TextStyle) -> list[Any
     values: list[Any] = []
     if root in _FLOATS:
         values = short_floats(column)
-        # JSON has no such numbers; Java's JSON writes their names, and reads them
+        # JSON has no such numbers; Java's JSON writes and reads their names
         return [v if v is None or math.isfinite(v) else _float_name(v) for v in values]
     if root is TypeRoot.DECIMAL:
         values = column.to_pylist()
@@ -97,7 +97,7 @@ def _values(column: pa.Array, data_type: DataType, style: TextStyle) -> list[Any
 
 
 def short_floats(column: pa.Array) -> list[float | None]:
-    """Give numbers whose shortest text is that of the column's own width."""
+    """Make doubles with the same shortest text as the column's floats."""
     values: list[float | None] = column.to_pylist()
     if column.type != pa.float32():
         return values
@@ -109,7 +109,7 @@ def _float_name(value: float) -> str:
 
 
 def _decimal(value: Decimal, style: TextStyle) -> Any:
-    # Flink strips zeros at the end, and then Java's text has an exponent where it is shorter
+    # Flink strips trailing zeros; then Java's text has an exponent where that is shorter
     stripped = value.normalize()
     if style.plain_decimals or stripped == stripped.to_integral_value():
         return msgspec.Raw(f"{stripped:f}".encode())

@@ -1,4 +1,4 @@
-"""JSON values as columns, by type, as Flink's JSON format reads them."""
+"""Makes columns of JSON values, by type, as Flink's JSON format does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_json(fields: Sequence[DataField], *, what: str) -> None:
     Raises
     ------
     UnsupportedError
-        A VARIANT, or a map with other keys than text.
+        A VARIANT, or a map with keys other than text.
     """
     for field in fields:
         fault = _fault(field.type)
@@ -51,27 +51,27 @@ def _fault(data_type: DataType) -> str | None:
     if data_type.root is TypeRoot.VARIANT:
         return "VARIANT is not supported"
     if data_type.root in _MAPS and data_type.children[0].root not in TEXT_ROOTS:
-        return f"{data_type} has keys that are no text"
+        return f"{data_type} has keys that are not text"
     faults = (_fault(child) for _, child in child_types(data_type)) if data_type.is_nested else ()
     return next(filter(None, faults), None)
 
 
 def has_decimals(data_type: DataType) -> bool:
-    """Whether a number's digits count, which a float does not keep."""
+    """Whether a type needs all digits of a number, which a float loses."""
     if data_type.is_nested:
         return any(has_decimals(child) for _, child in child_types(data_type))
     return data_type.root is TypeRoot.DECIMAL
 
 
 def column_reader(field: DataField, standard: str) -> ColumnReader:
-    """Give what makes a column of decoded JSON values."""
+    """Make the reader of a column of decoded JSON values."""
     return ColumnReader(
         field.name, field.type, _fast(field.type, standard), _converter(field.type, standard)
     )
 
 
 def _fast(data_type: DataType, standard: str) -> Callable[[Sequence[Any]], pa.Array | None] | None:
-    """From plain JSON values of the right kind to a column."""
+    """Convert plain JSON values of the right type to a column."""
     root, target = data_type.root, to_arrow_type(data_type)
     if root in TEXT_ROOTS:
         return lambda values: pa.array(values, target)
@@ -79,7 +79,7 @@ def _fast(data_type: DataType, standard: str) -> Callable[[Sequence[Any]], pa.Ar
         wanted = target if root is TypeRoot.BOOLEAN else pa.int64()
 
         def exact(values: Sequence[Any]) -> pa.Array | None:
-            # asked for integers, Arrow would cut 1.5 to 1
+            # as integers, Arrow would cut 1.5 to 1
             found = pa.array(values)
             return found.cast(target) if found.type in (wanted, pa.null()) else None
 
@@ -87,7 +87,7 @@ def _fast(data_type: DataType, standard: str) -> Callable[[Sequence[Any]], pa.Ar
     if root in _FLOATS:
 
         def numbers(values: Sequence[Any]) -> pa.Array | None:
-            found = pa.array(values)  # asked for numbers, Arrow would make 1.0 of true
+            found = pa.array(values)  # as numbers, Arrow would read true as 1.0
             known = (pa.float64(), pa.int64(), pa.null())
             return found.cast(target, safe=False) if found.type in known else None
 
@@ -98,7 +98,7 @@ def _fast(data_type: DataType, standard: str) -> Callable[[Sequence[Any]], pa.Ar
 
 
 def _converter(data_type: DataType, standard: str) -> Callable[[Any], Any]:
-    """From one JSON value to a value of the type."""
+    """Make the converter of one JSON value to a type."""
     root = data_type.root
     if root is TypeRoot.ROW:
         return _row(data_type, standard)
@@ -162,7 +162,7 @@ def _number(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """A value of any kind as text: what is no text keeps its JSON."""
+    """Convert any value to text; a value that is not text keeps its JSON."""
     if isinstance(value, float):
         return str(value)
     return value if isinstance(value, str) else _json_text(value).decode()

@@ -1,4 +1,4 @@
-"""The format ``raw``: the message is the one column's value, without any frame.
+"""The format ``raw``: the message is the value of the only column.
 
 Text in a charset, bytes as they are, numbers in a fixed width by ``raw.endianness``, a boolean as
 one byte. Source: Flink 2.1's ``raw`` format.
@@ -59,7 +59,10 @@ def _charset(options: GivenOptions) -> str:
     try:
         "".encode(name)
     except LookupError as error:
-        message = f"Option 'raw.charset' is '{name}', which is no known charset: UTF-8 is one."
+        message = (
+            f"Option 'raw.charset' is '{name}', which is not a known charset: use one such as"
+            " UTF-8."
+        )
         raise InvalidInputError(message, kind="option_value", option="raw.charset") from error
     return name
 
@@ -94,7 +97,10 @@ class RawDecoder:
         if self._dtype is not None:
             width = self._dtype.itemsize
             bad = {
-                n: f"column '{self._field.name}': {len(value)} bytes are no {self._field.type}"
+                n: (
+                    f"column '{self._field.name}': {len(value)} bytes are not a value of type"
+                    f" {self._field.type}"
+                )
                 for n, value in enumerate(values)
                 if len(value) != width
             }
@@ -110,7 +116,7 @@ class RawDecoder:
                 texts.append(value.decode(self._charset))
             except UnicodeDecodeError:
                 texts.append(None)
-                wrong[number] = f"column '{self._field.name}': no text in {self._charset}"
+                wrong[number] = f"column '{self._field.name}': not text in {self._charset}"
         return pa.array(texts, target), wrong
 
 
@@ -123,7 +129,7 @@ class RawEncoder:
         self._dtype = _dtype(self._field, options)
 
     def encode(self, rows: pa.RecordBatch, kinds: NDArray[np.int8] | None) -> list[bytes]:
-        """Write one message per row; a null has no bytes and is refused.
+        """Write one message per row; refuses a null, which has no bytes.
 
         Raises
         ------

@@ -1,12 +1,12 @@
-"""Values of SQL types in the texts that Flink's formats write and read.
+"""Parses and writes values of SQL types as text, as Flink's formats do.
 
 Each parser takes one text and gives the value in the form that
 :func:`tidelake.format.avro.values.column_of` takes: a date as days, a time as milliseconds, a
 timestamp as a count of its column's unit, a decimal as the bytes of its unscaled value. They run
-only for values that Arrow did not take for a whole column at once.
+only where Arrow did not convert the whole column at once.
 
 Source: ``TimeFormats`` and ``JsonToRowDataConverters`` of Flink 2.1. Where Flink gives a wrong
-value without a word (``yes`` is false, 1.5 is 1, a decimal too large is null), it is refused here.
+value without an error (``yes`` is false, 1.5 is 1, a decimal too large is null), the parser raises.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 _SQL_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{0,9})?)")
 _ISO_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)")
-_WHOLE = {  # what Arrow's own cast reads exactly as Flink does
+_WHOLE = {  # texts that Arrow's own cast reads exactly as Flink does
     SQL: r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?",
     ISO: r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?",
 }
 
 
 def text_parser(data_type: DataType, standard: str) -> Callable[[str], Any]:
-    """Give the parser of a type that is not nested; it raises ``ValueError``.
+    """Make the parser of a type that is not nested; the parser raises ``ValueError``.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def text_parser(data_type: DataType, standard: str) -> Callable[[str], Any]:
 
 
 def parse_integer(value: int | float, bits: int) -> int:
-    """Give a number as a whole one of so many bits; raises ``ValueError``."""
+    """Parse an integer of `bits` bits; raises ``ValueError``."""
     whole = int(value)
     if whole != value or not -(1 << bits - 1) <= whole < 1 << bits - 1:
         raise ValueError
@@ -99,7 +99,7 @@ def parse_integer(value: int | float, bits: int) -> int:
 
 
 def decimal_bytes(value: Decimal, data_type: DataType) -> bytes:
-    """Round a decimal to a type's scale, half up; raises ``ValueError`` where it has more digits.
+    """Round a decimal to a type's scale, half up; raises ``ValueError`` for too many digits.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _boolean(text: str) -> bool:
 
 
 def _float(text: str) -> float:
-    if "_" in text:  # Python's own spelling of numbers
+    if "_" in text:  # number texts that only Python accepts
         raise ValueError
     return float(text)
 
@@ -170,7 +170,7 @@ def _time_nanos(text: str) -> int:
 
 
 def _timestamp(text: str, standard: str, *, is_instant: bool) -> int:
-    """Nanoseconds since the epoch."""
+    """Parse a timestamp to nanoseconds since the epoch."""
     if is_instant:
         if not text.endswith("Z"):
             raise ValueError
@@ -193,7 +193,7 @@ _PARSERS: dict[TypeRoot, Callable[[str], Any]] = {
 
 
 def times_of_texts(texts: pa.Array, data_type: DataType, standard: str) -> pa.Array | None:
-    """Read a whole column of dates or timestamps; None where a text needs a closer look."""
+    """Parse a whole column of dates or timestamps with Arrow; None if a text needs a parser."""
     target = to_arrow_type(data_type)
     try:
         if data_type.root is TypeRoot.DATE:
@@ -209,7 +209,7 @@ def times_of_texts(texts: pa.Array, data_type: DataType, standard: str) -> pa.Ar
 
 
 def time_texts(column: pa.Array, data_type: DataType, standard: str) -> pa.Array:
-    """Write a column of dates, times or timestamps.
+    """Write a column of dates, times or timestamps as text.
 
     Examples
     --------

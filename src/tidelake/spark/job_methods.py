@@ -1,4 +1,4 @@
-"""The jobs of a warehouse on a Spark session."""
+"""Methods of a Lake that run maintenance jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a warehouse on a Spark session does with declared tables of Kafka."""
+"""Methods of a Lake for declared tables of Kafka."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
 
     @abc.abstractmethod
     def _sql_session(self) -> SqlSession | None:
-        """The session of statements; None before the first one."""
+        """The session of SQL statements; None before the first one."""
 
     def _kafka_table(
         self, name: object, options: Mapping[str, object] | None = None
     ) -> KafkaTable | None:
-        """The table of Kafka of a name, if one was declared."""
+        """Find the table of Kafka of a name, if one was declared."""
         found = self._declaration(name)
         return None if found is None else kafka_table(found, _texts(options))
 
     def _declaration(self, name: object) -> CreateTable | None:
-        """The declaration of a table of another system."""
+        """Find the declaration of a table of another system."""
         session = self._sql_session()
         if session is None or not isinstance(name, str):
             return None
@@ -71,10 +71,10 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
         filter: object,
         moment: Mapping[str, object],
     ) -> DataFrame:
-        """The messages of a topic as a batch; changes have ``_row_kind`` in front."""
+        """Read the messages of a topic as a batch; changes have ``_row_kind`` in front."""
         if any(value is not None for value in moment.values()):
             message = (
-                f"Table '{table.name}' is of Kafka, which has no snapshots: say where to begin by"
+                f"Table '{table.name}' is of Kafka, which has no snapshots: set where to begin,"
                 " options={'scan.startup.mode': ...}."
             )
             raise InvalidInputError(message, kind="no_time_travel", table=table.name)
@@ -85,9 +85,11 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
         return _selected(rows, table, columns, filter)
 
     def _write_kafka(self, table: KafkaTable, frame: object, mode: str) -> WriteResult:
-        """Write rows as messages, at least once; the result has their number and no snapshot."""
+        """Write rows as messages, at least once; the result has their number but no snapshot."""
         if mode != "append":
-            message = f"Table '{table.name}' is of Kafka, which only appends: mode='append'."
+            message = (
+                f"Table '{table.name}' is of Kafka, which only appends: write with mode='append'."
+            )
             raise UnsupportedError(message, kind="bad_mode", table=table.name)
         rows = frame if isinstance(frame, DataFrame) else self.spark.createDataFrame(frame)
         return WriteResult(rows=write_messages(table, rows))
@@ -102,14 +104,14 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
         name : str
             The table of ``CREATE TABLE ... WITH ('connector' = 'kafka', ...)``.
         options : mapping, optional
-            Options of this stream over those declared, such as ``scan.startup.mode`` and
+            Options of this stream, over the declared ones, such as ``scan.startup.mode`` and
             ``read.stream.maxRowsPerTrigger``.
 
         Returns
         -------
         DataFrame
             A streaming one; changes have the column ``_row_kind`` in front. The watermark of the
-            declaration is applied. Offsets are kept in the query's checkpoint, and never committed
+            declaration is applied. The query's checkpoint keeps offsets. They are never committed
             to Kafka.
 
         Raises
@@ -162,7 +164,7 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
         Parameters
         ----------
         frame : DataFrame
-            A stream with the table's columns, and ``_row_kind`` where rows are changes.
+            A stream with the table's columns, and ``_row_kind`` if rows are changes.
         name : str
             The declared table.
         checkpoint, trigger, mode, query_name
@@ -175,11 +177,11 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
         NotFoundError
             No table of that name was declared.
         InvalidInputError, UnsupportedError
-            The rows or the mode do not fit; nothing was started.
+            The rows or the mode do not fit; no query was started.
 
         Notes
         -----
-        A batch that Spark gives again after a failure is written again.
+        A batch that Spark repeats after a failure is written again.
         """
         found = self._kafka_table(name, options)
         if found is None:
@@ -195,7 +197,7 @@ def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def _wanted(table: KafkaTable, columns: Sequence[str] | None) -> list[str]:
-    """The columns of a read; changes have their kinds in front."""
+    """List the columns of a read; changes have their kinds in front."""
     own = [f.name for f in table.fields]
     kinds = [KIND] if table.has_changes else []
     if columns is None:
@@ -207,10 +209,13 @@ def _wanted(table: KafkaTable, columns: Sequence[str] | None) -> list[str]:
 def _selected(
     rows: DataFrame, table: KafkaTable, columns: Sequence[str] | None, filter: object
 ) -> DataFrame:
-    """The rows and columns that were asked for, of all."""
+    """Select the rows and columns wanted."""
     if filter is not None:
         if not isinstance(filter, str):
-            message = f"A filter of table '{table.name}' of Kafka is text, or a later where()."
+            message = (
+                f"A filter of table '{table.name}' of Kafka must be text; use a later where() for"
+                " others."
+            )
             raise InvalidInputError(message, kind="bad_filter", table=table.name)
         rows = rows.where(filter)
     return rows.select(*(F.col(quoted(name)) for name in _wanted(table, columns)))

@@ -1,4 +1,4 @@
-"""What a warehouse on a Spark session does with streams: reads."""
+"""Methods of a Lake that read streams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StreamReadMethods:
     @property
     @abc.abstractmethod
     def spark(self) -> SparkSession:
-        """The session that reads and writes run on."""
+        """The session of reads and writes."""
 
     @abc.abstractmethod
     def _read_declared(
@@ -31,7 +31,7 @@ class StreamReadMethods:
         filter: object,
         options: Mapping[str, object] | None,
     ) -> DataFrame | None:
-        """The stream where the table is one of another system; None for one of ours."""
+        """Read a declared table of another system as a stream; None for a table of ours."""
 
     def read_stream(
         self,
@@ -46,34 +46,34 @@ class StreamReadMethods:
         Parameters
         ----------
         name : str
-            ``"database.table"``; or a table of Kafka that was declared in this session, as of
+            ``"database.table"``; or a table of Kafka that was declared in this session; see
             :meth:`read_kafka_stream`.
         columns : sequence of str, optional
             The columns wanted; all by default. A later ``select`` does the same: Spark reads only
             the columns that the query needs.
         filter : str, Predicate or list of tuples, optional
-            The rows wanted, as of :meth:`table`; a later ``where`` does the same.
+            The rows wanted, as in :meth:`table`; a later ``where`` does the same.
         options : mapping, optional
             Options of the table for this stream, over those of the session: where it begins
-            (``scan.mode`` and its like), how much a batch reads (``read.stream.*``), what it makes
-            of overwrites, ``read.changelog``.
+            (``scan.mode`` and related options), how much a batch reads (``read.stream.*``),
+            ``streaming-read-overwrite``, ``read.changelog``.
 
         Returns
         -------
         DataFrame
             A streaming one. Rows of a primary-key table have the column ``_row_kind`` in front
-            (``+I``, ``-U``, ``+U``, ``-D``), unless ``read.changelog`` is false: deletes and rows
-            as they were before are then left out. Without a checkpoint a stream begins with the
-            rows that are there; with one it goes on behind what it gave. All changes of a bucket
-            in a batch come from one task, in the order of the commits; rows of an append table
-            without buckets come in any order.
+            (``+I``, ``-U``, ``+U``, ``-D``), unless ``read.changelog`` is false, which leaves out
+            deletes and old rows. Without a checkpoint a stream begins with the table's current
+            rows; with one it goes on where it was. One task gives all changes of a bucket in a
+            batch, in the order of the commits. Rows of an append table without buckets come in any
+            order.
 
         Raises
         ------
         NotFoundError
-            No such table, column, snapshot or tag; near names are offered.
+            There is no such table, column, snapshot or tag; the message suggests near names.
         UnsupportedError
-            The table has no changes that could be streamed, or this version of Spark cannot.
+            The table has no changes to stream, or this version of Spark does not support it.
         InvalidInputError
             An option is wrong.
 

@@ -29,7 +29,7 @@ class StreamWriteMethods(abc.ABC):
     def _write_declared(
         self, frame: DataFrame, name: str, given: Mapping[str, Any]
     ) -> StreamingQuery | None:
-        """Start the query where the table is one of another system; None for one of ours."""
+        """Start a query into a declared table of another system; None for a table of ours."""
 
     def write_stream(
         self,
@@ -48,49 +48,50 @@ class StreamWriteMethods(abc.ABC):
         Parameters
         ----------
         frame : DataFrame
-            A stream: of ``spark.readStream``, or of tables. Its columns are matched with the
-            table's by name, as by :meth:`write`; a column ``_row_kind`` says what each row does.
+            A stream: from ``spark.readStream``, or from tables. Columns are matched with the
+            table's by name, as in :meth:`write`. A column ``_row_kind`` gives the kind of each row.
         name : str
-            ``"database.table"``; or a declared table of Kafka, which is written at least once, with
-            ``sink.parallelism`` in the place of `tasks`.
+            ``"database.table"``; or a declared table of Kafka, which gets each row at least once
+            and takes ``sink.parallelism`` instead of `tasks`.
         checkpoint : str or Path
-            A folder of this query's own, which outlives the process: a query that is started again
-            with it goes on where it was. There is no default.
+            A folder of this query's own, which outlives the process. A query that starts again with
+            it goes on where it was. There is no default.
         trigger : str or dict, optional
-            ``"10 seconds"``: a batch as often; ``"availableNow"``: all that is there, then the end;
-            or the arguments of Spark's ``trigger``. By default a batch begins when the one before
-            is done.
+            ``"10 seconds"``: a batch every 10 seconds; ``"availableNow"``: write all current rows,
+            then end; or the arguments of Spark's ``trigger``. By default a batch begins when the
+            previous one is done.
         mode : {'append', 'update', 'complete'}
-            Spark's output mode. Rows are added, which is an upsert on a primary-key table; rows
-            that changed are put in place of those of their keys, on a primary-key table only; all
-            rows replace the whole table.
+            Spark's output mode. ``append`` adds rows, which is an upsert on a primary-key table.
+            ``update`` upserts changed rows, on a primary-key table only. ``complete`` replaces the
+            whole table.
         options : mapping, optional
             Options of the table for this query, such as ``write-only``, ``sink.parallelism`` or
             ``sink.local-rows``, over those of the session: see :class:`Lake`.
         query_name : str, optional
-            What Spark calls the query.
+            Spark's name for the query.
         tasks : int, optional
-            Number of tasks that write a batch which is not small.
+            Number of tasks that write a large batch.
 
         Returns
         -------
         StreamingQuery
-            Spark's own. Where the table refuses a batch, ``awaitTermination`` raises why.
+            Spark's own. If the table refuses a batch, ``awaitTermination`` raises the table's
+            error.
 
         Raises
         ------
         InvalidInputError
-            There is no checkpoint, or it is that of another query; or the rows, their columns or
-            the mode do not fit the table. Nothing was started.
+            There is no checkpoint, or it belongs to another query; or the rows, their columns or
+            the mode do not fit the table. No query was started.
 
         Notes
         -----
-        A batch that Spark gives again, because it or the driver died before Spark noted the batch
-        as done, is found in the table's history by the checkpoint's query id, and is not written
-        again. A batch is up to two snapshots: its rows, and what was compacted with them; one
+        Spark repeats a batch if it or the driver died before Spark recorded the batch as done. The
+        sink finds such a batch in the table's history by the checkpoint's query id, and does not
+        write it again. A batch makes up to two snapshots: its rows, and a compaction. A batch
         without rows makes none, unless ``commit.force-create-snapshot`` is set.
 
-        Where the stream has a watermark, the snapshots carry it: it never goes back.
+        If the stream has a watermark, the snapshots carry it. It never goes back.
         """
         given = {
             "checkpoint": checkpoint,

@@ -209,7 +209,7 @@ def test_a_checkpoint_behind_the_end_or_of_another_topic_is_refused(topics, tabl
         topics.drop(topic)
         told(lambda: topics.make(name=topic))
         again = told(lambda: current_end(client))
-        with pytest.raises(ConflictError, match="made again"):
+        with pytest.raises(ConflictError, match="created again"):
             checked_start(client, KafkaOffsets({(topic, 0): 0}, end.topic_ids), again)
 
 

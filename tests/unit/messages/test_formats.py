@@ -108,7 +108,7 @@ def test_raw_numbers_are_big_endian_and_of_their_width():
     fields = columns(v="INT")
     found = decode("raw", fields, b"\x00\x00\x01\x02", b"\x01", None)
     assert found.rows.to_pylist() == [{"v": 258}]
-    assert bad(found) == [(1, "column 'v': 1 bytes are no INT")]
+    assert bad(found) == [(1, "column 'v': 1 bytes are not a value of type INT")]
 
 
 FEW = columns(id="BIGINT", name="STRING", price="DOUBLE", at="TIMESTAMP(3)")
@@ -132,8 +132,8 @@ def test_one_bad_message_of_json_leaves_the_others():
     assert sorted(reasons) == [1, 3, 5, 6, 7, 8, 10, 11]
     assert "truncated" in reasons[1]
     assert "`array`" in reasons[3]
-    assert reasons[5] == "column 'id': '1.5' is no BIGINT"
-    assert reasons[7] == "column 'at': '2026-02-30 00:00:00' is no TIMESTAMP(3)"
+    assert reasons[5] == "column 'id': '1.5' is not a value of type BIGINT"
+    assert reasons[7] == "column 'at': '2026-02-30 00:00:00' is not a value of type TIMESTAMP(3)"
 
 
 def test_ignored_errors_of_json_are_nulls_and_left_out_messages():
@@ -164,7 +164,7 @@ def test_decimals_of_json_keep_their_digits_and_are_rounded_to_the_scale():
         {"d": Decimal("123456789012345678.12"), "f": 0.1},
         {"d": Decimal("1.01"), "f": None},
     ]
-    assert bad(found) == [(2, "column 'd': '1e30' is no DECIMAL(20, 2)")]
+    assert bad(found) == [(2, "column 'd': '1e30' is not a value of type DECIMAL(20, 2)")]
 
 
 def test_numbers_that_json_has_not_are_written_as_java_writes_them():
@@ -217,7 +217,7 @@ def test_numbers_of_avro_beyond_the_column_are_bad():
     )
     found = decode("avro", narrow, *messages)
     assert found.rows.to_pylist() == [{"v": 3}]
-    assert bad(found) == [(0, "column 'v': '300' is no TINYINT")]
+    assert bad(found) == [(0, "column 'v': '300' is not a value of type TINYINT")]
 
 
 def test_older_timestamps_of_avro_have_milliseconds():
@@ -254,7 +254,7 @@ def test_debezium_says_what_happened():
     reasons = dict(bad(found))
     assert sorted(reasons) == [4, 5, 6]
     assert "REPLICA IDENTITY" in reasons[4]
-    assert reasons[5] == "column 'id': 'x' is no INT"
+    assert reasons[5] == "column 'id': 'x' is not a value of type INT"
 
 
 def test_debezium_may_have_its_schema_beside():
@@ -320,7 +320,7 @@ def test_formats_that_know_only_inserts_refuse_other_rows():
 
 def test_change_logs_of_canal_and_maxwell_are_read_only():
     for name in ("canal-json", "maxwell-json"):
-        with pytest.raises(UnsupportedError, match="read only"):
+        with pytest.raises(UnsupportedError, match="read-only"):
             FORMATS[name].writer(TWO, options(name))
 
 

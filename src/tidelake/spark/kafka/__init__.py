@@ -1,6 +1,6 @@
 """Tables of Kafka on Spark: declared in a session, read as batches and streams, written.
 
-The driver plans slices of offsets, tasks read them and decode the columns wanted; rows that are
-written become messages in tasks. What a topic, an offset and a format are is known to
-:mod:`tidelake.kafka` and :mod:`tidelake.messages`; no library of Kafka's is loaded here.
+The driver plans slices of offsets. Tasks read them and decode the columns wanted. A write encodes
+rows as messages in tasks. :mod:`tidelake.kafka` knows topics and offsets, :mod:`tidelake.messages`
+the formats. This room loads no library of Kafka.
 """

@@ -1,4 +1,4 @@
-"""A session's declared tables of other systems as tables of Kafka."""
+"""Makes tables of Kafka from the tables that a session declared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["kafka_table"]
 
 
 def kafka_table(statement: CreateTable, options: Mapping[str, str] | None = None) -> KafkaTable:
-    """Give the table that a statement declares.
+    """Make the table that a statement declares.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def kafka_table(statement: CreateTable, options: Mapping[str, str] | None = None
     Raises
     ------
     UnsupportedError
-        Its connector is of another system.
+        The connector belongs to another system.
     InvalidInputError
         The declaration is wrong.
     """
@@ -39,7 +39,9 @@ def kafka_table(statement: CreateTable, options: Mapping[str, str] | None = None
         )
         raise UnsupportedError(message, kind="sql_connector", connector=connector)
     if statement.partition_keys:
-        message = f"Table '{name}' is of Kafka, whose partitions are not declared: leave it out."
+        message = (
+            f"Table '{name}' is of Kafka, which takes no declared partitions: leave the clause out."
+        )
         raise UnsupportedError(message, kind="sql_clause", table=name)
     return KafkaTable.of(
         name,

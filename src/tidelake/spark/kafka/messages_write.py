@@ -1,8 +1,8 @@
-"""A DataFrame as messages of a topic: each task writes its rows, at least once.
+"""Writes a DataFrame as messages of a topic: each task writes its rows, at least once.
 
-A write has no commit. A task that Spark runs a second time writes its messages again, and a write
-that failed has written some. Rows of one key are brought into one task first, where a key decides
-which row is the newest.
+A write has no commit. A task that Spark repeats writes its messages again, and a failed write
+leaves some messages. Where the newest row of a key counts, a shuffle first brings the rows of a key
+into one task.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ ANSWER_SCHEMA = "rows bigint, error string"
 
 @dataclass(frozen=True, slots=True)
 class MessageTask:
-    """What a task needs. Picklable."""
+    """The settings of a task. Picklable."""
 
     table: KafkaTable
     partitions_count: int
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> int:
-        """Write one task's rows, and wait until they are acknowledged."""
+        """Write one task's rows and wait for the brokers' acknowledgement."""
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
         fields = self.table.written_fields
@@ -64,7 +64,7 @@ def write_messages(table: KafkaTable, frame: DataFrame) -> int:
     table : KafkaTable
         The table.
     frame : DataFrame
-        Its columns, but for virtual ones, and ``_row_kind`` where rows are changes.
+        The table's columns except virtual ones, and ``_row_kind`` if rows are changes.
 
     Returns
     -------
@@ -74,9 +74,9 @@ def write_messages(table: KafkaTable, frame: DataFrame) -> int:
     Raises
     ------
     InvalidInputError, UnsupportedError
-        The columns do not fit, the format cannot say what a row does, or a message is too large.
+        The columns do not fit, the format has no message for a row kind, or a message is too large.
     StorageError
-        Kafka does not answer, or did not acknowledge.
+        Kafka does not answer, or does not acknowledge a message.
     """
     check_rows(table, frame)
     with Client(table) as client:
@@ -91,7 +91,7 @@ def write_messages(table: KafkaTable, frame: DataFrame) -> int:
 
 
 def check_rows(table: KafkaTable, frame: DataFrame) -> None:
-    """Refuse columns that do not fit before anything runs."""
+    """Refuse columns that do not fit, before a job runs."""
     check_writable(table)
     data = [f for f in frame.schema.fields if f.name != KIND]
     arrow = pyspark_arrow_schema(st.StructType(data), timezone="UTC")
@@ -119,7 +119,7 @@ def _writing(task: MessageTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator
         try:
             rows = task.write(batches)
         except StorageError:
-            raise  # Spark tries the task anew
+            raise  # Spark retries the task
         except TidelakeError as refused:
             error = error_to_text(refused)
         yield pa.RecordBatch.from_pydict(

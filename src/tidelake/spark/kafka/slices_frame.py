@@ -1,4 +1,4 @@
-"""Slices of a topic as a DataFrame: each is read, and decoded to the columns wanted, in a task."""
+"""Slices of a topic as a DataFrame: a task reads each one and decodes the columns wanted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KIND_FIELD = DataField(0, KIND, parse_type_text("STRING"))
 
 @dataclass(frozen=True, slots=True)
 class SliceTask:
-    """What a task needs beside its slices. Picklable.
+    """The settings of a task. Picklable.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SliceTask:
     columns : tuple of str
         The columns wanted, perhaps with ``_row_kind``.
     bad : BadMessages
-        Takes the messages that cannot be read.
+        Takes messages that the format cannot decode.
     zone : str, optional
         The local time zone.
     """
@@ -56,7 +56,7 @@ class SliceTask:
         return tuple(_KIND_FIELD if c == KIND else self.table.field(c) for c in self.columns)
 
     def batches(self, parts: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
-        """The rows of slices in Spark's Arrow types."""
+        """Read slices as rows in Spark's Arrow types."""
         with SliceReader(self.table) as reader:
             decoder = RowDecoder(self.table, self.columns, zone=self.zone)
 
@@ -71,25 +71,25 @@ class SliceTask:
 
 
 def slice_task(table: KafkaTable, columns: Sequence[str], catalog: Catalog) -> SliceTask:
-    """Make ready what tasks need; the dead-letter table is made where it is missing."""
+    """Make the settings of tasks; create the dead-letter table if it is missing."""
     bad = BadMessages(table, dead_letter_table(table, catalog))
     return SliceTask(table, tuple(columns), bad, catalog.env.zone)
 
 
 def frame_schema(table: KafkaTable, columns: Sequence[str]) -> st.StructType:
-    """The columns of a frame; all may be null."""
+    """Give the columns of a frame; all may be null."""
     fields = [_KIND_FIELD if c == KIND else table.field(c) for c in columns]
     return spark_schema(fields, table=table.name)
 
 
 def slices_of(table: KafkaTable, start: KafkaOffsets, end: KafkaOffsets) -> list[Slice]:
-    """Cut what is between two offsets; changes of a partition stay in one task, in their order."""
+    """Cut the messages between two offsets into slices; keep a partition's changes in order."""
     wanted = 1 if table.has_changes else table.options[own.SCAN_PARALLELISM]
     return start.slices_to(end, tasks_min=wanted or 1)
 
 
 def slices_frame(spark: SparkSession, task: SliceTask, parts: Sequence[Slice]) -> DataFrame:
-    """Give slices as a DataFrame; nothing is read."""
+    """Make a DataFrame of slices; reads no message."""
     schema = frame_schema(task.table, task.columns)
     if not parts:
         return spark.createDataFrame([], schema)
@@ -99,7 +99,7 @@ def slices_frame(spark: SparkSession, task: SliceTask, parts: Sequence[Slice]) -
 def _reading(
     task: SliceTask, parts: Sequence[Slice]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that runs on executors: numbers of slices in, their rows out."""
+    """Make the function for executors: numbers of slices in, their rows out."""
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
@@ -111,12 +111,12 @@ def _reading(
 def batch_frame(
     spark: SparkSession, catalog: Catalog, table: KafkaTable, columns: Sequence[str]
 ) -> DataFrame:
-    """Read a table as a batch: from its start mode to its end, or to what is there now.
+    """Read a table as a batch: from its start mode to its end mode, or to the latest offset.
 
     Parameters
     ----------
     spark : SparkSession
-        Where it runs.
+        The session of the read.
     catalog : Catalog
         Has the dead-letter table.
     table : KafkaTable
@@ -127,14 +127,14 @@ def batch_frame(
     Raises
     ------
     NotFoundError, StorageError, InvalidInputError
-        A topic, an offset or a broker is not there.
+        There is no such topic, Kafka no longer has an offset, or no broker answers.
     UnsupportedError
-        Its rows are changes, and their kinds are not among the columns.
+        The rows are changes, and the columns lack their kind.
     """
     if table.has_changes and KIND not in columns:
         message = (
-            f"The messages of table '{table.name}' are changes, which are no rows of a table before"
-            f" they are applied: name the column {KIND}, or write them into a table with a primary"
+            f"The messages of table '{table.name}' are changes, which must be applied to become"
+            f" rows of a table: name the column {KIND}, or write them into a table with a primary"
             f" key, tl.write(tl.table('{table.name}'), 'database.table')."
         )
         raise UnsupportedError(message, kind="kafka_changes", table=table.name)

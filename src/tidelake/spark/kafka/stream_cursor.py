@@ -1,10 +1,10 @@
-"""Where a query is in its topics, as the texts of offsets that Spark keeps in its checkpoint.
+"""The position of a query in its topics, as the texts in Spark's checkpoint.
 
-Spark keeps the ends of batches alone. The text of a batch that does not begin where the one before
-it ended keeps where it begins, too (``from``): the first batch, so that it is the same when it is
-given again after a crash, and one that goes on after messages were lost.
+Spark keeps only the ends of batches. If a batch does not begin at the previous end, its text holds
+its start, too (``from``). Such are the first batch, so that a repeat after a crash is equal, and a
+batch after lost messages.
 
-The latest offsets are asked for once for each batch; progress tells what the last batch heard.
+The cursor reads the latest offsets once for each batch; Spark's progress shows the last ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidelake.kafka.read_range import bounded_end, checked_start, current_end, i
 __all__ = ["TopicCursor", "between"]
 
 BEGAN = "from"
-"""In checkpoints: never renamed."""
+"""On disk, in checkpoints: never rename."""
 
 
 class TopicCursor:
@@ -42,18 +42,18 @@ class TopicCursor:
         self._latest: KafkaOffsets | None = None
 
     def fix_end(self) -> None:
-        """Go no further than what is there now."""
+        """Set the end of the stream to the latest offsets of now."""
         self._fixed = current_end(self._client)
 
     def next(self, start: str | None) -> str:
-        """The end of the next batch; the start itself where nothing is new.
+        """Find the end of the next batch; the start itself without new messages.
 
         Raises
         ------
         NotFoundError
-            Kafka no longer has the messages behind the start, or the topic is gone.
+            Kafka no longer has the messages behind the start, or the topic was deleted.
         ConflictError
-            The topic was made again.
+            The topic was deleted and created again.
         StorageError
             No broker answers.
         """
@@ -73,15 +73,15 @@ class TopicCursor:
         return json.dumps({**document, BEGAN: json.loads(begin.to_json())})
 
     def latest(self) -> str:
-        """What the latest offset was when the last batch was asked for."""
+        """Give the latest offsets of the last look."""
         return self._seen().to_json()
 
     def behind(self, at: str) -> int:
-        """Offsets that are there and were not read."""
+        """Count the offsets that were not read."""
         return KafkaOffsets.from_json(at).lag_to(self._seen())
 
     def close(self) -> None:
-        """The run ends."""
+        """Release the client at the end of a run."""
         self._client.close()
 
     def _seen(self) -> KafkaOffsets:
@@ -90,7 +90,7 @@ class TopicCursor:
         return self._latest
 
     def _reach(self, latest: KafkaOffsets) -> Mapping[Partition, int]:
-        """How far the stream may go; a partition that came later than its end is beyond it."""
+        """Find how far the stream may go; not to partitions that are newer than its end."""
         ends = dict(latest.offsets)
         for most in (self._fixed, self._bound):
             if most is not None:
@@ -100,14 +100,14 @@ class TopicCursor:
 
 
 def _is_moved(at: KafkaOffsets, begin: KafkaOffsets) -> bool:
-    """Whether a batch begins elsewhere than the one before it ended."""
+    """Whether a batch does not begin at the previous end."""
     return any(begin.offsets.get(p) != o for p, o in at.offsets.items()) or any(
         begin.topic_ids.get(topic) != known for topic, known in at.topic_ids.items()
     )
 
 
 def between(start: str | None, end: str) -> tuple[KafkaOffsets, KafkaOffsets]:
-    """The two ends of a batch by their texts; nothing is looked at."""
+    """Parse the two ends of a batch; does not ask Kafka."""
     last = KafkaOffsets.from_json(end)
     began = json.loads(end).get(BEGAN)
     if began is not None:

@@ -1,4 +1,4 @@
-"""A stream as messages of a topic: each micro-batch is written by its tasks, at least once."""
+"""Writes a stream as messages of a topic: tasks write each micro-batch, at least once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def start_messages(
     """Start a query; see :meth:`tidelake.spark.Lake.write_kafka_stream`."""
     if not isinstance(frame, DataFrame) or not frame.isStreaming:
         message = (
-            f"The rows for table '{table.name}' are no stream: write them with tl.write(frame,"
+            f"The rows for table '{table.name}' are not a stream: write them with tl.write(frame,"
             f" '{table.name}')."
         )
         raise InvalidInputError(message, kind="no_stream", table=table.name)
@@ -40,7 +40,7 @@ def start_messages(
     modes = (APPEND, UPDATE) if table.is_upsert else (APPEND,)
     if mode not in modes:
         message = (
-            f"mode '{mode}' of a stream into table '{table.name}' of Kafka is none of"
+            f"mode '{mode}' of a stream into table '{table.name}' of Kafka must be one of"
             f" {', '.join(modes)}; 'update' needs the connector 'upsert-kafka'."
         )
         raise InvalidInputError(message, kind="bad_mode", table=table.name)

@@ -1,10 +1,10 @@
 """Topics as a source of Spark's micro-batches.
 
-What Spark asks of a source is answered by :mod:`tidelake.spark.catalog.streams.source`. Tasks
-decode only the columns that the query needs.
+:mod:`tidelake.spark.catalog.streams.source` implements Spark's interface. Tasks decode only the
+columns that the query needs.
 
-The plan of a frame is a streaming relation of Spark's that holds the source. Two queries of one
-frame share the source, so what belongs to a run of a query is kept by the run.
+The plan of a frame is a streaming relation of Spark that holds the source. Two queries of one frame
+share the source, so the source keeps the state of each run by the run's id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidelake.spark.kafka.stream_cursor import TopicCursor, between
 __all__ = ["KafkaSource", "kafka_stream"]
 
 _RUN = "spark.jobGroup.id"
-"""The local property in which Spark keeps the run of a query."""
+"""The local property that holds the id of a query's run."""
 
 
 class KafkaSource(MicroBatchSource):
@@ -55,11 +55,11 @@ class KafkaSource(MicroBatchSource):
         self._runs: dict[str, TopicCursor] = {}
 
     def toString(self) -> str:
-        """How progress shows it."""
+        """Return the text that Spark's progress shows."""
         return f"kafka[{self._table.name}]@{id(self):x}"
 
     def stop(self) -> None:
-        """A run ends."""
+        """Release the state of a run."""
         cursor = self._runs.pop(self._run(), None)
         if cursor is not None:
             cursor.close()
@@ -90,7 +90,7 @@ class KafkaSource(MicroBatchSource):
 
 
 def kafka_stream(spark: SparkSession, catalog: Catalog, table: KafkaTable) -> DataFrame:
-    """Give a table as a streaming DataFrame; changes have ``_row_kind`` in front.
+    """Make a streaming DataFrame of a table; changes have ``_row_kind`` in front.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def kafka_stream(spark: SparkSession, catalog: Catalog, table: KafkaTable) -> Da
     Raises
     ------
     UnsupportedError
-        The session is one of Spark Connect.
+        The session uses Spark Connect.
     """
     if is_remote():
         message = "Streams of Kafka need a classic session of Spark, not Spark Connect."

@@ -1,6 +1,6 @@
-"""Tables as streams of Spark: Spark's older source interface, implemented by Python objects.
+"""Tables as streams of Spark: Python objects implement Spark's older source interface.
 
-A source says how far a table has come and gives Spark the plan of each micro-batch, so columns and
-filters reach the files. What a batch holds is decided in :mod:`tidelake.table.stream`; rows never
-pass here.
+A source tells Spark how far a table has come and gives it the plan of each micro-batch, so columns
+and filters reach the files. :mod:`tidelake.table.stream` decides what a batch holds. No rows pass
+through this room.
 """

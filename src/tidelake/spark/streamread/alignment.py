@@ -1,9 +1,9 @@
-"""Streams of a process that wait for each other: none runs ahead in event time by more than asked.
+"""Aligns streams of a process: none runs ahead in event time by more than the drift.
 
-A group has members, each a stream with the watermark of the last snapshot that it gave. A member
-may go on to what is not later than the least watermark of the group plus the drift. Who has given
-nothing new for a while is *idle*, and holds nobody back: a table without new rows would else stop
-them all.
+The members of a group are streams, each with the watermark of the last snapshot that it gave. A
+member may read up to the least watermark of the group plus the drift. A member that has given
+nothing new for a while is *idle* and does not count: else a table without new rows would stop the
+whole group.
 
 Source: Flink's watermark alignment, by Paimon's ``scan.watermark.alignment.group`` and
 ``max-drift``, ``scan.watermark.idle-timeout`` (1.3.1). Groups span the streams of one process.
@@ -21,21 +21,21 @@ from tidelake.options import Options, declared
 __all__ = ["AlignmentGroups", "AlignmentRule"]
 
 IDLE_MS = 60_000
-"""The rest after which a stream is idle, where the option does not say."""
+"""Time without new rows after which a stream is idle, by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlignmentRule:
-    """What a stream is held to.
+    """The alignment of one stream.
 
     Parameters
     ----------
     group : str
-        The streams that it is aligned with.
+        Name of the group of streams.
     drift_ms : int
-        How far it may be ahead of the last of them, ms.
+        How far it may be ahead of the slowest stream of the group, ms.
     idle_ms : int
-        After what rest one holds nobody back, ms.
+        Time without new rows after which a stream is idle, ms.
     """
 
     group: str
@@ -44,12 +44,12 @@ class AlignmentRule:
 
     @classmethod
     def of(cls, options: Options, *, table: str) -> AlignmentRule | None:
-        """The rule that options set; None without one.
+        """Read the rule from options; None without one.
 
         Raises
         ------
         InvalidInputError
-            Group and drift are not set together.
+            Only one of group and drift is set.
         """
         group = options.get(declared.SCAN_WATERMARK_ALIGNMENT_GROUP)
         drift_ms = options.get(declared.SCAN_WATERMARK_ALIGNMENT_MAX_DRIFT)
@@ -74,7 +74,7 @@ class _Member:
 
 
 class AlignmentGroups:
-    """The groups of a process; threads may share it."""
+    """The groups of a process. Safe for threads."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[object, _Member]] = {}
@@ -83,7 +83,7 @@ class AlignmentGroups:
     def allowed(
         self, rule: AlignmentRule, member: object, watermark: int | None, *, now_ms: int
     ) -> int | None:
-        """The latest watermark that a member may go on to; None for any.
+        """Give the latest watermark that a member may read up to; None for any.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class AlignmentGroups:
         member : hashable
             The member.
         watermark : int, optional
-            Where it is, ms since the epoch.
+            Its watermark, ms since the epoch.
         now_ms : int
             The time, ms since the epoch.
         """
@@ -110,7 +110,7 @@ class AlignmentGroups:
             ]
             if not others:
                 return None
-            if watermark is None:  # it has nothing to be ahead with
+            if watermark is None:  # without a watermark it cannot be ahead
                 return None
             if any(one.watermark is None for one in others):
                 return watermark

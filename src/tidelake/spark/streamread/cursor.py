@@ -1,11 +1,12 @@
-"""Where a query is in a table's stream, as texts of offsets: what Spark keeps in its checkpoint.
+"""The position of a query in a table's stream, as the texts in Spark's checkpoint.
 
 Spark asks for the end of the next batch again and again; a cursor answers from the text of the last
-one. Without a text a stream begins where its options say, and the first text keeps that place
-(``from``), since Spark keeps ends alone: a batch that is asked for again after a crash begins where
-it did before. Where there is nothing to give yet, the text of an empty batch keeps the place.
+one. Without a text the options decide where a stream begins. The first text then keeps that offset
+(``from``), since Spark keeps only ends: a batch that Spark asks for again after a crash begins
+where it did before. Where there are no rows to give yet, the text of an empty batch keeps the
+offset.
 
-No Java here: a source in the driver and a reader in a Python process of Spark's share it.
+It uses no Java: a source in the driver and a reader in a Python process of Spark share it.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from tidelake.table.stream import StreamOffset, StreamPlan
 __all__ = ["StreamCursor"]
 
 BEGAN = "from"
-"""In checkpoints, never renamed: where the stream began, in the offset of its first batch."""
+"""On disk, never rename: key of the stream's first offset, in the text of its first batch."""
 _NUMBERS = itertools.count(1)
 _GROUPS = AlignmentGroups()
-"""The streams of this process that wait for each other."""
+"""The aligned streams of this process."""
 
 
 class StreamCursor:
@@ -35,7 +36,7 @@ class StreamCursor:
     plan : StreamPlan
         The table, with the options of the stream.
     hold : SourceHold, optional
-        Keeps what comes next from expiry.
+        Holds the next snapshots, so that they do not expire.
     """
 
     def __init__(self, plan: StreamPlan, hold: SourceHold | None = None) -> None:
@@ -48,11 +49,11 @@ class StreamCursor:
         self._began: StreamOffset | None = None
 
     def fix_end(self) -> None:
-        """Go no further than what is there now."""
+        """Set the end of the stream to the newest snapshot of now."""
         self._is_fixed, self._until = True, self.plan.latest(position_only=True)
 
     def next(self, start: str | None) -> str | None:
-        """The end of the next batch; the start itself where nothing is new.
+        """Find the end of the next batch; the start itself without new rows.
 
         Raises
         ------
@@ -75,22 +76,22 @@ class StreamCursor:
         return json.dumps({**document, BEGAN: json.loads(self._began.to_json())})
 
     def hold_from(self, at: StreamOffset) -> None:
-        """Keep from expiry what comes behind an offset, which is about to be read."""
+        """Hold the snapshots behind an offset before they are read, so that they do not expire."""
         if self._hold is not None:
             self._hold.begin(at)
 
     def done_before(self, end: str) -> None:
-        """What is behind an offset was read, and is not needed again."""
+        """Release the snapshots before an offset: they were read and are not needed again."""
         if self._hold is not None:
             self._hold.done_before(self.plan.offset(end))
 
     def latest(self) -> str | None:
-        """Behind the newest snapshot."""
+        """Give the offset behind the newest snapshot."""
         found = self.plan.latest(position_only=True)
         return None if found is None else found.to_json()
 
     def between(self, start: str | None, end: str) -> tuple[StreamOffset, StreamOffset]:
-        """The two ends of a batch; nothing is looked at."""
+        """Parse the two ends of a batch; does not read the table."""
         last = self.plan.offset(end)
         if start is not None:
             return self.plan.offset(start), last
@@ -98,18 +99,18 @@ class StreamCursor:
         return last if began is None else self.plan.offset(json.dumps(began)), last
 
     def is_ended(self, at: str) -> bool:
-        """Whether nothing will come any more, ever."""
+        """Whether the stream has ended."""
         return not self._is_fixed and self.plan.is_ended(self.plan.offset(at))
 
     def close(self) -> None:
-        """The query ends."""
+        """Release everything at the end of the query."""
         if self._hold is not None:
             self._hold.close()
         if self._rule is not None:
             _GROUPS.leave(self._rule, self.number)
 
     def _step(self, at: StreamOffset) -> StreamOffset:
-        """The end of the batch that begins at an offset, no further than the alignment allows."""
+        """Find the end of the batch that begins at an offset, as far as the alignment allows."""
         plan, rule = self.plan, self._rule
         if rule is None:
             return plan.next(at, plan.limits, self._until)
@@ -122,7 +123,7 @@ class StreamCursor:
             return at
         end = plan.next(at, plan.limits, self._until)
         there = plan.watermark(end)
-        if there is not None and there > allowed:  # one step at a time, while others come on
+        if there is not None and there > allowed:  # one step at a time, while the others catch up
             limits = replace(plan.limits, files=1, min_rows=None, max_delay_ms=None)
             end = plan.next(at, limits, self._until)
         return end

@@ -1,11 +1,11 @@
-"""The watermark that a table declares, on the stream of its rows.
+"""Adds the watermark that a table declares to the stream of its rows.
 
-Spark takes a watermark on TIMESTAMP WITH LOCAL TIME ZONE alone, and most tables hold TIMESTAMP,
-without a zone. Of such a column a twin is made: the same microseconds, read as those of UTC. The
-twin has the watermark; the column is the twin turned back, and says so to Spark by its metadata. So
-windows over the column begin and end in the data's own time, whatever the session's zone is, and
-nobody sees the twin. Spark's own ``PreciseTimestampConversion`` turns one into the other without a
-zone: a way through local time loses an hour a year.
+Spark takes a watermark only on TIMESTAMP WITH LOCAL TIME ZONE, and most tables hold TIMESTAMP,
+without a zone. For such a column the plan gets a hidden twin: the same microseconds, read as UTC.
+The twin has the watermark. The column is the twin converted back, and its metadata mark it for
+Spark. So windows over the column begin and end in the data's own time in every session zone.
+Spark's own ``PreciseTimestampConversion`` converts without a zone: a conversion through local time
+would lose an hour a year.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ __all__ = ["with_event_time"]
 
 _TWIN = "__tidelake_event_time"
 _DELAY = "spark.watermarkDelayMs"
-"""Where Spark keeps the delay of a column that has a watermark."""
+"""Key in a column's metadata where Spark keeps the delay of its watermark."""
 _CATALYST = "org.apache.spark.sql.catalyst.expressions"
 
 
 def with_event_time(gateway: Gateway, frame: DataFrame, found: EventTime) -> DataFrame:
-    """The frame with a watermark on its event time.
+    """Add a watermark on the event time to a frame.
 
     Parameters
     ----------
     gateway : Gateway
         The session's JVM.
     frame : DataFrame
-        A stream that has the column.
+        A stream with the column.
     found : EventTime
-        What the table declares.
+        The event time that the table declares.
     """
     delay = f"{found.delay_ms} milliseconds"
     if not isinstance(frame.schema[found.column].dataType, st.TimestampNTZType):
@@ -57,7 +57,7 @@ def with_event_time(gateway: Gateway, frame: DataFrame, found: EventTime) -> Dat
 
 
 def _converted(gateway: Gateway, column: Column, source: JavaObject, target: JavaObject) -> Column:
-    """The same microseconds as another type of timestamp."""
+    """Read the same microseconds as another type of timestamp."""
     utils = gateway.java("org.apache.spark.sql.classic.ExpressionUtils")
     conversion = gateway.java(f"{_CATALYST}.PreciseTimestampConversion")
     inner = utils.expression(column._jc)

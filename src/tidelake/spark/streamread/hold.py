@@ -1,18 +1,18 @@
-"""What a source of a query still needs is kept from expiry: a lease for each source.
+"""Holds the snapshots that a source of a query still needs: one lease for each source.
 
-1. The lease goes by the query's id and the source's number in the checkpoint, which all runs of
-   the query share, or by ``consumer-id`` (:mod:`tidelake.table.stream.lease`). It is taken before
-   the first snapshot is looked into, from the offset that the checkpoint says.
-2. It moves when Spark says that a batch is done (``commit``, one batch late), never before. So a
-   batch that comes again after a crash is there, and a consumer says what was really read.
-3. While the query runs a thread keeps the lease alive: a batch may take for longer than a lease
-   may be silent. The thread ends with the query, or with Spark.
-4. A query that stops leaves its consumer, which holds what comes next for
-   :data:`SOURCE_RETAINED_MS`; ``consumer.expiration-time`` says so for a ``consumer-id``. A query
-   with a temporary checkpoint cannot go on, and leaves nothing.
+1. The lease has the query's id and the source's number in the checkpoint, which all runs of the
+   query share, or the ``consumer-id`` (:mod:`tidelake.table.stream.lease`). The source takes it
+   before it reads the first snapshot, from the offset in the checkpoint.
+2. It moves when Spark reports that a batch is done (``commit``, one batch late), never before. So a
+   batch that Spark repeats after a crash can be read, and a consumer records only what was read.
+3. While the query runs a thread renews the lease, since a batch may take longer than the lease's
+   time. The thread ends with the query, or with Spark.
+4. A query that stops leaves its consumer, which holds the next snapshots for
+   :data:`SOURCE_RETAINED_MS`, or for ``consumer.expiration-time`` with a ``consumer-id``. A query
+   with a temporary checkpoint cannot go on, so it leaves no consumer.
 
-A consumer that says "next is N" means the changes of N, and not its rows. So a ``consumer-id`` has
-no progress until the first full state was read whole; the query's own name holds it meanwhile.
+"Next is N" in a consumer means the changes of N, not its rows. So a ``consumer-id`` has no progress
+until the first full state was read whole; until then a lease in the query's name holds it.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from tidelake.table.stream.lease import READ_RETAINED_MS
 __all__ = ["HoldName", "SourceHold"]
 
 SOURCE_RETAINED_MS = 7 * 24 * 3_600_000
-"""How long what a stopped query reads next is held."""
+"""How long the next snapshots of a stopped query are held."""
 OPEN_TRIES_MAX = 6
 OPEN_WAIT_MS = 500
-"""A run that was just stopped in another process lets go of its lease within a second."""
+"""A run that was just stopped in another process releases its lease within a second."""
 LOOK_S = 5.0
-"""How often the thread looks whether the query runs; a lease may be silent for a minute."""
+"""Time between two looks whether the query runs; a lease may be silent for a minute."""
 _TEMPORARY = re.compile(r"temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""How Spark calls a checkpoint that it makes itself, and removes with the query."""
+"""Prefix of a checkpoint that Spark makes itself and removes with the query."""
 _HOLDS: dict[str, SourceHold] = {}
 _LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class HoldName:
-    """Under what name a source holds its snapshots.
+    """The name by which a source holds its snapshots.
 
     Parameters
     ----------
     key : str
         The source: the query's id, and the source's number in it.
     is_lasting : bool
-        Whether the next run of the query goes on from here.
+        Whether the next run of the query can go on from it.
     """
 
     key: str
@@ -63,7 +63,7 @@ class HoldName:
 
     @property
     def retained_ms(self) -> int:
-        """How long what it held is kept when its process was killed, or has stopped."""
+        """How long its snapshots stay held after the process died or the query stopped, ms."""
         return SOURCE_RETAINED_MS if self.is_lasting else READ_RETAINED_MS
 
     @classmethod
@@ -77,7 +77,7 @@ class HoldName:
         folder : str or None
             The source's folder in the checkpoint, ``<checkpoint>/sources/<number>``.
         otherwise : str
-            A name that nothing else has.
+            A unique name for a source without either.
 
         Examples
         --------
@@ -92,7 +92,7 @@ class HoldName:
 
 
 class SourceHold:
-    """Holds what one source of a running query still reads. Threads may share it.
+    """Holds the snapshots that one source of a running query still reads. Safe for threads.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class SourceHold:
     name : HoldName
         The source's name.
     has_ended : callable
-        Whether Spark is gone, so that nobody calls :meth:`close`; asked now and then from a thread.
+        Whether Spark has ended, so that nobody calls :meth:`close`. A thread calls it regularly.
     """
 
     def __init__(self, plan: StreamPlan, name: HoldName, has_ended: Callable[[], bool]) -> None:
@@ -116,19 +116,19 @@ class SourceHold:
         self._thread: threading.Thread | None = None
 
     def begin(self, at: StreamOffset) -> None:
-        """Hold what comes from an offset on: it is about to be read.
+        """Hold the snapshots from an offset on, before they are read.
 
         Parameters
         ----------
         at : StreamOffset
-            Of the first call it is where the query goes on; later ones keep what is held.
+            In the first call: where the query goes on. Later calls keep what is held.
 
         Raises
         ------
         ConflictError
-            Another run that is live reads with this checkpoint, or this consumer.
+            Another live run reads with this checkpoint, or this consumer.
         NotFoundError
-            The snapshot has expired; the range that is there is named.
+            The snapshot has expired; the message names the range that is kept.
         """
         with self._guard:
             if self._lease is not None:
@@ -142,12 +142,12 @@ class SourceHold:
         self._thread.start()
 
     def done_before(self, end: StreamOffset) -> None:
-        """All before an offset was read, and comes never again.
+        """Release the snapshots before an offset: they were read and are not needed again.
 
         Raises
         ------
         ConflictError
-            Another run took over while this one was silent.
+            Another run took over during this one's silence.
         """
         with self._guard:
             lease = self._lease
@@ -160,12 +160,12 @@ class SourceHold:
                 lease.advance(end.snapshot)
 
     def close(self) -> None:
-        """The query ends; more than once is fine."""
+        """Release everything at the end of the query; may be called more than once."""
         self._ended.set()
         with self._guard:
             if self._lease is not None:
                 is_own = self._lease.consumer_id == self._consumer_id
-                # of a lease that cannot be closed the time is over some day
+                # a lease that cannot be closed ends when its time is over
                 with contextlib.suppress(TidelakeError):
                     self._lease.close(forget=not (is_own or self._name.is_lasting))
         with _LOCK:
@@ -173,14 +173,14 @@ class SourceHold:
                 del _HOLDS[self._name.key]
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the thread has ended; False if it has not by then."""
+        """Wait for the end of the thread; False after the timeout."""
         if self._thread is None:
             return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _end_before(self) -> None:
-        """In one process Spark runs a query once: a run that begins ends the one before."""
+        """End the previous run of the query in this process: Spark runs a query only once."""
         with _LOCK:
             before = _HOLDS.get(self._name.key)
             _HOLDS[self._name.key] = self
@@ -193,7 +193,7 @@ class SourceHold:
         if self._consumer_id is not None and not of_state:
             name = self._consumer_id
         if of_state and handle.snapshots.find(first) is None:
-            first, of_state = first + 1, False  # a tag keeps the state
+            first, of_state = first + 1, False  # a tag holds the state
         for left in reversed(range(OPEN_TRIES_MAX)):
             try:
                 return StreamLease.open(
@@ -205,7 +205,7 @@ class SourceHold:
                     retained_ms=None if name == self._consumer_id else self._name.retained_ms,
                 )
             except NotFoundError:
-                self._plan.next(at)  # says what a checkpoint can do about it
+                self._plan.next(at)  # its message fits a checkpoint
                 raise
             except ConflictError as error:
                 if not left and name == self._consumer_id:
@@ -220,7 +220,7 @@ class SourceHold:
             if self._has_ended():
                 self.close()
                 return
-            # the next batch says what is wrong
+            # the next batch raises it
             with self._guard, contextlib.suppress(TidelakeError):
                 if self._lease is not None and not self._ended.is_set():
                     self._lease.renew_if_due()
@@ -228,8 +228,8 @@ class SourceHold:
 
 def _runs_already(handle: TableHandle, key: str) -> ConflictError:
     message = (
-        f"A stream of table '{handle.identifier}' with this checkpoint ({key}) runs already, or one"
-        " with a copy of the checkpoint: stop that one, or give this stream a checkpoint of its"
-        " own. If it was killed on another machine, try again in a minute."
+        f"A stream of table '{handle.identifier}' with this checkpoint ({key}) already runs,"
+        " perhaps with a copy of the checkpoint: stop that stream, or give this one a checkpoint"
+        " of its own. If it was killed on another machine, try again in a minute."
     )
     return ConflictError(message, kind="stream_runs_already", table=handle.identifier)

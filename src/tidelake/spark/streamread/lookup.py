@@ -1,8 +1,8 @@
-"""A table as it is when a batch looks at it, for the join of a stream with it.
+"""A table for the join with a stream: each batch sees the rows of its own time.
 
-Spark plans each micro-batch anew from one logical plan. A frame of a table is of the snapshot that
-was the newest when it was made, so its plan would show the same rows for ever. Here the plan is a
-relation that asks for its rows when the batch is planned.
+Spark plans each micro-batch anew from one logical plan. A frame of a table reads the snapshot that
+was the newest when the frame was made, so its plan would give the same rows for ever. Here the plan
+is a relation that takes its rows when Spark plans the batch.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ["lookup_frame"]
 
 
 def lookup_frame(spark: SparkSession, rows: Callable[[], DataFrame], *, shown: str) -> DataFrame:
-    """Return a DataFrame whose rows are asked for at each batch.
+    """Return a DataFrame that takes its rows again in each batch.
 
     Parameters
     ----------
     spark : SparkSession
         A classic one.
     rows : callable
-        Gives the rows as they are now; always with the same columns.
+        Gives the current rows; always with the same columns.
     shown : str
-        What EXPLAIN calls it.
+        Its name in EXPLAIN.
     """
 
     def pruned(columns: Sequence[str], _: Sequence[JavaObject]) -> DataFrame:

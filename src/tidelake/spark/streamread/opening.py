@@ -1,7 +1,7 @@
-"""From a table's name to a streaming DataFrame, and from Spark's call back to its source.
+"""Makes a streaming DataFrame from a table's name, and opens its source for Spark.
 
-:func:`stream_frame` makes the frame; :func:`open_source` is called once for each query that reads
-it, so each has a source of its own.
+:func:`stream_frame` makes the frame. Spark calls :func:`open_source` once for each query that reads
+the frame, so each query has a source of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def stream_frame(
     filter: object = None,
     options: Mapping[str, object] | None = None,
 ) -> DataFrame:
-    """Give a table as a streaming DataFrame; see :meth:`tidelake.spark.Lake.read_stream`."""
+    """Make a streaming DataFrame of a table; see :meth:`tidelake.spark.Lake.read_stream`."""
     if is_remote():
         message = (
             "Through Spark Connect streams are read with spark.readStream.format('tidelake')"
@@ -101,7 +101,7 @@ def open_source(call: StreamCall) -> StreamSource:
 
 
 def source_schema(call: StreamCall) -> JavaObject:
-    """The columns of a source: those that the frame was asked for, else the table's."""
+    """Find the columns of a source: those of the request for the frame, else the table's."""
     if call.schema is not None:
         return call.schema
     spark, table = _table(call)
@@ -110,7 +110,7 @@ def source_schema(call: StreamCall) -> JavaObject:
 
 
 def _table(call: StreamCall) -> tuple[SparkSession, Table]:
-    """The table that a call names, with the options of the session and the stream."""
+    """Open the table of a call, with the options of the session and the stream."""
     place, name = call.options.get(WAREHOUSE), call.options.get(TABLE)
     warehouse = call.warehouses.get(place or "")
     if warehouse is None or name is None:
@@ -124,7 +124,7 @@ def _table(call: StreamCall) -> tuple[SparkSession, Table]:
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:
-    """Options as Spark's reader takes them."""
+    """Write options as the texts that Spark's reader takes."""
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in options.items()
@@ -133,7 +133,7 @@ def _texts(options: Mapping[str, object]) -> dict[str, str]:
 
 
 def _condition(table: Table, filter: object) -> object:
-    """A filter as Spark's condition, which Spark hands back to the source."""
+    """Write a filter as Spark's condition, which Spark passes to the source."""
     parsed = parse_filter(filter)
     if parsed is None:
         return F.lit(True)

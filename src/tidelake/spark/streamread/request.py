@@ -1,9 +1,9 @@
-"""What a stream is of: a table with options, the columns that its frame has, what becomes of kinds.
+"""The request for a stream: a table with options, the frame's columns, the use of row kinds.
 
-Spark freezes the columns of a frame when it is made, and opens the source when a query starts, with
-keys of options in lower case. Rows of a primary-key table say in ``_row_kind`` what became of a
-key. A frame without that column cannot show a delete: option ``read.changelog`` = ``false`` leaves
-deletes and old rows out; where it is not set, a delete stops the stream.
+Spark fixes the columns of a frame when the frame is made. It opens the source when a query starts,
+with keys of options in lower case. The column ``_row_kind`` of a primary-key table says what each
+row does to its key. A frame without that column cannot show a delete: option ``read.changelog`` =
+``false`` leaves deletes and old rows out; where it is not set, a delete stops the stream.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ __all__ = [
 
 
 class Kinds(enum.Enum):
-    """What a stream makes of the kinds of its rows."""
+    """What a stream does with the kinds of its rows."""
 
     SHOWN = "shown"
-    """They are a column."""
+    """Show them in a column."""
     INSERTS = "inserts"
-    """The table has none: every row is an insert."""
+    """The table has no kinds: every row is an insert."""
     UPSERTS = "upserts"
-    """Deletes, and rows as they were before, are left out."""
+    """Leave out deletes and old rows."""
     CHECKED = "checked"
-    """Rows as they were before are left out; a delete stops the stream."""
+    """Leave out old rows; stop at a delete."""
 
     @classmethod
     def of(cls, options: Options, schema: TableSchema, names: Sequence[str]) -> Kinds:
-        """What options, table and the columns of a frame come to."""
+        """Decide from the options, the table and the columns of a frame."""
         if ROW_KIND_COLUMN in names:
             return cls.SHOWN
         if not schema.primary_keys:
@@ -64,7 +64,7 @@ class StreamRequest:
     names : tuple of str
         The columns of the frame, perhaps with ``_row_kind``.
     kinds : Kinds
-        What becomes of kinds.
+        What the stream does with row kinds.
     """
 
     plan: StreamPlan
@@ -87,7 +87,7 @@ class StreamRequest:
         Raises
         ------
         UnsupportedError
-            A column of the frame was renamed, dropped or given another type since.
+            A column of the frame was renamed, dropped or given another type since then.
         """
         handle = table.handle
         if handle.schema.id != schema_id:
@@ -97,7 +97,7 @@ class StreamRequest:
 
 
 def delete_error(table: str) -> str:
-    """What a stream without kinds says of a delete."""
+    """Make the error of a stream without kinds at a delete."""
     return (
         f"A row of table '{table}' was deleted, which a stream without row kinds cannot show: read"
         f" it with the option '{declared.READ_CHANGELOG.key}' = 'true' (a column"
@@ -106,12 +106,12 @@ def delete_error(table: str) -> str:
 
 
 def keeps_order(handle: TableHandle) -> bool:
-    """Whether the rows of a bucket mean something by their order."""
+    """Whether the order of a bucket's rows matters."""
     return bool(handle.schema.primary_keys) or handle.bucket_mode is BucketMode.FIXED
 
 
 def stream_table(found: Table | SystemTable, name: str) -> Table:
-    """The table, if streams can be read of it.
+    """Check that streams can be read from a table, and return it.
 
     Raises
     ------
@@ -128,11 +128,11 @@ def stream_table(found: Table | SystemTable, name: str) -> Table:
 
 
 def _check_frame(handle: TableHandle, schema_id: int) -> None:
-    """Refuse a frame whose columns are no longer those of the table."""
+    """Refuse a frame whose columns the table no longer has."""
     try:
         old = handle.schemas.load(schema_id)
     except NotFoundError:
-        changed = ["its schemas are others"]
+        changed = ["it has other schemas"]
     else:
         _, changed = difference(old, handle.schema)
     if changed:

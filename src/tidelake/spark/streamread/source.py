@@ -1,7 +1,7 @@
 """A table as a source of Spark's micro-batches.
 
-What Spark asks of a source is answered by :mod:`tidelake.spark.catalog.streams.source`. Here are
-the offsets of a table (:mod:`tidelake.spark.streamread.cursor`) and the rows between two of them.
+:mod:`tidelake.spark.catalog.streams.source` implements Spark's interface. This module adds the
+offsets of a table (:mod:`tidelake.spark.streamread.cursor`) and the rows between two of them.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class StreamSource(MicroBatchSource):
     gateway : Gateway
         The session's JVM.
     request : StreamRequest
-        What is read.
+        The request.
     query_id : str, optional
-        The query, where it is known.
+        Id of the query, if known.
     folder : str, optional
         The source's folder in the checkpoint.
     """
@@ -67,17 +67,19 @@ class StreamSource(MicroBatchSource):
         super().__init__(gateway, gateway.schema(stream_schema(request)), named="Tidelake")
         self._plan = request.plan
         name = HoldName.of(query_id, folder, otherwise=request.plan.handle.env.ids.uuid())
-        life = QueryLife(gateway.spark, None)  # the query may be another session's; it says stop()
+        life = QueryLife(
+            gateway.spark, None
+        )  # the query may belong to another session, which calls stop()
         self._own = StreamCursor(request.plan, SourceHold(request.plan, name, life.has_ended))
         self._kinds = request.kinds
         self._end = StreamEnd(gateway, query_id, self._own.number)
 
     def toString(self) -> str:
-        """How progress shows it."""
+        """Return the text that Spark's progress shows."""
         return f"tidelake[{self._plan.table}]"
 
     def commit(self, offset: JavaObject) -> None:
-        """What is behind the offset is not needed again."""
+        """Release the snapshots before an offset: Spark does not read them again."""
         self._own.done_before(str(offset.json()))
 
     def stop(self) -> None:
@@ -92,7 +94,7 @@ class StreamSource(MicroBatchSource):
         self._plan.offset(text)
 
     def _rest(self, at: str) -> None:
-        """Nothing is new, and perhaps nothing ever will be."""
+        """Handle a look without new rows; report the end of a stream that has ended."""
         if self._own.is_ended(at):
             self._end.reach()
 
@@ -119,7 +121,7 @@ class StreamSource(MicroBatchSource):
         columns: Sequence[str],
         filters: Sequence[JavaObject],
     ) -> DataFrame:
-        """The rows of a batch: the columns that Spark needs, perhaps more rows than it does."""
+        """Plan the rows of a batch: the columns that Spark needs, perhaps more rows than needed."""
         plan = self._plan
         self._own.hold_from(first)
         wanted = [name for name in columns if name != ROW_KIND_COLUMN]
@@ -138,13 +140,13 @@ class StreamSource(MicroBatchSource):
         return frame.select(*(F.col(quoted(name)) for name in columns or wanted))
 
     def _predicate(self, filters: Sequence[JavaObject]) -> Predicate | None:
-        """What prunes files and rows; Spark applies its filters once more."""
+        """Translate Spark's filters to prune files and rows; Spark applies them once more."""
         fields = self._plan.fields
         found = from_java_filters(filters, fields)
         return None if found is None else bind(found, fields)
 
     def _is_kept(self) -> Column:
-        """Which rows a frame without kinds shows."""
+        """Select the rows that a frame without kinds shows."""
         kind = F.col(ROW_KIND_COLUMN)
         kept = kind.isin(str(RowKind.INSERT), str(RowKind.UPDATE_AFTER))
         if self._kinds is Kinds.UPSERTS:

@@ -1,11 +1,11 @@
-"""Ends a query whose streams have all come to their end.
+"""Ends a query once all of its streams have ended.
 
-A query may read several streams: it ends when the last of them has nothing left to give, and never
-where one of them goes on for ever. So the sources that have ended are counted for each query, and
-Spark says how many it has, those of others too.
+A query may read several streams. It ends when the last of them has ended, and never ends if one
+goes on for ever. So this module counts the sources that have ended for each query; Spark knows how
+many sources the query has, including those of other formats.
 
-A source may not stop its own query: that waits for the thread which asks. So another thread of the
-JVM does it. A query with ``availableNow`` ends by itself.
+A source may not stop its own query: the stop would wait for the thread that calls it. So another
+thread of the JVM stops the query. A query with ``availableNow`` ends by itself.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ __all__ = ["EndedSources", "StreamEnd"]
 
 
 class EndedSources:
-    """The sources of running queries that have nothing left to give; threads may share it."""
+    """The sources of running queries that have ended. Safe for threads."""
 
     def __init__(self) -> None:
         self._by_query: dict[str, set[int]] = {}
         self._lock = threading.Lock()
 
     def add(self, query_id: str, source: int) -> int:
-        """Count a source that has ended; how many of the query's have."""
+        """Add a source that has ended; return how many of the query's have ended."""
         with self._lock:
             ended = self._by_query.setdefault(query_id, set())
             ended.add(source)
             return len(ended)
 
     def forget(self, query_id: str, source: int) -> None:
-        """A source is closed: the next run of the query has another."""
+        """Remove a closed source: the next run of the query has a new one."""
         with self._lock:
             ended = self._by_query.get(query_id, set())
             ended.discard(source)
@@ -44,14 +44,14 @@ _ENDED = EndedSources()
 
 
 class StreamEnd(Proxy, implements=("java.lang.Runnable",)):
-    """Stops a query from a thread of the JVM's, once all of its sources have ended.
+    """Stops a query from a thread of the JVM once all of its sources have ended.
 
     Parameters
     ----------
     gateway : Gateway
         The session's JVM.
     query_id : str, optional
-        The query; None where it is not known, and then nothing is stopped.
+        Id of the query; if None, nothing is stopped.
     source : int
         The number of the source.
     """
@@ -63,7 +63,7 @@ class StreamEnd(Proxy, implements=("java.lang.Runnable",)):
         self._is_reached = False
 
     def reach(self) -> None:
-        """The source has nothing left to give, ever."""
+        """Record that the source has ended."""
         if self._query_id is None or self._is_reached:
             return
         self._is_reached = True
@@ -78,17 +78,17 @@ class StreamEnd(Proxy, implements=("java.lang.Runnable",)):
             _ENDED.forget(self._query_id, self._source)
 
     def run(self) -> None:
-        """Stop it."""
+        """Stop the query."""
         query = self._query()
         if query is not None:
             query.stop()
 
     def _query(self) -> JavaObject | None:
-        """The query, whichever session started it: a session's own list has no other's."""
+        """Find the query in every session: a session lists only its own queries."""
         by_id = self.gateway.spark._jsparkSession.sharedState().activeStreamingQueries()
         return by_id.get(self.gateway.java("java.util.UUID").fromString(self._query_id))
 
 
 def _sources_count(query: JavaObject) -> int:
-    """How many sources a query reads; one that it reads twice is one."""
+    """Count the sources of a query; a source that it reads twice counts once."""
     return int(query.uniqueSources().size())

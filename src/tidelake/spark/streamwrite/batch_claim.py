@@ -1,18 +1,18 @@
-"""A batch that a process of its own commits belongs to the run of a query that began first.
+"""Claims a batch for one run of a query, where each commit has a process of its own.
 
-Spark commits each batch of a Python data source in a new Python process, so nobody is there between
-two batches to keep a lease alive. So each commit claims its batch:
+Spark commits each batch of a Python data source in a new Python process, so no process renews a
+lease between two batches. So each commit claims its batch:
 
-1. The lease is that of :mod:`tidelake.spark.streamwrite.sink_run`: it goes by the query's id, and
-   names as its process the JVM of the query. While it is live a run in another folder, with a copy
-   of the checkpoint, is refused.
-2. The folder of the checkpoint says which term of the lease its run has, and which folder that was.
-   So a run knows its lease again in the next process, and a copy is no such run.
-3. A copy may take over a run that was silent for :data:`SILENCE_MS`. The first run sees a later
-   term than its own with its next batch, and is refused before it commits.
+1. The lease is that of :mod:`tidelake.spark.streamwrite.sink_run`. It has the query's id, and names
+   the JVM of the query as its process. While it is live, a run in another folder, with a copy of
+   the checkpoint, is refused.
+2. The folder of the checkpoint records the term of its run's lease and the folder's own path. So
+   the next process of a run finds its lease again, and a copied folder does not match.
+3. A copy may take over a run that was silent for :data:`SILENCE_MS`. In its next batch the first
+   run then finds a later term than its own, and is refused before it commits.
 
-The consumer holds the snapshots since the newest commit, as a sink's does: Spark may ask for that
-batch again.
+The consumer holds the snapshots since the newest commit, as a sink's does: Spark may repeat that
+batch.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from tidelake.telemetry import process_name
 __all__ = ["RETAINED_MS", "claim_batch", "runs_already", "sink_consumer"]
 
 RETAINED_MS = 7 * 24 * 3_600_000
-"""Time after which the consumer of a query that died is forgotten."""
+"""Time after which the consumer of a dead query is forgotten."""
 SILENCE_MS = 600_000
 """Silence after which a copy may take over: batches of such a query may be minutes apart."""
 
 
 def sink_consumer(query_id: str) -> str:
-    """The consumer by which a query that writes to a table holds its newest commit."""
+    """Name the consumer by which a query holds its newest commit into a table."""
     return f"sink-{query_id}"
 
 
 def claim_batch(
     handle: TableHandle, checkpoint: Checkpoint, query_id: str, *, is_committed: bool
 ) -> None:
-    """See that a batch is this run's, and hold what says that it was committed.
+    """Check that a batch is this run's, and hold the snapshots that prove its commit.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def claim_batch(
     query_id : str
         The query.
     is_committed : bool
-        Whether the batch was committed before: then that commit stays held.
+        Whether the batch was committed before; then the snapshot of that commit stays held.
 
     Raises
     ------
@@ -100,10 +100,10 @@ def _is_followed(held: Lease, own_term: int) -> bool:
 
 
 def runs_already(handle: TableHandle, query_id: str) -> ConflictError:
-    """The error of a second live run of a query."""
+    """Make the error for a second live run of a query."""
     message = (
-        f"A stream into table '{handle.identifier}' with this checkpoint, of query"
-        f" {query_id}, runs already, or one with a copy of the checkpoint: stop that"
-        " one, or give this stream a checkpoint of its own."
+        f"A stream into table '{handle.identifier}' with this checkpoint, of query {query_id},"
+        " already runs, perhaps with a copy of the checkpoint: stop that stream, or give this one"
+        " a checkpoint of its own."
     )
     return ConflictError(message, kind="stream_runs_already", table=handle.identifier)

@@ -1,16 +1,16 @@
-"""The body of a sink: one micro-batch, one commit, made once.
+"""Writes a micro-batch in one commit, made once.
 
-1. The commit's user is the id of the query's checkpoint, its identifier the batch's number: a batch
-   that Spark gives again after a restart is found in the table's history, and nothing of it runs.
-2. The rows are made the table's: with ``write.merge-schema`` the table gets their columns; columns
-   that the table got since the stream first began are null in its rows.
+1. The commit's user is the query's id in the checkpoint, its identifier the batch's number. The
+   sink finds a batch that Spark repeats after a restart in the table's history, and does nothing.
+2. The rows are fitted to the table. With ``write.merge-schema`` the table gets their columns.
+   Columns that the table got since the stream first began are null in its rows.
 3. A batch of few rows is written on the driver (:mod:`tidelake.spark.streamwrite.local_rows`), a
    larger one on the executors (:mod:`tidelake.spark.write.write_frame`).
-4. The commit carries the query's watermark and makes two snapshots at most: the rows, and what was
-   compacted with them.
+4. The commit carries the query's watermark. It makes two snapshots at most: the rows, and the
+   compaction that came with them.
 
-The body runs in the query's thread, in Spark Connect in a Python process of the server's, to which
-it is pickled.
+The sink runs in the query's thread. With Spark Connect it is pickled and runs in a Python process
+of the server.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ __all__ = ["COMPLETE", "BatchSink", "with_columns_since"]
 
 COMPLETE = "complete"
 BUCKETS_PER_TASK_MAX = 100
-"""Buckets that a task writes to at most, by Paimon's experience ("Streaming Multiple Partitions
-Write" of its documentation of append tables)."""
+"""The most buckets for each task without a warning ("Streaming Multiple Partitions Write" in
+Paimon's pages on append tables)."""
 _LOG = logging.getLogger("tidelake")
 _WHOLE_TABLE: Mapping[str, str] = {declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"}
 
@@ -66,7 +66,7 @@ class BatchSink:
     checkpoint : Checkpoint
         The query's.
     mark : SinkMark
-        What the checkpoint is to say of the query.
+        The mark that the checkpoint gets.
     run_id : str
         Names this run of the query.
     tasks : int, optional
@@ -82,11 +82,11 @@ class BatchSink:
     tasks: int | None = None
     spark: SparkSession | None = None
     error: BaseException | None = None
-    """Why the query failed, if it failed here."""
+    """The error of the sink, if the query failed here."""
     last_result: WriteResult | None = None
-    """What the newest batch did."""
+    """Result of the newest batch."""
     run: SinkRun | None = field(default=None, repr=False)
-    """What lives beside the query, from its first batch on."""
+    """The lease and compactor of the query, from its first batch on."""
     _size: LikelySize | None = field(default=None, repr=False)
     _user: str | None = None
     _has_warned: bool = False
@@ -105,7 +105,7 @@ class BatchSink:
             raise
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
-        """Write a batch; the result says so where it was written before."""
+        """Write a batch; the result says whether it was written before."""
         if self.run is None:
             self.mark = check_mark(self.checkpoint, self.mark, in_batch=True)
             self.run = SinkRun(
@@ -147,10 +147,10 @@ class BatchSink:
         return result
 
     def _warn_of_buckets(self, frame: DataFrame, buckets_count: int) -> None:
-        """Say once that a task writes to many buckets: (N*B)/P of Paimon's rule.
+        """Warn once if each task writes to many buckets: (N*B)/P of Paimon's rule.
 
-        N are the partitions that a batch has rows for, B the buckets of each, P the tasks that
-        write at once.
+        N is the number of partitions in a batch, B of buckets in each, P of tasks that write at
+        once.
         """
         options = self.handle.options
         tasks = self.tasks or options.get(declared.SINK_PARALLELISM)
@@ -179,9 +179,9 @@ class BatchSink:
             return write_batch(transaction, self._gathered(handle, kept), tasks=self.tasks)
 
     def _gathered(self, handle: TableHandle, frame: DataFrame) -> DataFrame:
-        """The rows of each partition together, where small files are to be avoided by that.
+        """Gather the rows of each partition, where that avoids small files.
 
-        Spark splits what is large again, and puts together what is small, while it runs.
+        Spark splits large partitions and joins small ones while it runs.
         """
         if not handle.options.get(declared.PRECOMMIT_COMPACT) or not wants_coordinator(handle):
             return frame
@@ -194,13 +194,13 @@ class BatchSink:
 
     @property
     def user(self) -> str:
-        """The commit user: what the query is called in its checkpoint, over all of its runs."""
+        """The commit user: the query's id in its checkpoint, equal in all of its runs."""
         if self._user is None:
             self._user = self.checkpoint.query_id()
             if self._user is None:
                 message = (
-                    f"The checkpoint {self.checkpoint.path} has no file 'metadata' of Spark's: it"
-                    " was removed under the running stream. Start the stream again."
+                    f"The checkpoint {self.checkpoint.path} has no longer Spark's file 'metadata':"
+                    " it was removed while the stream ran. Start the stream again."
                 )
                 raise InvalidInputError(message, kind="no_checkpoint", table=self.handle.identifier)
         return self._user
@@ -212,7 +212,7 @@ class BatchSink:
 
 
 def with_columns_since(handle: TableHandle, frame: DataFrame, *, schema_id: int) -> DataFrame:
-    """The rows with nulls in the columns that the table got since a schema, and they have not."""
+    """Add null columns for those that the table got since a schema and the rows lack."""
     if handle.schema.id == schema_id:
         return frame
     known = {field.id for field in handle.schemas.load(schema_id).fields}

@@ -1,11 +1,11 @@
-"""The checkpoint of a query of Spark's, as far as a sink needs it.
+"""The checkpoint of a Spark query, as far as a sink needs it.
 
 Spark keeps its own files in the folder: ``metadata`` with the query's id, ``offsets/N`` when batch
-N begins, ``commits/N`` when it is done. The sink adds ``tidelake-sink.json``, which says what the
-query writes to: a query whose batches went to one table must not go on with another, for the rows
-of its earlier batches would be missing there.
+N begins, ``commits/N`` when it is done. The sink adds ``tidelake-sink.json``, which names the table
+that the query writes to. A query whose batches went to one table must not go on with another table,
+which would lack the rows of the earlier batches.
 
-The folder is a path that this process sees, as a warehouse is.
+This process must see the folder as a path, as it sees the warehouse.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SinkMark:
-    """What the query of a checkpoint writes to.
+    """The target of a checkpoint's query.
 
     Parameters
     ----------
     table : str
         ``"database.table"``, for messages.
     created_ms : int
-        When the table was created: one that is made anew under the name is another.
+        When the table was created, ms since the epoch. A table created again under the name is
+        another one.
     mode : str
         The output mode.
     schema_id : int
-        The table's schema when the query first began: columns that it lacked are null.
+        The table's schema when the query first began; columns that it lacked are null.
     sources : tuple of str
-        What the query reads, as Spark shows it; empty where that is not known.
+        The sources of the query, as Spark shows them; empty where unknown.
     """
 
     table: str
@@ -51,7 +52,7 @@ class SinkMark:
     sources: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """The text of the file."""
+        """Write the text of the file."""
         return json.dumps({"v": VERSION, **asdict(self)}, indent=1)
 
     @classmethod
@@ -61,7 +62,7 @@ class SinkMark:
         Raises
         ------
         CorruptError
-            It is damaged, or of a later version.
+            The text is damaged, or of a later version.
         """
         try:
             found = json.loads(text)
@@ -76,7 +77,7 @@ class SinkMark:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A folder of a query of Spark's.
+    """The checkpoint folder of a Spark query.
 
     Parameters
     ----------
@@ -88,21 +89,21 @@ class Checkpoint:
 
     @classmethod
     def of(cls, given: str | Path | None, *, table: str) -> Self:
-        """The folder that the caller names.
+        """Check the folder that the caller names.
 
         Raises
         ------
         InvalidInputError
-            None is named. There is no default: a folder that is gone at the next start makes the
-            stream begin anew, and write its rows twice.
+            None is named. There is no default: if the folder were missing at the next start, the
+            stream would begin again and write its rows twice.
         UnsupportedError
-            It is no path on a file system that this process sees.
+            It is not a path on a file system that this process sees.
         """
         if given is None or not str(given).strip():
             message = (
                 f"A stream into table '{table}' needs checkpoint=, a folder of its own that"
-                " outlives this process: there Spark keeps how far the stream has come, so that a"
-                " restart loses and repeats nothing."
+                " outlives this process. Spark records the stream's progress there, so that a"
+                " restart loses and repeats no rows."
             )
             raise InvalidInputError(message, kind="no_checkpoint", table=table)
         parts = urlsplit(str(given))
@@ -117,11 +118,11 @@ class Checkpoint:
 
     @property
     def uri(self) -> str:
-        """What Spark is given: whatever its default file system is, this is a local path."""
+        """The folder as a URI: a local path, whatever Spark's default file system is."""
         return self.path.as_uri()
 
     def query_id(self) -> str | None:
-        """The id that all runs of the query have; None before Spark began with it."""
+        """The query's id, equal in all of its runs; None before its first run."""
         text = self._read("metadata")
         if text is None:
             return None
@@ -139,7 +140,7 @@ class Checkpoint:
 
     @property
     def has_done_batches(self) -> bool:
-        """Whether Spark has noted a batch of the query as done."""
+        """Whether Spark has recorded a batch of the query as done."""
         return self._has_entries("commits")
 
     def _has_entries(self, name: str) -> bool:
@@ -149,8 +150,8 @@ class Checkpoint:
     def remove_torn_start(self) -> None:
         """Remove the temporary files of a run that was killed before its first batch began.
 
-        Spark refuses a folder that holds such files but no batch (4.3:
-        ``STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY``), though nothing was read yet.
+        Spark refuses a folder with such files but no batch (4.3:
+        ``STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY``), even if it has read no rows.
         """
         if self.has_batches:
             return
@@ -160,13 +161,13 @@ class Checkpoint:
                     torn.unlink(missing_ok=True)
 
     def is_done(self, batch_id: int) -> bool:
-        """Whether Spark has noted that a batch is done, so that it never comes again."""
+        """Whether Spark has recorded a batch as done, so that it never repeats it."""
         return (self.path / "commits" / str(batch_id)).exists()
 
     def watermark_before(self, batch_id: int) -> int | None:
-        """Event time in ms that the stream had come to when a batch began; None for none.
+        """Give the stream's watermark when a batch began, ms since the epoch; None without one.
 
-        It is in the second line of ``offsets/N``.
+        The second line of ``offsets/N`` holds it.
         """
         text = self._read(f"offsets/{batch_id}")
         lines = [] if text is None else text.splitlines()
@@ -177,12 +178,12 @@ class Checkpoint:
         return found or None
 
     def mark(self) -> SinkMark | None:
-        """What the query writes to; None where no sink has said so."""
+        """Read the mark; None if no sink has written one."""
         text = self._read(MARK_FILE)
         return None if text is None else SinkMark.from_json(text, path=str(self.path / MARK_FILE))
 
     def put_mark(self, mark: SinkMark) -> bool:
-        """Say what the query writes to, whole or not at all; False where it was said before."""
+        """Write the mark atomically; False if there is one already."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
@@ -199,7 +200,7 @@ class Checkpoint:
         return True
 
     def run_term(self) -> int:
-        """The term of the run that goes on in this very folder; 0 of a new one, or a copied one."""
+        """Read the term of the run in this folder; 0 for a new or a copied folder."""
         text = self._read(RUN_FILE)
         try:
             found = {} if text is None else json.loads(text)
@@ -208,7 +209,7 @@ class Checkpoint:
             return 0
 
     def put_run_term(self, term: int) -> None:
-        """Say the term of the run that goes on in this folder."""
+        """Record the term of the run in this folder."""
         text = json.dumps({"v": VERSION, "folder": str(self.path), "term": term})
         try:
             new = self.path / f".{RUN_FILE}.new"
@@ -229,29 +230,29 @@ class Checkpoint:
 
 
 def check_mark(checkpoint: Checkpoint, mark: SinkMark, *, in_batch: bool = False) -> SinkMark:
-    """See that a checkpoint is this query's, and in its first batch make it so.
+    """Check that a checkpoint belongs to this query; in the first batch, write its mark.
 
-    A start says nothing: it may be a second one, which Spark refuses, beside a query whose first
-    batch has not begun. Of two that are in a first batch the one that says so first goes on.
+    A start writes no mark: Spark may refuse it as a second one beside a query whose first batch has
+    not begun. Of two queries in their first batch, the first one to write its mark goes on.
 
     Parameters
     ----------
     checkpoint : Checkpoint
         The folder.
     mark : SinkMark
-        What the query is about to write to.
+        The target of the query.
     in_batch : bool
-        Whether this is said in a batch of the query, before anything is written.
+        Whether a batch of the query makes the call, before it writes rows.
 
     Returns
     -------
     SinkMark
-        What stands in the checkpoint, or is to stand there.
+        The mark in the checkpoint, or the one that it will get.
 
     Raises
     ------
     InvalidInputError
-        It is that of another query: of another table, output mode or source.
+        The checkpoint belongs to another query: of another table, output mode or source.
     """
     if not checkpoint.has_batches:
         return mark
@@ -271,8 +272,8 @@ def check_mark(checkpoint: Checkpoint, mark: SinkMark, *, in_batch: bool = False
         message = f"{where} belongs to a stream into table '{found.table}', not '{table}': {own}."
     elif found.created_ms != mark.created_ms:
         message = (
-            f"{where} belongs to a stream into a table '{table}' that was dropped, and created anew"
-            f" since. {own}, and it begins anew."
+            f"{where} belongs to a stream into a table '{table}' that was dropped and has been"
+            f" created again. {own}, and it begins again."
         )
     elif found.mode != mark.mode:
         message = (

@@ -1,9 +1,9 @@
-"""Decides where a micro-batch is written: a small one on the driver, without a job of Python's.
+"""Decides where a micro-batch is written: a small one on the driver, without Python tasks.
 
-Whether a batch is small is known when its rows are there, and its plan must not run twice: it may
-be large, and stateful operators would do their work again. So a batch that is likely to be small is
-kept by Spark while it is counted: rows beyond the limit cost that, and no second run. What is
-likely is what the last batch was; of the first one, what Spark's optimiser guesses.
+The number of rows is known only after the batch's plan has run. The plan must not run twice: it may
+be large, and stateful operators would repeat their work. So Spark caches a batch that is likely to
+be small while it counts the rows: a wrong guess costs the cache, not a second run. A batch is
+likely to be small if the last one was; for the first batch Spark's optimiser guesses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidelake.spark.read.collect import collected
 __all__ = ["LikelySize", "rows_up_to"]
 
 BYTES_LIKELY_MAX = 8 << 20
-"""The optimiser's guess up to which a first batch is likely to be small."""
+"""The largest guess of the optimiser by which a first batch counts as small."""
 
 
 class LikelySize:
@@ -30,7 +30,7 @@ class LikelySize:
     Parameters
     ----------
     rows_max : int
-        What is few; 0 for none.
+        The most rows that are few; 0 for none.
     """
 
     def __init__(self, rows_max: int) -> None:
@@ -49,25 +49,25 @@ class LikelySize:
         return estimate <= BYTES_LIKELY_MAX
 
     def saw(self, rows_count: int) -> None:
-        """Tell how many a batch had."""
+        """Record the number of rows of a batch."""
         self._last_rows = rows_count
 
 
 @contextmanager
 def rows_up_to(frame: DataFrame, rows_max: int) -> Iterator[tuple[pa.Table | None, DataFrame]]:
-    """Give the rows of a frame if they are no more, and a frame that computes none of them anew.
+    """Give a frame's rows if they are few, and a frame that does not compute them again.
 
     Parameters
     ----------
     frame : DataFrame
         Of a micro-batch.
     rows_max : int
-        How many come to this process at most, but for one.
+        The most rows to return; one more may come to this process.
 
     Yields
     ------
     (pyarrow.Table or None, DataFrame)
-        All rows, or None where they are more; and the frame to go on with then.
+        All rows, or None if there are more; and the frame to use in that case.
     """
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:

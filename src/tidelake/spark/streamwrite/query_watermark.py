@@ -1,9 +1,9 @@
-"""The watermark of a running query: event time that its rows have come to.
+"""The watermark of a running query.
 
-Spark computes a batch's watermark from its rows and notes it after the batch. Inside the sink, once
-the batch's job has run, the same number can be had: each ``EventTimeWatermarkExec`` of the plan has
-counted the largest event time. Of several, Spark takes the least (``multipleWatermarkPolicy``). One
-that saw no row in this batch counts as the watermark before it, which is never too late.
+Spark computes a batch's watermark from its rows and records it after the batch. The sink can
+compute the same number once the batch's job has run: each ``EventTimeWatermarkExec`` of the plan
+has the largest event time. Spark takes the least of several (``multipleWatermarkPolicy``). An
+operator without rows in this batch counts with the previous watermark, which is never too late.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
 def watermark_of(spark: SparkSession, query_id: str) -> int | None:
-    """The watermark of a query after the job of its batch.
+    """Compute the watermark of a query after the job of its batch.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def watermark_of(spark: SparkSession, query_id: str) -> int | None:
 
 
 def _reached(operator: Any, before: int) -> int:
-    """What one operator has come to."""
+    """Read the largest event time of one operator."""
     stats = operator.eventTimeStats().value()
     return int(stats.max()) - int(operator.delayMs()) if stats.count() > 0 else before
 

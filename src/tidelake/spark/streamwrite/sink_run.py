@@ -1,15 +1,16 @@
-"""What lives beside a query that writes to a table, from its first batch to its end.
+"""The lease and the compactor of a query that writes to a table, from first batch to end.
 
 1. A lease of the query's id (:mod:`tidelake.table.stream.lease`). A second live run of the query,
-   as of a copied checkpoint in another process, is refused: each would take the other's batches
-   for its own. The lease also holds the snapshots since the newest batch began, until Spark has
-   noted the batch as done: that it was committed must be found in the table's history, whatever
-   expires.
+   such as one in another process with a copied checkpoint, is refused: each run would take the
+   other's batches for its own. The lease also holds the snapshots since the newest batch began,
+   until Spark has recorded the batch as done: until then the table's history must show whether it
+   was committed.
 2. The compactor of the table (:mod:`tidelake.spark.streamwrite.stream_compactor`).
-3. A thread that looks every second whether the query still runs, keeps the lease alive, and lets go
-   of both when the query has ended. A consumer stays only where the last batch may come again.
+3. A thread that checks every second whether the query still runs. It renews the lease, and releases
+   lease and compactor when the query has ended. A consumer stays only if Spark may repeat the last
+   batch.
 
-In one process Spark runs a query once: a run that begins ends the one before.
+In one process Spark runs a query only once, so a new run ends the previous one.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ __all__ = ["SinkRun"]
 
 LOOK_S = 1.0
 LOOKS_PER_RENEWAL = 15
-"""How often the thread looks before it renews the lease, well within the lease's time."""
+"""Number of looks between two renewals of the lease, well within the lease's time."""
 OPEN_TRIES_MAX = 6
 OPEN_WAIT_MS = 500
-"""A run that was just stopped in another process lets go of its lease within a second."""
+"""A run that was just stopped in another process releases its lease within a second."""
 _RUNS: dict[str, SinkRun] = {}
 _LOCK = threading.Lock()
 
@@ -52,12 +53,12 @@ class SinkRun:
     query_id, run_id : str
         The query, and this run of it.
     batch_id : int
-        The batch that it begins with: what holds the commit before is kept until that is done.
+        Its first batch. The hold on the commit before stays until this batch is done.
     spark : SparkSession or None
         The classic session that the query was started in; through Spark Connect there is none, and
         the process ends with the query.
     batch_spark : SparkSession
-        The session of its first batch.
+        The session of the first batch.
 
     Raises
     ------
@@ -98,14 +99,14 @@ class SinkRun:
         self._thread.start()
 
     def begin(self, batch_id: int, *, is_committed: bool) -> None:
-        """Hold what is committed from now on: a batch begins.
+        """Hold the snapshots from now on, at the start of a batch.
 
         Parameters
         ----------
         batch_id : int
             The batch.
         is_committed : bool
-            Whether it was committed before: then that commit stays held.
+            Whether it was committed before; then the snapshot of that commit stays held.
 
         Raises
         ------
@@ -120,12 +121,12 @@ class SinkRun:
                 self._lease.advance(_next_id(self._handle))
 
     def end(self) -> None:
-        """Let go of lease and compactor; more than once is fine."""
+        """Release lease and compactor; may be called more than once."""
         with self._guard:
             if self._ended.is_set():
                 return
             self._ended.set()
-            # of a lease that cannot be closed the time is over some day
+            # a lease that cannot be closed ends when its time is over
             with contextlib.suppress(TidelakeError):
                 self._lease.close(forget=self._is_done)
         with _LOCK:
@@ -135,14 +136,14 @@ class SinkRun:
             self.compactor.leave()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until all has ended that ends with the query; False if it has not by then."""
+        """Wait for the end of thread and compactor; False after the timeout."""
         self._thread.join(timeout_s)
         ended = not self._thread.is_alive()
         return ended and (self.compactor is None or self.compactor.wait(timeout_s))
 
     @property
     def _is_done(self) -> bool:
-        """Whether no batch of this run can come again."""
+        """Whether Spark can no longer repeat a batch of this run."""
         return self._checkpoint.is_done(self._batch_id)
 
     def _watch(self) -> None:
@@ -166,8 +167,8 @@ class SinkRun:
                 self.compactor = StreamCompactor.join(self._compactor_spark, self._handle)
 
     def _renew(self) -> None:
-        """Keep the lease; an idle stream holds no snapshot."""
-        with self._guard, contextlib.suppress(TidelakeError):  # the next batch says what is wrong
+        """Renew the lease; an idle stream holds no snapshot."""
+        with self._guard, contextlib.suppress(TidelakeError):  # the next batch raises it
             if self._ended.is_set():
                 return
             if self._is_done:
@@ -177,7 +178,7 @@ class SinkRun:
 
 
 def _opened(handle: TableHandle, query_id: str, run_id: str) -> StreamLease:
-    """The lease of a run, which holds the snapshots since the query's newest commit."""
+    """Open the lease of a run, which holds the snapshots since the query's newest commit."""
     for left in reversed(range(OPEN_TRIES_MAX)):
         newest = last_commit(handle.snapshots, query_id, handle.env.executor)
         start = _next_id(handle) if newest is None else newest.id

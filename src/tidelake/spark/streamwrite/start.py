@@ -1,7 +1,7 @@
-"""Starts a query that writes to a table, after all has been checked that can be.
+"""Starts a query that writes to a table, after all checks that need no rows.
 
-Checked are: that the frame is a stream; the checkpoint; the output mode; columns and types. What
-Spark refuses when it analyses the query is said in a sentence, without a plan.
+It checks that the frame is a stream, the checkpoint, the output mode, and columns and types. If
+Spark's analysis refuses the query, the error is one sentence, without a plan.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Trigger = str | Mapping[str, object] | None
 MODES = ("append", "update", COMPLETE)
 UPDATE = "update"
 _NAMED_SOURCES = frozenset({"StreamingRelation", "StreamingRelationV2"})
-"""Leaves of a plan that say what they read."""
+"""Leaves of a plan that name their source."""
 _CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
 _TAIL = re.compile(r"(SQLSTATE: \w+.*|;\s*\n.*|\n==.*)$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTarget:
-    """Where a stream goes, and how.
+    """The target and settings of a stream.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class StreamTarget:
     mode : str
         The output mode.
     trigger : str or mapping, optional
-        When a batch begins; by default when the one before is done.
+        When a batch begins; by default when the previous one is done.
     query_name : str, optional
-        What Spark calls the query.
+        Spark's name for the query.
     tasks : int, optional
         How many tasks write a batch that is not small.
     """
@@ -76,7 +76,7 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
     table = handle.identifier
     if not isinstance(frame, DataFrame) or not frame.isStreaming:
         message = (
-            f"The rows for table '{table}' are no stream: write them with tl.write(frame,"
+            f"The rows for table '{table}' are not a stream: write them with tl.write(frame,"
             f" '{table}'), or read them as a stream, tl.read_stream(name) or spark.readStream."
         )
         raise InvalidInputError(message, kind="no_stream", table=table)
@@ -107,7 +107,7 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
             writer = writer.trigger(**given)
         query = writer.start()
     except (PySparkException, Py4JJavaError, ValueError) as error:
-        java = getattr(error, "java_exception", None)  # such as for a checkpoint that is a file
+        java = getattr(error, "java_exception", None)  # such as a checkpoint that is a file
         text = str(error) if java is None else str(java.getMessage())
         reason = _TAIL.sub("", _CONDITION.sub("", text))
         reason = " ".join(reason.split()).rstrip(". ")
@@ -117,14 +117,14 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
 
 
 class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no types here
-    """Spark's query; what made the sink fail is raised as it was, without a Java stack.
+    """Spark's query; it raises an error of the sink unchanged, without a Java stack.
 
     Parameters
     ----------
     query : StreamingQuery
         Of a classic session.
     sink : BatchSink
-        What it writes with.
+        Its sink.
     """
 
     def __init__(self, query: StreamingQuery, sink: BatchSink) -> None:
@@ -132,7 +132,7 @@ class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no typ
         self._sink = sink
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
-        """Wait for the end of the query, or for so many seconds.
+        """Wait for the end of the query, or for `timeout` seconds.
 
         Raises
         ------
@@ -150,14 +150,14 @@ class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no typ
         return ended
 
     def exception(self) -> Exception | None:
-        """Why the query failed: an error of ours where the sink refused a batch."""
+        """Return the error of the query; one of ours if the sink refused a batch."""
         found: Exception | None = super().exception()
         ours = self._sink.error
         return ours if found is not None and isinstance(ours, TidelakeError) else found
 
 
 def sink_mark(handle: TableHandle, mode: str, *, sources: tuple[str, ...] = ()) -> SinkMark:
-    """What a checkpoint is to say of a query into this table."""
+    """Make the mark for the checkpoint of a query into this table."""
     created_ms = handle.schemas.load(0).time_ms
     return SinkMark(handle.identifier, created_ms, mode, handle.schema.id, sources)
 
@@ -167,20 +167,20 @@ def check_mode(handle: TableHandle, mode: str) -> None:
     table = handle.identifier
     if mode not in MODES:
         message = (
-            f"mode '{mode}' of a stream into table '{table}' is none of {', '.join(MODES)}."
-            f"{near_names(str(mode), MODES)}"
+            f"mode '{mode}' of a stream into table '{table}' must be one of"
+            f" {', '.join(MODES)}.{near_names(str(mode), MODES)}"
         )
         raise InvalidInputError(message, kind="bad_mode", table=table)
     if mode == UPDATE and not handle.schema.primary_keys:
         message = (
-            f"Table '{table}' has no primary key, so that a changed row of mode 'update' would be"
-            " one more row: use 'append' or 'complete', or a table with a primary key."
+            f"Table '{table}' has no primary key, so mode 'update' would add a changed row as"
+            " another row: use 'append' or 'complete', or a table with a primary key."
         )
         raise InvalidInputError(message, kind="bad_mode", table=table)
 
 
 def check_rows(handle: TableHandle, frame: DataFrame, *, schema_id: int) -> None:
-    """Refuse columns and types that do not fit, as each batch would."""
+    """Refuse columns and types that do not fit, as each batch does."""
     if merges_schema(handle):
         drafted = with_drafted_schema(handle, frame.schema)
         check_columns(drafted, with_all_columns(drafted, frame))
@@ -189,7 +189,7 @@ def check_rows(handle: TableHandle, frame: DataFrame, *, schema_id: int) -> None
 
 
 def trigger_arguments(trigger: Trigger, *, table: str) -> dict[str, object]:
-    """The arguments of Spark's ``trigger``."""
+    """Make the arguments of Spark's ``trigger``."""
     if trigger is None:
         return {}
     if isinstance(trigger, Mapping):
@@ -200,18 +200,18 @@ def trigger_arguments(trigger: Trigger, *, table: str) -> dict[str, object]:
             {"availableNow": True} if text.lower() == "availablenow" else {"processingTime": text}
         )
     message = (
-        f"trigger={trigger!r} of a stream into table '{table}' is neither an interval, such as"
-        " '10 seconds', nor 'availableNow', nor a dict of arguments of Spark's trigger."
+        f"trigger={trigger!r} of a stream into table '{table}' must be an interval such as '10"
+        " seconds', 'availableNow', or a dict of arguments for Spark's trigger."
     )
     raise InvalidInputError(message, kind="bad_trigger", table=table)
 
 
 def _sources(frame: DataFrame) -> tuple[str, ...]:
-    """The names of what a stream reads, as its plan shows them; none through Spark Connect."""
+    """List the sources of a stream, as its plan shows them; none through Spark Connect."""
     if is_remote():
         return ()
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     found = (leaves.apply(i) for i in range(leaves.size()))
-    # a proxy of Java's says that it has every method
+    # a proxy of a Java object seems to have every method
     named = (leaf for leaf in found if str(leaf.getClass().getSimpleName()) in _NAMED_SOURCES)
     return tuple(sorted(str(leaf.sourceName()) for leaf in named))

@@ -1,14 +1,14 @@
-"""Puts small files of a table together beside the streams that write to it.
+"""Compacts small files of a table beside the streams that write to it.
 
 The writers of an append table without buckets compact nothing. While a stream writes to one, a
 thread of the driver plans rounds (:mod:`tidelake.table.jobs.append_coordinator`) and Spark's tasks
-carry them out, in a scheduler pool of their own and on half of the cores at most, so that no batch
-waits for them. On a single core the thread does the work itself.
+run them, in a scheduler pool of their own and on at most half of the cores, so that no batch waits
+for them. On a single core the thread compacts itself.
 
-**One table has one compactor** in a process, whatever streams write to it; it ends with the last of
-them, after the round that it is in. Two processes may compact one table: who commits second loses
-that round, and nothing else. A round that fails is logged; the next one plans anew. Should the
-thread die all the same, the next look of a stream's run replaces it.
+**One table has one compactor** in a process for all streams that write to it. It ends with the last
+of them, after its current round. Two processes may compact one table: the second to commit loses
+its round, and no rows. A failed round is logged, and the next one makes a new plan. If the thread
+dies, the next look of a stream's run replaces it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tidelake.table.schema.alter import with_newest_schema
 __all__ = ["StreamCompactor"]
 
 ROUND_S = 10.0
-"""Time between two rounds, as Paimon's ``continuous.discovery-interval`` has it."""
+"""Time between two rounds, the default of Paimon's ``continuous.discovery-interval``."""
 POOL = "tidelake-compaction"
 _LOG = logging.getLogger("tidelake")
 _ALL: dict[Hashable, StreamCompactor] = {}
@@ -45,16 +45,16 @@ _LOCK = threading.Lock()
 
 
 class StreamCompactor:
-    """Compacts one table until the last stream leaves; made by :meth:`join`.
+    """Compacts one table until its last stream ends; made by :meth:`join`.
 
     Parameters
     ----------
     spark : SparkSession
         Runs the tasks.
     handle : TableHandle
-        The table, with the options of the stream that came first.
+        The table, with the options of the first stream.
     table : hashable
-        What tells the table from others, also when it was dropped.
+        Identity of the table, which a later table of its name does not have.
     """
 
     def __init__(self, spark: SparkSession, handle: TableHandle, table: Hashable) -> None:
@@ -68,11 +68,11 @@ class StreamCompactor:
             target=self._run, name=f"tidelake-compaction-{handle.identifier}", daemon=True
         )
         self.rounds_count = 0
-        """Rounds that put files together."""
+        """Number of rounds that compacted files."""
 
     @classmethod
     def join(cls, spark: SparkSession, handle: TableHandle) -> StreamCompactor | None:
-        """The compactor of a table, for one more stream; None where its writers compact.
+        """Add a stream to the compactor of a table; None where the writers compact.
 
         Parameters
         ----------
@@ -98,17 +98,17 @@ class StreamCompactor:
         return self._thread.is_alive()
 
     def leave(self) -> None:
-        """One stream less; after the last one the thread ends with its round."""
+        """Remove a stream; after the last one the thread ends with its round."""
         with _LOCK:
             self._streams_count -= 1
             if self._streams_count:
                 return
-            if _ALL.get(self._table) is self:  # the table itself may be gone
+            if _ALL.get(self._table) is self:  # the table itself may have been dropped
                 del _ALL[self._table]
             self._is_left.set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the thread has ended; False if it has not by then."""
+        """Wait for the end of the thread; False after the timeout."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -139,15 +139,17 @@ class StreamCompactor:
                 compact_planned(handle, plan)
             self.rounds_count += 1
         except ConflictError:
-            return  # another commit took the files; the next round sees what is there
+            return  # another commit took the files; the next round plans again
         except NotFoundError:
-            self._coordinator = AppendCoordinator()  # what it looked at expired, or was dropped
+            self._coordinator = (
+                AppendCoordinator()
+            )  # the snapshot expired, or the table was dropped
         except TidelakeError as error:
             self._warn(error)
 
     def _warn(self, error: Exception) -> None:
         _LOG.warning(
-            "a compaction of table '%s' failed, and is planned anew: %s",
+            "a compaction of table '%s' failed and will be planned again: %s",
             self._handle.identifier,
             error,
         )

@@ -93,7 +93,7 @@ def test_a_topic_of_a_pattern_that_is_gone_or_made_anew_stops_the_stream(topics,
     at = own.next(None)
     assert slices(None, at) == [(first, 0, 3), (second, 0, 1)]
     gone(topics, first)
-    with pytest.raises(NotFoundError, match=r"Topic 'gone-a' .* is gone") as refusal:
+    with pytest.raises(NotFoundError, match=r"Topic 'gone-a' .* was deleted") as refusal:
         own.next(at)
     assert "scan.fail-on-data-loss" in str(refusal.value)
     told(lambda: named(topics, first, 4))

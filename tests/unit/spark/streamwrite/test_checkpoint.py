@@ -115,7 +115,7 @@ def test_a_run_that_died_in_its_first_batch_may_begin_again(checkpoint):
     ("change", "words"),
     [
         ({"table": "db.u"}, r"into table 'db\.t', not 'db\.u'"),
-        ({"created_ms": 5}, "dropped, and created anew"),
+        ({"created_ms": 5}, "dropped and has been created again"),
         ({"mode": "complete"}, "mode 'append', not 'complete'"),
         ({"sources": ("rate",)}, r"reads FileSource\[/in\], not rate"),
     ],

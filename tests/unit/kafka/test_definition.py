@@ -60,7 +60,7 @@ def test_passwords_are_not_shown():
         ("needs the option 'format'", {"drop": ["format"]}),
         ("needs the option 'topic'", {"drop": ["topic"]}),
         ("exclude each other", {"topic-pattern": "a.*"}),
-        ("no format of messages.*Did you mean 'avro'", {"format": "avr"}),
+        ("not a format of messages.*Did you mean 'avro'", {"format": "avr"}),
         ("give one of them", {"value.format": "json"}),
         (r"'key\.fields' .* names no column 'idd' in messages Did you mean 'id'", {**KEYED, "key.fields": "idd"}),
         (r"needs the option 'key\.format'", {"key.fields": "id"}),

@@ -97,7 +97,7 @@ def test_a_topic_of_a_pattern_that_is_gone_or_made_anew_stops_the_stream(topics,
         own.next(at)
     assert "scan.fail-on-data-loss" in str(refusal.value)
     told(lambda: named(topics, first, 4))
-    with pytest.raises(ConflictError, match=r"'gone-a' .* made again"):
+    with pytest.raises(ConflictError, match=r"'gone-a' .* created again"):
         told(lambda: own.next(at))
 
 

@@ -33,6 +33,7 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
+from tidelake.service.serving import serve
 from tidelake.table import SystemTable, Table, WriteResult
 from tidelake.types.predicate import col
 from tidelake.types.schema_change import (
@@ -85,6 +86,7 @@ __all__ = [
     "__version__",
     "col",
     "open",
+    "serve",
     "variant_objects",
     "variants",
 ]

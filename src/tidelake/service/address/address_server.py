@@ -1,0 +1,384 @@
+"""The address server: where clients find executors, and executors find tables and their changes.
+
+1. It follows each table with a :class:`SnapshotFileScanner`.
+2. It registers itself in each table's directory (the service file), and looks every
+   :data:`FILE_LOOK_MS` whether it is still the one that is named there. Of two services of one
+   table the second is refused while the first one answers. A file whose service does not answer is
+   stale and is replaced. Of two that start at the same moment the one that wrote last keeps the
+   table; the other gives it up.
+3. Executors register by their heartbeats; they ask for the changes of the buckets they own.
+4. :meth:`AddressServer.stop` tells executors to stop with their next heartbeat, removes the service
+   files that are still its own, and gives up the leases.
+
+Generations and epochs begin at the clock's time, so that those of a service are greater than those
+of the service before it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import grpc
+
+from tidelake.catalog import Catalog
+from tidelake.errors import ConflictError, NotFoundError, TidelakeError
+from tidelake.service.address.access import Access
+from tidelake.service.address.listener import Listener
+from tidelake.service.address.registry import Registry
+from tidelake.service.address.security import LOOPBACK, Security, split_address
+from tidelake.service.address.service_status import status_of
+from tidelake.service.address.servicer import AddressServicer
+from tidelake.service.address.snapshot_scanner import SnapshotFileScanner
+from tidelake.service.address.token_file import TokenFile
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
+from tidelake.service.protocol.reasons import PROTOCOL
+from tidelake.service.protocol.service_file import (
+    ServiceFile,
+    read_service_file,
+    remove_service_file,
+    service_file_path,
+    write_service_file,
+)
+
+__all__ = ["AddressServer", "ServedTable"]
+
+_LOG = logging.getLogger("tidelake.service")
+
+POLL_MS = 100
+SCAN_THREADS = 4
+FILE_LOOK_MS = 1_000
+RELEASE_MS = 1_000
+PROBE_SECONDS = 1.0
+"""How long a service that a table's file names may take to answer before it counts as gone."""
+THREADS = 8
+CONCURRENT_MAX = 1_024
+REQUEST_BYTES_MAX = 4 << 20
+LEAVE_LOOK_MS = 50
+STOP_SECONDS = 5.0
+"""How long executors may take to say that they leave."""
+
+
+@dataclass
+class ServedTable:
+    """A table of the service.
+
+    Parameters
+    ----------
+    scanner : SnapshotFileScanner
+        Follows it.
+    problem : str
+        Why clients do not find it here; empty if they do.
+    looked_ms, released_ms : float
+        When its service file was looked at, and its lease advanced.
+    """
+
+    scanner: SnapshotFileScanner
+    problem: str = ""
+    looked_ms: float = field(default=-1e12)
+    released_ms: float = field(default=-1e12)
+
+    @property
+    def name(self) -> str:
+        """``"database.table"``."""
+        return self.scanner.table
+
+
+class AddressServer:
+    """One service's address server. Must be stopped; a ``with`` block does that.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Where the tables are.
+    tables : iterable of str
+        The tables it begins with.
+    executors_count : int
+        How many executors the service has.
+    secret : str
+        Known to this service's processes only.
+    service_id : str, optional
+        Unique for each start of a service; a server that is made again after a failure keeps it.
+    bind : str
+        Where to listen.
+    security : Security
+        How connections are protected.
+
+    Raises
+    ------
+    ConflictError
+        A table is served by a service that answers.
+    NotFoundError, InvalidInputError
+        A table is not there or cannot be served, or it may not listen there.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        tables: Iterable[str],
+        *,
+        executors_count: int,
+        secret: str,
+        service_id: str | None = None,
+        bind: str = LOOPBACK,
+        security: Security | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.executors_count = executors_count
+        self.service_id = service_id or catalog.env.ids.uuid()
+        self.security = security or Security()
+        clock = catalog.env.clock
+        self.started_ms = clock.now_ms()
+        self.registry = Registry(executors_count, self.started_ms)
+        self._stopping = threading.Event()
+        self.stop_asked = threading.Event()
+        self._tables: dict[str, ServedTable] = {}
+        self._lock = threading.RLock()
+        self._wake = threading.Event()
+        tokens = TokenFile(self.security.tokens, clock) if self.security.tokens else None
+        self.access = Access(secret, tokens, clock)
+        self._listener = Listener(
+            bind,
+            self.security,
+            threads=THREADS,
+            concurrent_max=CONCURRENT_MAX,
+            request_bytes_max=REQUEST_BYTES_MAX,
+        )
+        rpc.add_AddressServicer_to_server(  # type: ignore[no-untyped-call]  # generated
+            AddressServicer(self), self._listener.server
+        )
+        self.address = self._listener.address
+        self._thread = threading.Thread(target=self._follow, name="tidelake-scanner", daemon=True)
+        try:
+            self._listener.start()
+            for table in tables:
+                self.add(table)
+        except BaseException:
+            self.stop(wait_seconds=0)
+            raise
+        self._thread.start()
+
+    # ---- tables
+
+    def add(self, identifier: str) -> None:
+        """Serve one more table; one that is served already is fine.
+
+        Raises
+        ------
+        ConflictError
+            Another service serves it.
+        NotFoundError, InvalidInputError
+            It is not there, or cannot be asked by key.
+        """
+        with self._lock:
+            if identifier in self._tables:
+                return
+            scanner = SnapshotFileScanner(
+                self.catalog,
+                identifier,
+                service_id=self.service_id,
+                generation=self.catalog.env.clock.now_ms(),
+            )
+            served = ServedTable(scanner)
+            self._register(served)
+            scanner.poll()
+            self._tables[identifier] = served
+        self.registry.raise_epoch()
+        _LOG.info("table %s is served at %s", identifier, self.address)
+
+    def remove(self, identifier: str) -> None:
+        """Serve a table no more.
+
+        Raises
+        ------
+        NotFoundError
+            It is not served.
+        """
+        with self._lock:
+            served = self._tables.pop(identifier, None)
+        if served is None:
+            message = f"Table '{identifier}' is not served; these are: {self.names()}."
+            raise NotFoundError(message, kind="table_not_served", table=identifier)
+        self._leave(served)
+        self.registry.raise_epoch()
+        _LOG.info("table %s is served no more", identifier)
+
+    def names(self) -> list[str]:
+        """The tables' names, sorted."""
+        with self._lock:
+            return sorted(self._tables)
+
+    def served(self) -> list[ServedTable]:
+        """The tables, by name."""
+        with self._lock:
+            return [self._tables[name] for name in sorted(self._tables)]
+
+    def find(self, identifier: str) -> ServedTable | None:
+        """One table; None if it is not served."""
+        with self._lock:
+            return self._tables.get(identifier)
+
+    def status(self) -> pb.ServiceStatus:
+        """What people want to know."""
+        return status_of(self)
+
+    # ---- end
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether executors are told to stop with their next heartbeat."""
+        return self._stopping.is_set()
+
+    def tell_stop(self) -> None:
+        """Tell executors to stop, with their next heartbeat."""
+        self._stopping.set()
+
+    def ask_stop(self) -> None:
+        """Ask whoever owns this server to stop the service: an operator said so."""
+        self.stop_asked.set()
+
+    def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:
+        """Stop; more than once is fine.
+
+        Parameters
+        ----------
+        wait_seconds : float
+            How long executors may take to leave.
+        """
+        self.tell_stop()
+        end = time.monotonic() + wait_seconds
+        while self.registry.live() and time.monotonic() < end:
+            self.catalog.env.clock.sleep_ms(LEAVE_LOOK_MS)
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        for served in self.served():
+            self._leave(served)
+        self._listener.stop(0.5)
+
+    def __enter__(self) -> AddressServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ---- the thread
+
+    def _follow(self) -> None:
+        """Look at all tables again and again; a thread's target."""
+        with ThreadPoolExecutor(SCAN_THREADS, thread_name_prefix="tidelake-scan") as pool:
+            while not self._wake.is_set():
+                begin = time.monotonic()
+                looks = [(s, pool.submit(self._look_at, s, begin * 1000)) for s in self.served()]
+                for served, look in looks:
+                    error = look.exception()
+                    if error is not None:
+                        served.problem = f"{type(error).__name__}: {error}"
+                        _LOG.error("table %s could not be followed", served.name, exc_info=error)
+                # a slow storage is asked half of the time at most
+                self._wake.wait(max(POLL_MS / 1000, time.monotonic() - begin))
+
+    def _look_at(self, served: ServedTable, now_ms: float) -> None:
+        scanner = served.scanner
+        scanner.poll()
+        if now_ms - served.looked_ms >= FILE_LOOK_MS:
+            served.looked_ms = now_ms
+            self._keep_registered(served)
+        state = scanner.state
+        if state is not None and now_ms - served.released_ms >= RELEASE_MS:
+            served.released_ms = now_ms
+            version = state.version
+            oldest = self.registry.oldest_snapshot(
+                served.name, version.generation, version.snapshot
+            )
+            scanner.release(oldest)
+
+    def _keep_registered(self, served: ServedTable) -> None:
+        if served.scanner.state is None:
+            return
+        try:
+            found = read_service_file(self.catalog.fileio, served.scanner.location)
+            if found is not None and found.service_id == self.service_id:
+                if found.address != self.address:
+                    self._write(served)
+                served.problem = ""
+                return
+            self._register(served)
+            served.problem = ""
+        except TidelakeError as error:
+            if served.problem != error.message:
+                _LOG.warning("table %s: %s", served.name, error.message)
+                self.registry.raise_epoch()
+            served.problem = error.message
+
+    def _register(self, served: ServedTable) -> None:
+        """Write the service file, unless it names a service that answers."""
+        location = served.scanner.location
+        try:
+            found = read_service_file(self.catalog.fileio, location)
+        except TidelakeError as error:  # garbage, or another version's, which nobody can ask
+            _LOG.warning("table %s: its service file is replaced: %s", served.name, error.message)
+            found = None
+        if found is not None and found.service_id != self.service_id:
+            if self._answers(found, served.name):
+                message = (
+                    f"Table '{served.name}' is served by the service at {found.address}: ask that"
+                    f" one, or stop it first. If it is gone, remove {service_file_path(location)}."
+                )
+                raise ConflictError(message, kind="table_served", table=served.name)
+            _LOG.warning(
+                "table %s: the service at %s is gone; its file is replaced",
+                served.name,
+                found.address,
+            )
+        self._write(served)
+
+    def _write(self, served: ServedTable) -> None:
+        value = ServiceFile(self.address, self.service_id, self.security.has_tls, PROTOCOL)
+        write_service_file(self.catalog.fileio, served.scanner.location, value)
+
+    def _answers(self, found: ServiceFile, table: str) -> bool:
+        """Whether the service that a file names is there, and is that very one."""
+        if found.tls:  # of a certificate that this one may not know
+            return _is_taken(found.address)
+        with Security().channel(found.address) as channel:
+            request = pb.LocateRequest(protocol=PROTOCOL, table=table)
+            stub = rpc.AddressStub(channel)  # type: ignore[no-untyped-call]  # generated
+            try:
+                layout = stub.Locate(request, timeout=PROBE_SECONDS)
+            except grpc.RpcError as error:
+                # it answered, but not to us: somebody is there
+                return error.code() in _SOMEBODY
+            return bool(layout.service_id == found.service_id)
+
+    def _leave(self, served: ServedTable) -> None:
+        served.scanner.close()
+        try:
+            remove_service_file(self.catalog.fileio, served.scanner.location, self.service_id)
+        except TidelakeError as error:
+            _LOG.warning("table %s: its service file stays: %s", served.name, error.message)
+
+
+_SOMEBODY = frozenset(
+    {
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+    }
+)
+
+
+def _is_taken(address: str) -> bool:
+    """Whether anybody listens there."""
+    try:
+        with socket.create_connection(split_address(address), PROBE_SECONDS):
+            return True
+    except (OSError, TidelakeError):
+        return False

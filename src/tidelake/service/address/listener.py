@@ -1,0 +1,149 @@
+"""A gRPC server of this package: one way to listen, to limit, and to answer errors.
+
+The synchronous server with threads: it costs two thirds of the asynchronous one for each call (ADR
+67). More calls than `concurrent_max` are refused with RESOURCE_EXHAUSTED before a thread sees them.
+What is no HTTP/2 (a client of another protocol, random bytes) ends its own connection and nothing
+else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+
+from tidelake.errors import InvalidInputError, TidelakeError
+from tidelake.service.address.refusal import Refusal, Status, internal, refusal_of
+from tidelake.service.address.security import Security, advertised_host, split_address
+from tidelake.service.protocol.reasons import PROTOCOL, Reason
+
+__all__ = ["Listener", "abort", "answer", "check_protocol"]
+
+T = TypeVar("T")
+
+METADATA_BYTES_MAX = 16 << 10
+KEEPALIVE_MS = 30_000
+"""A peer that is silent so long is asked whether it is there."""
+KEEPALIVE_TIMEOUT_MS = 10_000
+HANDSHAKE_MS = 10_000
+"""A connection that says nothing sensible is closed after so long."""
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class Listener:
+    """A server that is made, given its servicers, started and stopped.
+
+    Parameters
+    ----------
+    bind : str
+        Host, or ``host:port``; port 0 or none lets the system choose.
+    security : Security
+        How connections are protected.
+    threads, concurrent_max : int
+        Threads that answer, and calls in flight.
+    request_bytes_max, answer_bytes_max : int
+        The largest messages.
+
+    Raises
+    ------
+    InvalidInputError
+        It may not, or cannot, listen there.
+    """
+
+    def __init__(
+        self,
+        bind: str,
+        security: Security,
+        *,
+        threads: int,
+        concurrent_max: int,
+        request_bytes_max: int,
+        answer_bytes_max: int = -1,
+    ) -> None:
+        host, port = split_address(bind)
+        security.check(host)
+        _allow_many_connections()
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="tidelake-service")
+        self.server = grpc.server(
+            self._threads,
+            options=[
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", request_bytes_max),
+                ("grpc.max_send_message_length", answer_bytes_max),
+                ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+                ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+                ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
+                ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
+            ],
+            maximum_concurrent_rpcs=concurrent_max,
+        )
+        at = f"[{host}]:{port}" if ":" in host else f"{host or '[::]'}:{port}"
+        credentials = security.server_credentials()
+        try:
+            if credentials is None:
+                found = self.server.add_insecure_port(at)
+            else:
+                found = self.server.add_secure_port(at, credentials)
+        except RuntimeError as error:
+            message = (
+                f"The service cannot listen at {at}: the port is taken, or is not this host's."
+            )
+            raise InvalidInputError(message, kind="service_address", address=at) from error
+        shown = advertised_host(host)
+        self.address = f"[{shown}]:{found}" if ":" in shown else f"{shown}:{found}"
+
+    def start(self) -> None:
+        """Answer calls from now on."""
+        self.server.start()
+
+    def stop(self, grace_seconds: float) -> None:
+        """Take no new calls, and end those that run after a while."""
+        self.server.stop(grace_seconds).wait()
+        self._threads.shutdown(wait=False)
+
+
+def answer(context: Any, work: Callable[[], T]) -> T:
+    """Do the work of a call; an error becomes the call's status.
+
+    One that nobody expected is INTERNAL, and gRPC logs it with its lines.
+    """
+    try:
+        return work()
+    except (Refusal, TidelakeError) as error:
+        abort(context, refusal_of(error))
+    except Exception as error:
+        failed = internal(error)
+        context.set_trailing_metadata(failed.metadata)
+        context.set_code(_CODES[int(failed.status)])
+        context.set_details(failed.message)
+        raise
+
+
+def abort(context: Any, refusal: Refusal) -> NoReturn:
+    """End a call with a status."""
+    context.set_trailing_metadata(refusal.metadata)
+    context.abort(_CODES[int(refusal.status)], refusal.message)
+    raise AssertionError("abort raises")
+
+
+def check_protocol(spoken: int) -> None:
+    """Refuse a caller of another version of the protocol."""
+    if spoken != PROTOCOL:
+        who = "client is newer" if spoken > PROTOCOL else "client is older"
+        message = (
+            f"The call speaks version {spoken} of the protocol, and this service version"
+            f" {PROTOCOL}: the {who}. Use the same version of Tidelake on both sides."
+        )
+        raise Refusal(Status.FAILED_PRECONDITION, Reason.PROTOCOL, message)
+
+
+def _allow_many_connections() -> None:
+    """Let this process have as many open files as the system allows it to ask for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

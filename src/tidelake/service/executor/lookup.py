@@ -1,0 +1,244 @@
+"""One lookup: a request is checked in full, then answered from one snapshot.
+
+Checks, in this order: protocol, table and token, number of keys, version, owner and number of
+buckets of each slice, columns, keys. What is wrong with the request is the caller's
+(INVALID_ARGUMENT); what has changed since the caller asked for the layout is FAILED_PRECONDITION
+with a reason, and the caller asks for it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, near_names
+from tidelake.metadata.bucket_id import BucketId
+from tidelake.service.address.access import Caller
+from tidelake.service.address.listener import check_protocol
+from tidelake.service.address.messages import version_from, version_message
+from tidelake.service.address.refusal import Refusal, Status
+from tidelake.service.executor.config import Limits
+from tidelake.service.executor.owned_table import OpenTable, OwnedTable, OwnedTables
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol.ownership import ANY_BUCKET
+from tidelake.service.protocol.packed_columns import (
+    arrow_body,
+    bits,
+    is_packable,
+    pack,
+    unpack,
+)
+from tidelake.service.protocol.reasons import BUCKETS_KEY, Reason, buckets_to_text
+from tidelake.types import DataField
+
+__all__ = ["Lookups"]
+
+SLICES_MAX = 65_536
+PARTITION_BYTES_MAX = 64 << 10
+ROW_BYTES_MIN = 12
+"""A partition's row: its arity and at least a header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """Answers lookups of one executor.
+
+    Parameters
+    ----------
+    tables : OwnedTables
+        Its tables.
+    limits : Limits
+        What it takes on.
+    poke : callable
+        Asks for an update of a table at once.
+    """
+
+    tables: OwnedTables
+    limits: Limits
+    poke: Callable[[OwnedTable], None]
+
+    def answer(self, request: pb.LookupRequest, caller: Caller, end: float) -> pb.LookupReply:
+        """Answer one request.
+
+        Parameters
+        ----------
+        request : LookupRequest
+            As it came.
+        caller : Caller
+            Whose it is.
+        end : float
+            Its deadline by the monotonic clock.
+
+        Raises
+        ------
+        Refusal, TidelakeError
+            It is not answered.
+        """
+        begin = time.monotonic()
+        check_protocol(request.protocol)
+        caller.check_reads(request.table)
+        table = self._table(request.table)
+        try:
+            reply, found = self._answer(table, request, end)
+        except Exception:
+            table.meter.refused_one()
+            raise
+        seconds = time.monotonic() - begin
+        table.meter.answered(keys=request.keys.count, found=found, seconds=seconds)
+        return reply
+
+    def _table(self, name: str) -> OwnedTable:
+        table = self.tables.find(name)
+        if table is not None:
+            return table
+        if not self.tables.is_told:
+            message = "The executor has just started and does not know its tables yet: try again."
+            raise Refusal(Status.UNAVAILABLE, Reason.NOT_READY, message)
+        message = f"Table '{name}' is not served here: it was removed, dropped or never added."
+        raise Refusal(Status.NOT_FOUND, "table-not-served", message)
+
+    def _answer(
+        self, table: OwnedTable, request: pb.LookupRequest, end: float
+    ) -> tuple[pb.LookupReply, int]:
+        self._check_size(request)
+        wanted = version_from(request.at_least)
+        with table.use(wanted, end, lambda: self.poke(table)) as opened:
+            if request.HasField("at_least") and not opened.has_keys_of(wanted.schema):
+                message = (
+                    f"Table '{table.name}' has other key columns than in schema {wanted.schema}:"
+                    " open it again."
+                )
+                raise Refusal(Status.FAILED_PRECONDITION, Reason.SCHEMA_CHANGED, message)
+            slices = _slices(opened, request.slices)
+            columns = _columns(opened, request.columns)
+            keys = _keys(opened, request.keys)
+            result = opened.query.lookup(
+                keys, columns=list(request.columns) or None, slices=slices or None
+            )
+            version = opened.version_at(result.snapshot_id)
+            # packed while the files are open: rows may lie in mapped memory
+            reply = pb.LookupReply(version=version_message(version), found=bits(result.found))
+            if request.body == pb.BODY_ARROW:
+                reply.arrow = arrow_body(result.rows)
+            else:
+                reply.rows.CopyFrom(_packed(result.rows, columns))
+        return reply, result.rows.num_rows
+
+    def _check_size(self, request: pb.LookupRequest) -> None:
+        count = request.keys.count
+        if count > self.limits.keys:
+            message = (
+                f"The request has {count} keys, and one has {self.limits.keys} at most: ask in"
+                " several."
+            )
+            raise Refusal(Status.RESOURCE_EXHAUSTED, "too-many-keys", message)
+        if len(request.slices) > SLICES_MAX:
+            message = f"The request has {len(request.slices)} slices, and one has {SLICES_MAX}."
+            raise Refusal(Status.RESOURCE_EXHAUSTED, "too-many-slices", message)
+        told = sum(s.count for s in request.slices)
+        if request.slices and told != count:
+            message = f"The slices of the request have {told} keys, and its columns {count}."
+            raise _wrong("slices", message)
+
+
+def _slices(opened: OpenTable, given: Sequence[pb.Slice]) -> list[tuple[BucketId | None, int]]:
+    """The slices as the query takes them, after a check of their owner."""
+    found: list[tuple[BucketId | None, int]] = []
+    others: dict[int, int] = {}
+    for number, one in enumerate(given):
+        partition, bucket = one.partition, one.bucket
+        if bucket < ANY_BUCKET:
+            raise _wrong("slices", f"Slice {number} has bucket {bucket}: give -1 or a bucket.")
+        if partition:
+            _check_partition(partition, number)
+        if bucket == ANY_BUCKET or not opened.owns.by_bucket:
+            if partition and not opened.owns.by_bucket:
+                _check_owner(opened, BucketId(partition, ANY_BUCKET))
+            where = BucketId(partition, ANY_BUCKET) if partition else None
+            found.append((where, one.count))
+            continue
+        buckets = opened.buckets_of(partition)
+        if one.buckets != buckets:
+            others[number] = buckets
+            continue
+        _check_owner(opened, BucketId(partition, bucket))
+        found.append((BucketId(partition, bucket), one.count))
+    if others:
+        message = (
+            f"{len(others)} slices were made for another number of buckets than their partitions"
+            f" have; '{BUCKETS_KEY}' has the right ones."
+        )
+        shown = dict(list(others.items())[:BUCKETS_SHOWN_MAX])
+        raise Refusal(
+            Status.FAILED_PRECONDITION,
+            Reason.BUCKET_COUNT,
+            message,
+            [(BUCKETS_KEY, buckets_to_text(shown))],
+        )
+    return found
+
+
+BUCKETS_SHOWN_MAX = 500
+"""Metadata of a call has 8 KiB at most; the caller asks again for the others."""
+
+
+def _check_partition(partition: bytes, number: int) -> None:
+    size = len(partition)
+    if size % 4 or size < ROW_BYTES_MIN or size > PARTITION_BYTES_MAX:
+        message = f"Slice {number} has a partition of {size} bytes, which is no serialized row."
+        raise _wrong("slices", message)
+
+
+def _check_owner(opened: OpenTable, bucket_id: BucketId) -> None:
+    if not opened.owns(bucket_id):
+        message = (
+            f"Executor {opened.owns.index} of {opened.owns.executors_count} does not own bucket"
+            f" {bucket_id.bucket} of its partition: ask for the layout again."
+        )
+        raise Refusal(Status.FAILED_PRECONDITION, Reason.WRONG_OWNER, message)
+
+
+def _columns(opened: OpenTable, names: Sequence[str]) -> list[DataField]:
+    fields = {f.name: f for f in opened.schema.fields}
+    unknown = [name for name in names if name not in fields]
+    if unknown:
+        message = (
+            f"Table '{opened.table.identifier}' has no column '{unknown[0][:100]}'."
+            f"{near_names(unknown[0], fields)}"
+        )
+        raise _wrong("unknown-column", message)
+    if len(set(names)) != len(names):
+        raise _wrong("columns", "A column is asked for twice.")
+    return [fields[name] for name in names] or list(opened.schema.fields)
+
+
+def _keys(opened: OpenTable, packed: pb.PackedRows) -> pa.RecordBatch:
+    fields = opened.key_fields
+    if len(packed.columns) != len(fields):
+        names = ", ".join(f.name for f in fields)
+        message = (
+            f"A key of table '{opened.table.identifier}' has {len(fields)} columns ({names}), and"
+            f" the request {len(packed.columns)}."
+        )
+        raise _wrong("key-columns", message)
+    keys = unpack(packed, fields)
+    for field, column in zip(fields, keys.columns, strict=True):
+        if column.null_count:
+            message = f"Key column '{field.name}' holds a null: a primary key has none."
+            raise _wrong("null-key", message)
+    return keys
+
+
+def _packed(rows: pa.RecordBatch, fields: Sequence[DataField]) -> pb.PackedRows:
+    nested = [f.name for f in fields if not is_packable(f.type)]
+    if nested:
+        message = f"Column '{nested[0]}' has no packed form: ask for an Arrow body (BODY_ARROW)."
+        raise InvalidInputError(message, kind="nested_column")
+    return pack(rows, [f.type for f in fields])
+
+
+def _wrong(reason: str, message: str) -> Refusal:
+    return Refusal(Status.INVALID_ARGUMENT, reason, message)

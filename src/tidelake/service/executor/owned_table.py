@@ -1,0 +1,302 @@
+"""One table on one executor: the open query of the buckets that it owns, always at some snapshot.
+
+An update asks the address server what changed and brings the query there: the files of changed
+buckets are built, then the query swaps to them at once, so a lookup sees one snapshot. With another
+generation or schema the table is opened again beside the old query, which answers until the new one
+is ready; it is closed when its last lookup has ended. Lookup files have the names of data files, so
+the new query finds those of the old one, and an executor that was killed those of its predecessor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidelake.catalog import Catalog
+from tidelake.errors import NotFoundError
+from tidelake.options import declared
+from tidelake.service.address.messages import version_from
+from tidelake.service.address.ownership import Ownership
+from tidelake.service.address.refusal import Refusal, Status
+from tidelake.service.address.snapshot_scanner import TableVersion, served_table
+from tidelake.service.executor.meter import Meter
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol.ownership import ANY_BUCKET
+from tidelake.service.protocol.reasons import Reason
+from tidelake.table import Table
+from tidelake.types import DataField, TableSchema
+
+__all__ = ["OpenTable", "OwnedTable", "OwnedTables"]
+
+WAITERS_MAX = 32
+"""Calls that wait for a snapshot at once; they hold threads."""
+
+
+@dataclass(eq=False)
+class OpenTable:
+    """A table as it is in one generation, by one schema.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    query : LocalTableQuery
+        Its open query.
+    owns : Ownership
+        The buckets.
+    generation : int
+        The generation.
+    buckets : mapping of bytes to int
+        The number of buckets of the partitions whose number is not the table's.
+    """
+
+    table: Table
+    query: Any
+    owns: Ownership
+    generation: int
+    buckets: Mapping[bytes, int] = field(default_factory=dict)
+    users: int = 0
+    is_old: bool = False
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema that answers have."""
+        return self.table.table_schema
+
+    @property
+    def version(self) -> TableVersion:
+        """Where it is."""
+        return self.version_at(self.query.snapshot_id)
+
+    def version_at(self, snapshot_id: int | None) -> TableVersion:
+        """The version of an answer."""
+        return TableVersion(self.generation, snapshot_id or 0, self.schema.id)
+
+    @property
+    def key_fields(self) -> list[DataField]:
+        """The columns of a key."""
+        return [self.schema.field(name) for name in self.schema.primary_keys]
+
+    def buckets_of(self, partition: bytes) -> int:
+        """How many buckets a partition has."""
+        return self.buckets.get(partition, self.table.options.get(declared.BUCKET))
+
+    def has_keys_of(self, schema_id: int) -> bool:
+        """Whether keys have the columns that they have in another schema."""
+        if schema_id == self.schema.id:
+            return True
+        try:
+            other = self.table.handle.schemas.load(schema_id)
+        except NotFoundError:
+            return False
+        return [f.type for f in self.key_fields] == [
+            other.field(name).type for name in other.primary_keys
+        ]
+
+
+class OwnedTable:
+    """Keeps one table open; threads share it.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Where the table is.
+    name : str
+        ``"database.table"``.
+    index, executors_count : int
+        Which executor of how many.
+    directory : str, optional
+        Where lookup files are kept.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        name: str,
+        *,
+        index: int,
+        executors_count: int,
+        directory: str | None,
+    ) -> None:
+        self.name = name
+        self.meter = Meter()
+        self.problem = ""
+        self.location: str | None = None
+        """The table's directory, once the address server has said it."""
+        self._catalog = catalog
+        self._place = (index, executors_count)
+        self._directory = directory
+        self._changed = threading.Condition()
+        self._open: OpenTable | None = None
+        self._waiters = 0
+        self._is_closed = False
+
+    @property
+    def version(self) -> TableVersion | None:
+        """Where it is; None before it is ready."""
+        opened = self._open
+        return None if opened is None else opened.version
+
+    @property
+    def buckets_count(self) -> int:
+        """How many buckets it has files of."""
+        opened = self._open
+        return 0 if opened is None else getattr(opened.query, "buckets_count", 0)
+
+    def stats(self) -> Any | None:
+        """What its query has mapped and built; None before it is ready."""
+        opened = self._open
+        return None if opened is None else opened.query.stats
+
+    def is_behind(self, wanted: TableVersion) -> bool:
+        """Whether it does not have a version yet."""
+        version = self.version
+        return version is None or not _covers(version, wanted)
+
+    def update(self, reply: pb.ChangesReply) -> None:
+        """Bring it to a version. For one thread at a time.
+
+        Raises
+        ------
+        TidelakeError
+            The table is gone, or its files cannot be read: what was open stays open.
+        """
+        version = version_from(reply.version)
+        opened = self._open
+        if opened is None or not _is_of(opened, version):
+            opened = self._opened(version)
+        opened.buckets = {c.partition: c.buckets for c in reply.changes if c.bucket == ANY_BUCKET}
+        opened.query.refresh(version.snapshot or None)
+        self.problem = ""
+        with self._changed:
+            before, self._open = self._open, opened
+            self._changed.notify_all()
+        if before is not None and before is not opened:
+            self._retire(before)
+
+    @contextlib.contextmanager
+    def use(
+        self, wanted: TableVersion, end: float, poke: Callable[[], None]
+    ) -> Iterator[OpenTable]:
+        """Use it at a version or a newer one.
+
+        Parameters
+        ----------
+        wanted : TableVersion
+            The oldest that will do.
+        end : float
+            Until when to wait, by the monotonic clock.
+        poke : callable
+            Asks for an update at once.
+
+        Raises
+        ------
+        Refusal
+            It is not there in time.
+        """
+        if self.is_behind(wanted):
+            self._wait(wanted, end, poke)
+        with self._changed:
+            opened = self._open
+            if opened is None:
+                raise self._not_ready(wanted)
+            opened.users += 1
+        try:
+            yield opened
+        finally:
+            with self._changed:
+                opened.users -= 1
+                is_last = opened.is_old and not opened.users
+            if is_last:
+                opened.query.close()
+
+    def close(self) -> None:
+        """Close it when the last lookup has ended."""
+        with self._changed:
+            opened, self._open = self._open, None
+            self._is_closed = True
+            self._changed.notify_all()
+        if opened is not None:
+            self._retire(opened)
+
+    def _opened(self, version: TableVersion) -> OpenTable:
+        table: Any = served_table(self._catalog, self.name)
+        owns = Ownership.of(table.handle.bucket_mode, *self._place)
+        query = table.local_query(owns=owns, directory=self._directory)
+        return OpenTable(table, query, owns, version.generation)
+
+    def _retire(self, opened: OpenTable) -> None:
+        with self._changed:
+            opened.is_old = True
+            is_unused = not opened.users
+        if is_unused:
+            opened.query.close()
+
+    def _wait(self, wanted: TableVersion, end: float, poke: Callable[[], None]) -> None:
+        poke()
+        with self._changed:
+            if self._waiters >= WAITERS_MAX:
+                raise self._not_ready(wanted)
+            self._waiters += 1
+            try:
+                while self.is_behind(wanted) and not self._is_closed:
+                    left = end - time.monotonic()
+                    if left <= 0:
+                        raise self._not_ready(wanted)
+                    self._changed.wait(left)
+            finally:
+                self._waiters -= 1
+
+    def _not_ready(self, wanted: TableVersion) -> Refusal:
+        version = self.version
+        has = "nothing yet" if version is None else f"snapshot {version.snapshot}"
+        why = f" ({self.problem})" if self.problem else ""
+        message = (
+            f"Table '{self.name}' is not ready here: snapshot {wanted.snapshot} is wanted, and the"
+            f" executor has {has}{why}. Try again."
+        )
+        return Refusal(Status.UNAVAILABLE, Reason.NOT_READY, message)
+
+
+class OwnedTables:
+    """The tables of an executor, by name; threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tables: dict[str, OwnedTable] = {}
+        self.is_told = False
+        """Whether the address server has said yet which tables there are."""
+
+    def find(self, name: str) -> OwnedTable | None:
+        """One table."""
+        return self._tables.get(name)
+
+    def all(self) -> list[OwnedTable]:
+        """All tables, by name."""
+        with self._lock:
+            return [self._tables[name] for name in sorted(self._tables)]
+
+    def keep(self, names: set[str], make: Callable[[str], OwnedTable]) -> None:
+        """Have these tables: make those that are new, close those that are not named."""
+        with self._lock:
+            gone = [self._tables.pop(name) for name in set(self._tables) - names]
+            for name in names - set(self._tables):
+                self._tables[name] = make(name)
+            self.is_told = True
+        for table in gone:
+            table.close()
+
+
+def _is_of(opened: OpenTable, version: TableVersion) -> bool:
+    return opened.generation == version.generation and opened.schema.id == version.schema
+
+
+def _covers(has: TableVersion, wanted: TableVersion) -> bool:
+    """Whether a version is as new as wanted; generation 0 stands for any."""
+    if wanted.generation in (0, has.generation):
+        return has.snapshot >= wanted.snapshot
+    return has.generation > wanted.generation

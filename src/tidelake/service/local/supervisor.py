@@ -1,0 +1,166 @@
+"""Keeps processes running: each that ends is started again, after a wait that grows.
+
+A process that ran for :data:`STEADY_SECONDS` is started again at once; of one that keeps failing
+the waits double from :data:`WAIT_SECONDS_MIN` to :data:`WAIT_SECONDS_MAX`. There is no last try: a
+full disk is mended some day, and meanwhile the other executors answer for their buckets.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidelake.service.executor.config import ExecutorConfig
+
+__all__ = ["Supervisor"]
+
+_LOG = logging.getLogger("tidelake.service")
+
+LOOK_SECONDS = 0.05
+STEADY_SECONDS = 10.0
+WAIT_SECONDS_MIN = 0.1
+WAIT_SECONDS_MAX = 10.0
+KILL_AFTER_SECONDS = 5.0
+
+
+@dataclass
+class _Child:
+    """One index: its process, and how often it failed."""
+
+    index: int
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    attempts: int = 0
+    failures: int = 0
+    not_before: float = 0.0
+
+
+class Supervisor:
+    """Starts executors as processes and starts them again. Must be stopped.
+
+    Parameters
+    ----------
+    config : ExecutorConfig
+        What all of them are told, but for index and attempt.
+    ended : callable
+        Told the index whose process has ended.
+    """
+
+    def __init__(self, config: ExecutorConfig, ended: Callable[[int], None]) -> None:
+        self._config = config
+        self._ended = ended
+        self._children = [_Child(index) for index in range(config.executors_count)]
+        self._stop = threading.Event()
+        try:
+            for child in self._children:
+                self._start(child)
+        except BaseException:
+            self._end_all(0)
+            raise
+        self._thread = threading.Thread(target=self._watch, name="tidelake-supervisor", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether processes run, or will be started again."""
+        return not self._stop.is_set()
+
+    @property
+    def restarts_count(self) -> int:
+        """How often a process was started again."""
+        return sum(max(0, c.attempts - 1) for c in self._children)
+
+    def stop(self, *, timeout_s: float = KILL_AFTER_SECONDS) -> bool:
+        """Start none again; wait for those that run, then kill them."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._end_all(timeout_s)
+        return True
+
+    def _end_all(self, timeout_s: float) -> None:
+        end = time.monotonic() + timeout_s
+        for child in self._children:
+            if child.process is not None:
+                _end(child.process, end - time.monotonic())
+
+    def _watch(self) -> None:
+        while not self._stop.wait(LOOK_SECONDS):
+            for child in self._children:
+                try:
+                    self._look(child)
+                except OSError as error:  # no memory, no more processes: wait, and try again
+                    _LOG.warning("executor %d cannot be started: %s", child.index, error)
+                    child.failures += 1
+                    child.not_before = time.monotonic() + WAIT_SECONDS_MAX
+
+    def _look(self, child: _Child) -> None:
+        process = child.process
+        if process is not None and process.poll() is not None:
+            lasted = time.monotonic() - child.started
+            child.failures = 0 if lasted >= STEADY_SECONDS else child.failures + 1
+            wait = min(WAIT_SECONDS_MAX, WAIT_SECONDS_MIN * 2 ** (child.failures - 1))
+            child.not_before = time.monotonic() + (wait if child.failures > 1 else 0.0)
+            _LOG.warning(
+                "executor %d (process %d) ended with %s after %.1f s; it is started again",
+                child.index,
+                process.pid,
+                process.returncode,
+                lasted,
+            )
+            _close_pipes(process)
+            child.process = None
+            self._ended(child.index)
+        if child.process is None and time.monotonic() >= child.not_before:
+            self._start(child)
+
+    def _start(self, child: _Child) -> None:
+        config = replace(self._config, index=child.index, attempt=child.attempts)
+        # -P, and not the caller's directory on the path: a file of the caller's may be named as
+        # one of the library
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tidelake.service.executor"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=_environment(),
+            start_new_session=True,  # an interrupt of the terminal is the parent's to handle
+        )
+        assert process.stdin is not None
+        try:
+            process.stdin.write(config.to_json() + b"\n")
+            process.stdin.close()
+        except BrokenPipeError:
+            _LOG.warning("executor %d ended at its start", child.index)
+        child.process = process
+        child.started = time.monotonic()
+        child.attempts += 1
+
+
+def _environment() -> dict[str, str]:
+    """The environment of this process, with its path of modules."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def _end(process: subprocess.Popen[bytes], wait_seconds: float) -> None:
+    try:
+        process.wait(max(0.0, wait_seconds))
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        try:
+            process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    _close_pipes(process)
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()

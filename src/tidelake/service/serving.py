@@ -1,0 +1,116 @@
+"""``tidelake.serve``: the entry to the service, which loads gRPC only when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidelake.catalog import open_catalog
+from tidelake.errors import InvalidInputError, near_names
+from tidelake.service._optional import load
+
+if TYPE_CHECKING:
+    from tidelake.service.local.query_service import QueryService
+
+__all__ = ["connection_of", "limits_of", "serve"]
+
+
+def serve(
+    warehouse: str | Path,
+    tables: Sequence[str],
+    *,
+    parallelism: int = 2,
+    directory: str | Path | None = None,
+    memory: int | str | None = None,
+    limits: Mapping[str, float] | None = None,
+    **connection: Any,
+) -> QueryService:
+    """Serve tables by key to clients on this machine or the network, from processes of this one.
+
+    Parameters
+    ----------
+    warehouse : str or Path
+        As for :func:`tidelake.open`.
+    tables : sequence of str
+        Names ``"database.table"``; each has a primary key. More can be added while it runs.
+    parallelism : int
+        Number of executors; each is a process and owns a share of the buckets.
+    directory : str or Path, optional
+        Where executors keep lookup files, by default in the system's directory of temporary files.
+    memory : int or str, optional
+        What each executor may hold to build lookup files, as for :func:`tidelake.open`.
+    limits : mapping, optional
+        What one executor takes on: ``request_bytes``, ``keys``, ``calls``, ``answer_bytes``,
+        ``flight_bytes``, ``slow_reader_seconds``, ``wait_seconds``.
+    **connection
+        ``bind`` is where to listen, by default ``"127.0.0.1"``; a port may follow (``":9090"``) for
+        the address server. ``tls_cert``, ``tls_key`` are paths of the certificate and its key;
+        ``tls_ca`` of the authority whose clients may connect (mutual TLS); ``tls_server_name`` the
+        name in the certificate if it is not the host's. ``tokens`` is the path of the file of
+        tokens. Listening elsewhere than at the loopback interface takes a certificate and tokens,
+        or ``insecure=True``.
+
+    Returns
+    -------
+    QueryService
+        Runs until its :meth:`~tidelake.service.local.query_service.QueryService.stop`, or the end
+        of its ``with`` block.
+
+    Raises
+    ------
+    ConflictError
+        A table is served already.
+    NotFoundError, InvalidInputError
+        A table is not there, cannot be asked by key, or an argument is wrong.
+    UnsupportedError
+        A library of the extra ``service`` is not installed.
+    """
+    local = load("tidelake.service.local.query_service")
+    bind, security = connection_of(connection)
+    return local.serve_locally(
+        open_catalog(warehouse, memory=memory),
+        tables,
+        parallelism=parallelism,
+        bind=bind,
+        security=security,
+        limits=limits_of(limits),
+        directory=directory,
+        memory=memory,
+    )
+
+
+def connection_of(given: Mapping[str, Any]) -> tuple[str, Any]:
+    """Where to listen and how connections are protected, of the arguments of ``serve``.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such argument.
+    """
+    security = load("tidelake.service.address.security")
+    names = ("bind", *security.Security.__slots__)
+    _check_names(given, names, "argument of serve")
+    paths = {k: v for k, v in given.items() if k != "bind" and v is not None}
+    texts = {k: v if isinstance(v, bool) else str(v) for k, v in paths.items()}
+    return str(given.get("bind") or security.LOOPBACK), security.Security(**texts)
+
+
+def limits_of(given: Mapping[str, float] | None) -> Any:
+    """The limits of an executor.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such limit, or it is no number.
+    """
+    limits = load("tidelake.service.executor.config").Limits
+    _check_names(given or {}, limits.__slots__, "limit")
+    return limits(**(given or {}))
+
+
+def _check_names(given: Mapping[str, Any], names: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in names:
+            message = f"There is no {what} '{name}'.{near_names(name, names)}"
+            raise InvalidInputError(message, kind="service_argument")

@@ -78,6 +78,18 @@ file](../format/data-file.md), [File index](../format/file-index.md).""",
 function of `functions` per column. Only this package knows the order of rows; a test holds that.
 Begin with `tidelake.merge.runs.sorted_runs`, then `tidelake.merge.segments`. The rules:
 [Merge](../format/merge.md).""",
+    "lookup": """\
+From a key to its row:
+
+1. `table.query` finds the bucket, and asks its `bucket_view`.
+2. The view asks the bucket's files, newest first, or collects all rows of the key for
+   `tidelake.merge.fold_rows`.
+3. `opened_file` searches the hash table of a lookup file (`layout`), and `row_values` reads the
+   row.
+
+`build` makes a lookup file, `cache` keeps the files on the local disk. A view never changes: a
+refresh makes a new one, so a get takes no lock. Begin with `tidelake.lookup.layout`, then
+`tidelake.lookup.bucket_view`. Why: [ADR 66](../adr/0066-lookup-files-are-arrow-memory.md).""",
     "store": """\
 A writer of one bucket takes rows, keeps them in a buffer under the memory budget, flushes them to
 level 0, and compacts what `pick` chooses. It is handed the live files and never scans; what it

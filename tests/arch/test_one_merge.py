@@ -41,6 +41,8 @@ KNOW_THE_ORDER = {
     "store/lsm/lookup.py": "reads rows for a merge",
     "scan/read.py": "reads rows for a merge",
     "scan/system_columns.py": "fills it in from the file's entry",
+    "lookup/bucket_view.py": "reads rows for a merge",
+    "table/query/view_builder.py": "copies it for such a merge",
     "table/rowlevel/update.py": "gives a merge the old row and the new one",
     "table/schema/validation.py": "forbids it as a name of a column",
 }
@@ -68,6 +70,8 @@ ARRANGE = {
     "table/system/file_tables.py": "the files of a system table",
     "table/rowlevel/row_positions.py": "rows that were found, back into the order of the query",
     "table/bucketing/cross_partition_assigner.py": "keys, each of which is looked for once",
+    "table/query/local_query.py": "rows that were found, back into the order of their keys",
+    "table/query/table_view.py": "keys of a batch by bucket",
     "table/bucketing/router.py": "rows of a batch by bucket, in the order that they came in",
 }
 """Modules that sort or group rows, and which."""

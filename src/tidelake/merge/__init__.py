@@ -10,6 +10,7 @@ from tidelake.merge.functions import OVERFLOW
 from tidelake.merge.input_deduplication import deduplicate_input
 from tidelake.merge.runs.bounded import RunSource, merge_bounded, merge_bounded_with_changes
 from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
+from tidelake.merge.runs.fold import fold_rows
 from tidelake.merge.runs.key_search import rows_with_keys
 from tidelake.merge.runs.run_cursor import batch_parts
 from tidelake.merge.runs.sections import KeyRange, KeyRank, Section, by_level, key_rank, sections_of
@@ -40,6 +41,7 @@ __all__ = [
     "deduplicate_input",
     "deletes_remove",
     "engine_of",
+    "fold_rows",
     "key_rank",
     "merge_bounded",
     "merge_bounded_with_changes",

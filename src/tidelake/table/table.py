@@ -6,7 +6,8 @@ call looks for the newest snapshot, so several processes may use a table at once
 
 The class is one family of modules. What reads and writes is here; ``alter_methods``,
 ``row_methods`` (delete, update), ``version_methods`` (tags, rollback, expiry),
-``stream_methods`` and ``conversion_methods`` (pandas, Polars, DuckDB) hold the rest as mixins.
+``query_methods`` (rows by key), ``stream_methods`` and ``conversion_methods`` (pandas, Polars,
+DuckDB) hold the rest as mixins.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tidelake.table.jobs.compaction import Chosen, compact_table
 from tidelake.table.jobs.expiry import expire_after_compaction
 from tidelake.table.jobs.postpone_compaction import compact_postponed
 from tidelake.table.jobs.rescale import rescale_table, with_buckets
+from tidelake.table.query_methods import QueryMethods
 from tidelake.table.read.explain import ScanExplanation
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.read.table_scan import TableScan, scan_table
@@ -59,7 +61,9 @@ from tidelake.types.schema_change import SchemaChange
 __all__ = ["Table"]
 
 
-class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamMethods):
+class Table(
+    ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamMethods, QueryMethods
+):
     """One table of a catalog. Picklable; safe to use from several threads.
 
     Made by :meth:`tidelake.Catalog.table` and :meth:`tidelake.Catalog.create_table`.

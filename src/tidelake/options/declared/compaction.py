@@ -30,6 +30,9 @@ __all__ = [
     "COMPACTION_TOTAL_SIZE_THRESHOLD",
     "FORCE_LOOKUP",
     "FULL_COMPACTION_DELTA_COMMITS",
+    "LOOKUP_CACHE_FILE_RETENTION",
+    "LOOKUP_CACHE_MAX_DISK_SIZE",
+    "LOOKUP_CACHE_MAX_MEMORY_SIZE",
     "LOOKUP_COMPACT",
     "LOOKUP_COMPACT_MAX_INTERVAL",
     "NUM_LEVELS",
@@ -39,7 +42,9 @@ __all__ = [
 
 TITLE = "Compaction: sorted runs, levels, clustering"
 
-_LOOKUP = no_effect("lookups read the data files; nothing is kept between them")
+_LOOKUP = no_effect(
+    "compactions look keys up in the data files; lookup files of queries have one form"
+)
 _CLUSTERING = no_effect("it only shapes files; rows are not clustered here")
 
 NUM_SORTED_RUN_COMPACTION_TRIGGER: Final = integer(
@@ -156,6 +161,22 @@ LOOKUP_COMPACT_MAX_INTERVAL: Final = integer(
     "Runs of level 0 at which the gentle one takes them at the latest; twice the compaction "
     "trigger if unset, never less than the trigger.",
 )
+LOOKUP_CACHE_FILE_RETENTION: Final = duration(
+    "lookup.cache-file-retention",
+    3_600_000,
+    "How long a local lookup file that nobody uses is kept.",
+)
+LOOKUP_CACHE_MAX_DISK_SIZE: Final = memory_size(
+    "lookup.cache-max-disk-size",
+    2**63 - 1,
+    "The most local disk that the lookup files of a table take; a query that needs more fails.",
+)
+LOOKUP_CACHE_MAX_MEMORY_SIZE: Final = memory_size(
+    "lookup.cache-max-memory-size",
+    256 << 20,
+    "The most bytes of a table's lookup files that a process maps. Files that do not fit are read "
+    "piece by piece: gets cost about three times as much.",
+)
 
 UNREAD = (
     boolean(
@@ -178,15 +199,6 @@ UNREAD = (
         "How full the hash tables of those files are.",
         _LOOKUP,
         kind=Kind.FLOAT,
-    ),
-    duration(
-        "lookup.cache-file-retention", 3_600_000, "How long a local lookup file is kept.", _LOOKUP
-    ),
-    memory_size(
-        "lookup.cache-max-disk-size", 2**63 - 1, "Most local disk for lookup files.", _LOOKUP
-    ),
-    memory_size(
-        "lookup.cache-max-memory-size", 256 << 20, "Most memory for lookup files' blocks.", _LOOKUP
     ),
     text("lookup.cache-spill-compression", "zstd", "Compression of local lookup files.", _LOOKUP),
     boolean(

@@ -109,7 +109,7 @@ class KeyLookup:
     Parameters
     ----------
     context : ReadContext
-        A primary-key table; one with a fixed number of buckets is all written with that number.
+        A primary-key table.
     snapshot : Snapshot
         The snapshot to search.
     manifests : ManifestCache
@@ -118,6 +118,9 @@ class KeyLookup:
         The columns wanted of the rows found.
     predicate : Predicate, optional
         Bound; rows that do not satisfy it are not found.
+    by_bucket : bool
+        Whether a key is sought in its bucket only. Requires: a table with a fixed number of buckets
+        is all written with that number.
 
     Notes
     -----
@@ -132,6 +135,7 @@ class KeyLookup:
         manifests: ManifestCache,
         columns: Sequence[str],
         predicate: Predicate | None = None,
+        by_bucket: bool = True,
     ) -> None:
         schema, options = context.schema, context.options
         self._context = context
@@ -142,7 +146,7 @@ class KeyLookup:
         self._keys = context.fields(tuple(schema.primary_keys))
         self._spec = MergeSpec.of(schema, options)
         self._router: Router | None = None
-        if options.get(declared.BUCKET) > 0 and not schema.keys_may_move:
+        if by_bucket and options.get(declared.BUCKET) > 0 and not schema.keys_may_move:
             self._router = Router(
                 [schema.field(name) for name in schema.partition_keys],
                 [schema.field(name) for name in schema.bucket_keys],

@@ -1,0 +1,423 @@
+"""An opened lookup file: finds the row of a key, or of many, and gives their values.
+
+Opening checks the whole file once: its size, its header, and the checksum of its body, which also
+brings its pages into memory. A file that this process has just written is not checked again.
+
+An opened file never changes. Threads share it. It is unmapped when nobody refers to it any more.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from xxhash import xxh3_64
+
+from tidelake.codec.arrow_memory import fixed_values
+from tidelake.lookup.column_memory import column_from, nodes_count_of
+from tidelake.lookup.file_memory import FileBytes, Items, MappedBudget, map_file
+from tidelake.lookup.key_form import Hashes, Image, Images
+from tidelake.lookup.layout import SLOTS_BEHIND, Header, Part
+from tidelake.lookup.row_values import CODES, ValueOf, value_reader
+from tidelake.lookup.stored_columns import StoredColumns
+from tidelake.types import DataField
+
+__all__ = ["Finder", "OpenedFile", "RowNumbers"]
+
+Finder = Callable[[int, Image], int]
+"""From a key's hash and image to its row; -1 where the file does not have the key."""
+RowNumbers = npt.NDArray[np.int64]
+
+HEADER_READ_BYTES = 1 << 13
+CHECK_BYTES = 1 << 22
+_U32 = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_MASK = 0xFFFFFFFF
+
+
+class OpenedFile:
+    """One lookup file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    stored : StoredColumns
+        What lookup files of its table hold.
+    fields : tuple of DataField
+        The columns that this one holds.
+    identity : bytes
+        What it must have been made of.
+    budget : MappedBudget
+        Maps it if it fits.
+    is_new : bool
+        Whether this process has just written it: its body is not checked then.
+
+    Raises
+    ------
+    ValueError
+        It is damaged, cut short or another file; says what.
+    OSError
+        It is not there, or cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        stored: StoredColumns,
+        fields: tuple[DataField, ...],
+        *,
+        identity: bytes,
+        budget: MappedBudget,
+        is_new: bool = False,
+    ) -> None:
+        self.path = path
+        self.fields = fields
+        self._stored = stored
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._file)
+        self._names = [field.name for field in fields]
+        self._kinds = stored.arrow_types(fields)
+        size = os.fstat(self._file).st_size
+        self._header = self._read_header(size, identity)
+        self._map: mmap.mmap | None = None
+        if budget.take(size):
+            weakref.finalize(self, budget.give, size)
+            self._map = map_file(self._file, size)
+        if not is_new:
+            self._check_body()
+
+    # ---- what it is
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the file."""
+        return self._header.file_size_bytes
+
+    @property
+    def rows_count(self) -> int:
+        """Rows, deleted ones too."""
+        return self._header.rows_count
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it is mapped, and not read piece by piece."""
+        return self._map is not None
+
+    def warm(self) -> None:
+        """Bring the file's pages into memory."""
+        for _ in self._blocks(0):
+            pass
+
+    # ---- one key
+
+    @cached_property
+    def find(self) -> Finder:
+        """Finds one key."""
+        slots = self._items(self._header.slots, "Q")
+        homes = self._header.homes_count
+        place = self._key_index
+        kind = self._kinds[place]
+        is_text = kind not in CODES and not self._stored.form.is_integer
+        if is_text:
+            ends, image_at = self._column_items(place)(1, self._offset_code), self._bytes(place)
+            return _bytes_finder(slots, homes, ends, lambda a, b: image_at(2, a, b))
+        return _integer_finder(slots, homes, self._column_items(place)(1, self._integer_code(kind)))
+
+    def value_of(self, name: str) -> ValueOf:
+        """The function that reads a column of one row; None for a column that the file lacks."""
+        if name not in self._names:
+            return _no_value
+        place = self._names.index(name)
+        kind, node = self._kinds[place], self._header.nodes[self._node_starts[place]]
+        arrow = self._large_type(kind)
+
+        def by_arrow(row: int) -> Any:
+            return self._column(place)[row].as_py()
+
+        return value_reader(
+            arrow,
+            self._column_items(place),
+            self._bytes(place),
+            has_nulls=node.nulls_count > 0,
+            wide=self._header.has_wide_offsets,
+            by_arrow=by_arrow,
+        )
+
+    # ---- many keys
+
+    def find_many(self, hashes: Hashes, images: Images) -> tuple[RowNumbers, RowNumbers]:
+        """Find keys.
+
+        Parameters
+        ----------
+        hashes : uint64 array [n]
+            Of the keys.
+        images : int64 array or binary array [n]
+            The keys.
+
+        Returns
+        -------
+        keys : int array [m]
+            Which of the keys the file has.
+        rows : int64 array [m]
+            Their rows.
+        """
+        memory = self._memory()
+        begin, size = self._header.slots.offset, self._header.slots.size_bytes
+        slots = np.frombuffer(memory, np.uint64, size // 8, begin)
+        windows = np.lib.stride_tricks.as_strided(
+            slots, (len(slots) - SLOTS_BEHIND + 1, SLOTS_BEHIND), (8, 8), writeable=False
+        )
+        key_column = self._key_column(memory)
+        places = ((hashes * np.uint64(self._header.homes_count)) >> _U32).astype(np.int64)
+        pending = np.arange(len(hashes))
+        found_keys: list[RowNumbers] = []
+        found_rows: list[RowNumbers] = []
+        while len(pending):
+            seen = windows[places]
+            own = hashes[pending]
+            matches = ((seen >> _U32) == own[:, None]) & (seen != 0)
+            key, slot = np.nonzero(matches)
+            if len(key):
+                rows = ((seen[key, slot] & _LOW) - np.uint64(1)).astype(np.int64)
+                keys = pending[key]
+                same = _equal(key_column, rows, images, keys)
+                found_keys.append(keys[same])
+                found_rows.append(rows[same])
+            last = seen[:, -1]
+            more = (last != 0) & ((last >> _U32) <= own)
+            if not more.any():
+                break
+            pending, places = pending[more], places[more] + SLOTS_BEHIND
+        if len(found_keys) == 1:
+            return found_keys[0], found_rows[0]
+        if not found_keys:
+            nothing = np.empty(0, np.int64)
+            return nothing, nothing
+        return np.concatenate(found_keys), np.concatenate(found_rows)
+
+    def columns(self, names: Sequence[str], kinds: Sequence[pa.DataType]) -> list[pa.Array]:
+        """Give whole columns; those that the file lacks are null. Nothing is copied.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+        kinds : sequence of pyarrow.DataType
+            Their types.
+        """
+        memory = self._memory()
+        return [
+            self._column_of(self._names.index(name), memory)
+            if name in self._names
+            else pa.nulls(self.rows_count, kind)
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+
+    # ---- the file's memory
+
+    def _read_header(self, size_bytes: int, identity: bytes) -> Header:
+        data = os.pread(self._file, HEADER_READ_BYTES, 0)
+        needed = min(Header.needed_bytes(data), size_bytes)
+        if len(data) < needed:
+            data = os.pread(self._file, needed, 0)
+        header = Header.decode(data, identity=identity)
+        if header.file_size_bytes != size_bytes:
+            message = f"it has {size_bytes} bytes and should have {header.file_size_bytes}"
+            raise ValueError(message)
+        return header
+
+    def _check_body(self) -> None:
+        checksum = xxh3_64()
+        for block in self._blocks(self._header.slots.offset):
+            checksum.update(block)
+        if checksum.intdigest() != self._header.body_checksum:
+            raise ValueError("the checksum of its content differs")
+
+    def _blocks(self, begin: int) -> Iterator[bytes | memoryview]:
+        for at in range(begin, self.size_bytes, CHECK_BYTES):
+            yield os.pread(self._file, min(CHECK_BYTES, self.size_bytes - at), at)
+
+    def _memory(self) -> mmap.mmap:
+        """The file mapped: as it is, or for as long as the answer refers to it."""
+        return self._map or map_file(self._file, self.size_bytes)
+
+    def _items(self, part: Part, code: str) -> Items:
+        if self._map is None:
+            return FileBytes(self._file, part.offset, code)
+        view = memoryview(self._map)[part.offset : part.offset + part.size_bytes]
+        return view.cast(code)  # type: ignore[call-overload]
+
+    @cached_property
+    def _node_starts(self) -> list[int]:
+        counts = [nodes_count_of(kind) for kind in self._kinds]
+        return [sum(counts[:place]) for place in range(len(counts))]
+
+    @cached_property
+    def _buffer_starts(self) -> list[int]:
+        counts = [_buffers_count_of(kind) for kind in self._kinds]
+        return [sum(counts[:place]) for place in range(len(counts))]
+
+    @cached_property
+    def _key_index(self) -> int:
+        if self._stored.has_images:
+            return len(self.fields)
+        return self._names.index(self._stored.key_columns[0])
+
+    @property
+    def _offset_code(self) -> str:
+        return "q" if self._header.has_wide_offsets else "i"
+
+    @staticmethod
+    def _integer_code(kind: pa.DataType) -> str:
+        return CODES.get(kind) or ("i" if kind.bit_width == 32 else "q")
+
+    def _large_type(self, kind: pa.DataType) -> pa.DataType:
+        if self._header.has_wide_offsets:
+            if pa.types.is_string(kind):
+                return pa.large_string()
+            if pa.types.is_binary(kind):
+                return pa.large_binary()
+        return kind
+
+    def _column_items(self, place: int) -> Callable[[int, str], Items]:
+        first = self._buffer_starts[place]
+
+        def items(number: int, code: str) -> Items:
+            return self._items(self._header.buffers[first + number], code)
+
+        return items
+
+    def _bytes(self, place: int) -> Callable[[int, int, int], bytes]:
+        first, mapped, file = self._buffer_starts[place], self._map, self._file
+        base = self._header.buffers[first + 2].offset if _has_bytes(self._kinds[place]) else 0
+        if mapped is None:
+            return lambda _, begin, end: os.pread(file, end - begin, base + begin)
+        return lambda _, begin, end: mapped[base + begin : base + end]
+
+    def _column(self, place: int) -> pa.Array:
+        if self._map is None:
+            return self._column_of(place, self._memory())
+        return self._mapped_columns.setdefault(place, self._column_of(place, self._map))
+
+    @cached_property
+    def _mapped_columns(self) -> dict[int, pa.Array]:
+        return {}
+
+    def _column_of(self, place: int, memory: mmap.mmap) -> pa.Array:
+        made = self._mapped_columns.get(place) if memory is self._map else None
+        if made is not None:
+            return made
+        whole = pa.py_buffer(memory)
+        kind = self._kinds[place]
+        first = self._buffer_starts[place]
+        parts = self._header.buffers[first : first + _buffers_count_of(kind)]
+        nodes = iter(self._header.nodes[self._node_starts[place] :])
+        buffers = (whole.slice(p.offset, p.size_bytes) if p.size_bytes else None for p in parts)
+        made = column_from(kind, nodes, buffers, wide=self._header.has_wide_offsets)
+        if memory is self._map:
+            self._mapped_columns[place] = made
+        return made
+
+    def _key_column(self, memory: mmap.mmap) -> npt.NDArray[Any] | pa.Array:
+        column = self._column_of(self._key_index, memory)
+        if not self._stored.form.is_integer:
+            large = pa.large_binary() if self._header.has_wide_offsets else pa.binary()
+            return column.cast(large)
+        return fixed_values(column, f"i{column.type.bit_width // 8}")
+
+
+def _no_value(_: int) -> None:
+    return None
+
+
+def _has_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _buffers_count_of(kind: pa.DataType) -> int:
+    own = 1
+    if _has_bytes(kind):
+        own = 3
+    elif not pa.types.is_struct(kind):
+        own = 2
+    children = []
+    if pa.types.is_map(kind):
+        children = [kind.key_type, kind.item_type]
+    elif pa.types.is_list(kind):
+        children = [kind.value_type]
+    elif pa.types.is_struct(kind):
+        children = [field.type for field in kind]
+    return own + sum(map(_buffers_count_of, children))
+
+
+def _equal(
+    column: npt.NDArray[Any] | pa.Array, rows: RowNumbers, images: Images, keys: RowNumbers
+) -> npt.NDArray[np.bool_]:
+    """Whether rows of a file have these keys."""
+    if isinstance(column, np.ndarray):
+        same: npt.NDArray[np.bool_] = column[rows] == images[keys]
+        return same
+    stored = pc.take(column, pa.array(rows), boundscheck=False)
+    sought = pc.take(images, pa.array(keys), boundscheck=False)
+    return pc.equal(stored, sought.cast(stored.type)).to_numpy(zero_copy_only=False)
+
+
+def _integer_finder(slots: Items, homes: int, numbers: Items) -> Finder:
+    def find(hashed: int, number: Any) -> int:
+        low = hashed << 32 | 1
+        place = hashed * homes >> 32
+        slot = slots[place]
+        while slot < low:
+            if not slot:
+                return -1
+            place += 1
+            slot = slots[place]
+        high = low | _MASK
+        while slot <= high:
+            if not slot:
+                return -1
+            row: int = (slot & _MASK) - 1
+            if numbers[row] == number:
+                return row
+            place += 1
+            slot = slots[place]
+        return -1
+
+    return find
+
+
+def _bytes_finder(
+    slots: Items, homes: int, ends: Items, image_at: Callable[[int, int], bytes]
+) -> Finder:
+    def find(hashed: int, image: Any) -> int:
+        low = hashed << 32 | 1
+        place = hashed * homes >> 32
+        slot = slots[place]
+        while slot < low:
+            if not slot:
+                return -1
+            place += 1
+            slot = slots[place]
+        high = low | _MASK
+        while slot <= high:
+            if not slot:
+                return -1
+            row: int = (slot & _MASK) - 1
+            if image_at(ends[row], ends[row + 1]) == image:
+                return row
+            place += 1
+            slot = slots[place]
+        return -1
+
+    return find

@@ -1,0 +1,85 @@
+"""What a lookup file holds of its data file: the columns, and the key they are found by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+from xxhash import xxh3_128_hexdigest
+
+from tidelake.lookup.key_form import KeyForm
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.types import DataField
+from tidelake.types.arrow import to_arrow_type
+
+__all__ = ["IMAGE_NAME", "StoredColumns"]
+
+IMAGE_NAME = "_KEY_IMAGE"
+"""The column of key images, where no column of the table is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumns:
+    """The columns of lookup files. Picklable.
+
+    Parameters
+    ----------
+    key_columns : tuple of str
+        The key inside a bucket, in key order.
+    form : KeyForm
+        How keys are hashed and compared.
+    fields : tuple of DataField
+        The stored columns in order, the key's among them where it is compared itself.
+    """
+
+    key_columns: tuple[str, ...]
+    form: KeyForm
+    fields: tuple[DataField, ...]
+
+    @property
+    def has_images(self) -> bool:
+        """Whether images are a column of their own."""
+        return not self.form.is_own_column
+
+    @property
+    def key_index(self) -> int:
+        """Which of the stored columns keys are compared with."""
+        if self.has_images:
+            return len(self.fields)
+        return [field.name for field in self.fields].index(self.key_columns[0])
+
+    def of_file(self, ids: Collection[int]) -> tuple[DataField, ...]:
+        """The columns that a data file has; those added to the table later are null in it.
+
+        Parameters
+        ----------
+        ids : collection of int
+            The field ids of the schema that the file was written with, and of system columns.
+        """
+        return tuple(field for field in self.fields if field.id in ids)
+
+    def identity(self, file: DataFileMeta, stored: tuple[DataField, ...]) -> bytes:
+        """Everything that a lookup file's content depends on.
+
+        A column counts by its id and type, so that renaming one, or adding others, keeps files.
+        """
+        facts = [
+            [file.file_name, file.file_size_bytes, file.row_count, file.creation_time_ms],
+            [file.min_sequence_number, file.max_sequence_number, file.delete_row_count],
+            [str(kind.not_null()) for kind in self.form.types],
+            [[field.id, str(to_arrow_type(field.type)), str(field.type)] for field in stored],
+            self.has_images,
+        ]
+        return json.dumps(facts, separators=(",", ":")).encode()
+
+    def arrow_types(self, stored: tuple[DataField, ...]) -> list[pa.DataType]:
+        """The Arrow types of the stored columns, the images' last."""
+        types = [to_arrow_type(field.type) for field in stored]
+        return [*types, self.form.image_type] if self.has_images else types
+
+    @staticmethod
+    def file_name(file: DataFileMeta, identity: bytes) -> str:
+        """The name of the lookup file."""
+        return f"{file.file_name}-{xxh3_128_hexdigest(identity)}.lookup"

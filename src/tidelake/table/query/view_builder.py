@@ -1,0 +1,181 @@
+"""Makes a table's next view: opens the lookup files of changed buckets, keeps those of others."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, kv_fields
+from tidelake.lookup import (
+    BucketView,
+    LookupBuild,
+    LookupCache,
+    LookupRun,
+    OpenedFile,
+    StoredColumns,
+)
+from tidelake.lookup.bucket_view import by_age, is_first_hit, is_newer_run_by_run
+from tidelake.merge import MergeSpec
+from tidelake.metadata.bucket_id import BucketId
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.index.deletion_file import read_deletions
+from tidelake.metadata.index.deletion_vector import Positions
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.scan import ReadContext, Split, names_expiry, read_file
+from tidelake.table.query.bucket_files import BucketState
+from tidelake.table.query.table_view import TableShape, TableView
+from tidelake.types import DataField
+
+__all__ = ["ViewBuilder"]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewBuilder:
+    """Makes views of one table.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table; with its schema answers are given.
+    spec : MergeSpec
+        Its rules.
+    shape : TableShape
+        How keys find their buckets.
+    stored : StoredColumns
+        What lookup files hold; system columns come on top where a file needs them.
+    cache : LookupCache
+        The lookup files.
+    """
+
+    context: ReadContext
+    spec: MergeSpec
+    shape: TableShape
+    stored: StoredColumns
+    cache: LookupCache
+
+    def next_view(
+        self,
+        before: TableView | None,
+        snapshot: Snapshot | None,
+        states: Mapping[BucketId, BucketState],
+    ) -> TableView:
+        """Make the view of a snapshot.
+
+        Parameters
+        ----------
+        before : TableView, optional
+            A view whose opened files are used again.
+        snapshot : Snapshot or None
+            The snapshot.
+        states : mapping of BucketId to BucketState
+            The files of its buckets.
+
+        Raises
+        ------
+        NotFoundError
+            A file is missing: the snapshot expired meanwhile, or the file was lost.
+        CorruptError
+            A data file is damaged.
+        StorageError
+            The disk has no room for lookup files.
+        """
+        if snapshot is None:
+            return TableView(self.shape, None, {}, {})
+        kept = {} if before is None else before.opened
+        views: dict[BucketId, BucketView] = {}
+        changed: list[BucketState] = []
+        for bucket_id, state in states.items():
+            if before is not None and before.states.get(bucket_id) == state:
+                views[bucket_id] = before.buckets[bucket_id]
+            else:
+                changed.append(state)
+        pieces = [piece for state in changed for piece in self._pieces(state)]
+        in_use = _InUse(kept)
+        work = partial(self._run, kept, in_use)
+        executor = self.context.env.executor
+        with (
+            names_expiry(self.context, snapshot.id),
+            contextlib.closing(executor.map(work, pieces)) as made,
+        ):
+            runs: Iterator[LookupRun] = iter(list(made))
+        for state in changed:
+            own = sorted(state.files, key=by_age)
+            views[state.bucket_id] = BucketView(
+                [next(runs) for _ in own],
+                self.spec,
+                first_hit=is_first_hit(self.spec, own),
+                fields={f.name: f for f in self.stored.fields},
+            )
+        ordered = {bucket_id: views[bucket_id] for bucket_id in states}
+        return TableView(self.shape, snapshot, dict(states), ordered)
+
+    def _pieces(self, state: BucketState) -> Iterator[_Piece]:
+        files = sorted(state.files, key=by_age)
+        ordered = is_newer_run_by_run(files)
+        for file in files:
+            system = () if ordered else (SEQUENCE_FIELD,)
+            if file.delete_row_count != 0:
+                system = (*system, KIND_FIELD)
+            yield _Piece(state, file, replace(self.stored, fields=(*self.stored.fields, *system)))
+
+    def _run(self, kept: Mapping[Path, OpenedFile], in_use: _InUse, piece: _Piece) -> LookupRun:
+        context, file, state = self.context, piece.file, piece.state
+        schema = context.file_schema(file.schema_id, file_name=file.file_name)
+        fields = piece.stored.of_file({f.id for f in kv_fields(schema)})
+        split = Split(
+            0, state.partition, state.bucket, state.total_buckets, (((file,),),), raw=True
+        )
+
+        def fill(build: LookupBuild) -> int:
+            return build.add(_rows(read_file(context, split, file, fields), fields))
+
+        path = self.cache.directory / piece.stored.file_name(
+            file, piece.stored.identity(file, fields)
+        )
+        opened = kept.get(path)
+        if opened is None:
+            opened = self.cache.opened(file, piece.stored, fields, fill, in_use=in_use)
+        in_use.add(opened.path)
+        return LookupRun(file, opened, self._deleted(piece))
+
+    def _deleted(self, piece: _Piece) -> Positions | None:
+        where = piece.state.deletions.get(piece.file.file_name)
+        if where is None:
+            return None
+        name, rows = piece.file.file_name, piece.file.row_count
+        return read_deletions(self.context.fileio, where, file_name=name, row_count=rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One data file of a bucket, and what its lookup file holds."""
+
+    state: BucketState
+    file: DataFileMeta
+    stored: StoredColumns
+
+
+class _InUse:
+    """The lookup files that must stay on disk."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._paths = set(paths)
+
+    def add(self, path: Path) -> None:
+        """Keep one more."""
+        self._paths.add(path)
+
+    def __call__(self) -> Iterable[Path]:
+        return frozenset(self._paths)
+
+
+def _rows(
+    batches: Iterable[pa.RecordBatch], fields: tuple[DataField, ...]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.select([f.name for f in fields])

@@ -16,6 +16,7 @@ from tidelake.service.address.security import Security
 from tidelake.service.address.snapshot_scanner import SnapshotFileScanner
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
+from tidelake.service.protocol.ownership import ANY_BUCKET
 
 __all__ = ["AddressServicer", "Served", "Server"]
 
@@ -188,14 +189,20 @@ class AddressServicer(rpc.AddressServicer):
             version=version_message(found.version),
             whole=found.whole,
             changes=[
-                pb.BucketChange(
-                    partition=bucket_id.partition,
-                    bucket=bucket_id.bucket,
-                    buckets=total,
-                    files_before=before,
-                    files_after=after,
-                )
-                for bucket_id, total, before, after in found.changes
+                *(
+                    pb.BucketChange(
+                        partition=bucket_id.partition,
+                        bucket=bucket_id.bucket,
+                        buckets=total,
+                        files_before=before,
+                        files_after=after,
+                    )
+                    for bucket_id, total, before, after in found.changes
+                ),
+                *(
+                    pb.BucketChange(partition=partition, bucket=ANY_BUCKET, buckets=total)
+                    for partition, total in found.rescaled.items()
+                ),
             ],
         )
 

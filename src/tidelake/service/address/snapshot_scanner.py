@@ -31,6 +31,7 @@ from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.lazy_file_list import names_of
+from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.scan import BucketFiles, ReadContext, split_to_bytes
 from tidelake.scan.live_files import read_buckets
@@ -83,6 +84,8 @@ class TableState:
         When the snapshot was committed; 0 without one.
     buckets : mapping of BucketId to BucketFiles
         The files that a read opens.
+    buckets_count : int
+        How many buckets a new partition gets; -1 if as many as it needs.
     """
 
     version: TableVersion
@@ -90,6 +93,21 @@ class TableState:
     mode: BucketMode
     committed_ms: int = 0
     buckets: Mapping[BucketId, BucketFiles] = field(default_factory=dict)
+    buckets_count: int = -1
+
+    def rescaled(self) -> dict[bytes, int]:
+        """The number of buckets of the partitions where it is not the table's.
+
+        A client computes the bucket of a key from this number, so that of every partition is told
+        to every executor.
+        """
+        if self.mode is not BucketMode.FIXED:
+            return {}
+        return {
+            b.partition: b.total_buckets
+            for b in self.buckets.values()
+            if b.total_buckets != self.buckets_count
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +122,14 @@ class BucketChanges:
         Whether buckets that are not named hold nothing.
     changes : tuple of (BucketId, total buckets, files before, files after)
         Files as bytes (:mod:`tidelake.scan.split_wire`); empty for none.
+    rescaled : mapping of bytes to int
+        The partitions whose number of buckets is not the table's, be they changed or not.
     """
 
     version: TableVersion
     whole: bool
     changes: tuple[tuple[BucketId, int, bytes, bytes], ...]
+    rescaled: Mapping[bytes, int] = field(default_factory=dict)
 
 
 class SnapshotFileScanner:
@@ -185,6 +206,8 @@ class SnapshotFileScanner:
         """
         with self._lock:
             new, old = self._state, self._states.get(since)
+        if new is not None and since.schema != new.version.schema:
+            old = None  # who opens the table again begins anew
         if new is None:
             message = self._problem or f"Table '{self.table}' was dropped, or is not read yet."
             raise NotFoundError(message, kind="table_not_found", table=self.table)
@@ -197,7 +220,7 @@ class SnapshotFileScanner:
                 continue
             total = next((b.total_buckets for b in (after, before) if b is not None), 0)
             changes.append((bucket_id, total, _bytes_of(before), _bytes_of(after)))
-        return BucketChanges(new.version, old is None, tuple(changes))
+        return BucketChanges(new.version, old is None, tuple(changes), new.rescaled())
 
     def release(self, oldest_snapshot: int) -> None:
         """Let snapshots before this one expire, and say that the lease is alive."""
@@ -300,9 +323,9 @@ class SnapshotFileScanner:
     def _read(self, version: TableVersion, identity: str, snapshot: Snapshot | None) -> TableState:
         if self._context is None:
             self._context = self._handle.read_context()
-        mode = self._handle.bucket_mode
+        mode, count = self._handle.bucket_mode, self._handle.options.get(declared.BUCKET)
         if snapshot is None:
-            return TableState(version, identity, mode)
+            return TableState(version, identity, mode, buckets_count=count)
         found = read_buckets(self._context, snapshot, manifests=self._handle.manifests)
         before = self._state.buckets if self._state is not None else {}
         buckets: dict[BucketId, BucketFiles] = {}
@@ -311,7 +334,7 @@ class SnapshotFileScanner:
             # an unchanged bucket stays the same object: a comparison of states is one of objects
             same = old is not None and _same_files(old, bucket)
             buckets[bucket.bucket_id] = old if same and old is not None else bucket
-        return TableState(version, identity, mode, snapshot.time_ms, buckets)
+        return TableState(version, identity, mode, snapshot.time_ms, buckets, count)
 
     def _keep(self, state: TableState, snapshot: Snapshot | None) -> None:
         self._state, self._snapshot = state, snapshot

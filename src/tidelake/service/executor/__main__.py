@@ -23,7 +23,10 @@ __all__ = ["main"]
 def main() -> int:
     """Run until told to stop, or until SIGTERM comes."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    config = ExecutorConfig.from_json(sys.stdin.buffer.readline())
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return 0  # a spare one, whose parent has ended
+    config = ExecutorConfig.from_json(line)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     summary = run_executor(config, stop=stop)

@@ -377,10 +377,10 @@ class QueryExecutor:
             keys=meter.keys,
             found=meter.found,
             refused=meter.refused,
-            files=_count(stats, "files_count"),
-            mapped_bytes=_count(stats, "mapped_bytes"),
-            disk_bytes=_count(stats, "disk_bytes"),
-            files_built=_count(stats, "builds"),
+            files=0 if stats is None else stats.files_count,
+            mapped_bytes=0 if stats is None else stats.mapped_bytes,
+            disk_bytes=0 if stats is None else stats.disk_bytes,
+            files_built=0 if stats is None else stats.builds,
             p50_us=rates.p50_us,
             p99_us=rates.p99_us,
             problem=table.problem,
@@ -424,10 +424,6 @@ def run_executor(config: ExecutorConfig, *, stop: threading.Event | None = None)
     answers any more.
     """
     return QueryExecutor(config).run(stop)
-
-
-def _count(stats: Any, name: str) -> int:
-    return 0 if stats is None else int(getattr(stats, name, 0))
 
 
 def _code(error: grpc.RpcError) -> str:

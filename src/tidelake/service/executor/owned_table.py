@@ -14,11 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from tidelake.catalog import Catalog
 from tidelake.errors import NotFoundError
+from tidelake.lookup import LookupStats
+from tidelake.metadata.bucket_id import BucketId
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
+from tidelake.scan import Split, split_from_bytes
 from tidelake.service.address.messages import version_from
 from tidelake.service.address.ownership import Ownership
 from tidelake.service.address.refusal import Refusal, Status
@@ -28,6 +32,8 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.ownership import ANY_BUCKET
 from tidelake.service.protocol.reasons import Reason
 from tidelake.table import Table
+from tidelake.table.query import BucketChange, FileChanges, LocalTableQuery
+from tidelake.table.query.bucket_files import BucketState
 from tidelake.types import DataField, TableSchema
 
 __all__ = ["OpenTable", "OwnedTable", "OwnedTables"]
@@ -52,13 +58,23 @@ class OpenTable:
         The generation.
     buckets : mapping of bytes to int
         The number of buckets of the partitions whose number is not the table's.
+    snapshot : Snapshot, optional
+        Where the query is.
+    own : set of BucketId
+        The buckets with files.
+    users : int
+        Lookups under way.
+    is_old : bool
+        Whether another one has its place: the last user closes it.
     """
 
     table: Table
-    query: Any
+    query: LocalTableQuery
     owns: Ownership
     generation: int
     buckets: Mapping[bytes, int] = field(default_factory=dict)
+    snapshot: Snapshot | None = None
+    own: set[BucketId] = field(default_factory=set)
     users: int = 0
     is_old: bool = False
 
@@ -81,9 +97,28 @@ class OpenTable:
         """The columns of a key."""
         return [self.schema.field(name) for name in self.schema.primary_keys]
 
+    def apply(self, snapshot_id: int, reply: pb.ChangesReply) -> None:
+        """Bring the query to a snapshot."""
+        if not snapshot_id:
+            self.query.refresh()
+            return
+        snapshot = self.table.handle.snapshots.load(snapshot_id)
+        changes = tuple(map(_bucket_change, (c for c in reply.changes if c.bucket != ANY_BUCKET)))
+        base = None if reply.whole else self.snapshot
+        self.query.apply(FileChanges(base, snapshot, changes))
+        self.snapshot = snapshot
+        own = set() if reply.whole else self.own
+        gone = {c.bucket_id for c in changes if c.after is None}
+        self.own = (own | {c.bucket_id for c in changes}) - gone
+
     def buckets_of(self, partition: bytes) -> int:
         """How many buckets a partition has."""
         return self.buckets.get(partition, self.table.options.get(declared.BUCKET))
+
+    @property
+    def buckets_count(self) -> int:
+        """How many buckets with files it owns."""
+        return len(self.own)
 
     def has_keys_of(self, schema_id: int) -> bool:
         """Whether keys have the columns that they have in another schema."""
@@ -145,9 +180,9 @@ class OwnedTable:
     def buckets_count(self) -> int:
         """How many buckets it has files of."""
         opened = self._open
-        return 0 if opened is None else getattr(opened.query, "buckets_count", 0)
+        return 0 if opened is None else opened.buckets_count
 
-    def stats(self) -> Any | None:
+    def stats(self) -> LookupStats | None:
         """What its query has mapped and built; None before it is ready."""
         opened = self._open
         return None if opened is None else opened.query.stats
@@ -170,7 +205,7 @@ class OwnedTable:
         if opened is None or not _is_of(opened, version):
             opened = self._opened(version)
         opened.buckets = {c.partition: c.buckets for c in reply.changes if c.bucket == ANY_BUCKET}
-        opened.query.refresh(version.snapshot or None)
+        opened.apply(version.snapshot, reply)
         self.problem = ""
         with self._changed:
             before, self._open = self._open, opened
@@ -224,7 +259,7 @@ class OwnedTable:
             self._retire(opened)
 
     def _opened(self, version: TableVersion) -> OpenTable:
-        table: Any = served_table(self._catalog, self.name)
+        table = served_table(self._catalog, self.name)
         owns = Ownership.of(table.handle.bucket_mode, *self._place)
         query = table.local_query(owns=owns, directory=self._directory)
         return OpenTable(table, query, owns, version.generation)
@@ -260,6 +295,25 @@ class OwnedTable:
             f" executor has {has}{why}. Try again."
         )
         return Refusal(Status.UNAVAILABLE, Reason.NOT_READY, message)
+
+
+def _bucket_change(change: pb.BucketChange) -> BucketChange:
+    """What became of a bucket, as the query takes it."""
+    before, after = (
+        split_from_bytes(data) if data else None
+        for data in (change.files_before, change.files_after)
+    )
+    names = () if before is None else tuple(file.file_name for file in _files(before))
+    state = None
+    if after is not None:
+        state = BucketState(
+            after.partition, after.bucket, after.total_buckets, _files(after), after.deletions
+        )
+    return BucketChange(change.partition, change.bucket, names, state)
+
+
+def _files(split: Split) -> tuple[DataFileMeta, ...]:
+    return tuple(file for section in split.sections for run in section for file in run)
 
 
 class OwnedTables:

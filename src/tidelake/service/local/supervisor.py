@@ -3,10 +3,14 @@
 A process that ran for :data:`STEADY_SECONDS` is started again at once; of one that keeps failing
 the waits double from :data:`WAIT_SECONDS_MIN` to :data:`WAIT_SECONDS_MAX`. There is no last try: a
 full disk is mended some day, and meanwhile the other executors answer for their buckets.
+
+One **spare** process has loaded its modules, which takes a second of CPU, and waits for the
+configuration of whichever executor ends next.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import subprocess
@@ -27,6 +31,9 @@ STEADY_SECONDS = 10.0
 WAIT_SECONDS_MIN = 0.1
 WAIT_SECONDS_MAX = 10.0
 KILL_AFTER_SECONDS = 5.0
+SPARE_AFTER_SECONDS = 2.0
+"""A spare is started when no other process has been started for so long."""
+SPARE_END_SECONDS = 2.0
 
 
 @dataclass
@@ -56,6 +63,7 @@ class Supervisor:
         self._config = config
         self._ended = ended
         self._children = [_Child(index) for index in range(config.executors_count)]
+        self._spare: subprocess.Popen[bytes] | None = None
         self._stop = threading.Event()
         try:
             for child in self._children:
@@ -89,6 +97,9 @@ class Supervisor:
         for child in self._children:
             if child.process is not None:
                 _end(child.process, end - time.monotonic())
+        if self._spare is not None:
+            _close_pipes(self._spare)  # the end of its input ends it
+            _end(self._spare, SPARE_END_SECONDS)
 
     def _watch(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
@@ -99,6 +110,8 @@ class Supervisor:
                     _LOG.warning("executor %d cannot be started: %s", child.index, error)
                     child.failures += 1
                     child.not_before = time.monotonic() + WAIT_SECONDS_MAX
+            with contextlib.suppress(OSError):
+                self._keep_spare()
 
     def _look(self, child: _Child) -> None:
         process = child.process
@@ -121,16 +134,9 @@ class Supervisor:
             self._start(child)
 
     def _start(self, child: _Child) -> None:
+        spare, self._spare = self._spare, None
+        process = spare if spare is not None and spare.poll() is None else _spawned()
         config = replace(self._config, index=child.index, attempt=child.attempts)
-        # -P, and not the caller's directory on the path: a file of the caller's may be named as
-        # one of the library
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tidelake.service.executor"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            env=_environment(),
-            start_new_session=True,  # an interrupt of the terminal is the parent's to handle
-        )
         assert process.stdin is not None
         try:
             process.stdin.write(config.to_json() + b"\n")
@@ -140,6 +146,26 @@ class Supervisor:
         child.process = process
         child.started = time.monotonic()
         child.attempts += 1
+
+    def _keep_spare(self) -> None:
+        """Have a spare, once those that were started lately are up."""
+        if self._spare is not None and self._spare.poll() is None:
+            return
+        newest = max(child.started for child in self._children)
+        if time.monotonic() - newest >= SPARE_AFTER_SECONDS:
+            self._spare = _spawned()
+
+
+def _spawned() -> subprocess.Popen[bytes]:
+    """A process that waits for its configuration."""
+    return subprocess.Popen(
+        # -P: a file in the caller's directory may be named as a module of some library
+        [sys.executable, "-P", "-m", "tidelake.service.executor"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=_environment(),
+        start_new_session=True,  # an interrupt of the terminal is the parent's to handle
+    )
 
 
 def _environment() -> dict[str, str]:

@@ -33,6 +33,7 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
+from tidelake.service.client.opening import query, query_async
 from tidelake.service.serving import serve
 from tidelake.table import SystemTable, Table, WriteResult
 from tidelake.types.predicate import col
@@ -86,6 +87,8 @@ __all__ = [
     "__version__",
     "col",
     "open",
+    "query",
+    "query_async",
     "serve",
     "variant_objects",
     "variants",

@@ -1,0 +1,183 @@
+"""The client of the query service for coroutines: :class:`AsyncTableQuery`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Self
+
+import pyarrow as pa
+
+from tidelake.catalog import Catalog
+from tidelake.errors import ClosedError
+from tidelake.service.client.answers import Row, rows_as_dicts, rows_as_table
+from tidelake.service.client.async_lanes import AsyncLanes
+from tidelake.service.client.calling import carry_out_async, now
+from tidelake.service.client.keys.key_columns import Key, Values
+from tidelake.service.client.keys.work import RowWork, ValueWork, Work
+from tidelake.service.client.local import LocalAnswers
+from tidelake.service.client.session import Session
+from tidelake.service.client.settings import Settings
+from tidelake.service.client.steps import Answer, Goal, GoneError, lookup
+
+__all__ = ["AsyncTableQuery"]
+
+
+class AsyncTableQuery:
+    """Rows of one table by key, awaited. Made by :func:`tidelake.query_async`.
+
+    The methods, promises and errors of :class:`~tidelake.service.client.table_query.TableQuery`, as
+    coroutines of one event loop. Gets that are begun together are answered by one call.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Where the table is.
+    identifier : str
+        ``"database.table"``.
+    settings : Settings
+        What the caller chose.
+    """
+
+    def __init__(self, catalog: Catalog, identifier: str, settings: Settings) -> None:
+        self._session = Session(catalog, identifier, settings)
+        self._lanes = AsyncLanes()
+        self._local = LocalAnswers(self._session)
+        self._is_closed = False
+
+    def __reduce__(self) -> tuple[object, ...]:
+        session = self._session
+        return (type(self), (session.catalog, session.identifier, session.settings))
+
+    def __repr__(self) -> str:
+        return f"AsyncTableQuery({self._session.identifier!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The newest snapshot that an answer of this client came from; None before the first."""
+        return self._session.shown.snapshot or None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, as they were when it was opened last."""
+        return self._session.table.schema
+
+    @property
+    def is_local(self) -> bool:
+        """Whether answers come from the table's files, because the service is gone."""
+        return self._local.is_on
+
+    async def get(
+        self,
+        key: Key,
+        *,
+        columns: Sequence[str] | None = None,
+        min_snapshot: int | None = None,
+    ) -> Row | None:
+        """Give the row of a key, or None: ``TableQuery.get``."""
+        session = self._session
+        self._check()
+        values = session.keys.values(key)
+        wanted = await self._columns(columns)
+        view = session.view
+        if (
+            view is None
+            or view.router.asks_all
+            or self._local.is_on
+            or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
+        ):
+            # whoever waits for a snapshot makes nobody else wait for it
+            return (await self._rows((values,), wanted, min_snapshot))[0]
+
+        async def fly(keys: Sequence[Values]) -> list[Row | None]:
+            return await self._rows(keys, wanted, None)
+
+        executor = view.router.route(values).executor
+        return await self._lanes.get((executor, wanted), values, fly)
+
+    async def get_many(
+        self,
+        keys: object,
+        *,
+        columns: Sequence[str] | None = None,
+        min_snapshot: int | None = None,
+    ) -> list[Row | None] | pa.Table:
+        """Give the rows of many keys: ``TableQuery.get_many``."""
+        session = self._session
+        self._check()
+        wanted = await self._columns(columns)
+        work = RowWork(session.keys, session.keys.rows(keys))
+        goal = self._goal(wanted, min_snapshot, consistent=session.settings.consistent)
+        if not isinstance(keys, (pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)):
+            return await self._dicts(work, goal)
+        if work.count == 0:
+            names = wanted or self.schema.names
+            fields = [self.schema.field(name).with_nullable(True) for name in names]
+            return pa.schema(fields).empty_table()
+        answers = await self._answers(work, goal)
+        if answers is None:
+            return await asyncio.to_thread(self._local.table, work, goal)
+        return rows_as_table(answers, work.count)
+
+    async def close(self) -> None:
+        """Close the connections; may be called several times."""
+        self._is_closed = True
+        await self._lanes.close()
+        if self._session.mark.is_here:
+            self._session.close()
+            self._local.close()
+
+    # ---- how
+
+    def _goal(
+        self, columns: tuple[str, ...] | None, min_snapshot: int | None, *, consistent: bool
+    ) -> Goal:
+        end = now() + self._session.settings.deadline_seconds
+        return Goal(columns, min_snapshot, consistent, end)
+
+    async def _rows(
+        self, keys: Sequence[Values], columns: tuple[str, ...] | None, min_snapshot: int | None
+    ) -> list[Row | None]:
+        goal = self._goal(columns, min_snapshot, consistent=True)
+        return await self._dicts(ValueWork(self._session.keys, keys), goal)
+
+    async def _dicts(self, work: Work, goal: Goal) -> list[Row | None]:
+        if work.count == 0:
+            return []
+        answers = await self._answers(work, goal)
+        if answers is None:
+            return await asyncio.to_thread(self._local.dicts, work, goal)
+        return rows_as_dicts(answers, work.count)
+
+    async def _answers(self, work: Work, goal: Goal) -> list[Answer] | None:
+        """Those of the service; None where the table's files are to be read instead."""
+        if self._local.is_on and not self._local.may_ask_again(now()):
+            return None
+        steps = lookup(self._session, work, goal, now)
+        try:
+            answers: list[Answer] = await carry_out_async(self._session, steps)
+        except GoneError:
+            self._local.turn_on(now())
+            return None
+        self._local.turn_off()
+        return answers
+
+    async def _columns(self, names: Sequence[str] | None) -> tuple[str, ...] | None:
+        if names is None:
+            return None
+        wanted = tuple(names)
+        if set(wanted) <= set(self._session.table.table_schema.field_names):
+            return self._session.columns(names)
+        return await asyncio.to_thread(self._session.columns, names)
+
+    def _check(self) -> None:
+        if self._is_closed:
+            message = f"The query of table '{self._session.identifier}' is closed: open another."
+            raise ClosedError(message, table=self._session.identifier)
+        self._session.mark.check(f"The query of table '{self._session.identifier}'")

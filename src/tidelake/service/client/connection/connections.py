@@ -1,0 +1,144 @@
+"""Connections of one client: a gRPC channel per address, made at first use and kept.
+
+Channels share nothing with those of other users of gRPC in the process (Spark Connect is one): each
+has its own connections, and no setting is global. A channel connects again by itself within 200 ms;
+gRPC's own default, many seconds, would decide how long a restart is felt.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import grpc
+
+from tidelake.errors import InvalidInputError
+from tidelake.service.client.connection.tls import Tls
+from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
+from tidelake.service.protocol.tidelake_query_v1_pb2_grpc import AddressStub, TableQueryStub
+
+__all__ = ["Connection", "Connections"]
+
+ANSWER_BYTES_MAX = 72 << 20
+"""Above the largest answer that a server gives by default, 64 MiB."""
+
+OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 20),
+    ("grpc.min_reconnect_backoff_ms", 20),
+    ("grpc.max_reconnect_backoff_ms", 200),
+    ("grpc.max_receive_message_length", ANSWER_BYTES_MAX),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One address: its channel and calls."""
+
+    address: str
+    channel: grpc.Channel
+    table_query: TableQueryStub
+    address_server: AddressStub
+
+
+@dataclass(slots=True)
+class Connections:
+    """The channels of one client. Threads share it.
+
+    Parameters
+    ----------
+    tls : Tls, optional
+        How they are secured.
+    token : str, optional
+        Sent with each call.
+    """
+
+    tls: Tls | None
+    token: str | None
+    _made: dict[tuple[str, bool, str], Connection] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def to(self, address: str, *, secure: bool, server_name: str = "") -> Connection:
+        """The connection to an address.
+
+        Parameters
+        ----------
+        address : str
+            ``host:port``.
+        secure : bool
+            Whether it answers by TLS.
+        server_name : str
+            The name in its certificate, if it is not the host's.
+
+        Raises
+        ------
+        InvalidInputError
+            The token would go over the network unencrypted, or a file of TLS cannot be read.
+        """
+        secure = secure or self.tls is not None  # a service that claims less is not believed
+        place = (address, secure, server_name)
+        found = self._made.get(place)
+        if found is not None:
+            return found
+        if self.token is not None and not secure and not is_loopback(address):
+            message = (
+                f"The service at {address} does not use TLS, so the token would be sent in the"
+                " clear: start the service with TLS, or leave out the token."
+            )
+            raise InvalidInputError(message, kind="service_access", address=address)
+        with self._lock:
+            if place not in self._made:
+                channel = self._channel(address, secure=secure, server_name=server_name)
+                self._made[place] = Connection(
+                    address,
+                    channel,
+                    TableQueryStub(channel),  # type: ignore[no-untyped-call]
+                    AddressStub(channel),  # type: ignore[no-untyped-call]
+                )
+            return self._made[place]
+
+    def _channel(self, address: str, *, secure: bool, server_name: str) -> grpc.Channel:
+        if not secure:
+            return grpc.insecure_channel(address, options=OPTIONS)
+        tls = self.tls or Tls()
+        name = tls.server_name or server_name
+        named = (("grpc.ssl_target_name_override", name),) if name else ()
+        credentials = grpc.ssl_channel_credentials(*tls.files())
+        return grpc.secure_channel(address, credentials, options=(*OPTIONS, *named))
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What each call says besides its message."""
+        return () if self.token is None else ((TOKEN_KEY, bearer(self.token)),)
+
+    def keep_only(self, addresses: Collection[str]) -> None:
+        """Close the channels to all other addresses; calls on them fail and are repeated."""
+        with self._lock:
+            gone = [place for place in self._made if place[0] not in addresses]
+            closed = [self._made.pop(place) for place in gone]
+        for connection in closed:
+            connection.channel.close()
+
+    def close(self) -> None:
+        """Close all."""
+        self.keep_only(())
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is on this machine only.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1:80"), is_loopback("[::1]:80"), is_loopback("10.0.0.7:80")
+    (True, True, False)
+    """
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,207 @@
+"""Which executor and bucket each key goes to.
+
+Fixed buckets: Paimon's bucket function over the bucket key, and the owner of (partition, bucket).
+Dynamic buckets: the owner of the partition, who finds the bucket. Keys that may be in any
+partition: every executor. One key is routed in plain Python in a few microseconds, many by columns.
+
+A partition may have another number of buckets than the table's option says, until it is rewritten.
+An executor that notices tells the number; from then on the router knows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.codec.binary_row import encode_row, serialize_row
+from tidelake.codec.bucket import buckets_of, hash_bytes
+from tidelake.options.bucket_mode import BucketMode
+from tidelake.service.client.keys.key_columns import KeyColumns, Values
+from tidelake.service.protocol.ownership import ANY_BUCKET, executor_of
+from tidelake.table.bucketing.router import Router
+
+__all__ = ["KeyRouter", "Part", "Route", "Run"]
+
+Positions = npt.NDArray[np.int64]
+UNPARTITIONED = serialize_row((), ())
+ANYWHERE = b""
+"""Partition of keys that may be in any."""
+
+
+class Route(NamedTuple):
+    """Where one key goes."""
+
+    executor: int
+    partition: bytes
+    bucket: int
+    buckets: int
+
+
+class Run(NamedTuple):
+    """Keys of one bucket that follow each other in a request."""
+
+    partition: bytes
+    bucket: int
+    keys_count: int
+    buckets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one executor is asked: rows of the keys, cut into runs of one bucket each."""
+
+    executor: int
+    positions: Positions
+    runs: tuple[Run, ...]
+
+    def pieces(self, keys_max: int) -> list[Part]:
+        """Cut it into parts of at most so many keys."""
+        if len(self.positions) <= keys_max:
+            return [self]
+        parts, begin = [], 0
+        while begin < len(self.positions):
+            end = min(begin + keys_max, len(self.positions))
+            runs, at = [], 0
+            for run in self.runs:
+                count = min(at + run.keys_count, end) - max(at, begin)
+                if count > 0:
+                    runs.append(run._replace(keys_count=count))
+                at += run.keys_count
+            parts.append(Part(self.executor, self.positions[begin:end], tuple(runs)))
+            begin = end
+        return parts
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRouter:
+    """Routes keys of one table among a number of executors.
+
+    Parameters
+    ----------
+    keys : KeyColumns
+        The table's key.
+    executors_count : int
+        How many executors there are.
+    bucket_counts : mapping
+        Partitions with another number of buckets than the table's option, and that number.
+    """
+
+    keys: KeyColumns
+    executors_count: int
+    bucket_counts: Mapping[bytes, int] = field(default_factory=dict)
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether each key goes to every executor."""
+        return self.keys.mode is BucketMode.CROSS_PARTITION
+
+    def route(self, values: Values) -> Route:
+        """Where one key goes; of a key that goes to all, the first executor.
+
+        Parameters
+        ----------
+        values : tuple of storage values
+            Those of the key.
+        """
+        keys = self.keys
+        types = keys.types
+        if self.asks_all:
+            return Route(0, ANYWHERE, ANY_BUCKET, 0)
+        partition = UNPARTITIONED
+        if keys.partition:
+            at = keys.partition
+            partition = serialize_row([values[i] for i in at], [types[i] for i in at])
+        if keys.mode is not BucketMode.FIXED:
+            owner = executor_of(partition, ANY_BUCKET, self.executors_count)
+            return Route(owner, partition, ANY_BUCKET, 0)
+        count = self.bucket_counts.get(partition, keys.buckets_count)
+        bucket = 0
+        if count > 1 and keys.function == "default":
+            at = keys.bucket
+            row = encode_row([values[i] for i in at], [types[i] for i in at])
+            # the remainder of Java has the sign of the hash, which Paimon drops
+            bucket = abs(hash_bytes(row)) % count
+        elif count > 1:
+            bucket = int(self._buckets(keys.rows_of([values]), count)[0])
+        return Route(executor_of(partition, bucket, self.executors_count), partition, bucket, count)
+
+    def parts(self, rows: pa.RecordBatch, positions: Positions) -> list[Part]:
+        """Route many keys.
+
+        Parameters
+        ----------
+        rows : RecordBatch
+            All keys' columns.
+        positions : int64 array [n]
+            Which of them to route.
+
+        Returns
+        -------
+        list of Part
+            One per executor that owns some of them.
+        """
+        if not len(positions):
+            return []
+        if self.asks_all:
+            run = Run(ANYWHERE, ANY_BUCKET, len(positions), 0)
+            return [Part(i, positions, (run,)) for i in range(self.executors_count)]
+        chosen = rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
+        at = [self.keys.fields[i] for i in self.keys.partition]
+        router = Router(at, [], buckets_count=-1)
+        partitions, codes = router.partitions(chosen, rows_count=len(positions))
+        counts = [self.bucket_counts.get(p, self.keys.buckets_count) for p in partitions]
+        if self.keys.mode is not BucketMode.FIXED:
+            buckets = np.zeros(len(positions), np.int64)
+            width = 1
+        else:
+            buckets = self._all_buckets(chosen, np.array(counts)[codes])
+            width = max(counts)
+        groups = codes * width + buckets
+        order = np.argsort(groups, kind="stable")
+        ordered = groups[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        ends = np.r_[starts[1:], len(order)]
+        return self._gathered(partitions, counts, width, ordered, positions[order], starts, ends)
+
+    def _gathered(
+        self,
+        partitions: Sequence[bytes],
+        counts: Sequence[int],
+        width: int,
+        ordered: Positions,
+        positions: Positions,
+        starts: npt.NDArray[np.intp],
+        ends: npt.NDArray[np.int64],
+    ) -> list[Part]:
+        fixed = self.keys.mode is BucketMode.FIXED
+        runs: dict[int, list[Run]] = {}
+        rows: dict[int, list[Positions]] = {}
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            index, bucket = divmod(int(ordered[start]), width)
+            count = counts[index] if fixed else 0
+            bucket = bucket if fixed else ANY_BUCKET
+            executor = executor_of(partitions[index], bucket, self.executors_count)
+            run = Run(partitions[index], bucket, end - start, count)
+            runs.setdefault(executor, []).append(run)
+            rows.setdefault(executor, []).append(positions[start:end])
+        return [Part(e, np.concatenate(rows[e]), tuple(runs[e])) for e in runs]
+
+    def _all_buckets(self, rows: pa.RecordBatch, counts: Positions) -> Positions:
+        buckets = np.zeros(rows.num_rows, np.int64)
+        for count in np.unique(counts).tolist():  # one, or two while a table is being rescaled
+            of_count = counts == count
+            if count > 1:
+                chosen = rows if of_count.all() else rows.filter(pa.array(of_count))
+                buckets[of_count] = self._buckets(chosen, count)
+        return buckets
+
+    def _buckets(self, rows: pa.RecordBatch, count: int) -> Positions:
+        at = self.keys.bucket
+        columns, types = [rows.column(i) for i in at], [self.keys.types[i] for i in at]
+        found = buckets_of(columns, types, count, function=self.keys.function)
+        return found.astype(np.int64)

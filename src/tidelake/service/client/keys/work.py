@@ -1,0 +1,113 @@
+"""Keys that are looked up together: a few single ones, or a batch of Arrow rows.
+
+Both are cut into parts by a router and packed into requests. What differs is the price: single keys
+never become Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.codec.arrow_memory import take_rows
+from tidelake.service.client.keys.key_columns import KeyColumns, Values
+from tidelake.service.client.keys.key_router import KeyRouter, Part, Positions, Run
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol.packed_columns import pack
+from tidelake.service.protocol.packed_values import pack_values
+
+__all__ = ["RowWork", "ValueWork", "Work"]
+
+
+class Work(Protocol):
+    """Keys to look up."""
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        ...
+
+    def parts(self, router: KeyRouter, positions: Positions) -> list[Part]:
+        """Route some of them."""
+        ...
+
+    def packed(self, positions: Positions) -> pb.PackedRows:
+        """Some of them as they are sent."""
+        ...
+
+    def rows(self) -> pa.RecordBatch:
+        """All of them as Arrow columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowWork:
+    """A batch of keys as Arrow columns."""
+
+    keys: KeyColumns
+    batch: pa.RecordBatch
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return int(self.batch.num_rows)
+
+    def parts(self, router: KeyRouter, positions: Positions) -> list[Part]:
+        """Route some of them."""
+        return router.parts(self.batch, positions)
+
+    def packed(self, positions: Positions) -> pb.PackedRows:
+        """Some of them as they are sent."""
+        columns = [take_rows(column, positions) for column in self.batch.columns]
+        chosen = pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
+        return pack(chosen, self.keys.types)
+
+    def rows(self) -> pa.RecordBatch:
+        """All of them as Arrow columns."""
+        return self.batch
+
+
+@dataclass(frozen=True, slots=True)
+class ValueWork:
+    """Single keys, by their storage values."""
+
+    keys: KeyColumns
+    values: Sequence[Values]
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.values)
+
+    def parts(self, router: KeyRouter, positions: Positions) -> list[Part]:
+        """Route some of them, one by one: 2 to 5 us each."""
+        if router.asks_all:
+            run = Run(*router.route(self.values[0])[1:3], len(positions), 0)
+            return [Part(i, positions, (run,)) for i in range(router.executors_count)]
+        if len(self.values) == 1:
+            executor, partition, bucket, buckets = router.route(self.values[0])
+            return [Part(executor, positions, (Run(partition, bucket, 1, buckets),))]
+        groups: dict[tuple[int, bytes, int, int], list[int]] = {}
+        for position in positions.tolist():
+            groups.setdefault(router.route(self.values[position]), []).append(position)
+        chosen: dict[int, tuple[list[int], list[Run]]] = {}
+        for (executor, partition, bucket, buckets), found in groups.items():
+            at, runs = chosen.setdefault(executor, ([], []))
+            at += found
+            runs.append(Run(partition, bucket, len(found), buckets))
+        return [Part(e, np.array(at, np.int64), tuple(runs)) for e, (at, runs) in chosen.items()]
+
+    def packed(self, positions: Positions) -> pb.PackedRows:
+        """Some of them as they are sent."""
+        values = self.values
+        if len(values) == 1:
+            return pack_values(values, self.keys.types)
+        return pack_values([values[i] for i in positions.tolist()], self.keys.types)
+
+    def rows(self) -> pa.RecordBatch:
+        """All of them as Arrow columns."""
+        return self.keys.rows_of(self.values)

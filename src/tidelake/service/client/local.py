@@ -1,0 +1,96 @@
+"""The table's own files as the answer, where the service is gone and the caller allowed it.
+
+From then on the service is looked for every five seconds, by whoever asks next. Answers from files
+obey the rule of the client too: none is older than one that was shown.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pyarrow as pa
+
+from tidelake.errors import StorageError
+from tidelake.service.client.answers import Row
+from tidelake.service.client.keys.work import Work
+from tidelake.service.client.open_table import opened_table
+from tidelake.service.client.session import Floor, Session
+from tidelake.service.client.settings import LOOK_AGAIN_SECONDS
+from tidelake.service.client.steps import Goal
+
+__all__ = ["LocalAnswers"]
+
+
+class LocalAnswers:
+    """Reads a table's files where its service is gone. Threads share it.
+
+    Parameters
+    ----------
+    session : Session
+        The client's.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._query: Any = None
+        self._asked_at: float | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the service was gone when it was asked last."""
+        return self._asked_at is not None
+
+    def may_ask_again(self, now: float) -> bool:
+        """Whether it is time to look for the service; if so, for this caller only."""
+        with self._lock:
+            asked_at = self._asked_at
+            if asked_at is not None and now - asked_at < LOOK_AGAIN_SECONDS:
+                return False
+            self._asked_at = now
+            return True
+
+    def turn_on(self, now: float) -> None:
+        """Say that the service is gone."""
+        self._asked_at = now
+
+    def turn_off(self) -> None:
+        """Say that the service has answered."""
+        self._asked_at = None
+
+    def dicts(self, work: Work, goal: Goal) -> list[Row | None]:
+        """The rows as dicts."""
+        rows: list[Row | None] = self._lookup(work, goal).dicts()
+        return rows
+
+    def table(self, work: Work, goal: Goal) -> pa.Table:
+        """The rows as Arrow, all null where a key has none."""
+        return self._lookup(work, goal).table()
+
+    def _lookup(self, work: Work, goal: Goal) -> Any:
+        session = self._session
+        with self._lock:
+            if self._query is None:
+                table: Any = opened_table(session.catalog, session.identifier)
+                self._query = table.local_query()
+            query = self._query
+            query.refresh()
+            wanted = None if goal.columns is None else list(goal.columns)
+            result = query.lookup(work.rows(), columns=wanted)
+            found = result.snapshot_id or 0
+            if goal.min_snapshot is not None and found < goal.min_snapshot:
+                message = (
+                    f"Table '{session.identifier}' has no snapshot {goal.min_snapshot} yet: its"
+                    f" newest is {found}."
+                )
+                raise StorageError(message, kind="snapshot_awaited", table=session.identifier)
+            session.show(Floor(session.shown.generation, found))
+            return result
+
+    def close(self) -> None:
+        """Close the files."""
+        with self._lock:
+            if self._query is not None:
+                self._query.close()
+                self._query = None

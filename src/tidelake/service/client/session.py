@@ -1,0 +1,258 @@
+"""One client's knowledge of its table and service, and what it has shown its caller.
+
+1. A :class:`View` is what a request is made of: the table's key, the layout of the service, the
+   router. It is immutable; to locate the executors again gives a new one.
+2. Of several threads that find a view outdated one replaces it, and the others take what it found.
+3. :attr:`Session.shown` is the newest (generation, snapshot) that any caller of this client has
+   seen. It is the least that each request asks for, so no caller ever sees an older one.
+
+A generation grows from service to service. Where it has grown, the snapshot alone is compared,
+unless the service says that the table has only older ones: then the table was rolled back, or made
+anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import grpc
+
+from tidelake.catalog import Catalog
+from tidelake.errors import InvalidInputError, NotFoundError, StorageError, TidelakeError
+from tidelake.service.client.connection.connections import Connection, Connections
+from tidelake.service.client.connection.failures import Failure, Remedy, failure_of_call
+from tidelake.service.client.keys.key_columns import KeyColumns
+from tidelake.service.client.keys.key_router import KeyRouter
+from tidelake.service.client.open_table import opened_table
+from tidelake.service.client.settings import LOCATE_SECONDS_MAX, Settings
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol.reasons import PROTOCOL
+from tidelake.service.protocol.service_file import read_service_file
+from tidelake.table import Table
+from tidelake.telemetry import ProcessMark
+from tidelake.types.schema import DataField, TableSchema
+
+__all__ = ["Floor", "Session", "View"]
+
+
+class Floor(NamedTuple):
+    """The least (generation, snapshot) of an answer."""
+
+    generation: int
+    snapshot: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What requests are made of.
+
+    Parameters
+    ----------
+    table : Table
+        As it was opened.
+    keys : KeyColumns
+        Its key.
+    router : KeyRouter
+        Among the executors of the layout.
+    layout : Layout
+        The address server's.
+    executors : mapping of int to Connection
+        Those that are registered.
+    """
+
+    table: Table
+    keys: KeyColumns
+    router: KeyRouter
+    layout: pb.Layout
+    executors: Mapping[int, Connection]
+
+
+class Session:
+    """What the calls of one client share. Threads share it.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Where the table is.
+    identifier : str
+        ``"database.table"``.
+    settings : Settings
+        What the caller chose.
+    """
+
+    def __init__(self, catalog: Catalog, identifier: str, settings: Settings) -> None:
+        self.catalog = catalog
+        self.identifier = identifier
+        self.settings = settings
+        self.table = opened_table(catalog, identifier)
+        self.keys = KeyColumns.of(self.table.handle)
+        self.mark = ProcessMark()
+        self.view: View | None = None
+        self.shown = Floor(0, 0)
+        self._connections = Connections(settings.tls, settings.token)
+        self._schemas: dict[tuple[int, int], TableSchema] = {}
+        self._lock = threading.Lock()
+        self._locating = threading.Lock()
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What each call says besides its message."""
+        return self._connections.metadata
+
+    def has_service(self) -> bool:
+        """Whether a service has registered for the table, and not taken its name back."""
+        return read_service_file(self.table.fileio, self.table.paths.location) is not None
+
+    # ---- the view
+
+    def locate(self, old: View | None, *, reopen: bool = False) -> Failure | None:
+        """Replace a view that is not up to date, or the first one; tell why if that fails.
+
+        Parameters
+        ----------
+        old : View, optional
+            The view that was used; nothing is done where it has been replaced meanwhile.
+        reopen : bool
+            Whether to open the table again too.
+        """
+        with self._locating:
+            if self.view is not old:
+                return None
+            try:
+                table = self.table
+                if reopen or old is None:
+                    table = opened_table(self.catalog, self.identifier)
+                self._take(table, self._asked(table), old)
+            except grpc.RpcError as error:
+                return failure_of_call(error, address=f"of '{self.identifier}'")
+            except NotFoundError as error:
+                return Failure(Remedy.REOPEN, error, is_missing=True)
+            except StorageError as error:
+                gone = error.kind == "service_unavailable"
+                return Failure(Remedy.WAIT_AND_LOCATE, error, is_unreachable=gone)
+            except TidelakeError as error:
+                return Failure(Remedy.NONE, error)
+            return None
+
+    def _asked(self, table: Table) -> tuple[pb.Layout, bool]:
+        """The layout, and whether executors answer by TLS."""
+        found = read_service_file(table.fileio, table.paths.location)
+        if found is None:
+            message = (
+                f"No query service is registered for table '{self.identifier}'. Start one:"
+                f" tidelake serve {self.identifier}."
+            )
+            raise StorageError(message, kind="service_unavailable", table=self.identifier)
+        server = self._connections.to(found.address, secure=found.tls)
+        request = pb.LocateRequest(protocol=PROTOCOL, table=self.identifier)
+        layout = server.address_server.Locate(
+            request,
+            timeout=min(LOCATE_SECONDS_MAX, self.settings.deadline_seconds),
+            metadata=self.metadata,
+        )
+        if not layout.executors_count:
+            message = f"The service at {found.address} has no executors yet."
+            raise StorageError(message, kind="service_unavailable", table=self.identifier)
+        self._connections.keep_only(
+            {found.address, *(executor.address for executor in layout.executors)}
+        )
+        return layout, found.tls
+
+    def _take(self, table: Table, asked: tuple[pb.Layout, bool], old: View | None) -> None:
+        layout, secure = asked
+        keys = KeyColumns.of(table.handle)
+        counts: Mapping[bytes, int] = {}
+        if old is not None and old.keys == keys:
+            counts = old.router.bucket_counts
+        executors = {
+            e.index: self._connections.to(e.address, secure=secure, server_name=layout.server_name)
+            for e in layout.executors
+        }
+        router = KeyRouter(keys, layout.executors_count, counts)
+        self._rebase(layout)
+        self.table, self.keys = table, keys
+        self.view = View(table, keys, router, layout, executors)
+
+    def recount(self, old: View, counts: Mapping[bytes, int]) -> None:
+        """Learn how many buckets some partitions have."""
+        with self._locating:
+            view = self.view
+            if view is not None and view.layout.epoch == old.layout.epoch:
+                merged = {**view.router.bucket_counts, **counts}
+                self.view = replace(view, router=replace(view.router, bucket_counts=merged))
+
+    # ---- what was shown
+
+    def _rebase(self, layout: pb.Layout) -> None:
+        """Compare with a service of a newer generation by snapshots."""
+        version = layout.version
+        with self._lock:
+            if version.generation > self.shown.generation and version.snapshot > 0:
+                snapshot = min(self.shown.snapshot, version.snapshot)
+                self.shown = Floor(version.generation, snapshot)
+
+    def show(self, floor: Floor) -> bool:
+        """Say that an answer of a version is about to be shown; False if a newer one was."""
+        with self._lock:
+            if floor < self.shown:
+                return False
+            self.shown = floor
+            return True
+
+    def least(self, min_snapshot: int | None) -> Floor:
+        """The least version of an answer now."""
+        shown = self.shown
+        if min_snapshot is None or min_snapshot <= shown.snapshot:
+            return shown
+        return Floor(shown.generation, min_snapshot)
+
+    # ---- schemas of answers
+
+    def columns(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Check the names of columns; a table that has changed is opened again.
+
+        Raises
+        ------
+        NotFoundError
+            One does not exist.
+        InvalidInputError
+            One is named twice, or none is.
+        """
+        wanted = tuple(names)
+        if not wanted or len(set(wanted)) < len(wanted) or isinstance(names, str):
+            message = f"columns is {names!r}: name at least one column, and each once."
+            raise InvalidInputError(message, kind="columns", table=self.identifier)
+        known = self.table.table_schema.field_names
+        if not set(wanted) <= set(known):
+            self.table = opened_table(self.catalog, self.identifier)
+            for name in wanted:
+                self.table.table_schema.field(name)
+        return wanted
+
+    def known_fields(
+        self, version: pb.Version, columns: Sequence[str] | None
+    ) -> list[DataField] | None:
+        """The columns of an answer; None if its schema has not been read yet."""
+        schema = self._schemas.get((version.generation, version.schema))
+        if schema is None:
+            return None
+        return [schema.field(name) for name in columns] if columns else list(schema.fields)
+
+    def read_schema(self, version: pb.Version) -> None:
+        """Read the schema of an answer.
+
+        Raises
+        ------
+        NotFoundError
+            It is gone: the table was dropped.
+        """
+        # not the schema that is open: a table that was made anew has other columns under its id
+        found = self.table.handle.schemas.load(version.schema)
+        self._schemas[version.generation, version.schema] = found
+
+    def close(self) -> None:
+        """Close the connections; calls under way fail."""
+        self._connections.close()

@@ -1,0 +1,84 @@
+"""How a client behaves: what a caller chooses, and the bounds of calls, waits and sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelake.errors import InvalidInputError
+from tidelake.service.client.connection.tls import Tls
+from tidelake.telemetry import Rng
+
+__all__ = ["Settings", "pause_ms"]
+
+PAUSE_MS_MIN, PAUSE_MS_MAX = 20, 300
+ATTEMPT_SECONDS_MAX = 10.0
+"""After which a call counts as lost, so that one executor that hangs does not take all the time."""
+LOCATE_SECONDS_MAX = 2.0
+CALL_KEYS_MAX = 32_768
+"""Keys of a call; half of what a server takes by default."""
+CALL_BYTES_MAX = 2 << 20
+"""Bytes of the keys of a call; half of what a server takes by default."""
+JOINED_KEYS_MAX = 4_096
+"""Single gets that are joined into one call."""
+FLIGHTS_MAX = 2
+"""Calls of joined gets under way to one executor."""
+ODD_MAX = 3
+"""How often a call that failed for no known reason is repeated."""
+MISSING_SECONDS_MAX = 5.0
+"""How long a table that is not served is asked for again."""
+MEETINGS_MAX = 50
+"""How often executors behind the newest snapshot of a batch are asked again."""
+GONE_SECONDS = 1.0
+"""How long nobody answers before a client that may read the table itself does so."""
+LOOK_AGAIN_SECONDS = 5.0
+"""After which such a client looks whether the service is back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a caller chooses. Picklable.
+
+    Parameters
+    ----------
+    deadline_seconds : float
+        How long one call of a method may take.
+    token : str, optional
+        Says who the caller is.
+    tls : Tls, optional
+        How connections are secured.
+    fallback : bool
+        Whether to read the table's files here where the service is gone.
+    consistent : bool
+        Whether all keys of a batch are answered from one snapshot.
+    """
+
+    deadline_seconds: float = 30.0
+    token: str | None = None
+    tls: Tls | None = None
+    fallback: bool = False
+    consistent: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.deadline_seconds > 0:
+            message = f"deadline_seconds is {self.deadline_seconds!r}: give a number above 0."
+            raise InvalidInputError(message, kind="deadline")
+
+
+def pause_ms(attempt: int, rng: Rng) -> float:
+    """How long to wait before the next attempt: exponential, with jitter.
+
+    Parameters
+    ----------
+    attempt : int
+        From 0 on.
+    rng : Rng
+        Draws the jitter.
+
+    Examples
+    --------
+    >>> from tidelake.telemetry import SeededRng
+    >>> 10 <= pause_ms(0, SeededRng(1)) <= 20, 150 <= pause_ms(99, SeededRng(1)) <= 300
+    (True, True)
+    """
+    longest = min(PAUSE_MS_MIN * 2 ** min(attempt, 10), PAUSE_MS_MAX)
+    return rng.uniform(longest / 2, longest)

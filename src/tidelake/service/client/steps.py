@@ -1,0 +1,462 @@
+"""How keys are looked up: the steps, for threads and for coroutines alike.
+
+:func:`lookup` is a generator. It yields what must be done next (:class:`Calls`, :class:`Pause`,
+:class:`Locate`, :class:`ReadSchema`), is sent the outcome, and returns the answers. It never waits
+and never calls anybody itself, so a test can play the servers, and one rule serves both faces.
+
+1. Keys are cut into parts, one or more per executor, and all parts are asked at once.
+2. What a part failed of says what comes next
+   (:mod:`tidelake.service.client.connection.failures`). Only the keys without an answer are asked
+   again: perhaps elsewhere, perhaps in smaller parts.
+3. If all keys must be answered from one snapshot, the parts behind the newest are asked again with
+   that as the least. A table without commits meets at once; one with commits all the time within a
+   few rounds.
+4. An answer older than one that this client has shown meanwhile is asked again.
+5. The deadline ends it with the last failure as the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidelake.errors import StorageError
+from tidelake.service.client.connection.failures import Failure, Remedy
+from tidelake.service.client.keys.key_router import Part, Positions
+from tidelake.service.client.keys.work import Work
+from tidelake.service.client.session import Floor, Session, View
+from tidelake.service.client.settings import (
+    ATTEMPT_SECONDS_MAX,
+    CALL_BYTES_MAX,
+    CALL_KEYS_MAX,
+    GONE_SECONDS,
+    MEETINGS_MAX,
+    MISSING_SECONDS_MAX,
+    ODD_MAX,
+    pause_ms,
+)
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol.packed_columns import is_packable
+from tidelake.service.protocol.reasons import PROTOCOL
+from tidelake.types.schema import DataField
+
+__all__ = [
+    "Answer",
+    "Calls",
+    "Goal",
+    "GoneError",
+    "Locate",
+    "Pause",
+    "ReadSchema",
+    "Step",
+    "floor_of",
+    "lookup",
+]
+
+
+class GoneError(StorageError):
+    """Nobody answers, and the caller allowed to read the table itself."""
+
+    default_kind = "service_unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is asked of a lookup.
+
+    Parameters
+    ----------
+    columns : tuple of str, optional
+        None for all.
+    min_snapshot : int, optional
+        The least snapshot.
+    consistent : bool
+        Whether all keys are answered from one snapshot.
+    end : float
+        The deadline, by the session's monotonic clock.
+    """
+
+    columns: tuple[str, ...] | None
+    min_snapshot: int | None
+    consistent: bool
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Ask executors; is sent a reply or a failure for each."""
+
+    view: View
+    requests: list[tuple[int, pb.LookupRequest]]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait."""
+
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Locate:
+    """Replace the view; is sent a failure or None."""
+
+    old: View | None
+    reopen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSchema:
+    """Read the schema of a version; is sent None."""
+
+    version: pb.Version
+
+
+Step = Calls | Pause | Locate | ReadSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one part was answered.
+
+    Parameters
+    ----------
+    part : Part
+        The keys.
+    floor : Floor
+        The version that answered.
+    reply : LookupReply
+        As it came.
+    fields : list of DataField
+        The columns of its rows.
+    """
+
+    part: Part
+    floor: Floor
+    reply: pb.LookupReply
+    fields: list[DataField]
+
+
+Steps = Generator[Step, Any, list[Answer]]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What a lookup has and lacks."""
+
+    keys_max: int
+    answers: list[Answer] = field(default_factory=list)
+    least: Floor = field(default_factory=lambda: Floor(0, 0))
+    failure: Failure | None = None
+    attempt: int = 0
+    odd: int = 0
+    meetings: int = 0
+    missing_since: float | None = None
+    unreachable_since: float | None = None
+
+    def answered(self) -> None:
+        self.attempt = 0
+        self.missing_since = self.unreachable_since = None
+
+
+def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
+    """Look keys up.
+
+    Parameters
+    ----------
+    session : Session
+        The client's.
+    work : Work
+        The keys, at least one.
+    goal : Goal
+        What is asked.
+    now : callable
+        The monotonic clock, in seconds.
+
+    Returns
+    -------
+    list of Answer
+        Together they have every key once; of keys that go to all executors, every key of each.
+
+    Raises
+    ------
+    TidelakeError
+        An error that no repetition mends, or the deadline is over.
+    """
+    progress = _Progress(keys_max=CALL_KEYS_MAX)
+    every: Positions = np.arange(work.count, dtype=np.int64)
+    parts: list[Part] = []
+    pending = every
+    view = session.view
+    while True:
+        if view is None:
+            failure = yield Locate(None, reopen=False)
+            if failure is not None:
+                yield from _recover(session, progress, [failure], goal, now)
+            view = session.view
+            continue
+        progress.least = max(progress.least, session.least(goal.min_snapshot))
+        if len(pending):
+            parts = _cut(work, view, pending, progress.keys_max)
+        outcomes = yield from _ask(session, view, work, parts, goal, progress, now)
+        failures = [o for o in outcomes if isinstance(o, Failure)]
+        progress.answers += [o for o in outcomes if isinstance(o, Answer)]
+        left = [p for p, o in zip(parts, outcomes, strict=True) if isinstance(o, Failure)]
+        if not failures:
+            progress.answered()
+            left = _behind(session, view, progress, goal)
+            if not left:
+                return progress.answers
+        else:
+            _learn(session, view, parts, outcomes)
+            yield from _recover(session, progress, failures, goal, now)
+        before, view = view, session.view
+        assert view is not None, "a view is only replaced"
+        if view.router.asks_all:
+            parts, pending = _again_from_all(before, view, left, every, progress)
+        else:
+            pending = np.concatenate([p.positions for p in left])
+
+
+def _cut(work: Work, view: View, positions: Positions, keys_max: int) -> list[Part]:
+    parts = work.parts(view.router, positions)
+    return [piece for part in parts for piece in part.pieces(keys_max)]
+
+
+def _again_from_all(
+    before: View, view: View, left: list[Part], every: Positions, progress: _Progress
+) -> tuple[list[Part], Positions]:
+    """Where every executor is asked for every key: the parts to ask again, or all keys anew."""
+    if view.router.executors_count == before.router.executors_count:
+        pieces = [piece for part in left for piece in part.pieces(progress.keys_max)]
+        return pieces, every[:0]
+    progress.answers.clear()
+    return [], every
+
+
+def _ask(
+    session: Session,
+    view: View,
+    work: Work,
+    parts: Sequence[Part],
+    goal: Goal,
+    progress: _Progress,
+    now: Any,
+) -> Generator[Step, Any, list[Answer | Failure]]:
+    """Ask all parts at once; the outcome of each."""
+    outcomes: dict[int, Answer | Failure] = {}
+    requests, asked = [], []
+    body = _body(view, goal.columns)
+    for index, part in enumerate(parts):
+        if part.executor not in view.executors:
+            outcomes[index] = _unregistered(session, part.executor)
+            continue
+        request = _request(session, view, work, part, goal, progress.least)
+        request.body = body
+        if request.keys.ByteSize() > CALL_BYTES_MAX and len(part.positions) > 1:
+            outcomes[index] = Failure(Remedy.SPLIT, _too_large(session))
+            continue
+        requests.append((part.executor, request))
+        asked.append(index)
+    seconds = min(goal.end - now(), ATTEMPT_SECONDS_MAX)
+    replies = (yield Calls(view, requests, max(seconds, 0.001))) if requests else []
+    for index, reply in zip(asked, replies, strict=True):
+        if isinstance(reply, Failure):
+            outcomes[index] = reply
+            continue
+        fields = session.known_fields(reply.version, goal.columns)
+        if fields is None:
+            yield ReadSchema(reply.version)
+            fields = session.known_fields(reply.version, goal.columns)
+            assert fields is not None, "it was read"
+        outcomes[index] = Answer(parts[index], floor_of(reply.version), reply, fields)
+    return [outcomes[index] for index in range(len(parts))]
+
+
+def _request(
+    session: Session, view: View, work: Work, part: Part, goal: Goal, least: Floor
+) -> pb.LookupRequest:
+    return pb.LookupRequest(
+        protocol=PROTOCOL,
+        table=session.identifier,
+        epoch=view.layout.epoch,
+        at_least=pb.Version(
+            generation=least.generation, snapshot=least.snapshot, schema=view.table.table_schema.id
+        ),
+        slices=[
+            pb.Slice(partition=r.partition, bucket=r.bucket, count=r.keys_count, buckets=r.buckets)
+            for r in part.runs
+        ],
+        keys=work.packed(part.positions),
+        columns=goal.columns or (),
+    )
+
+
+def _body(view: View, columns: Sequence[str] | None) -> pb.Body:
+    schema = view.table.table_schema
+    fields = [f for f in schema.fields if columns is None or f.name in columns]
+    return pb.BODY_PACKED if all(is_packable(f.type) for f in fields) else pb.BODY_ARROW
+
+
+def _learn(
+    session: Session,
+    view: View,
+    parts: Sequence[Part],
+    outcomes: Sequence[Answer | Failure],
+) -> None:
+    """Take over what executors said about the number of buckets of partitions."""
+    counts = {
+        part.runs[index].partition: count
+        for part, outcome in zip(parts, outcomes, strict=True)
+        if isinstance(outcome, Failure)
+        for index, count in outcome.bucket_counts.items()
+        if index < len(part.runs) and count > 0
+    }
+    if counts:
+        session.recount(view, counts)
+
+
+def _behind(session: Session, view: View, progress: _Progress, goal: Goal) -> list[Part]:
+    """Parts whose answers do not count: older than others, or than what was shown meanwhile."""
+    answers = progress.answers
+    newest = max(a.floor for a in answers)
+    together = goal.consistent or view.router.asks_all
+    least = newest if together else min(a.floor for a in answers)
+    behind = [a for a in answers if a.floor < least]
+    if not behind and len({a.reply.version.schema for a in answers}) > 1:
+        schema = max(a.reply.version.schema for a in answers)
+        behind = [a for a in answers if a.reply.version.schema < schema]
+    if not behind and not _shown(session, least, newest):
+        shown = session.shown
+        behind = [a for a in answers if a.floor < shown]
+        newest = max(newest, shown)
+    if behind:
+        progress.meetings += 1
+        if progress.meetings > MEETINGS_MAX:
+            message = (
+                f"The executors of table '{session.identifier}' did not meet at one snapshot in"
+                f" {MEETINGS_MAX} rounds: it changes all the time. Ask for fewer keys at once, or"
+                " with consistent=False."
+            )
+            raise StorageError(message, kind="service_inconsistent", table=session.identifier)
+        progress.least = max(progress.least, newest)
+        old = set(map(id, behind))
+        progress.answers = [a for a in answers if id(a) not in old]
+    return [a.part for a in behind]
+
+
+def _shown(session: Session, oldest: Floor, newest: Floor) -> bool:
+    """Whether the answers may be shown: none is older than what was."""
+    return oldest >= session.shown and session.show(newest)
+
+
+def _recover(
+    session: Session, progress: _Progress, failures: Sequence[Failure], goal: Goal, now: Any
+) -> Generator[Step, Any, None]:
+    """Do what the failures ask for, or raise."""
+    worst = max(failures, key=_rank)
+    progress.failure = worst
+    if any(f.remedy is Remedy.SPLIT for f in failures):
+        if progress.keys_max <= 1:
+            raise worst.error
+        progress.keys_max = max(progress.keys_max // 2, 1)
+    if worst.remedy is Remedy.NONE:
+        raise worst.error
+    progress.odd += worst.is_odd
+    if progress.odd > ODD_MAX:
+        raise worst.error
+    _check_patience(session, progress, worst, goal, now)
+    view = session.view
+    if worst.remedy in PAUSED:
+        ms = pause_ms(progress.attempt, session.catalog.env.rng)
+        progress.attempt += 1
+        yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
+    if worst.remedy in LOCATED:
+        failure = yield Locate(view, reopen=worst.remedy is Remedy.REOPEN)
+        if failure is not None:
+            # one failure leads to the next until the deadline: each waits before it tries
+            yield from _recover_locating(session, progress, failure, goal, now)
+    if now() >= goal.end:
+        raise _over(session, worst, goal)
+
+
+def _recover_locating(
+    session: Session, progress: _Progress, failure: Failure, goal: Goal, now: Any
+) -> Generator[Step, Any, None]:
+    """Wait and locate until that succeeds."""
+    while failure is not None:
+        progress.failure = failure
+        if failure.remedy is Remedy.NONE:
+            raise failure.error
+        _check_patience(session, progress, failure, goal, now)
+        if now() >= goal.end:
+            raise _over(session, failure, goal)
+        ms = pause_ms(progress.attempt, session.catalog.env.rng)
+        progress.attempt += 1
+        yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
+        failure = yield Locate(session.view, reopen=failure.remedy is Remedy.REOPEN)
+
+
+PAUSED = frozenset({Remedy.WAIT, Remedy.WAIT_AND_LOCATE, Remedy.LOCATE, Remedy.REOPEN})
+LOCATED = frozenset({Remedy.WAIT_AND_LOCATE, Remedy.LOCATE, Remedy.REOPEN})
+RANKS = {remedy: rank for rank, remedy in enumerate(Remedy)}
+
+
+def _rank(failure: Failure) -> int:
+    return RANKS[failure.remedy]
+
+
+def _check_patience(
+    session: Session, progress: _Progress, failure: Failure, goal: Goal, now: Any
+) -> None:
+    """Raise where a failure has lasted longer than it is waited for."""
+    if not failure.is_missing:
+        progress.missing_since = None
+    elif progress.missing_since is None:
+        progress.missing_since = now()
+    elif now() - progress.missing_since > MISSING_SECONDS_MAX:
+        raise failure.error
+    if not failure.is_unreachable:
+        progress.unreachable_since = None
+        return
+    if progress.unreachable_since is None:
+        progress.unreachable_since = now()
+    long = now() - progress.unreachable_since > GONE_SECONDS
+    if session.settings.fallback and (long or now() >= goal.end):
+        raise GoneError(failure.error.message, table=session.identifier) from failure.error
+
+
+def _over(session: Session, failure: Failure, goal: Goal) -> StorageError:
+    del goal
+    seconds = session.settings.deadline_seconds
+    message = (
+        f"Table '{session.identifier}' was not answered within {seconds:g} seconds:"
+        f" {failure.error.message} Give more deadline_seconds, or fallback=True to read the"
+        " table's files instead."
+    )
+    error = StorageError(message, kind="service_unavailable", table=session.identifier)
+    error.__cause__ = failure.error
+    return error
+
+
+def _unregistered(session: Session, executor: int) -> Failure:
+    message = f"Executor {executor} of table '{session.identifier}' has not registered yet."
+    error = StorageError(message, kind="service_unavailable", table=session.identifier)
+    return Failure(Remedy.WAIT_AND_LOCATE, error, is_unreachable=True)
+
+
+def _too_large(session: Session) -> StorageError:
+    message = (
+        f"A key of table '{session.identifier}' has more than {CALL_BYTES_MAX} bytes, more than"
+        " one request may have."
+    )
+    return StorageError(message, kind="service_limit", table=session.identifier)
+
+
+def floor_of(version: pb.Version) -> Floor:
+    """The order of versions."""
+    return Floor(version.generation, version.snapshot)

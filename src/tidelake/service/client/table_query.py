@@ -1,0 +1,230 @@
+"""The client of the query service for threads: :class:`TableQuery`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import pyarrow as pa
+
+from tidelake.catalog import Catalog
+from tidelake.errors import ClosedError
+from tidelake.service.client.answers import Row, rows_as_dicts, rows_as_table
+from tidelake.service.client.calling import carry_out, now
+from tidelake.service.client.keys.key_columns import Key, Values
+from tidelake.service.client.keys.work import RowWork, ValueWork, Work
+from tidelake.service.client.lanes import Lanes
+from tidelake.service.client.local import LocalAnswers
+from tidelake.service.client.session import Session
+from tidelake.service.client.settings import Settings
+from tidelake.service.client.steps import Answer, Goal, GoneError, lookup
+
+__all__ = ["TableQuery"]
+
+
+class TableQuery:
+    """Rows of one table by key, from its query service. Made by :func:`tidelake.query`.
+
+    Threads may share it: their single gets are joined into few calls. A pickled one connects again
+    where it is opened. A forked child gets an error and opens its own.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Where the table is.
+    identifier : str
+        ``"database.table"``.
+    settings : Settings
+        What the caller chose.
+
+    Notes
+    -----
+    No call shows an older snapshot than one that this client has shown before. What fails because a
+    server has moved, restarts or is behind is repeated until the deadline.
+    """
+
+    def __init__(self, catalog: Catalog, identifier: str, settings: Settings) -> None:
+        self._session = Session(catalog, identifier, settings)
+        self._lanes = Lanes()
+        self._local = LocalAnswers(self._session)
+        self._is_closed = False
+
+    def __reduce__(self) -> tuple[object, ...]:
+        session = self._session
+        return (type(self), (session.catalog, session.identifier, session.settings))
+
+    def __repr__(self) -> str:
+        return f"TableQuery({self._session.identifier!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The newest snapshot that an answer of this client came from; None before the first."""
+        return self._session.shown.snapshot or None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, as they were when it was opened last."""
+        return self._session.table.schema
+
+    @property
+    def is_local(self) -> bool:
+        """Whether answers come from the table's files, because the service is gone."""
+        return self._local.is_on
+
+    def get(
+        self,
+        key: Key,
+        *,
+        columns: Sequence[str] | None = None,
+        min_snapshot: int | None = None,
+    ) -> Row | None:
+        """Give the row of a key.
+
+        Parameters
+        ----------
+        key : object
+            Its value; a tuple of the primary key's columns in order; or a dict of them.
+        columns : sequence of str, optional
+            Which columns; all by default.
+        min_snapshot : int, optional
+            The least snapshot that may answer: ``WriteResult.snapshot_id`` of a write that must be
+            seen.
+
+        Returns
+        -------
+        dict or None
+            None where the table has no such key.
+
+        Raises
+        ------
+        InvalidInputError
+            The key does not fit, or the token is refused.
+        NotFoundError
+            A column does not exist, or the table is not served.
+        StorageError
+            Nobody answered within the deadline.
+        """
+        session = self._session
+        self._check()
+        values = session.keys.values(key)
+        wanted = None if columns is None else self._columns(columns)
+        end = now() + session.settings.deadline_seconds
+        view = session.view
+        alone = Goal(wanted, min_snapshot, consistent=True, end=end)
+        if (
+            view is None
+            or view.router.asks_all
+            or self._local.is_on
+            or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
+        ):
+            # whoever waits for a snapshot makes nobody else wait for it
+            return self._rows((values,), alone)[0]
+        executor = view.router.route(values).executor
+
+        def fly(keys: Sequence[Values]) -> list[Row | None]:
+            return self._rows(keys, alone)
+
+        return self._lanes.get(
+            (executor, wanted), values, fly, seconds=session.settings.deadline_seconds
+        )
+
+    def get_many(
+        self,
+        keys: object,
+        *,
+        columns: Sequence[str] | None = None,
+        min_snapshot: int | None = None,
+    ) -> list[Row | None] | pa.Table:
+        """Give the rows of many keys.
+
+        Parameters
+        ----------
+        keys : object
+            A list of keys; or an Arrow array, record batch or table of them.
+        columns, min_snapshot
+            As of :meth:`get`.
+
+        Returns
+        -------
+        list of (dict or None), or pyarrow.Table
+            In the order of the keys. For Arrow a table, all null in the rows of keys that the table
+            does not have.
+
+        Raises
+        ------
+        TidelakeError
+            As of :meth:`get`.
+        """
+        session = self._session
+        self._check()
+        wanted = None if columns is None else self._columns(columns)
+        batch = session.keys.rows(keys)
+        goal = Goal(
+            wanted,
+            min_snapshot,
+            consistent=session.settings.consistent,
+            end=now() + session.settings.deadline_seconds,
+        )
+        if isinstance(keys, (pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)):
+            return self._table(RowWork(session.keys, batch), goal)
+        return self._dicts(RowWork(session.keys, batch), goal)
+
+    def close(self) -> None:
+        """Close the connections; may be called several times."""
+        self._is_closed = True
+        if self._session.mark.is_here:
+            self._session.close()
+            self._local.close()
+
+    # ---- how
+
+    def _rows(self, keys: Sequence[Values], goal: Goal) -> list[Row | None]:
+        return self._dicts(ValueWork(self._session.keys, keys), goal)
+
+    def _dicts(self, work: Work, goal: Goal) -> list[Row | None]:
+        if work.count == 0:
+            return []
+        answers = self._answers(work, goal)
+        if answers is None:
+            return self._local.dicts(work, goal)
+        return rows_as_dicts(answers, work.count)
+
+    def _table(self, work: Work, goal: Goal) -> pa.Table:
+        if work.count == 0:
+            return self._empty(goal)
+        answers = self._answers(work, goal)
+        if answers is None:
+            return self._local.table(work, goal)
+        return rows_as_table(answers, work.count)
+
+    def _empty(self, goal: Goal) -> pa.Table:
+        schema = self._session.table.schema
+        names = goal.columns or schema.names
+        return pa.schema([schema.field(n).with_nullable(True) for n in names]).empty_table()
+
+    def _answers(self, work: Work, goal: Goal) -> list[Answer] | None:
+        """Those of the service; None where the table's files are to be read instead."""
+        if self._local.is_on and not self._local.may_ask_again(now()):
+            return None
+        try:
+            answers: list[Answer] = carry_out(self._session, lookup(self._session, work, goal, now))
+        except GoneError:
+            self._local.turn_on(now())
+            return None
+        self._local.turn_off()
+        return answers
+
+    def _columns(self, names: Sequence[str]) -> tuple[str, ...]:
+        return self._session.columns(names)
+
+    def _check(self) -> None:
+        if self._is_closed:
+            message = f"The query of table '{self._session.identifier}' is closed: open another."
+            raise ClosedError(message, table=self._session.identifier)
+        self._session.mark.check(f"The query of table '{self._session.identifier}'")

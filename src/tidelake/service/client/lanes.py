@@ -143,7 +143,7 @@ def _fly(lane: Lane, group: list[_Get], fly: Fly) -> None:
 
 
 def _land(lane: Lane) -> None:
-    """End a flight; the next group takes off with its first get's thread."""
+    """End a flight; the next group takes off in the thread of its first."""
     with lane.lock:
         if not lane.queue:
             lane.flights -= 1

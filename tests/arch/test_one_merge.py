@@ -61,6 +61,7 @@ ARRANGE = {
     "scan/split_generator.py": "the files of a bucket",
     "scan/live_files.py": "files, by partition and bucket",
     "scan/plan.py": "the files of a bucket",
+    "service/client/keys/key_router.py": "keys that are asked for, by bucket",
     "sql/execution/kernel_query.py": "ORDER BY",
     "spark/rowlevel/merge_by_join.py": "tells keys that a source has twice, to refuse them",
     "spark/rowlevel/merge_cardinality.py": "tells keys that would be changed twice, to refuse them",

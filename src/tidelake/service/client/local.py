@@ -7,7 +7,6 @@ obey the rule of the client too: none is older than one that was shown.
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +17,8 @@ from tidelake.service.client.open_table import opened_table
 from tidelake.service.client.session import Floor, Session
 from tidelake.service.client.settings import LOOK_AGAIN_SECONDS
 from tidelake.service.client.steps import Goal
+from tidelake.table.query import LocalTableQuery
+from tidelake.table.query.lookup_result import LookupResult
 
 __all__ = ["LocalAnswers"]
 
@@ -33,7 +34,7 @@ class LocalAnswers:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._query: Any = None
+        self._query: LocalTableQuery | None = None
         self._asked_at: float | None = None
         self._lock = threading.Lock()
 
@@ -61,18 +62,17 @@ class LocalAnswers:
 
     def dicts(self, work: Work, goal: Goal) -> list[Row | None]:
         """The rows as dicts."""
-        rows: list[Row | None] = self._lookup(work, goal).dicts()
-        return rows
+        return self._lookup(work, goal).dicts()
 
     def table(self, work: Work, goal: Goal) -> pa.Table:
         """The rows as Arrow, all null where a key has none."""
         return self._lookup(work, goal).table()
 
-    def _lookup(self, work: Work, goal: Goal) -> Any:
+    def _lookup(self, work: Work, goal: Goal) -> LookupResult:
         session = self._session
         with self._lock:
             if self._query is None:
-                table: Any = opened_table(session.catalog, session.identifier)
+                table = opened_table(session.catalog, session.identifier)
                 self._query = table.local_query()
             query = self._query
             query.refresh()

@@ -2,7 +2,8 @@
 
 One key or row costs a few microseconds here. Through Arrow each column would cost ten or more,
 whatever the rows. The bytes are those of :mod:`tidelake.service.protocol.packed_columns`. Values to
-pack have the storage form (:mod:`tidelake.types.values`); unpacked ones are those that Arrow's
+pack are those that Arrow's memory holds (:mod:`tidelake.table.query.keys`): days, milliseconds of
+the day, timestamps in their column's unit, unscaled decimals. Unpacked ones are those that Arrow's
 ``to_pylist`` gives.
 """
 
@@ -21,7 +22,6 @@ from tidelake.service.protocol.packed_columns import (
     unpack_column,
     value_width,
 )
-from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 
@@ -44,7 +44,7 @@ DAYS_BEFORE_EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
 def pack_values(rows: Sequence[Sequence[object]], types: Sequence[DataType]) -> pb.PackedRows:
-    """Pack rows of storage values, none of them null.
+    """Pack rows of values as Arrow's memory holds them, none of them null.
 
     Examples
     --------
@@ -70,12 +70,11 @@ def _packed(values: Sequence[object], data_type: DataType) -> pb.Column:
         offsets = struct.pack(f"<{len(parts) + 1}I", *ends)
         return pb.Column(values=b"".join(parts), offsets=offsets)
     numbers = [v for v in values if isinstance(v, int)]
-    assert len(numbers) == len(values), f"storage values of {data_type}"
+    assert len(numbers) == len(values), f"whole numbers of {data_type}"
     if root is TypeRoot.DECIMAL:
         packed = b"".join(n.to_bytes(DECIMAL_BYTES, "little", signed=True) for n in numbers)
         return pb.Column(values=packed)
-    nanos = NANOS_PER_UNIT[timestamp_unit(data_type)]
-    return pb.Column(values=struct.pack(f"<{len(numbers)}q", *[n // nanos for n in numbers]))
+    return pb.Column(values=struct.pack(f"<{len(numbers)}q", *numbers))
 
 
 def python_columns(

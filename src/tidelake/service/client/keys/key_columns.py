@@ -1,40 +1,50 @@
-"""Keys as callers give them, in the forms that are sent.
+"""The key of a table: what of it decides where a row lies, and keys in the forms that are sent.
 
-A key is its value, a tuple of the primary key's columns in order, or a dict of them. One key
-becomes a tuple of storage values (:mod:`tidelake.types.values`); many become Arrow columns. A key
-of another arity or type, and a null in it, are refused here, before anything is sent.
+Keys are read by :class:`~tidelake.table.query.keys.KeyInput`, as those of a local query are. One
+key becomes a tuple of values as Arrow's memory holds them; many become Arrow columns. Where a key
+lies is decided by its storage values, which differ from these in timestamps only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, UnsupportedError, shortened
+from tidelake.errors import UnsupportedError
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.table.handle.handle import TableHandle
-from tidelake.types.arrow import to_arrow_schema
-from tidelake.types.conform import conform
+from tidelake.table.query.key_columns import check_keyed
+from tidelake.table.query.keys import KeyInput
+from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_schema, to_arrow_type
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
-from tidelake.types.values import storage_to_arrow, to_storage
+from tidelake.types.values import storage_to_arrow
 
 __all__ = ["Key", "KeyColumns", "Values"]
 
 Key = object
 """A value, a tuple of values, or a dict of column to value."""
 Values = tuple[object, ...]
-"""Storage values of a key's columns."""
+"""The values of a key's columns, as Arrow's memory holds them."""
 
-INTEGER_BITS = {TypeRoot.TINYINT: 7, TypeRoot.SMALLINT: 15, TypeRoot.INT: 31, TypeRoot.BIGINT: 63}
-TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+PLAIN = {
+    TypeRoot.TINYINT: int,
+    TypeRoot.SMALLINT: int,
+    TypeRoot.INT: int,
+    TypeRoot.BIGINT: int,
+    TypeRoot.CHAR: str,
+    TypeRoot.VARCHAR: str,
+}
+TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 SERVED = frozenset({BucketMode.FIXED, BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyColumns:
     """The primary key of a table, and what of it decides where a row lies. Picklable.
 
@@ -68,13 +78,13 @@ class KeyColumns:
 
         Raises
         ------
+        InvalidInputError
+            The table has no primary key.
         UnsupportedError
-            The table has no primary key, or its rows wait for their buckets.
+            Its rows wait for their buckets.
         """
         schema, options, table = handle.schema, handle.options, handle.identifier
-        if not schema.primary_keys:
-            message = f"Table '{table}' has no primary key, so it has no keys to look up: scan it."
-            raise UnsupportedError(message, kind="lookup_without_key", table=table)
+        check_keyed(schema, table=table)
         mode = handle.bucket_mode
         if mode not in SERVED:
             message = (
@@ -94,65 +104,29 @@ class KeyColumns:
             options.get(declared.BUCKET_FUNCTION_TYPE),
         )
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns' names."""
         return tuple(f.name for f in self.fields)
 
-    @property
+    @cached_property
     def types(self) -> tuple[DataType, ...]:
         """The columns' types."""
         return tuple(f.type for f in self.fields)
 
+    @cached_property
+    def _input(self) -> KeyInput:
+        return KeyInput(self.fields, table=self.table)
+
     def values(self, key: Key) -> Values:
-        """Give one key's storage values.
+        """Give one key's values.
 
         Raises
         ------
         InvalidInputError
-            It is no key of this table; the kind is ``key_arity``, ``key_null`` or ``key_type``.
+            It is no key of this table.
         """
-        fields = self.fields
-        if len(fields) == 1 and not isinstance(key, (tuple, list, dict)):
-            return (self._value(key, fields[0]),)
-        parts = self._parts(key)
-        return tuple([self._value(v, f) for v, f in zip(parts, fields, strict=True)])
-
-    def _parts(self, key: Key) -> Sequence[object]:
-        names = self.names
-        if isinstance(key, Mapping):
-            if set(key) != set(names):
-                raise self._wrong("key_arity", f"has the columns {_shown(list(key))}", key)
-            return [key[name] for name in names]
-        if not isinstance(key, (tuple, list)):
-            raise self._wrong("key_arity", "is one value", key)
-        if len(key) != len(names):
-            raise self._wrong("key_arity", f"has {len(key)} values", key)
-        return key
-
-    def _value(self, value: object, field: DataField) -> object:
-        root = field.type.root
-        if type(value) is int:
-            bits = INTEGER_BITS.get(root)
-            if bits is not None and -(1 << bits) <= value < 1 << bits:
-                return value
-        elif type(value) is str and root in TEXT:
-            return value
-        if value is None:
-            raise self._wrong("key_null", f"has a null in column '{field.name}'", value)
-        try:
-            return to_storage(value, field.type)
-        except InvalidInputError as error:
-            said = f"has another value in column '{field.name}' ({error.message.rstrip('.')})"
-            raise self._wrong("key_type", said, value) from error
-
-    def _wrong(self, kind: str, said: str, key: object) -> InvalidInputError:
-        wanted = ", ".join(f"{f.name} {f.type.as_nullable()}" for f in self.fields)
-        message = (
-            f"The key {_shown(key)} {said}. The primary key of table '{self.table}' is"
-            f" ({wanted}): give its values as a tuple in that order, or as a dict."
-        )
-        return InvalidInputError(message, kind=kind, table=self.table)
+        return self._input.values(key)
 
     def rows(self, keys: object) -> pa.RecordBatch:
         """Give many keys as Arrow columns.
@@ -160,61 +134,45 @@ class KeyColumns:
         Parameters
         ----------
         keys : object
-            A sequence of keys; or an Arrow array (a key of one column), record batch or table with
-            exactly the key's columns.
-
-        Returns
-        -------
-        RecordBatch
-            The key's columns, in its order.
+            A list of keys; or an Arrow array (a key of one column), record batch or table.
 
         Raises
         ------
         InvalidInputError
             They are no keys of this table.
         """
-        if isinstance(keys, (pa.Array, pa.ChunkedArray)):
-            if len(self.fields) != 1:
-                raise self._wrong("key_arity", "is a value of one column", keys.type)
-            keys = pa.table({self.names[0]: keys})
-        if isinstance(keys, pa.RecordBatch):
-            keys = pa.Table.from_batches([keys])
-        if isinstance(keys, pa.Table):
-            if set(keys.schema.names) != set(self.names):
-                raise self._wrong("key_arity", f"has the columns {keys.schema.names}", "of Arrow")
-            batches = conform(keys, self.fields, table=self.table).combine_chunks().to_batches()
-            schema = to_arrow_schema(self.fields)
-            return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
-        if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Sequence):
-            message = (
-                f"Keys are given as a list of keys or as Arrow, not as"
-                f" {type(keys).__name__}: get() takes a single key."
-            )
-            raise InvalidInputError(message, kind="key_arity", table=self.table)
-        return self._listed(keys)
+        fields = self.fields
+        if isinstance(keys, (list, tuple)) and not keys:
+            return pa.RecordBatch.from_pylist([], schema=to_arrow_schema(fields))
+        if len(fields) == 1 and type(keys) is list:
+            # a fifth of the time of the way that takes anything
+            exact = PLAIN.get(fields[0].type.root)
+            if exact is not None and set(map(type, keys)) == {exact}:
+                with suppress(pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+                    column = pa.array(keys, to_arrow_type(fields[0].type))
+                    return pa.RecordBatch.from_arrays([column], schema=to_arrow_schema(fields))
+        return self._input.batch(keys)
 
-    def _listed(self, keys: Sequence[Key]) -> pa.RecordBatch:
-        schema = to_arrow_schema(self.fields)
-        if len(self.fields) == 1:
-            data_type = self.fields[0].type
-            exact = int if data_type.root in INTEGER_BITS else str
-            if data_type.root in INTEGER_BITS.keys() | TEXT and {type(k) for k in keys} <= {exact}:
-                try:
-                    column = pa.array(keys, schema.types[0])
-                except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
-                    pass  # key by key, for a message that names the key
-                else:
-                    return pa.RecordBatch.from_arrays([column], schema=schema)
-        return self.rows_of([self.values(key) for key in keys])  # a microsecond or two per value
+    def storage(self, values: Values, at: Sequence[int]) -> list[object]:
+        """Give the storage values of some columns of a key, for its BinaryRow."""
+        return [
+            value * nanos if (nanos := self._nanos[i]) and isinstance(value, int) else value
+            for i, value in ((i, values[i]) for i in at)
+        ]
+
+    @cached_property
+    def _nanos(self) -> tuple[int, ...]:
+        """Nanoseconds of the unit of each timestamp column, 0 of the others."""
+        return tuple(
+            NANOS_PER_UNIT[timestamp_unit(t)] if t.root in TIMESTAMPS else 0 for t in self.types
+        )
 
     def rows_of(self, keys: Sequence[Values]) -> pa.RecordBatch:
-        """Give keys of storage values as Arrow columns."""
+        """Give keys that were read by :meth:`values` as Arrow columns."""
+        every = range(len(self.fields))
+        rows = [self.storage(values, every) for values in keys]
         columns = [
-            storage_to_arrow([row[i] for row in keys], field.type)
+            storage_to_arrow([row[i] for row in rows], field.type)
             for i, field in enumerate(self.fields)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(self.fields))
-
-
-def _shown(key: object) -> str:
-    return shortened(repr(key), 80)

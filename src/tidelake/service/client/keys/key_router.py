@@ -105,7 +105,7 @@ class KeyRouter:
 
         Parameters
         ----------
-        values : tuple of storage values
+        values : tuple
             Those of the key.
         """
         keys = self.keys
@@ -115,7 +115,7 @@ class KeyRouter:
         partition = UNPARTITIONED
         if keys.partition:
             at = keys.partition
-            partition = serialize_row([values[i] for i in at], [types[i] for i in at])
+            partition = serialize_row(keys.storage(values, at), [types[i] for i in at])
         if keys.mode is not BucketMode.FIXED:
             owner = executor_of(partition, ANY_BUCKET, self.executors_count)
             return Route(owner, partition, ANY_BUCKET, 0)
@@ -123,7 +123,7 @@ class KeyRouter:
         bucket = 0
         if count > 1 and keys.function == "default":
             at = keys.bucket
-            row = encode_row([values[i] for i in at], [types[i] for i in at])
+            row = encode_row(keys.storage(values, at), [types[i] for i in at])
             # the remainder of Java has the sign of the hash, which Paimon drops
             bucket = abs(hash_bytes(row)) % count
         elif count > 1:

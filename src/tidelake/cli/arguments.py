@@ -88,7 +88,7 @@ class TailArguments:
     table : str
         ``"database.table"``.
     start : str, optional
-        Where it begins, as it was given.
+        Where it begins, as given.
     columns : tuple of str, optional
         The columns; all by default.
     filter : str, optional
@@ -98,9 +98,9 @@ class TailArguments:
     limit : int, optional
         Most rows.
     timeout : float, optional
-        Seconds without a change after which it ends.
+        It ends after this many seconds without a change.
     consumer_id : str, optional
-        Name under which progress is recorded.
+        Name for the recorded progress.
     options : mapping
         Options of the table for this stream.
     memory : str, optional

@@ -167,16 +167,16 @@ TAIL = Command(
             ("--filter",), "The rows to show, as `price > 10 AND item = 'tea'`.", value="CONDITION"
         ),
         FORMAT,
-        Flag(("-n", "--limit"), "End after so many rows.", value="N", default="no limit"),
+        Flag(("-n", "--limit"), "End after this many rows.", value="N", default="no limit"),
         Flag(
             ("--timeout",),
-            "End after so many seconds without a change; `0` ends where nothing is left to show.",
+            "End after this many seconds without a change; `0` ends when no change is left.",
             value="SECONDS",
             default="never",
         ),
         Flag(
             ("--consumer-id",),
-            "Record the progress under this name: the next run goes on there.",
+            "Record the progress under this name: the next run goes on from there.",
             value="NAME",
         ),
         Flag(
@@ -190,7 +190,7 @@ TAIL = Command(
 )
 COMMANDS = (SQL, TAIL)
 EXIT_CODES = (
-    (0, "All statements ran; a tail came to its limit or timeout."),
+    (0, "All statements ran; a tail reached its limit or timeout."),
     (1, "A statement or a tail failed; later statements did not run."),
     (2, "The command line is wrong, or a library is missing; nothing ran."),
     (130, "Interrupted by Ctrl-C."),

@@ -91,7 +91,7 @@ class SparkSide:
         return str(self._spark.conf.get("spark.sql.session.timeZone"))
 
     def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | LiveAnswer | None:
-        """Run a statement and collect its rows, or follow a stream's; None without rows."""
+        """Run a statement; collect its rows or return those of a stream; None without rows."""
         whole = statement if isinstance(statement, Query) else Query(text, 0, len(text))
 
         def answered() -> pa.RecordBatchReader | LiveAnswer | None:
@@ -104,7 +104,7 @@ class SparkSide:
         return interruptible(self._spark, answered, name=APP, finished=self._finished)
 
     def wait_for_jobs(self) -> None:
-        """Wait until the jobs that were started here have ended, one failed, or Ctrl-C."""
+        """Wait until the jobs of this program have ended, one has failed, or Ctrl-C."""
         self._started.wait()
 
     def runner_of(self, catalog: Catalog) -> Runner:
@@ -112,10 +112,10 @@ class SparkSide:
         return Lake(self._spark, catalog)
 
     def _finished(self) -> None:
-        self._notify("The statement ended before it was cancelled: what it wrote is committed.")
+        self._notify("The statement ended before it was cancelled: its changes are committed.")
 
     def stop(self) -> None:
-        """Stop the jobs, and the session if it was started here."""
+        """Stop the jobs, and the session if this program started it."""
         self._started.stop()
         if self._is_ours:
             self._spark.stop()

@@ -1,7 +1,7 @@
-"""The jobs that this program started: says when each begins and ends, and waits for them.
+"""The jobs of this program: reports the start and end of each, and waits for them.
 
-A bounded job may have ended before the statement that started it has answered. So a start is told
-when it happens, by whoever starts it, and never found by a look at what still runs.
+A bounded job may end before its statement returns. So the code that starts a job reports the start;
+a look at running jobs could miss it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ WAITING = "Until they end: Ctrl-C stops all jobs, and the same file goes on from
 
 
 class WatchedJob(Protocol):
-    """What is asked of a job."""
+    """The methods of a job that this module uses."""
 
     name: str
 
     @property
     def id(self) -> str:
-        """Its id, which stays over restarts."""
+        """Its id, which a restart keeps."""
 
     @property
     def status(self) -> str:
-        """``RUNNING``, or how it ended."""
+        """``RUNNING``, or the way it ended."""
 
     @property
     def error(self) -> Exception | None:
-        """Why it failed."""
+        """The error, if it failed."""
 
     def stop(self) -> None:
         """Stop it, if it runs."""
@@ -40,7 +40,7 @@ class WatchedJob(Protocol):
 
 
 class StartedJobs:
-    """The jobs that this program started.
+    """The jobs of this program.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ class StartedJobs:
 
     def __init__(self, notify: Callable[[str], None]) -> None:
         self._notify = notify
-        self._open: list[WatchedJob] = []  # their end was not told yet
+        self._open: list[WatchedJob] = []  # jobs whose end was not reported yet
 
     def add(self, job: WatchedJob) -> None:
-        """Take a job that was started, and say so."""
+        """Add a started job, and report its start."""
         self._open.append(job)
         self._notify(f"Started: {job.name} ({job.id}).")
 
     def wait(self) -> None:
-        """Wait until all have ended, one failed, or Ctrl-C; then stop those that run.
+        """Wait until all have ended, one has failed, or Ctrl-C; then stop the others.
 
         Raises
         ------
@@ -77,7 +77,7 @@ class StartedJobs:
             self.stop()
 
     def stop(self) -> None:
-        """Stop those that run, and say how all ended."""
+        """Stop running jobs, and report the end of all."""
         for job in self._open:
             job.stop()
         for job in self._open:
@@ -85,7 +85,7 @@ class StartedJobs:
         self._open = []
 
     def _tell_ends(self) -> None:
-        """Say which ended.
+        """Report the jobs that have ended.
 
         Raises
         ------

@@ -1,11 +1,11 @@
 """The command ``tidelake tail``: prints the changes of a table as they are committed.
 
-1. :meth:`tidelake.Table.stream` gives batches of Arrow rows, and waits where nothing is new.
-2. Their kinds are the first column, ``op``. The first batch decides the widths of a table.
-3. What was printed is flushed before the next batch is asked for, so a pipe sees each change at
-   once; progress of a consumer is recorded after that.
+1. :meth:`tidelake.Table.stream` gives batches of Arrow rows, and waits for new snapshots.
+2. The first column, ``op``, has the kinds. The first batch decides the widths of a table.
+3. The output is flushed before the next batch is read, so a pipe gets each change at once. The
+   consumer's progress is recorded after that.
 
-Ctrl-C ends the stream, so that the next run of a consumer need not wait for this one's lease.
+Ctrl-C closes the stream, so that the consumer's next run need not wait for the lease.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def _stream(arguments: TailArguments) -> Generator[StreamBatch, None, None]:
 
 
 def _start(arguments: TailArguments) -> Start:
-    """Where the stream begins; None where options say it."""
+    """Find where the stream begins; None if options decide it."""
     given = arguments.start
     said = [option.key for option in START_OPTIONS if option.key in arguments.options]
     if said:
         if given is not None:
-            message = f"--from {given} and --option {said[0]} both say where it begins: give one."
+            message = f"--from {given} and --option {said[0]} both set where it begins: give one."
             raise InvalidInputError(message, kind="two_moments", option=said[0])
         return None
     if given is None or given.lower() in MODES:
@@ -98,7 +98,7 @@ def _start(arguments: TailArguments) -> Start:
 
 
 def _write(stream: Iterator[StreamBatch], arguments: TailArguments, out: TextIO) -> None:
-    """Write rows as they come, until the stream ends or there are enough."""
+    """Write rows as they come, until the end of the stream or the limit."""
     tables = (with_op(pa.Table.from_batches([batch.data]), INSERT) for batch in stream)
     first = next(tables, None)
     if first is None:
@@ -114,12 +114,12 @@ def _write(stream: Iterator[StreamBatch], arguments: TailArguments, out: TextIO)
 
 
 def _batches(first: pa.Table, rest: Iterator[pa.Table], out: TextIO) -> Iterator[pa.RecordBatch]:
-    """The batches of all tables; what was written is flushed before each is asked for."""
+    """Yield the batches; flush the output before each."""
     for table in chain([first], rest):
         yield from table.to_batches()
         out.flush()
 
 
 def _zone() -> dt.tzinfo:
-    """The time zone of this machine."""
+    """Return the time zone of this machine."""
     return ZoneInfo(local_zone() or "UTC")

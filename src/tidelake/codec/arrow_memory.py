@@ -34,7 +34,7 @@ _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 _TAKE_ROWS_MIN = 1024  # below, checking the lengths costs more than it saves
 _OFFSET_MAX = 2**31 - 1
 _MEMORY = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.complex128}
-"""The numpy type that moves values of so many bits; numpy does not know bits."""
+"""The numpy type that moves values of a width in bits; numpy has no single bits."""
 
 Words = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -295,7 +295,7 @@ def rows_replaced(
         memory = pa.py_buffer(np.packbits(bits, bitorder="little"))
     else:
         memory = _bare_taken(array, positions).buffers()[1]
-        np.frombuffer(memory, dtype)[at] = fixed_values(values, dtype)  # nobody else holds it
+        np.frombuffer(memory, dtype)[at] = fixed_values(values, dtype)  # no other object holds it
     validity = None
     valid, own = valid_rows(array), valid_rows(values)
     if valid is not None or own is not None:
@@ -306,7 +306,7 @@ def rows_replaced(
 
 
 def _has_fixed_width(arrow_type: pa.DataType) -> bool:
-    """Whether a column is values of as many bits each under one row of validity bits."""
+    """Whether all values of a column have the same number of bits."""
     return (
         pa.types.is_primitive(arrow_type)
         or pa.types.is_decimal(arrow_type)

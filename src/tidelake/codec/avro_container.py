@@ -69,7 +69,7 @@ class Source:
         return self._rest == 0
 
     def take(self, length: int, length_max: int) -> bytes:
-        """Take bytes, at most so many."""
+        """Take `length` bytes; raise if they are more than `length_max`."""
         if not 0 <= length <= min(length_max, self._rest):
             raise UnreadableAvroError("it ends early, or a length in it is wrong")
         self._rest -= length

@@ -2,7 +2,7 @@
 
 The rows are adjacent in an Arrow binary array, each at its offset, so that one gather reads a field
 of all. A damaged row, or a value that this module does not know, is not *sound*:
-:func:`tidelake.codec.binary_row.decode_row` says what it is. Source: the layout there.
+:func:`tidelake.codec.binary_row.decode_row` then finds the fault. Source: the layout there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Columns whose values are one number of up to 64 bits each, as numpy arrays and back.
+"""Converts columns with one number of up to 64 bits for each value to numpy and back.
 
-What a merge computes of such columns needs neither Arrow's gather, which goes through the bits of
-nulls one by one, nor a position for each result.
+A merge of such columns then needs neither Arrow's gather, which is slow with nulls, nor a position
+for each result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidelake.types.data_type import DataType, TypeRoot
 __all__ = ["has_numbers", "number_array", "numbers_at", "numbers_of_ranks", "ranks_of_numbers"]
 
 Numbers = npt.NDArray[Any]
-"""Integers or floats; of a decimal the unscaled values, of an instant its units."""
+"""Integers or floats; unscaled values of decimals, units of timestamps."""
 Mask = npt.NDArray[np.bool_]
 
 _DTYPES: dict[TypeRoot, Any] = {
@@ -32,7 +32,7 @@ _DTYPES: dict[TypeRoot, Any] = {
 
 
 def has_numbers(data_type: DataType) -> bool:
-    """Whether a column of the type is numbers here."""
+    """Whether a column of the type converts to numbers."""
     return data_type.root in _DTYPES and not is_wide_decimal(data_type)
 
 
@@ -44,7 +44,7 @@ def numbers_at(
     Parameters
     ----------
     column : pyarrow.Array
-        A column, of any Arrow type that casts to its own.
+        A column, of any Arrow type that casts to that of `data_type`.
     data_type : DataType
         Its type. Requires: :func:`has_numbers`.
     positions : int64 array [n]
@@ -55,7 +55,7 @@ def numbers_at(
     numbers : array [n]
         Undefined under a null.
     known : bool array [n], optional
-        Which are there; None where the column has no nulls.
+        Whether the value is not null; None if the column has no nulls.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def numbers_at(
     (7, [True, False])
     """
     own = contiguous(column, data_type)
-    if data_type.root is TypeRoot.DECIMAL:  # the low halves of 128 bits
+    if data_type.root is TypeRoot.DECIMAL:  # the low 64 of 128 bits
         numbers = fixed_values(own, np.int64, per_row=2).take(2 * positions)
     else:
         numbers = fixed_values(own, _DTYPES[data_type.root]).take(positions)
@@ -75,14 +75,14 @@ def numbers_at(
 
 
 def number_array(numbers: Numbers, known: Mask | None, data_type: DataType) -> pa.Array:
-    """Give numbers as a column.
+    """Make a column of numbers.
 
     Parameters
     ----------
     numbers : array [n]
-        As of :func:`numbers_at`. Requires: they fit the type.
+        As from :func:`numbers_at`. Requires: they fit the type.
     known : bool array [n], optional
-        Which are there; None for all.
+        Whether the value is not null; None if no value is.
     data_type : DataType
         The type. Requires: :func:`has_numbers`.
 
@@ -104,10 +104,10 @@ def number_array(numbers: Numbers, known: Mask | None, data_type: DataType) -> p
 
 
 def ranks_of_numbers(numbers: Numbers, data_type: DataType) -> Numbers:
-    """Give integers in the order of the numbers; floats by their total order, NaN largest."""
+    """Map numbers to integers in the same order; floats in their total order, NaN largest."""
     return float_ranks(numbers) if data_type.root in FLOAT_DTYPES else numbers
 
 
 def numbers_of_ranks(ranks: Numbers, data_type: DataType) -> Numbers:
-    """Give the numbers of :func:`ranks_of_numbers` back."""
+    """Map the integers of :func:`ranks_of_numbers` back to numbers."""
     return floats_of_ranks(ranks) if data_type.root in FLOAT_DTYPES else ranks

@@ -1,12 +1,11 @@
 """Roaring bitmaps of 32-bit positions in their portable format, by ``pyroaring``.
 
-The bytes equal those of Java's ``RoaringBitmap.serialize``, after ``runOptimize`` where runs are
-asked for. Bytes that come from files are not trusted: the library checks bounds, order and
-counts, and what it read must be, written again, the bytes that were given. A few bytes can name
-thousands of millions of positions, so the largest is compared with the number of rows before
-positions become an array.
+The bytes equal those of Java's ``RoaringBitmap.serialize``, with runs after ``runOptimize``. Bytes
+from files are not trusted. The library checks bounds, order and counts, and the bitmap written
+again must equal the input. A few bytes can name thousands of millions of positions, so the largest
+position is compared with the number of rows before positions become an array.
 
-Source: the RoaringBitmap format specification. Cost: O(n); 2 us a bitmap and more.
+Source: the RoaringBitmap format specification. Cost: O(n), at least 2 us for a bitmap.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ Positions = npt.NDArray[np.int64]
 
 
 def encode_one(positions: Positions, *, with_runs: bool = True) -> bytes:
-    """Give the bitmap of rising positions.
+    """Encode rising positions as a bitmap.
 
     Parameters
     ----------
     positions : int64 array [n]
         Requires: strictly rising, from 0 to below 2**32.
     with_runs : bool
-        Whether a container may hold runs, where that is smallest.
+        Whether containers may hold runs where these are smallest.
 
     Examples
     --------
@@ -47,7 +46,7 @@ def encode_one(positions: Positions, *, with_runs: bool = True) -> bytes:
 
 
 def encode_groups(groups: Positions, positions: Positions) -> tuple[bytes, Positions]:
-    """Give the bitmaps of groups of positions, one after the other.
+    """Encode groups of positions as bitmaps, one after the other.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def encode_groups(groups: Positions, positions: Positions) -> tuple[bytes, Posit
     Returns
     -------
     (bytes, int64 array [groups])
-        The bitmaps, and the length of each.
+        The bitmaps, and the length of each in bytes.
     """
     if not len(positions):
         return b"", np.zeros(0, np.int64)
@@ -70,16 +69,16 @@ def encode_groups(groups: Positions, positions: Positions) -> tuple[bytes, Posit
 
 
 def decode(data: bytes, start: int = 0, *, rows: int = ROWS_MAX) -> tuple[Positions, int]:
-    """Give a bitmap's positions and where it ends.
+    """Decode a bitmap's positions, and find its end.
 
     Parameters
     ----------
     data : bytes
-        Holds the bitmap.
+        Bytes with the bitmap.
     start : int
-        Where it begins.
+        The offset of the bitmap.
     rows : int
-        All positions are below.
+        All positions must be below this number.
 
     Returns
     -------
@@ -89,7 +88,7 @@ def decode(data: bytes, start: int = 0, *, rows: int = ROWS_MAX) -> tuple[Positi
     Raises
     ------
     CorruptError
-        The bytes are no roaring bitmap, or it names other rows.
+        The bytes are not a roaring bitmap, or a position is out of range.
 
     Examples
     --------
@@ -104,12 +103,12 @@ def decode(data: bytes, start: int = 0, *, rows: int = ROWS_MAX) -> tuple[Positi
 
 
 def union(bitmaps: Iterable[bytes]) -> bytes:
-    """Give the bitmap of all positions that are in some bitmap.
+    """Compute the union of bitmaps.
 
     Raises
     ------
     CorruptError
-        One is no roaring bitmap.
+        One of them is not a roaring bitmap.
 
     Examples
     --------
@@ -123,7 +122,7 @@ def union(bitmaps: Iterable[bytes]) -> bytes:
 
 
 def _unsigned(positions: Positions) -> array[int]:
-    numbers = array("I")  # the library takes its memory as it is, and a NumPy array by iteration
+    numbers = array("I")  # the library reads its memory directly, but iterates over a NumPy array
     numbers.frombytes(positions.astype(np.uint32).tobytes())
     return numbers
 

@@ -1,11 +1,11 @@
-"""Numbers for rows: equal numbers where, and only where, the rows are equal.
+"""Numbers rows: two rows have the same number exactly if they are equal.
 
-A column of scalars is numbered by its dictionary. A struct combines the numbers of its fields. A
-list is the bytes of its elements' numbers, one text whose dictionary numbers it; a map is the list
-of its entries in the order of their keys, so that the order in which it was written does not count.
-Floats are compared by their bits: NaN equals NaN, and -0.0 is not 0.0.
+A column of scalars takes the numbers of its dictionary. A struct combines the numbers of its
+fields. The numbers of a list's elements are one byte string, and the dictionary of these strings
+numbers the lists. A map is the list of its entries in key order, so the order of writing does not
+count. Floats are compared by their bits: NaN equals NaN, and -0.0 is not 0.0.
 
-Notes: O(n log n) and vectorised; numbers of two calls have nothing to do with each other.
+Notes: O(n log n) and vectorised; numbers of two calls are unrelated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Codes = npt.NDArray[np.int64]
 
 
 def row_codes(rows: pa.Table) -> Codes:
-    """Give a number per row of a table.
+    """Number the rows of a table.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def row_codes(rows: pa.Table) -> Codes:
 
 
 def column_codes(array: pa.Array) -> Codes:
-    """Give a number per value of a column."""
+    """Number the values of a column."""
     if pa.types.is_struct(array.type):
         codes = _combined((column_codes(c) for c in struct_children(array)), len(array))
     elif pa.types.is_nested(array.type):
@@ -52,7 +52,7 @@ def column_codes(array: pa.Array) -> Codes:
 
 
 def rows_differ(left: pa.RecordBatch, right: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    """Which rows of two batches of equal shape differ in any column; null equals null, NaN NaN.
+    """Find rows that differ between two batches of equal shape; null equals null, NaN NaN.
 
     Examples
     --------

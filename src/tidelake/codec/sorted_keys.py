@@ -1,8 +1,8 @@
-"""Sorted keys that batches of rising keys are looked up in, by bisection.
+"""Finds sorted keys in batches of rising keys, by bisection.
 
-Keys are encoded (:mod:`tidelake.codec.key_order`) as wide as the longest text needs; a batch with
-longer ones has the sorted keys encoded again. Cost: a bisection per key of the smaller side's
-range.
+Keys are encoded (:mod:`tidelake.codec.key_order`) with the width of their longest text. A batch
+with longer texts makes the sorted keys be encoded again. Cost: a bisection per key of the smaller
+side's range.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SortedKeys:
     types : sequence of DataType
         Their types.
     ordinals : int array [n], optional
-        What each key is called; its place by default.
+        The ordinal of each key; by default its index.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SortedKeys:
         self._keys = encode_keys(self._columns, types, self._widths)
 
     def repeated(self) -> int | None:
-        """The ordinal of a key that is there more than once; None where there is none.
+        """Give the ordinal of a repeated key; None if all keys are distinct.
 
         Examples
         --------
@@ -64,7 +64,7 @@ class SortedKeys:
     def found_in(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
         """Look the keys up in a batch.
 
-        Requires: the batch's keys rise, and are some.
+        Requires: the batch's keys rise, and there is at least one.
 
         Parameters
         ----------
@@ -74,9 +74,9 @@ class SortedKeys:
         Returns
         -------
         ordinals : int array
-            Those of the keys that the batch has.
+            Ordinals of the keys that the batch has.
         positions : int array
-            Where it has them.
+            Their positions in the batch.
 
         Examples
         --------

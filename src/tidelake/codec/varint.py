@@ -1,6 +1,6 @@
 r"""Integers of seven bits a byte, lowest first, as Avro, Thrift, Protobuf and Snappy write them.
 
-The high bit of a byte says that another one follows. Numbers with a sign are written as
+The high bit of a byte is set if another byte follows. Numbers with a sign are written as
 ``(n << 1) ^ (n >> 63)``, so that small ones stay short (zigzag).
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 __all__ = ["BYTES_MAX", "decode", "encode", "unzigzag", "zigzag"]
 
 BYTES_MAX = 10
-"""What a number of 64 bits takes at most."""
+"""The most bytes for a number of 64 bits."""
 
 
 def encode(value: int) -> bytes:
-    r"""Give a number that is not negative.
+    r"""Encode a number that is not negative.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def encode(value: int) -> bytes:
 
 
 def decode(data: bytes, start: int = 0) -> tuple[int, int]:
-    r"""Give the number at a place and where it ends.
+    r"""Decode the number at an offset; return the offset behind it, too.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def decode(data: bytes, start: int = 0) -> tuple[int, int]:
 
 
 def zigzag(value: int) -> int:
-    """Give a number of 64 bits with its sign in the lowest bit.
+    """Move the sign of a 64-bit number to the lowest bit.
 
     Examples
     --------

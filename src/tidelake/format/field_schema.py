@@ -128,7 +128,7 @@ _REPEATED_GROUPS = {
 
 
 def check_timestamps(fields: Sequence[DataField], *, what: str) -> None:
-    """Refuse columns of which only some would be INT96.
+    """Refuse columns if only some of them would be INT96.
 
     Parameters
     ----------

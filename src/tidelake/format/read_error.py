@@ -1,10 +1,10 @@
-"""The one border where Arrow's errors about a data file become ours.
+"""Converts Arrow's errors about a data file to ours.
 
-Arrow says the same things in many classes: what it calls invalid, out of range or not implemented
-is, for a file that a Paimon writer made, damage. Memory that ends is a matter of the process, but
-no writer makes a file of which :data:`ASKED_BYTES_MAX` have to be held at once: a length in it is
-damaged. An ``OSError`` with an error number comes from the operating system and is a matter of the
-storage.
+Arrow has many classes of errors. If it calls a file of a Paimon writer invalid, out of range or not
+implemented, the file is damaged. A lack of memory is the fault of the process. But no writer makes
+a file that needs :data:`ASKED_BYTES_MAX` bytes at once: such a request means that a length in the
+file is damaged. An ``OSError`` with an error number comes from the operating system and is a fault
+of the storage.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ __all__ = ["corrupt", "reading"]
 MESSAGE_LENGTH_MAX = 300
 ASKED_BYTES_MAX = 1 << 40
 _ASKED = re.compile(r"\bsize (\d+)")
-"""How Arrow says what it asked the allocator for."""
+"""The size in Arrow's message about a failed allocation."""
 
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Turn Arrow's errors inside the block into ours.
+    """Convert Arrow's errors inside the block to ours.
 
     Raises
     ------
     CorruptError
         The file is damaged.
     NotEnoughMemoryError
-        Memory ended.
+        Memory ran out.
     StorageError
         The operating system refused or failed.
     """
     try:
         yield
     except TidelakeError:
-        raise  # a FileIO's own error, handed through by Arrow
+        raise  # an error of the FileIO, which Arrow passed on
     except OSError as error:
         if error.errno == errno.ENOMEM:
             raise not_enough_memory(path, error.strerror) from error
@@ -60,7 +60,7 @@ def reading(path: str) -> Iterator[None]:
 
 
 def corrupt(path: str, reason: str) -> CorruptError:
-    """Make the error for a data file that is not what it should be."""
+    """Make the error for a damaged data file."""
     short = reason if len(reason) <= MESSAGE_LENGTH_MAX else reason[:MESSAGE_LENGTH_MAX] + "..."
     message = (
         f"Data file {path} is damaged or does not match the table: {short.rstrip('. ')}."

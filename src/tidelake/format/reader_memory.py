@@ -1,10 +1,10 @@
-"""What a data file holds in memory while it is read, beside the batch that was asked for.
+"""Estimates the memory of a read of a data file, without its batches.
 
-An estimate from what is known before it is opened: the types of the columns wanted, its format, and
-the manifest's size and row count. Formats are read in units of their writer's choosing:
+The estimate needs only facts from before the file is opened: the types of the columns wanted, the
+format, and the manifest's size and row count. The writer chose the units of the read:
 
-- *Parquet*: of each column a page as it is in the file, a page decoded, and the dictionary. Pages
-  have 20,000 rows at most and some 1 MiB, one row at least.
+- *Parquet*: for each column an encoded page, a decoded page, and the dictionary. A page has at most
+  20,000 rows and about 1 MiB, but at least one row.
 - *ORC*: a stripe, or the batches that Arrow reads ahead in a large one.
 - *Avro*: a block.
 """
@@ -22,7 +22,7 @@ __all__ = ["held_bytes"]
 FIXED_PAGE_BYTES = 320 << 10
 """20,000 values of 8 bytes, twice."""
 PAGE_BYTES = 5 << 19
-"""A page of 1 MiB, what it was compressed, and half a MiB of dictionary."""
+"""A page of 1 MiB, the same compressed, and half a MiB of dictionary."""
 STRIPE_BYTES = 48 << 20
 BLOCK_BYTES = 1 << 20
 WIDE_ROW_COPIES = 3
@@ -39,11 +39,11 @@ def held_bytes(
     Parameters
     ----------
     file_name : str
-        Its ending names the format.
+        Its suffix gives the format.
     fields : sequence of DataField
         The columns wanted.
     file_size_bytes, row_count : int
-        What the manifest says of it.
+        The manifest's values.
 
     Examples
     --------

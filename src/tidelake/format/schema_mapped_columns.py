@@ -1,9 +1,9 @@
-"""The columns of a file that has names and no field ids to go by, as its own schema has them.
+"""Finds columns in files without field ids, by the schema that the file was written with.
 
-1. The file's own schema (the one of the table that it was written with) says what each column was
-   called then, of what type it was, and under which id: with that, wanted columns are found and
-   cast as in a Parquet file (:mod:`tidelake.format.field_id_mapping`).
-2. Where the schema is not known, ids that the file keeps by itself (ORC) decide, else the names.
+1. The file's own schema (the table's schema that it was written with) has the name, type and id of
+   each column in the file. With it, wanted columns are found and cast as in a Parquet file
+   (:mod:`tidelake.format.field_id_mapping`).
+2. If the schema is unknown, columns are found by ids in the file itself (ORC), else by name.
 3. System columns have the same name in every file.
 
 Source: Paimon's ``FormatReaderMapping`` (1.3.1).
@@ -29,7 +29,7 @@ __all__ = ["OwnColumns", "check_no_variant"]
 
 
 def check_no_variant(fields: Sequence[DataField], *, file_format: str) -> None:
-    """Refuse variants, for which Paimon's other formats than Parquet have no place.
+    """Refuse variants, which Paimon writes to Parquet files only.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def check_no_variant(fields: Sequence[DataField], *, file_format: str) -> None:
         if _holds_variant(field.type):
             message = (
                 f"Column '{field.name}' of type {field.type} cannot be read from or written to"
-                f" {file_format} files, which cannot hold VARIANT, in Java neither: set"
+                f" {file_format} files, which cannot hold VARIANT, not even in Java: set"
                 " 'file.format' to 'parquet'."
             )
             raise UnsupportedError(message, kind="column_type", column=field.name)
@@ -51,23 +51,23 @@ def _holds_variant(data_type: DataType) -> bool:
 
 
 class OwnColumns:
-    """Where the wanted columns are in a file.
+    """The wanted columns of a file.
 
     Parameters
     ----------
     request : ReadRequest
-        Names the wanted columns, and those of the file's own schema.
+        The request with the wanted columns and those of the file's own schema.
     names : sequence of str
         The columns of the file.
     ids : mapping of int to str, optional
-        Names by the field ids that the file keeps.
+        Names by field id, if the file has ids.
 
     Raises
     ------
     CorruptError
         The file lacks a NOT NULL column or one that its schema has, or has a name twice.
     UnsupportedError
-        A column's type in the file does not become the wanted one without loss.
+        A column's type in the file cannot become the wanted one without loss.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class OwnColumns:
         )
         wanted = dict.fromkeys(s.file_name for s in self._sources if s.file_name is not None)
         self.fields: tuple[DataField, ...] = tuple(own[name] for name in wanted)
-        """The columns to read, as the file's own schema has them."""
+        """The columns to read, with the types of the file's own schema."""
         self._schema = to_arrow_schema(request.fields)
 
     def wanted(self, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
-        """Make the wanted columns of those read, which are by name and in their own types."""
+        """Convert the columns read, by name and in the file's types, to the wanted ones."""
         arrays = [_wanted(source, columns, rows, self._path) for source in self._sources]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
@@ -103,7 +103,7 @@ def _wanted(source: Source, columns: Mapping[str, pa.Array], rows: int, path: st
 def _own_fields(
     request: ReadRequest, names: frozenset[str], ids: Mapping[int, str]
 ) -> Iterator[DataField]:
-    """Every column of the file that is known, under its name there."""
+    """List the known columns of the file, with their names there."""
     system = [f for f in request.fields if is_system_name(f.name)]
     if request.file_fields:
         known = [f for f in request.file_fields if not is_system_name(f.name)]

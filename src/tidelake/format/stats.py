@@ -1,17 +1,17 @@
-"""Smallest and largest value and number of nulls of each column of a data file.
+"""Collects the smallest and largest value and the number of nulls of each column of a file.
 
-1. Each row group's columns are reduced by Arrow; the reductions of all row groups are reduced
-   again when the file is closed. Bounds of text and DECIMAL columns, costly to find (a tenth of
-   the write), are in a Parquet file those that its writer found for the footer; it leaves out
-   those of text above 4096 bytes. Those of FLOAT and DOUBLE, which the footer lacks, are found by
-   numpy: 0.35 ms for a million values (Arrow: 6.7 ms), and NaN comes through.
+1. Arrow reduces each row group's columns; at the end of the file the results of all row groups are
+   reduced again. Bounds of text and DECIMAL columns are costly (a tenth of the write), so for a
+   Parquet file they come from its footer, which lacks bounds of texts above 4096 bytes. Bounds of
+   FLOAT and DOUBLE, which the footer lacks, come from numpy: 0.35 ms for a million values (Arrow:
+   6.7 ms), with NaN.
 2. Bounds are cut by the column's mode (:mod:`tidelake.format.stats_mode`).
-3. A text bound is cut by Unicode code points. A cut largest value must not sink below a value of
-   the column: its last code point is incremented, or dropped where there is none after it, and
-   where that leaves nothing the bound is unknown.
-4. Bounds that could make a reader skip rows wrongly are left out: of a FLOAT or DOUBLE column
-   that holds NaN (readers do not agree on its order); a zero bound is -0.0 below and 0.0 above,
-   because some readers tell them apart. Binary columns have no bounds in Paimon.
+3. A text bound is cut by Unicode code points. A cut largest value must not be below a value of the
+   column. So its last code point is incremented, or dropped if it is the last one of Unicode. If no
+   code point is left, the bound is unknown.
+4. A FLOAT or DOUBLE column that holds NaN gets no bounds, because readers do not agree on the order
+   of NaN. A zero bound is -0.0 below and 0.0 above, because some readers distinguish them. Binary
+   columns have no bounds in Paimon.
 
 Source: Paimon's ``SimpleColStatsCollector`` (1.3.1); ``docs/format/manifest.md``.
 """
@@ -45,7 +45,7 @@ _WITHOUT_BOUNDS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _WITHOUT_STATS = frozenset(
     {TypeRoot.VARIANT, TypeRoot.ARRAY, TypeRoot.MULTISET, TypeRoot.MAP, TypeRoot.ROW}
 )
-"""Paimon knows not even the number of nulls of these."""
+"""Paimon has not even the number of nulls of these types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class ColumnStats:
     Parameters
     ----------
     min, max : storage value or None
-        Bounds: no value is outside; None where unknown or where all values are null.
+        Bounds: no value is outside; None if unknown or if all values are null.
     null_count : int, optional
-        None where unknown.
+        None if unknown.
     """
 
     min: object
@@ -69,16 +69,16 @@ UNKNOWN_STATS = ColumnStats(None, None, None)
 
 
 class StatsCollector:
-    """Gathers the statistics of one file, table by table.
+    """Collects the statistics of one file, row group by row group.
 
     Parameters
     ----------
     fields : sequence of DataField
         The file's columns in order.
     modes : sequence of StatsMode
-        What to keep of each; of nested columns nothing is kept.
+        The mode of each column; nested columns get no statistics.
     footer : bool
-        Whether the file is Parquet, whose footer tells the bounds that are costly to find.
+        Whether the file is Parquet, whose footer has the costly bounds.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class StatsCollector:
         ]
 
     def add(self, row_group: pa.Table) -> None:
-        """Take in a row group; the columns are the file's, in order."""
+        """Add a row group; its columns are the file's, in order."""
         for column, values in zip(self._columns, row_group.columns, strict=True):
             column.add(values)
 
     def result(self, footer: pq.FileMetaData | None = None) -> tuple[ColumnStats, ...]:
-        """Give the statistics of the finished file, one per column.
+        """Return the statistics of the finished file, one per column.
 
         Requires: the footer is given if, and only if, the file is Parquet.
         """
@@ -162,7 +162,7 @@ class _Column:
 
 
 def _float_extremes(values: pa.ChunkedArray) -> list[float]:
-    """Smallest and largest value of a column that has any; NaN where it holds NaN."""
+    """Find the smallest and largest value; NaN if the column holds NaN. Requires: some value."""
     extremes: list[float] = []
     for chunk in values.chunks:
         if chunk.null_count < len(chunk):
@@ -172,12 +172,12 @@ def _float_extremes(values: pa.ChunkedArray) -> list[float]:
 
 
 def truncated_max(text: str, length: int) -> str | None:
-    """Give a text of at most `length` code points that is not below the given one.
+    """Shorten a text to `length` code points so that it is not below the given one.
 
     Returns
     -------
     str or None
-        None where no such text exists.
+        None if no such text exists.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def truncated_max(text: str, length: int) -> str | None:
     for end in range(length, 0, -1):
         code_point = ord(text[end - 1]) + 1
         if _SURROGATE_FIRST <= code_point <= _SURROGATE_LAST:
-            code_point = _SURROGATE_LAST + 1  # surrogates are no characters and have no UTF-8
+            code_point = _SURROGATE_LAST + 1  # surrogates are not characters and have no UTF-8
         if code_point <= _CODE_POINT_MAX:
             return text[: end - 1] + chr(code_point)
     return None

@@ -1,8 +1,8 @@
-"""Which statistics the manifests keep of each column of a file.
+"""Chooses the statistics that manifests keep for each column of a file.
 
-A column's own mode (``fields.<column>.stats-mode``) comes first. Keys and system columns keep
-bounds of 128 characters whatever the table says. Of the others the first
-``metadata.stats-keep-first-n-columns`` get the table's or the level's mode, the rest none.
+A column's own mode (``fields.<column>.stats-mode``) comes first. Keys and system columns always
+keep bounds of 128 characters. The first ``metadata.stats-keep-first-n-columns`` other columns get
+the table's or the level's mode, the rest none.
 
 Source: Paimon's ``StatsCollectorFactories`` (1.3.1).
 """
@@ -26,7 +26,7 @@ _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class StatsMode:
-    """What is kept of a column: null count, bounds, and how much of a text bound."""
+    """The statistics of a column: null count, bounds, and the length of text bounds."""
 
     counts: bool
     bounds: bool
@@ -35,12 +35,12 @@ class StatsMode:
     @classmethod
     @lru_cache(maxsize=16)
     def parse(cls, text: str, *, option: str = "metadata.stats-mode") -> StatsMode:
-        """Read a value of ``metadata.stats-mode`` or of an option like it.
+        """Parse a value of ``metadata.stats-mode`` or of a similar option.
 
         Raises
         ------
         InvalidInputError
-            It is none.
+            The text is not a mode.
 
         Examples
         --------
@@ -70,7 +70,7 @@ _SYSTEM = StatsMode(counts=True, bounds=True, prefix_length=_SYSTEM_PREFIX_LENGT
 
 @dataclass(frozen=True, slots=True)
 class StatsRule:
-    """How a table's options choose the mode of a column.
+    """The choice of each column's mode, by a table's options.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class StatsRule:
     columns : mapping of str to StatsMode
         Columns with a mode of their own.
     columns_count_max : int
-        How many columns get any; all, where it is negative.
+        The most columns with statistics; all, if it is negative.
     """
 
     mode: StatsMode
@@ -89,14 +89,14 @@ class StatsRule:
     def modes(
         self, fields: Sequence[DataField], *, keys: frozenset[str] = frozenset()
     ) -> tuple[StatsMode, ...]:
-        """Give the mode of each column of a file.
+        """Return the mode of each column of a file.
 
         Parameters
         ----------
         fields : sequence of DataField
             The file's columns in order.
         keys : frozenset of str
-            The key columns of a file that holds them once, among the table's columns.
+            The key columns of a thin file, which holds them once, among the table's columns.
 
         Examples
         --------

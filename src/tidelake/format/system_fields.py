@@ -33,7 +33,7 @@ KIND_FIELD = DataField(_INT_MAX - 2, VALUE_KIND, DataType(TypeRoot.TINYINT, null
 
 
 def key_field(field: DataField) -> DataField:
-    """Give the key column that a data file keeps for a primary-key column.
+    """Return the key column of a data file for a primary-key column.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def key_field(field: DataField) -> DataField:
 
 
 def kv_fields(schema: TableSchema, *, thin: bool = False) -> tuple[DataField, ...]:
-    """Give the columns of a primary-key table's data file, in the order of the file.
+    """List the columns of a primary-key table's data file, in the order of the file.
 
     A thin file holds its keys once, among the table's columns (``data-file.thin-mode``).
     """
@@ -55,5 +55,5 @@ def kv_fields(schema: TableSchema, *, thin: bool = False) -> tuple[DataField, ..
 
 
 def is_system_name(name: str) -> bool:
-    """Whether a data file's column of this name is ours and not the table's."""
+    """Whether a name belongs to a column that Paimon adds, and not to the table's."""
     return name in {SEQUENCE_NUMBER, VALUE_KIND} or name.startswith(KEY_PREFIX)

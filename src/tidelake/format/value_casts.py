@@ -1,12 +1,12 @@
-"""Files that are older than a column's type: read as they were written, then cast.
+"""Reads files that are older than a column's type: with the old type, then cast.
 
-1. A wanted column is found in the schema that the file was written with, by its id; so are the
-   fields of rows inside it, while elements, keys and values go by their place.
-2. What has another type there is asked of the file in that type, and cast as Paimon casts it
-   (:mod:`tidelake.types.cast`). What the schema lacks was added later and is null.
-3. A condition on such a column says nothing about the values in the file: it is not handed to the
-   file's reader, whose statistics are those of the old type.
-4. Where a column became NOT NULL, a null of older days is refused: it has no value to be given.
+1. A wanted column is found by its id in the schema that the file was written with. Fields of inner
+   rows are found by id, too; elements, keys and values by position.
+2. A column that has another type there is read with that type, and cast as Paimon casts it
+   (:mod:`tidelake.types.cast`). A column that the schema lacks was added later and is null.
+3. A condition on such a column does not apply to the values in the file, whose statistics have the
+   old type. So the file's reader does not get it.
+4. If a column became NOT NULL later, a null in an older file is refused.
 
 Source: Paimon's ``SchemaEvolutionUtil`` and ``FormatReaderMapping`` (1.3.1).
 """
@@ -37,7 +37,7 @@ __all__ = ["Retyping"]
 
 @dataclass(frozen=True, slots=True)
 class Retyping:
-    """How the columns of one file become those wanted.
+    """The conversion of one file's columns to the wanted ones.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Retyping:
     wanted : tuple of DataField
         The columns wanted.
     asked : tuple of DataField
-        The same columns as the file's reader is to give them.
+        The same columns with the types for the file's reader.
     zone : str, optional
         The local time zone.
     """
@@ -65,7 +65,7 @@ class Retyping:
         *,
         zone: str | None,
     ) -> Retyping | None:
-        """Compare the columns with those of the file's schema; None where nothing is to be done.
+        """Compare the columns with those of the file's schema; None if no cast is needed.
 
         Raises
         ------
@@ -79,17 +79,17 @@ class Retyping:
         return None if asked == wanted else cls(path, wanted, asked, zone)
 
     def pushed(self, predicate: Predicate | None) -> Predicate | None:
-        """The conditions on columns that the file has as they are."""
+        """Select the conditions on columns that need no cast."""
         changed = {w.name for w, a in zip(self.wanted, self.asked, strict=True) if w != a}
         return conjoin([c for c in conjuncts(predicate) if not columns_of(c) & changed])
 
     def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Turn the columns as asked into those wanted.
+        """Cast the columns read to the wanted ones.
 
         Raises
         ------
         InvalidInputError
-            A value cannot be cast, or is null where nulls are not allowed any more.
+            A value cannot be cast, or is null in a column that is NOT NULL now.
         """
         columns = []
         for field, asked, values in zip(self.wanted, self.asked, batch.columns, strict=True):
@@ -110,7 +110,7 @@ class Retyping:
             if cast.null_count and not field.type.nullable:
                 message = (
                     f"Column '{field.name}' is NOT NULL, but some rows of the older file"
-                    f" {self.path} have no value in it: make the column nullable again, or rewrite"
+                    f" {self.path} have nulls in it: make the column nullable again, or rewrite"
                     " these rows."
                 )
                 raise InvalidInputError(
@@ -121,7 +121,7 @@ class Retyping:
 
 
 def _asked(field: DataField, written: DataField | None, path: str) -> DataField:
-    """A wanted column as the file's reader is to give it."""
+    """Choose the type of a wanted column for the file's reader."""
     if written is None:
         return field if field.type.nullable else replace(field, type=field.type.as_nullable())
     asked = _asked_type(field.type, written.type)
@@ -137,7 +137,7 @@ def _asked(field: DataField, written: DataField | None, path: str) -> DataField:
 
 
 def _asked_type(wanted: DataType, written: DataType) -> DataType | None:
-    """The wanted type with the leaves as they were written; None where there is no cast."""
+    """Make the wanted type with the file's leaf types; None if there is no cast."""
     if wanted.root is TypeRoot.ROW and written.root is TypeRoot.ROW:
         old = {i: t for (i, _), t in zip(written.child_fields, written.children, strict=True)}
         children = [
@@ -166,7 +166,7 @@ def _cast(values: pa.Array, asked: DataType, wanted: DataType, zone: str | None)
         inside = zip(struct_children(values), pairs, strict=True)
         return struct_of([_cast(v, a, w, zone) for v, (a, w) in inside], arrow_type, values)
     parts = list_parts(values)
-    if wanted.root is TypeRoot.MULTISET:  # the counts are no child of the type
+    if wanted.root is TypeRoot.MULTISET:  # the counts are not a child of the type
         pairs.append((DataType(TypeRoot.INT), DataType(TypeRoot.INT)))
     flat = [_cast(v, a, w, zone) for v, (a, w) in zip(parts.children, pairs, strict=True)]
     parts = ListParts(parts.offsets, parts.nulls, tuple(flat))

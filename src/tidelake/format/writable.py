@@ -1,4 +1,4 @@
-"""Whether a table's columns and options can be written as they say, asked before anything is."""
+"""Checks, before a write, that files can hold a table's columns with its options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["check_file_formats"]
 
 
 def check_file_formats(options: Options, fields: Sequence[DataField], *, what: str) -> None:
-    """Refuse a table if a file of one of its levels could not be written.
+    """Refuse a table if a file of one of its levels cannot be written.
 
     Parameters
     ----------
@@ -25,14 +25,14 @@ def check_file_formats(options: Options, fields: Sequence[DataField], *, what: s
     fields : sequence of DataField
         Its columns.
     what : str
-        Which table that is, to begin messages with.
+        The table, as the beginning of messages.
 
     Raises
     ------
     UnsupportedError
-        A format, a compression that a format does not have, or a column that it cannot hold.
+        A format is unknown, lacks the compression, or cannot hold a column.
     InvalidInputError
-        An option's value is not of its kind.
+        An option has a wrong value.
     """
     try:
         formats = {chosen.file_format for chosen in all_format_options(options)}

@@ -39,8 +39,8 @@ RESET_CONSUMER = Procedure(
         ),
     ),
     DONE,
-    "Sets the next snapshot of a consumer, or removes it. Unlike in Paimon, a consumer that a"
-    " running stream of ours uses is refused.",
+    "Sets the next snapshot of a consumer, or removes it. Unlike Paimon, it refuses a consumer"
+    " that a running stream of Tidelake uses.",
     _reset,
     "reset_consumer(table => 'db.t', consumerId => 'mailer', nextSnapshotId => 2)",
 )
@@ -54,12 +54,12 @@ CLEAR_CONSUMERS = Procedure(
             "A regular expression of names; all by default.",
         ),
         optional(
-            "excludingConsumers", ParameterType.STRING, "A regular expression of names that stay."
+            "excludingConsumers", ParameterType.STRING, "A regular expression of names to keep."
         ),
     ),
     DONE,
-    "Removes consumers, so that they keep no snapshots any more. One that a running stream of ours"
-    " uses is refused, and then none is removed.",
+    "Removes consumers, so that they keep no snapshots. If a running stream of Tidelake uses one"
+    " of them, it fails and removes none.",
     _clear,
     "clear_consumers(table => 'db.t', includingConsumers => 'old_.*')",
 )

@@ -163,7 +163,7 @@ class Procedure:
     description : str
         What it does.
     run : callable
-        Does it and gives the rows of the answer.
+        Runs it and returns the rows of the answer.
     example : str
         A call, behind ``CALL sys.``.
     """

@@ -73,7 +73,7 @@ def _first_since(table: Table, timestamp_ms: int) -> Snapshot:
     log, tags = table.handle.snapshots, table.handle.tags
     low, high = log.earliest_id() or 1, log.latest_id() or 0
     found: Snapshot | None = None
-    while low <= high:  # times do not fall
+    while low <= high:  # times never decrease
         middle = (low + high) // 2
         snapshot = log.load(middle)
         if snapshot.time_ms >= timestamp_ms:

@@ -1,6 +1,6 @@
-"""Options of a table: declared once, parsed once, refused where they are not covered.
+"""Options of a table: declared once, parsed once, refused if they are not covered.
 
-A misspelt key is an error with a suggestion. No code that acts on an option stands here.
+A misspelt key is an error with a suggestion. No code that acts on an option may enter.
 """
 
 from tidelake.options import declared

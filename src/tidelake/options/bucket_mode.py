@@ -1,4 +1,4 @@
-"""How a table gives its rows their buckets, as its option ``bucket`` says."""
+"""How a table assigns buckets to rows, by its option ``bucket``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidelake.options.table_options import Options
 __all__ = ["DYNAMIC", "BucketMode"]
 
 DYNAMIC = -1
-"""The ``bucket`` option of a table whose buckets are made as they are needed."""
+"""The value of ``bucket`` for dynamic buckets, which are created when needed."""
 _POSTPONE = -2
 
 
@@ -18,19 +18,19 @@ class BucketMode(enum.Enum):
     """The ways to find a row's bucket. Source: Paimon's ``BucketMode`` (1.3.1)."""
 
     FIXED = "fixed"
-    """A hash of the bucket key, modulo a number of buckets."""
+    """The hash of the bucket key, modulo the number of buckets."""
     DYNAMIC = "dynamic"
-    """An index of each partition says in which bucket a key is; new keys fill new buckets."""
+    """An index of each partition has the bucket of each key; new keys fill new buckets."""
     CROSS_PARTITION = "cross-partition"
-    """As dynamic, but the key may be in any partition; its live rows say where."""
+    """As dynamic, but the key may be in any partition; its live row gives the partition."""
     UNBUCKETED = "unbucketed"
     """An append table without buckets."""
     POSTPONE = "postpone"
-    """All rows wait in one bucket; a compaction finds their buckets."""
+    """All rows wait in one bucket; a compaction assigns their buckets."""
 
     @classmethod
     def of(cls, options: Options, *, has_primary_key: bool, keys_may_move: bool) -> BucketMode:
-        """The mode of a table.
+        """Find the mode of a table.
 
         Parameters
         ----------
@@ -52,5 +52,5 @@ class BucketMode(enum.Enum):
 
     @property
     def is_assigned(self) -> bool:
-        """Whether rows are given buckets by what the table holds: one commit decides for a key."""
+        """Whether buckets depend on the table's rows, so that the first commit of a key decides."""
         return self in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)

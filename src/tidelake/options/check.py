@@ -1,16 +1,16 @@
-"""What is refused, and why: options of a new table, and options that are not covered.
+"""Checks options: of a new table, for one use, of a catalog or session, and support.
 
-Four checks with four questions:
+Four checks:
 
 - :func:`check_new_table`: did the user write what they meant? A bad value is an error with near
-  names, and so is a key that :func:`looks_like_option`. Any other key is a property of the user's
-  own: it is stored and has no effect. It runs on what a user passes, never on what a table has on
+  names, and so is an unknown key that :func:`looks_like_option`. Any other key is the user's own
+  property: it is stored and has no effect. The check runs on a user's input, never on options on
   disk.
-- :func:`check_one_use`: would the option, set for one use, contradict the files there are?
-- :func:`table_defaults`, :func:`session_options`: what do a catalog's and a session's settings say
-  of a table? They are checked by the first two like any other.
-- :func:`check_supported`: would ignoring an option change the result? It runs on every table that
-  is made, read or written, before the first byte.
+- :func:`check_one_use`: would the option, set for one use, contradict the existing files?
+- :func:`table_defaults`, :func:`session_options`: which options do a catalog's and a session's
+  settings set for a table? The first two checks apply to them, too.
+- :func:`check_supported`: would the result change if the option were ignored? The check runs before
+  each create, read or write.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
     Parameters
     ----------
     mapping : mapping of str to str
-        As given; a value that is not a text is refused with the text to write.
+        As given; refuses a value that is not a text, and shows the text to write.
     table : str
         The table's name, for messages.
 
     Raises
     ------
     InvalidInputError
-        A key looks like that of an option and is none (the message offers near names), or a value
-        is not of its option's kind.
+        A key is unknown but looks like an option (the message suggests near names), or a value has
+        the wrong type.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _check_texts(mapping: Mapping[str, object], table: str, *, own_properties: b
 
 
 def is_option(key: str) -> bool:
-    """Whether a key is that of an option of tables, under this or an older name.
+    """Whether a key is a current or older name of a table option.
 
     Examples
     --------
@@ -109,20 +109,20 @@ def is_option(key: str) -> bool:
 
 
 NEAR_BY_LENGTH = ((8, 2), (4, 1))
-"""Letters from which on a key may differ by so many and is still taken for a misspelt one."""
+"""Length of a key, and the most letters by which a misspelt one differs."""
 NAMESPACE_LENGTH_MIN = 5
 _OF_WORDS = re.compile(r"[.\-_]")
 
 
 def looks_like_option(key: str) -> bool:
-    """Whether a key that is none of an option was probably meant to be one.
+    """Whether an unknown key was probably meant as an option.
 
-    It was where any of these holds, all without regard to case:
+    It was if one of these holds, without regard to case:
 
-    1. Without its dots, dashes and underscores it differs from an option's key by at most one
-       letter (added, left out, another, or two in turn), of eight letters or more by two.
-    2. What stands before its first dot is what the keys of some options begin with (``scan``,
-       ``write``, ``snapshot``, ``fields``), or differs from it by one letter.
+    1. Without dots, dashes and underscores it differs from an option's key by at most one letter
+       (added, omitted, changed, or two swapped), or by two in a key of eight letters or more.
+    2. The part before its first dot is that of an option (``scan``, ``write``, ``snapshot``,
+       ``fields``), or differs from it by one letter.
     3. All its words are words of options: ``snapshot-count``.
 
     Examples
@@ -161,7 +161,7 @@ def _words_of_keys() -> frozenset[str]:
 
 
 def _differs_by(one: str, other: str, most: int) -> bool:
-    """Whether so many letters at most are added, left out, others, or two in turn."""
+    """Whether texts differ by at most this many letters: added, omitted, changed or swapped."""
     if abs(len(one) - len(other)) > most:
         return False
     before: list[int] = []
@@ -193,7 +193,7 @@ def _check_key(key: str, table: str, *, own_properties: bool = False) -> None:
 
 
 def _keys_like(key: str) -> Iterable[str]:
-    """The keys that a misspelt one may stand for: those of its column, if it names one."""
+    """List the keys that a misspelt one may mean: those of its column, if it names one."""
     column, _, setting = key.rpartition(".")
     settings = [s for s in (*MERGE_SETTINGS, ".stats-mode") if near_names(setting, [s[1:]])]
     if column.startswith("fields.") and settings:
@@ -215,7 +215,7 @@ def _check_aggregate(key: str, value: str, table: str) -> None:
 
 
 def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str) -> Options:
-    """Check options that are set for one use of a table, and give the table's with them.
+    """Check options for one use of a table, and return the table's options with them.
 
     Parameters
     ----------
@@ -229,8 +229,8 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
     Raises
     ------
     InvalidInputError
-        As of :func:`check_new_table`; or an option decides how files are laid out or which row of
-        a key is the newest, and would have another value than the files were written with.
+        See :func:`check_new_table`. Or an option defines the layout of files or the newest row of a
+        key, and the files were written with another value.
     """
     texts = option_texts(mapping)
     _check_texts(texts, table, own_properties=False)
@@ -260,12 +260,12 @@ def _fixed(key: str, table: str) -> InvalidInputError:
 
 
 def table_defaults(mapping: Mapping[str, object]) -> dict[str, str]:
-    """Give the options that a catalog's options set for new tables: ``table-default.<option>``.
+    """Find the defaults for new tables in a catalog's options: ``table-default.<option>``.
 
     Raises
     ------
     InvalidInputError
-        A key is of another kind, names no option, or its value is not one of the option's.
+        A key is no such default, names no option, or has a wrong value.
 
     Examples
     --------
@@ -288,22 +288,22 @@ def table_defaults(mapping: Mapping[str, object]) -> dict[str, str]:
 
 
 def session_options(conf: Mapping[str, str], *, prefix: str, table: str) -> dict[str, str]:
-    """Give the options that a session sets for a table: for all tables, or for this one by name.
+    """Find the options that a session sets for all tables, or for this one by name.
 
     Parameters
     ----------
     conf : mapping of str to str
-        The session's settings; those that do not begin with `prefix` are not looked at.
+        The session's settings; those without `prefix` are ignored.
     prefix : str
-        What the keys begin with: ``<prefix><option>`` is for every table,
-        ``<prefix><database>.<table>.<option>`` for one, and wins.
+        Prefix of the keys: ``<prefix><option>`` is for every table,
+        ``<prefix><database>.<table>.<option>`` for one table and wins.
     table : str
         ``"database.table"``.
 
     Raises
     ------
     InvalidInputError
-        A key names no option, neither alone nor behind the name of any table.
+        A key names no option, neither alone nor behind a table's name.
 
     Examples
     --------
@@ -340,26 +340,26 @@ def check_supported(
     has_primary_key: bool,
     action: Action,
 ) -> None:
-    """Refuse options that would change the result and are not covered by this version.
+    """Refuse options that would change the result and that this version does not cover.
 
     Parameters
     ----------
     options : Options
-        The table's options together with those of this read or write.
+        The table's options with those of this read or write.
     table : str
         The table's name, for messages.
     has_primary_key : bool
         Whether it is a primary-key table.
     action : {"create", "read", "write"}
-        What is about to be done with it.
+        What the caller will do with the table.
 
     Raises
     ------
     UnsupportedError
         An option's value is valid in Paimon but not covered; the message says what to do.
     InvalidInputError
-        The buckets of an append table have no key, or fewer snapshots or changelogs are to be kept
-        at most than at least.
+        The buckets of an append table have no key, or the most snapshots or changelogs to keep are
+        fewer than the least.
 
     Examples
     --------
@@ -379,7 +379,7 @@ def check_supported(
         ):
             value = options.get(option)
             neutral = (option.default, "", *option.coverage.accepted)
-            folded = value.lower() if isinstance(value, str) else value  # words go in any case
+            folded = value.lower() if isinstance(value, str) else value  # words match in any case
             if value not in neutral and folded not in neutral and value != {}:
                 _refuse(table, key, _given(options, option), option.reason)
     for key, given in options.raw.items():
@@ -419,12 +419,12 @@ def _refuse(table: str, key: str, given: str, reason: str) -> None:
 def check_write_mode(options: Options, *, table: str, has_primary_key: bool) -> None:
     """Refuse a ``write-mode`` that the primary key contradicts.
 
-    It is asked when a table is made or altered: of a table that is there, the key alone counts.
+    The check runs when a table is created or altered; for an existing table only the key counts.
 
     Raises
     ------
     InvalidInputError
-        It is append-only with a primary key, or change-log without one.
+        The mode is append-only with a primary key, or change-log without one.
 
     Examples
     --------
@@ -490,14 +490,14 @@ def check_retained(what: str, least: int, most: int, *, table: str) -> None:
     what : str
         ``"snapshot"`` or ``"changelog"``.
     least, most : int
-        How many are kept at least, and at most.
+        The least and the most number to keep.
     table : str
         The table's name, for messages.
 
     Raises
     ------
     InvalidInputError
-        Less would be kept at most than at least, or nothing.
+        The most is below the least, or nothing would be kept.
 
     Examples
     --------
@@ -507,7 +507,7 @@ def check_retained(what: str, least: int, most: int, *, table: str) -> None:
     """
     lower, upper = f"{what}.num-retained.min", f"{what}.num-retained.max"
     if least < 1:
-        message = f"Table {table}: '{lower}' is {least}; at least one {what} is kept."
+        message = f"Table {table}: '{lower}' is {least} but must be at least 1."
         raise InvalidInputError(message, kind="retention", option=lower, table=table)
     if most < least:
         message = (

@@ -1,4 +1,4 @@
-"""Options that name columns: what a column's new name, or an older schema, does to them.
+"""Rewrites options that name columns, after a rename or for an older schema.
 
 Source: Paimon's ``SchemaManager.applyRenameColumnsToOptions`` (1.3.1).
 """
@@ -29,7 +29,7 @@ GROUP_SUFFIX = ".sequence-group"
 
 
 def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """Give the options with a column's new name where they name the column.
+    """Replace a column's old name by its new one in options.
 
     Examples
     --------
@@ -62,10 +62,10 @@ def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[s
 
 
 def options_for_older_schema(now: Mapping[str, str], older: Mapping[str, str]) -> dict[str, str]:
-    """Give the options for reading a snapshot of an older schema: today's, with its column names.
+    """Make the options to read an older schema's snapshot: the current ones with old names.
 
-    Java Paimon takes all of today's options, and so cannot read a snapshot from before a column of
-    ``sequence.field`` was renamed.
+    Java Paimon uses the current options unchanged, so it cannot read a snapshot from before a
+    rename of a ``sequence.field`` column.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Values that Paimon derives from several options where one is not set."""
+"""Values that Paimon derives from several options if one is unset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TARGET_FILE_SIZE_BYTES_APPEND = 256 << 20
 
 
 def target_file_size_bytes(options: Options, *, has_primary_key: bool) -> int:
-    """Size at which a writer begins the next data file.
+    """Size at which a writer begins a new data file.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def sorted_runs_stop(options: Options) -> int:
 
 
 def write_buffer_bytes(options: Options, memory: Memory) -> int:
-    """Bytes of rows that a writer holds: ``write-buffer-size``, or a share of the memory if unset.
+    """Bytes of rows that a writer buffers: ``write-buffer-size``, or a share of the memory.
 
     Examples
     --------

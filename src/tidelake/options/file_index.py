@@ -1,7 +1,7 @@
-"""The file indexes that a table's options ask for.
+"""The file indexes in a table's options.
 
 ``file-index.<kind>.columns`` names the columns of one kind of index, and
-``file-index.<kind>.<column>.<setting>`` tunes one of them. What a setting may be:
+``file-index.<kind>.<column>.<setting>`` tunes one of them. The settings:
 
 ============  ====================  =======================================================
 kind          setting               meaning
@@ -116,14 +116,14 @@ class FileIndexSetting:
 
 
 def file_index_settings(options: Options) -> tuple[FileIndexSetting, ...]:
-    """Give the indexes that new files of a table get.
+    """List the indexes that new files of a table get.
 
     Raises
     ------
     UnsupportedError
-        A kind of index, or an index inside a map, that is not written here.
+        Tidelake cannot write a kind of index, or an index of a map's values.
     InvalidInputError
-        A kind that there is not, an empty column name, or settings of a column that is not named.
+        A kind is unknown, a column name is empty, or a column with settings has no index.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def file_index_settings(options: Options) -> tuple[FileIndexSetting, ...]:
             continue
         kind, column, setting = parts
         if (column, kind) not in texts:
-            expected = f"is for a column that '{_PREFIX}{kind}.columns' does not name: add it there"
+            expected = f"sets a column that '{_PREFIX}{kind}.columns' does not name: add it there"
             raise _invalid(options.table, key, value, expected)
         texts[column, kind][setting] = value
     return tuple(
@@ -158,11 +158,11 @@ def _check_index(kind: str, column: str, key: str, value: str, table: str) -> No
     if not column:
         raise _invalid(table, key, value, "has an empty column name: leave out the comma")
     if kind in READ_ONLY_KINDS:
-        reason = "such indexes are not written here; use 'range-bitmap' or 'bloom-filter'"
+        reason = "Tidelake cannot write such indexes; use 'range-bitmap' or 'bloom-filter'"
     elif kind not in INDEX_KINDS:
         raise _invalid(table, key, value, f"must be of one of the kinds {', '.join(INDEX_KINDS)}")
     elif "[" in column and column.endswith("]"):
-        reason = "indexes of the values inside a map are not written here; name whole columns"
+        reason = "Tidelake cannot write indexes of the values inside a map; name whole columns"
     else:
         return
     message = f"Table {table}: option '{key}' = '{shortened(value)}' is refused: {reason}."

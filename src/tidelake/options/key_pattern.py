@@ -1,8 +1,9 @@
-"""Keys that are not fixed names: per column, per index, per connector, and properties of SQL.
+"""Families of keys: for columns, indexes and connectors, and properties of SQL engines.
 
-A table may carry them. File indexes are made as their keys say; else none changes what this version
-reads, because what they belong to (merge engines, connectors) is refused or absent.
-``metadata.iceberg.storage`` alone makes a commit incomplete, and is refused for writing.
+A table may have them. The keys of file indexes decide the indexes of new files. The other keys do
+not change what this version reads, because the features (merge engines, connectors) are refused or
+absent. Only ``metadata.iceberg.storage`` would make a commit incomplete, so it is refused for
+writing.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ class KeyPattern:
     Parameters
     ----------
     title : str
-        How the documentation writes the family, with ``<name>`` for what varies.
+        The family in the documentation, with ``<name>`` for variable parts.
     regex : str
         Matches every key of the family, and nothing else.
     description : str
-        What the options do.
+        The effect of the options.
     coverage : Coverage
-        How far they are covered; ``accepted`` holds texts.
+        Their support; ``accepted`` holds texts.
     """
 
     title: str
@@ -68,7 +69,7 @@ class KeyPattern:
     coverage: Coverage
 
 
-_CONNECTOR = no_effect("it tunes Java Paimon's own Flink and Spark connectors")
+_CONNECTOR = no_effect("it is for Java Paimon's own Flink and Spark connectors")
 AGGREGATION_SETTINGS = (
     "aggregate-function",
     "ignore-retract",
@@ -91,13 +92,13 @@ PATTERNS = (
     KeyPattern(
         "fields.<column>.<aggregate setting>",
         rf"fields\..+\.({'|'.join(AGGREGATION_SETTINGS)})",
-        "The function by which a column is aggregated, and its settings.",
+        "The aggregate function of a column, and its settings.",
         SUPPORTED,
     ),
     KeyPattern(
         "fields.<columns>.sequence-group",
         r"fields\..+\.sequence-group",
-        "Columns that are updated together under partial-update.",
+        "Columns that partial-update updates together.",
         SUPPORTED,
     ),
     KeyPattern(
@@ -116,7 +117,7 @@ PATTERNS = (
         "file-index.bsi.*, file-index.token-bloom-filter.*",
         r"file-index\.(bsi|token-bloom-filter)\..+",
         "Columns with a file index of an older kind.",
-        refused("such indexes are not written here; use 'range-bitmap'", on=ON_WRITE),
+        refused("Tidelake cannot write such indexes; use 'range-bitmap'", on=ON_WRITE),
     ),
     KeyPattern(
         "orc.compress, orc.stripe.size, ...; avro.codec",
@@ -131,7 +132,7 @@ PATTERNS = (
         "parquet.*, orc.*, avro.*, csv.*, json.*",
         r"(parquet|orc|avro|csv|json)\..+",
         "Settings of Java's format writers.",
-        no_effect("the settings here are those measured to be best for every reader"),
+        no_effect("Tidelake's writers have fixed settings that are fast for every reader"),
     ),
     KeyPattern(
         "commit.callback.<class>.param, tag.callback.<class>.param",
@@ -142,15 +143,16 @@ PATTERNS = (
     KeyPattern(
         "<map option>.<name>",
         r"(file\.compression|file\.format|metadata\.stats-mode)\.per\.level\..+",
-        "One pair of an option that holds pairs, as a key of its own.",
-        no_effect("it is read together with the option it belongs to"),
+        "One pair of an option with pairs, as a separate key.",
+        no_effect("it is read with its option"),
     ),
     KeyPattern(
         "metadata.iceberg.storage",
         r"metadata\.iceberg\.storage",
-        "Where Iceberg metadata is written beside Paimon's at each commit.",
+        "Location of Iceberg metadata that each commit writes beside Paimon's.",
         partly(
-            "Iceberg metadata is not written, its readers would miss this commit; unset it",
+            "Tidelake does not write Iceberg metadata, so Iceberg's readers would miss this"
+            " commit; unset it",
             accepted=("disabled",),
             on=ON_WRITE,
         ),
@@ -158,27 +160,27 @@ PATTERNS = (
     KeyPattern(
         "metadata.iceberg.*",
         r"metadata\.iceberg\..+",
-        "Settings of that metadata.",
+        "Settings of Iceberg metadata.",
         no_effect("it belongs to metadata.iceberg.storage"),
     ),
     KeyPattern(
         "schema.watermark.<n>.*, schema.<n>.name, ...",
         r"schema\.(watermark\.\d+\.(rowtime|strategy\.(expr|data-type))"
         r"|\d+\.(name|data-type|expr|metadata|virtual|comment))",
-        "The watermark and the computed columns that a statement of Flink's declared.",
+        "The watermark and the computed columns of a Flink CREATE TABLE.",
         no_effect("kept for streams and for Flink; a batch has no watermark"),
     ),
     KeyPattern(
         "comment, owner, provider, external",
         r"comment|owner|provider|external|is_managed_location",
-        "Properties that SQL engines keep with a table.",
-        no_effect("kept for the engines that set them"),
+        "Properties that SQL engines store with a table.",
+        no_effect("kept for these engines"),
     ),
     KeyPattern(
         "compaction.max.file-num, changelog-producer.compaction-interval",
         r"compaction\.max\.file-num|changelog-producer\.compaction-interval",
         "Options of Paimon before 1.0 that 1.3.1 no longer knows.",
-        no_effect("removed from Paimon; other options came in their place"),
+        no_effect("Paimon has replaced them by other options"),
     ),
     KeyPattern(
         "sink.*, lookup.*, read.stream.*, ...",
@@ -187,11 +189,11 @@ PATTERNS = (
         _CONNECTOR,
     ),
 )
-"""Every family, the more special before the more general."""
+"""All families, special ones before general ones."""
 
 
 def columns_in(key: str) -> str | None:
-    """Give what stands for the column, or several with commas, in a key ``fields.<column>.*``.
+    """Find the column, or several with commas, in a key ``fields.<column>.*``.
 
     Examples
     --------
@@ -205,7 +207,7 @@ def columns_in(key: str) -> str | None:
 
 
 def pattern_of(key: str) -> KeyPattern | None:
-    """The family that a key belongs to, if any.
+    """Find the family of a key, if any.
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""One option: its key, kind, default, meaning, and how far this version covers it.
+"""One option: its key, kind, default, effect and support.
 
 An :class:`Option` is data; the declarations are in :mod:`tidelake.options.declared`, one module
 per theme. The keys, kinds and defaults are those of Java Paimon 1.3.1's ``CoreOptions``.
 
-How far an option is covered is one of four states, see :class:`Support`. The rule behind them: an
-option that only shapes files or speed may go without effect, an option that changes which rows a
-reader sees must be covered or refused.
+An option has one of four states of :class:`Support`. An option that affects only files or speed may
+have no effect here. An option that changes the rows that a reader sees must be covered or refused.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ MaybeStr = TypeVar("MaybeStr", str, str | None)
 
 
 class Kind(enum.Enum):
-    """What an option's text is parsed to; the value is the name of Java's class."""
+    """The type of an option's value; the text is the name of Java's class."""
 
     BOOLEAN = "Boolean"
     INTEGER = "Integer"
@@ -73,7 +72,7 @@ class Kind(enum.Enum):
 
 
 class Support(enum.Enum):
-    """How far this version covers an option."""
+    """Support of an option by this version."""
 
     SUPPORTED = "supported"
     PARTLY = "supported in part"
@@ -83,7 +82,7 @@ class Support(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How far an option is covered, and why no further.
+    """The support of an option, and its limits.
 
     Parameters
     ----------
@@ -92,11 +91,11 @@ class Coverage:
     reason : str
         Why it has no effect or is refused, and what to do instead.
     accepted : tuple
-        Values that are covered beside the default.
+        Supported values other than the default.
     actions : frozenset of Action
-        What is refused when another value is set.
+        The actions that another value forbids.
     tables : TableKind
-        The tables on which the option means something; on others it is ignored, as in Java.
+        The tables to which the option applies; on others it is ignored, as in Java.
     """
 
     support: Support
@@ -110,7 +109,7 @@ SUPPORTED = Coverage(Support.SUPPORTED)
 
 
 def no_effect(reason: str) -> Coverage:
-    """An option that is kept but changes nothing here, and why that is right."""
+    """Make the coverage of an option that is kept without effect."""
     return Coverage(Support.NO_EFFECT, reason)
 
 
@@ -120,7 +119,7 @@ def refused(
     on: frozenset[Action] = EVERY_ACTION,
     tables: TableKind = "any",
 ) -> Coverage:
-    """An option that may only have its default value for the actions given."""
+    """Make the coverage of an option that must have its default for some actions."""
     return Coverage(Support.REFUSED, reason, actions=on, tables=tables)
 
 
@@ -131,7 +130,7 @@ def partly(
     on: frozenset[Action] = EVERY_ACTION,
     tables: TableKind = "any",
 ) -> Coverage:
-    """An option of which some values are covered and the others refused."""
+    """Make the coverage of an option with only some supported values."""
     return Coverage(Support.PARTLY, reason, accepted=accepted, actions=on, tables=tables)
 
 
@@ -144,21 +143,21 @@ class Option(Generic[T]):
     key : str
         The name in the table's options.
     kind : Kind
-        How its text is parsed; memory sizes become bytes, durations milliseconds.
+        The type of its value; memory sizes become bytes, durations milliseconds.
     default : T
-        The value where the option is not set; None where Paimon derives or lacks one.
+        The value if the option is unset; None if Paimon derives or lacks one.
     description : str
-        What it does, and what a larger or smaller value brings.
+        Its effect, and that of a larger or smaller value.
     coverage : Coverage
-        How far this version covers it.
+        Its support by this version.
     choices : tuple of str
-        The values an ENUM takes, in Java's spelling.
+        The values of an ENUM, in Java's spelling.
     minimum, maximum : int, optional
         Bounds of a number, both included.
     pattern : str
         Regular expression that a STRING's whole text must match; empty for any.
     fallback_keys : tuple of str
-        Older keys that are read where the key itself is absent.
+        Older keys, which are read if the key itself is absent.
     mutable : bool
         Whether ALTER TABLE may change it on a table that has data.
     """
@@ -177,7 +176,7 @@ class Option(Generic[T]):
 
     @property
     def support(self) -> Support:
-        """How far this version covers the option."""
+        """Support of the option by this version."""
         return self.coverage.support
 
     @property
@@ -192,7 +191,7 @@ class Option(Generic[T]):
 
 
 def constant_name(key: str) -> str:
-    """Name of the constant that declares a key.
+    """Return the name of the constant that declares a key.
 
     Examples
     --------
@@ -263,7 +262,7 @@ def enumeration(
     coverage: Coverage = SUPPORTED,
     **more: Any,
 ) -> Option[MaybeStr]:
-    """Declare an option that takes one of a few words, in any case."""
+    """Declare an option whose value is one of a few words, in any case."""
     return Option(key, Kind.ENUM, default, description, coverage, choices=choices, **more)
 
 

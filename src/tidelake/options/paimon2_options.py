@@ -1,9 +1,9 @@
-"""Options of Paimon 2.x that change which rows a table has, or what a writer must do.
+"""Options of Paimon 2.x that change a table's rows, or the duties of a writer.
 
-A table on disk may carry keys that 1.3.1 does not know; they are kept untouched. Those here are
-refused when they are set to anything but their neutral value, because ignoring them would give
-wrong rows or leave wrong files. Source: ``CoreOptions`` of Paimon 2.1-SNAPSHOT, all of whose 111
-new keys were gone through; the ones not listed tune speed, file shapes or other engines' jobs.
+A table on disk may have keys that 1.3.1 does not know; they are kept unchanged. The keys here are
+refused unless they have their neutral value, because ignoring them would give wrong rows or files.
+Source: ``CoreOptions`` of Paimon 2.1-SNAPSHOT, with 111 new keys, which were all reviewed; those
+not listed affect only speed, files or other engines' jobs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Paimon2Option:
     regex : str
         Matches the key.
     neutral : str
-        The text (in any case) with which it changes nothing.
+        The value without effect, as text in any case.
     reason : str
-        What would go wrong, and what to do instead.
+        The fault that would follow, and what to do instead.
     actions : frozenset of Action
         What is refused.
     """
@@ -78,8 +78,8 @@ PAIMON2_OPTIONS = (
     Paimon2Option(
         r"postpone\.batch-write-fixed-bucket",
         "false",
-        "rows always wait in the postpone bucket here; leave it out, and call compact() when they"
-        " are to be seen",
+        "rows always wait in the postpone bucket here; leave it out, and call compact() to make"
+        " them visible",
         ON_WRITE,
     ),
     Paimon2Option(
@@ -94,7 +94,7 @@ PAIMON2_OPTIONS = (
     Paimon2Option(
         r"scan\.ignore-(corrupt|lost)-files",
         "false",
-        "rows are never left out silently here; restore the file, or unset it",
+        "Tidelake never leaves out rows silently; restore the file, or unset it",
         ON_READ,
     ),
     Paimon2Option(
@@ -111,14 +111,14 @@ PAIMON2_OPTIONS = (
     Paimon2Option(
         r"pk-(bitmap|btree|full-text|multivalue|vector)\.index\.columns",
         "",
-        f"its indexes would not be kept up to date by a write from here; {_USE_JAVA}",
+        f"a write of Tidelake would not update its indexes; {_USE_JAVA}",
         ON_WRITE,
     ),
 )
 
 
 def paimon2_option_of(key: str) -> Paimon2Option | None:
-    """The option of Paimon 2 that a key names; None if it may be ignored.
+    """Find the option of Paimon 2 that a key names; None if it may be ignored.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """A table's options, parsed once: :class:`Options`.
 
-1. The texts of all known keys are parsed when the value is made, so that a bad one is reported
-   before anything is read or written, and ``get`` is a look-up.
-2. A key's older names are read where the key itself is absent.
-3. Unknown keys are kept as they are: a table of a later Paimon loses none of them here.
+1. The constructor parses the texts of all known keys. So a bad text is reported before a read or
+   write, and ``get`` is a look-up.
+2. A key's older names are read if the key itself is absent.
+3. Unknown keys are kept unchanged: a table of a later Paimon loses none of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Options:
         Raises
         ------
         InvalidInputError
-            The value of a known key is not of its kind.
+            A known key has a wrong value.
         """
         raw = {str(key): str(value) for key, value in mapping.items()}
         values: dict[str, object] = {}
@@ -82,23 +82,23 @@ class Options:
         return cls(MappingProxyType(raw), table, MappingProxyType(values))
 
     def get(self, option: Option[T]) -> T:
-        """Value of an option, or its default where it is not set.
+        """Return the value of an option, or its default if it is unset.
 
         Memory sizes are bytes, durations milliseconds.
         """
         return cast("T", self._values.get(option.key, option.default))
 
     def is_set(self, option: Option[Any]) -> bool:
-        """Whether the table gives the option a value, under this key or an older one."""
+        """Whether the table sets the option, under this key or an older one."""
         return option.key in self._values
 
     def updated(self, mapping: Mapping[str, str]) -> Options:
-        """These options with some set to other texts.
+        """Return these options with some other texts.
 
         Raises
         ------
         InvalidInputError
-            The value of a known key is not of its kind.
+            A known key has a wrong value.
         """
         return Options.parse({**self.raw, **mapping}, table=self.table)
 
@@ -115,7 +115,7 @@ def _parse_raw(raw: dict[str, str], table: str) -> Options:
 
 
 def _stored(option: Option[Any], raw: Mapping[str, str]) -> tuple[str, str] | None:
-    """Key and text under which an option is stored."""
+    """Return the stored key and text of an option."""
     for key in (option.key, *option.fallback_keys):
         if key in raw:
             return key, raw[key]

@@ -1,8 +1,8 @@
-"""From an option's text to its value, by the rules of Java Paimon 1.3.1.
+"""Parses an option's text to its value, by the rules of Java Paimon 1.3.1.
 
-What Java would not parse is refused here too: a table whose options Java cannot parse cannot be
-opened there. Source: ``MemorySize.parse``, ``TimeUtils.parseDuration``, ``OptionsUtils`` of the
-1.3.1 jar, checked by running them (``tests/unit/options/test_text_value.py`` holds the results).
+A text that Java cannot parse is refused, too: Java could not open the table. Source:
+``MemorySize.parse``, ``TimeUtils.parseDuration``, ``OptionsUtils`` of the 1.3.1 jar, checked by
+running them (``tests/unit/options/test_text_value.py`` holds the results).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def parse_value(option: Option[Any], given: str) -> object:
-    """Value of an option's text.
+    """Parse an option's text.
 
     Parameters
     ----------
     option : Option
-        The option, which knows its kind and bounds.
+        The option, with its kind and bounds.
     given : str
         The text as stored.
 
@@ -55,8 +55,8 @@ def parse_value(option: Option[Any], given: str) -> object:
     Raises
     ------
     ValueError
-        The text is not of the option's kind or outside its bounds; the message is a clause that
-        completes "must be ...".
+        The text has the wrong form or is out of bounds; the message is a clause that follows "must
+        be".
 
     Examples
     --------
@@ -128,7 +128,7 @@ def _enumeration(option: Option[Any], given: str) -> str:
 
 
 def bytes_of_text(given: str) -> int:
-    """The bytes of a size such as ``16 kb``; ``ValueError`` where it is none.
+    """Parse a size such as ``16 kb`` to bytes; raises ``ValueError``.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def bytes_of_text(given: str) -> int:
 
 
 def memory_bytes(given: object) -> int:
-    """The bytes that a number or a text says; ``ValueError`` where it is no size.
+    """Convert a number or a text to bytes; raises ``ValueError``.
 
     Examples
     --------
@@ -201,7 +201,7 @@ _PARSERS = {
 
 
 def to_text(option: Option[Any], value: object) -> str:
-    """The text of a value, in a form that Java parses; the shortest unit that is exact.
+    """Write a value as a text that Java parses, in the largest exact unit.
 
     Examples
     --------

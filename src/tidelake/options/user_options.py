@@ -1,4 +1,4 @@
-"""Options as users give them, made the texts that a table stores."""
+"""Converts options as users give them to the texts that a table stores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def option_text(value: object) -> str:
 
 
 def option_texts(given: Mapping[str, object]) -> dict[str, str]:
-    """Write all of a user's options; one that is None counts as not set.
+    """Write all of a user's options; leave out those that are None.
 
     Examples
     --------

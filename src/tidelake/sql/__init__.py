@@ -1,6 +1,6 @@
 """Parses and analyses statements, and runs those that need no Spark.
 
-Queries stay text, for Spark runs them. pyspark may not enter.
+Queries stay text, because Spark runs them. pyspark may not enter.
 """
 
 from tidelake.sql.execution.execute import execute

@@ -179,7 +179,7 @@ def test_an_append_table_has_inserts(tmp_path, tail):
     [
         (("--columns", "id,itm"), "no column 'itm'. Did you mean 'item'"),
         (("--from", "yesterday"), "--from takes 'latest', 'full', the number of a snapshot"),
-        (("--from", "3", "-o", "scan.mode=latest"), "--from 3 and --option scan.mode both say"),
+        (("--from", "3", "-o", "scan.mode=latest"), "--from 3 and --option scan.mode both set"),
         (("-o", "scan.mod=latest"), "Did you mean 'scan.mode'"),
         (("--filter", "itm = 'tea'"), "itm"),
         (("--memory", "plenty"), "plenty"),

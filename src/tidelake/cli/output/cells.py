@@ -94,7 +94,7 @@ def _temporal_texts(array: pa.Array, zone: str) -> list[TemporalText | str | Non
 
 
 def _split_lists(array: pa.Array, children: list[Any]) -> list[list[Any] | None]:
-    """The children of each list; offsets count from the first child of the array."""
+    """Split the children of each list; offsets count from the first child of the array."""
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_fixed_size_list(array.type):
         ends = np.cumsum(np.where(valid, array.type.list_size, 0))
@@ -110,7 +110,7 @@ def _lists(array: pa.Array, zone: str) -> list[list[Any] | None]:
 
 
 def _maps(array: pa.Array, zone: str) -> list[dict[str, Any] | None]:
-    """Maps as objects; keys become text."""
+    """Convert maps to objects; keys become text."""
     kind = array.type
     items = pa.struct([kind.key_field, kind.item_field])
     lists = array.cast(pa.list_(pa.field("entries", items, nullable=False)))

@@ -120,18 +120,18 @@ def _is_number(kind: pa.DataType) -> bool:
 def live_lines(
     name: str, schema: pa.Schema, rows: Iterator[Row], *, first_count: int
 ) -> Iterator[str]:
-    """Format rows that are still to come.
+    """Format rows of a stream as they come.
 
     Parameters
     ----------
     name : str
         A key of :data:`FORMATS`.
     schema : pyarrow.Schema
-        Of the rows.
+        Schema of the rows.
     rows : iterator of tuple
-        They may keep one waiting.
+        The rows; the iterator may block.
     first_count : int
-        Rows that are there; they decide the widths of a table's columns.
+        Rows that exist already; they decide the widths of a table's columns.
     """
     if name == "table":
         return _table(schema, rows, width_rows=min(first_count, WIDTH_ROWS))

@@ -1,4 +1,4 @@
-"""An answer that goes on: the changes of a streaming query, as they come."""
+"""The answer of a streaming query: its changes, as they come."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pyarrow as pa
 __all__ = ["OP", "LiveAnswer", "with_op"]
 
 OP = "op"
-"""The column with the kind of each change; Flink's client calls it so."""
+"""The column with the kind of each change, as in Flink's client."""
 ROW_KIND = "_row_kind"
 
 
 class LiveAnswer(Protocol):
-    """The batches of a streaming query; a context that ends it."""
+    """The batches of a streaming query; the end of the context stops it."""
 
     def __enter__(self) -> LiveAnswer: ...
 
@@ -25,7 +25,7 @@ class LiveAnswer(Protocol):
 
 
 def with_op(batch: pa.Table, default: str) -> pa.Table:
-    """Put the kinds of changes in front, under the name ``op``.
+    """Move the kinds of changes to the first column, ``op``.
 
     Parameters
     ----------

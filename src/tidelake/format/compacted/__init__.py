@@ -1,7 +1,7 @@
 """Changelog files of several buckets in one file: their names, and reading a part of such a file.
 
-Flink's writers put the small changelog files of a commit together (``precommit-compact``), and so
-do ours. How rows are encoded, and which files a commit puts together, may not enter.
+Flink's writers and ours join the small changelog files of a commit (``precommit-compact``). The
+encoding of rows, and the choice of the files to join, may not enter.
 """
 
 from tidelake.format.compacted.names import FileSlice, part_name, slice_of, whole_name

@@ -1,12 +1,12 @@
-"""Names of changelog files that lie within another file.
+"""Names of changelog files that are parts of another file.
 
 A file of several buckets is their changelog files, one after the other, byte for byte. The metadata
 names each part as a file of its own bucket:
 
 - ``bucket-3/compacted-changelog-<uuid>$3-<length>.cc-parquet`` is the file itself; its first
   `length` bytes are the part of bucket 3;
-- ``bucket-5/compacted-changelog-<uuid>$3-<length>-<offset>-<part length>.cc-parquet`` is no file:
-  it stands for bytes of the file above.
+- ``bucket-5/compacted-changelog-<uuid>$3-<length>-<offset>-<part length>.cc-parquet`` is not a file
+  of its own: it names bytes of the file above.
 
 Java's ``CompactedChangelogPathResolver`` has the same rules.
 """
@@ -29,16 +29,16 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """Some bytes of a file that are a data file by themselves.
+    """A range of a file's bytes that is a data file by itself.
 
     Parameters
     ----------
     path : str
-        The file that there is.
+        The existing file.
     offset_bytes : int
-        Where the part begins.
+        Start of the part.
     length_bytes : int
-        How long the part is.
+        Length of the part.
     """
 
     path: str
@@ -47,7 +47,7 @@ class FileSlice:
 
 
 def whole_name(uuid: str, bucket: int, first_bytes: int, file_format: str) -> str:
-    """The name of a new file.
+    """Make the name of a new file.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def whole_name(uuid: str, bucket: int, first_bytes: int, file_format: str) -> st
 
 
 def part_name(whole: str, offset_bytes: int, length_bytes: int) -> str:
-    """The name that stands for a part; that of the first part is the file's own.
+    """Make the name of a part; the first part has the file's own name.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def part_name(whole: str, offset_bytes: int, length_bytes: int) -> str:
 
 
 def slice_of(path: str) -> FileSlice | None:
-    """The bytes that a path stands for; None where it is the path of an ordinary file.
+    """Find the bytes that a path names; None for the path of an ordinary file.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def open_slice(fileio: FileIO, part: FileSlice) -> pa.NativeFile:
 
 
 class _Slice(io.RawIOBase):
-    """What pyarrow asks of a Python file."""
+    """The methods that pyarrow calls on a Python file."""
 
     def __init__(self, source: pa.NativeFile, part: FileSlice) -> None:
         self._source = source

@@ -40,7 +40,7 @@ def bsi_covers(form: KeyForm) -> bool:
 
 
 class NumberedRows:
-    """Rows with their numbers in an index; exact.
+    """Finds rows by the numbers of an index; exact.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def bsi_rows(data: bytes, row_count: int) -> NumberedRows:
     Raises
     ------
     CorruptError
-        The bytes are not such an index of so many rows.
+        The bytes are not such an index of `row_count` rows.
     """
     source = ByteSource(data)
     version, rows = source.integer(1), source.integer()

@@ -55,7 +55,7 @@ def bitmap_covers(form: KeyForm) -> bool:
 def serialize_bitmap(
     form: KeyForm, found: DistinctValues, *, version: int = _BLOCKED, block_size: int = BLOCK_SIZE
 ) -> bytes:
-    """Give the index of a column."""
+    """Write the index of a column."""
     counts = np.bincount(found.groups, minlength=len(found.keys))
     single = counts == 1
     of_single = single[found.groups]
@@ -81,7 +81,7 @@ def serialize_bitmap(
 
 
 def _blocks(form: KeyForm, keys: Any, offset: Any, length: Any, block_size: int) -> bytes:
-    """Give the blocks of values with the list of the blocks before them."""
+    """Write the blocks of values, with the list of blocks in front."""
     if form.is_bytes:
         sizes = np.array([12 + len(key) for key in keys], np.int64)
     else:
@@ -92,7 +92,7 @@ def _blocks(form: KeyForm, keys: Any, offset: Any, length: Any, block_size: int)
     first = count = 0
     while first < len(keys):
         room = block_size - 4 + (int(ends[first - 1]) if first else 0)
-        # a value larger than a block has one for itself
+        # a value larger than a block has a block of its own
         end = max(first + 1, int(np.searchsorted(ends, room, side="right")))
         listed += _entries(form, keys[first : first + 1], (np.array([len(blocks)]),))[0]
         blocks += struct.pack(">i", end - first) + b"".join(entries[first:end])
@@ -101,7 +101,7 @@ def _blocks(form: KeyForm, keys: Any, offset: Any, length: Any, block_size: int)
 
 
 def _entries(form: KeyForm, keys: Any, numbers: Sequence[npt.NDArray[np.int64]]) -> Sequence[bytes]:
-    """Give each key on disk with the numbers that follow it."""
+    """Write each key, with the numbers that follow it."""
     if not len(keys):
         return []
     tails = np.stack(numbers, axis=1).astype(">i4")
@@ -118,14 +118,14 @@ def _entries(form: KeyForm, keys: Any, numbers: Sequence[npt.NDArray[np.int64]])
 
 
 class BitmapReader:
-    """Answers from the bytes of a bitmap index; exact.
+    """Finds rows by the bytes of a bitmap index; exact.
 
     Raises
     ------
     CorruptError
-        The bytes are not a bitmap index of so many rows.
+        The bytes are not a bitmap index of `row_count` rows.
     UnsupportedError
-        It is of a later version.
+        The index is of a later version.
     """
 
     def __init__(self, form: KeyForm, data: bytes, row_count: int) -> None:
@@ -167,7 +167,7 @@ class BitmapReader:
         return mask
 
     def between(self, low: IndexKey | None, high: IndexKey | None) -> None:
-        """No answer for ranges: one may have as many values as there are rows."""
+        """Return None: a range may have as many values as the file has rows."""
 
     def nulls(self) -> Mask:
         """Rows that are null."""

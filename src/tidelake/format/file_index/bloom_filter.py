@@ -5,12 +5,12 @@ Layout (on disk: never renumber)::
     hash functions  i32 BIG endian
     bits            bit i is bit (i % 8) of byte i / 8
 
-1. The number of bits m follows from the number of values n that the filter is made for
-   (``items``) and the share of false answers wanted (``fpp``): ``m = int(-n ln fpp / ln2 ** 2)``,
-   then on to a multiple of 8 (one of 8 gets 8 more); ``k = max(1, round(m / n ln2))``.
+1. The number of bits m follows from the number of values n that the filter is made for (``items``)
+   and the share of false answers wanted (``fpp``): ``m = int(-n ln fpp / ln2 ** 2)``, then up to
+   the next multiple of 8 (a multiple of 8 gets 8 more); ``k = max(1, round(m / n ln2))``.
 2. A hash h (:mod:`tidelake.format.file_index.fast_hash`) sets the bits ``c mod m`` for ``i`` from
    1 to k, where ``c = low32(h) + i * high32(h)`` in 32 bits, ``~c`` if negative.
-3. Nulls are not in the filter, and it says nothing of ranges.
+3. The filter has no nulls and does not answer for ranges.
 
 Source: Paimon's ``BloomFilterFileIndex`` and ``BloomFilter64`` (1.3.1).
 """
@@ -44,12 +44,12 @@ def bloom_covers(form: KeyForm) -> bool:
 
 
 def bloom_shape(items: int, fpp: float) -> tuple[int, int]:
-    """Give the number of bits and of hash functions.
+    """Compute the number of bits and of hash functions.
 
     Raises
     ------
     InvalidInputError
-        A filter of that many bits cannot be.
+        The filter would have too many bits.
 
     Examples
     --------
@@ -87,23 +87,23 @@ class BloomFilterWriter:
         self._bits = np.zeros(bits_count // 8, np.uint8)
 
     def add(self, values: pa.Array) -> None:
-        """Take in values."""
+        """Add values."""
         hashes = _hashes(self._form, values.drop_null())
         for bits in _bits_of(hashes, self._functions, 8 * len(self._bits)):
             np.bitwise_or.at(self._bits, bits >> 3, np.uint8(1) << (bits & 7).astype(np.uint8))
 
     def finish(self) -> bytes:
-        """Give the index."""
+        """Return the bytes of the index."""
         return self._functions.to_bytes(4, "big") + self._bits.tobytes()
 
 
 class BloomFilterReader:
-    """Answers from the bytes of a filter.
+    """Tests keys by the bytes of a filter.
 
     Raises
     ------
     CorruptError
-        The bytes are no filter.
+        The bytes are not a filter.
     """
 
     def __init__(self, form: KeyForm, data: bytes) -> None:
@@ -142,7 +142,7 @@ def _hashes(form: KeyForm, values: pa.Array) -> Hashes:
 
 
 def _bits_of(hashes: Hashes, functions: int, bits_count: int) -> list[npt.NDArray[np.int64]]:
-    """Give each hash's bits, one array per hash function."""
+    """Compute each hash's bits, one array per hash function."""
     low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
     found = []
     for i in range(1, functions + 1):

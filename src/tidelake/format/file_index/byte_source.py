@@ -1,4 +1,4 @@
-"""Big-endian numbers and ranges out of an index's bytes, never beyond their end."""
+"""Reads big-endian numbers and ranges from an index's bytes, never beyond their end."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["ByteSource", "damaged"]
 
 
 class ByteSource:
-    """Reads from front to end, or at a place."""
+    """Reads bytes in order, or at a position."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
         self.at = at
 
     def take(self, size: int) -> bytes:
-        """The next bytes."""
+        """Read the next bytes."""
         if not 0 <= size <= len(self.data) - self.at or self.at < 0:
             message = f"it needs {size} bytes at {self.at} but has {len(self.data)}"
             raise damaged(message)
@@ -23,11 +23,11 @@ class ByteSource:
         return self.data[self.at - size : self.at]
 
     def integer(self, width: int = 4) -> int:
-        """The next signed number."""
+        """Read the next signed number."""
         return int.from_bytes(self.take(width), "big", signed=True)
 
     def count(self, item_size: int = 1) -> int:
-        """The next number, of items that must still fit behind it."""
+        """Read a count of items, which must fit into the bytes behind it."""
         number = self.integer()
         if not 0 <= number * item_size <= len(self.data) - self.at:
             message = f"it claims {number} items, more than its bytes can hold"
@@ -35,7 +35,7 @@ class ByteSource:
         return number
 
     def truth(self) -> bool:
-        """The next byte, as 0 or 1."""
+        """Read the next byte, which must be 0 or 1."""
         byte = self.take(1)[0]
         if byte > 1:
             message = f"it has {byte} instead of 0 or 1"
@@ -44,6 +44,6 @@ class ByteSource:
 
 
 def damaged(reason: str) -> CorruptError:
-    """Make the error for an index that is not what it should be."""
+    """Make the error for a damaged index."""
     message = f"A file index is damaged: {reason}."
     return CorruptError(message, kind="file_index")

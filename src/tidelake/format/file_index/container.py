@@ -1,21 +1,17 @@
-"""The container of a data file's indexes: which column has which, and where its bytes are.
+"""The container of a data file's indexes: the indexes of each column, and their bytes.
 
 Layout, all numbers BIG endian (on disk: never renumber)::
 
-    magic             i64   1493475289347502
-    version           i32   1
-    head length       i32   bytes from the magic to the end of the redundant bytes
-    columns           i32
-    per column:       name, i32 number of indexes, and per index: kind, i32 start, i32 length
-    redundant length  i32
-    redundant bytes         for later versions: readers pass over them
-    body                    the indexes
+    magic i64 1493475289347502 version i32 1 head length i32 bytes from the magic to the end of the
+    redundant bytes columns i32 per column: name, i32 number of indexes, and per index: kind, i32
+    start, i32 length redundant length i32 redundant bytes for later versions: readers skip them
+    body the indexes
 
-Names are Java's modified UTF-8 after an u16 of their length. A start counts from the magic; -1 is
-an index without bytes.
+Names are Java's modified UTF-8 after an u16 of their length. A start is an offset from the magic;
+-1 is an index without bytes.
 
-The format has no checksum, and a flipped bit in an index could hide rows. What is written here
-carries one in the redundant bytes, where Java passes over it::
+The format has no checksum, and a flipped bit in an index could hide rows. Our files have checksums
+in the redundant bytes, which Java skips::
 
     crc per index     u32      CRC-32 of its bytes, in the order of the head
     crc of the head   u32      CRC-32 of all bytes before this one
@@ -45,7 +41,7 @@ _FIXED = struct.Struct(">qii")
 _PLACE = struct.Struct(">ii")
 
 FIXED_SIZE = _FIXED.size
-"""Bytes that must be read to know how long the head is."""
+"""The bytes that hold the length of the head."""
 HEAD_SIZE_MAX = 16 << 20
 _COLUMNS_MAX = 20_000
 _NAME_SIZE_MAX = 65_535
@@ -53,7 +49,7 @@ _NAME_SIZE_MAX = 65_535
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """Where one index of one column is.
+    """The location of one index of one column.
 
     Parameters
     ----------
@@ -62,9 +58,9 @@ class IndexEntry:
     kind : str
         The kind of index, such as ``bloom-filter``.
     start, length : int
-        Place of its bytes; a start of -1 is an index without bytes.
+        Range of its bytes; a start of -1 is an index without bytes.
     crc : int, optional
-        CRC-32 of the bytes, where the writer gave one.
+        CRC-32 of the bytes, if the writer stored one.
     """
 
     column: str
@@ -74,7 +70,7 @@ class IndexEntry:
     crc: int | None = None
 
     def check(self, body: bytes) -> bytes:
-        """Give the index's bytes back, or raise ``CorruptError`` where they were changed."""
+        """Return the index's bytes; raise ``CorruptError`` if they differ from the checksum."""
         if len(body) != self.length:
             message = f"the {self.kind} index of column '{self.column}' is cut off"
             raise _damaged(message)
@@ -85,7 +81,7 @@ class IndexEntry:
 
 
 def serialize(indexes: Mapping[str, Mapping[str, bytes]]) -> bytes:
-    """Give the container of indexes by column and kind.
+    """Write a container of indexes by column and kind.
 
     Examples
     --------
@@ -111,17 +107,17 @@ def serialize(indexes: Mapping[str, Mapping[str, bytes]]) -> bytes:
     head += struct.pack(">i", redundant_size)
     head += b"".join(_crc(body) for body in bodies)
     head += _crc(bytes(head)) + _TAG
-    assert len(head) == size, "the head is as long as it says"
+    assert len(head) == size, "the head has the length that it states"
     return bytes(head) + b"".join(bodies)
 
 
 def head_size(data: bytes) -> int:
-    """Give the length of the head from its first :data:`FIXED_SIZE` bytes.
+    """Read the length of the head from its first :data:`FIXED_SIZE` bytes.
 
     Raises
     ------
     CorruptError
-        The bytes are no file index.
+        The bytes are not a file index.
     UnsupportedError
         It is of a later version.
     """
@@ -142,12 +138,12 @@ def head_size(data: bytes) -> int:
 
 
 def parse_head(head: bytes) -> tuple[IndexEntry, ...]:
-    """Give the places of all indexes.
+    """Read the locations of all indexes.
 
     Parameters
     ----------
     head : bytes
-        As many as :func:`head_size` says.
+        The first bytes, of the length :func:`head_size`.
 
     Raises
     ------
@@ -223,7 +219,7 @@ class _Head:
 
 
 def _utf(text: str) -> bytes:
-    """Give a text as Java's ``writeUTF`` does: per UTF-16 unit, NUL in two bytes."""
+    """Encode a text as Java's ``writeUTF`` does: per UTF-16 unit, NUL in two bytes."""
     units = text.encode("utf-16-le").decode("utf-16-le", "surrogatepass")
     wide = "".join(
         character if ord(character) < 0x10000 else _surrogates(ord(character))

@@ -1,7 +1,7 @@
-"""The distinct values of one column of one file, and which rows hold each.
+"""Collects the distinct values of one column of one file, and the rows of each.
 
-1. Keys of a fixed width are kept per row, in that width; byte strings as a dictionary per batch and
-   a code per row.
+1. Keys of a fixed width are kept for each row, in that width. Byte strings are kept as a dictionary
+   for each batch and a code for each row.
 2. At the end the keys are sorted once; every row gets the rank of its key.
 
 Memory: the width (4 bytes for byte strings) per row, and the distinct values.
@@ -25,7 +25,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class DistinctValues:
-    """What :class:`DistinctRows` found.
+    """The result of :class:`DistinctRows`.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ class DistinctValues:
     nulls: Numbers
 
     def codes(self) -> tuple[Numbers, Numbers]:
-        """Give ranks and positions in the order of the rows."""
+        """Return ranks and positions in the order of the rows."""
         order = np.argsort(self.positions)
         return self.groups[order], self.positions[order]
 
 
 class DistinctRows:
-    """Gathers a column batch by batch.
+    """Collects a column batch by batch.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class DistinctRows:
         self._nulls: list[Numbers] = []
 
     def add(self, values: pa.Array) -> None:
-        """Take in the rows that follow."""
+        """Add the next rows."""
         if values.null_count:
             nulls = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
             self._nulls.append(nulls + self._row_count)
@@ -88,7 +88,7 @@ class DistinctRows:
             self.size_bytes += part.nbytes
 
     def finish(self) -> DistinctValues:
-        """Give what was found."""
+        """Return the result."""
         nulls = np.concatenate(self._nulls) if self._nulls else np.zeros(0, np.int64)
         keys, ranks = self._texts_ranked() if self._form.is_bytes else self._numbers_ranked()
         present = np.ones(self._row_count, np.bool_)

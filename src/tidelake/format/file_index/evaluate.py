@@ -1,14 +1,14 @@
-"""What a predicate and the indexes of a file say together: which rows may match.
+"""Finds the rows of a file that may match a predicate, by the file's indexes.
 
-1. NOT is pushed down to the leaves, which keeps the rows for which the whole is true (three-valued
-   logic, as in :mod:`tidelake.types.predicate.pruning`).
-2. A leaf asks every index of its column; what one of them rules out is out. A column without an
-   index, or a question that its indexes do not answer, leaves all rows.
-3. AND leaves the rows that every part leaves, OR those that one part leaves. AND ends at the first
-   part that leaves none.
+1. NOT is pushed down to the leaves. The result stays true for the same rows (three-valued logic, as
+   in :mod:`tidelake.types.predicate.pruning`).
+2. A leaf asks every index of its column and keeps the rows that none of them rules out. It keeps
+   all rows if the column has no index, or its indexes do not answer.
+3. AND keeps the rows that every part keeps, OR those that any part keeps. AND stops at the first
+   part that keeps no row.
 
-An index knows keys (:mod:`~tidelake.format.file_index.index_key`), a literal is an interval of
-them. Rows that are left still have to be tested: an index only takes away.
+An index holds keys (:mod:`~tidelake.format.file_index.index_key`); a literal is an interval of
+keys. The caller still tests the rows that are kept: an index only rules rows out.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ __all__ = ["ColumnIndex", "IndexedColumn", "matching_rows"]
 
 
 class ColumnIndex(Protocol):
-    """One index of one column. ``None`` is no answer."""
+    """One index of one column. ``None`` means that it does not answer."""
 
     def equal(self, keys: Sequence[IndexKey]) -> Mask | bool | None:
-        """Rows that may hold one of the keys."""
+        """Return the rows that may hold one of the keys."""
         ...
 
     def between(self, low: IndexKey | None, high: IndexKey | None) -> Mask | None:
-        """Rows whose key may lie from `low` to `high`, both included; None is open."""
+        """Return the rows whose key may lie from `low` to `high`, both included; None is open."""
         ...
 
     def nulls(self) -> Mask | None:
-        """The rows that are null, exactly."""
+        """Return exactly the rows that are null."""
         ...
 
 
 IndexedColumn = tuple[KeyForm, Sequence[ColumnIndex]]
-"""How the column's values become keys, and its indexes."""
+"""The key form of a column, and its indexes."""
 
 
 def matching_rows(predicate: Predicate, column: Callable[[str], IndexedColumn | None]) -> Rows:
-    """Give the rows that may satisfy a predicate.
+    """Find the rows that may satisfy a predicate.
 
     Parameters
     ----------
     predicate : Predicate
         Bound.
     column : callable
-        From a column's name to its indexes; None where it has none.
+        Returns the indexes of a column by name; None if it has none.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def _rows(
 def _asked(
     indexed: IndexedColumn | None, question: Callable[[ColumnIndex, KeyForm], Mask | bool | None]
 ) -> Rows:
-    """Ask all indexes of a column."""
+    """Intersect the answers of all indexes of a column."""
     left: Rows = True
     if indexed is None:
         return left
@@ -145,7 +145,7 @@ def _compared(index: ColumnIndex, form: KeyForm, op: str, literal: object) -> Ma
         return rows & ~_exactly(index, [low])
     assert isinstance(low, int), "keys are numbers or byte strings"
     assert isinstance(high, int), "keys are numbers or byte strings"
-    aside = 0 if form.coarse else 1  # rows of the very key may be on either side
+    aside = 0 if form.coarse else 1  # rows with exactly this key may be on either side
     match op:
         case "<":
             return index.between(None, low - aside)
@@ -169,7 +169,7 @@ def _listed(
 
 
 def _others(index: ColumnIndex, form: KeyForm, keys: Sequence[IndexKey]) -> Mask | None:
-    """Rows with another value: none of the keys, and not null."""
+    """Find the rows with another value: none of the keys, and not null."""
     nulls = index.nulls()
     if nulls is None:
         return None
@@ -179,7 +179,7 @@ def _others(index: ColumnIndex, form: KeyForm, keys: Sequence[IndexKey]) -> Mask
 
 
 def _exactly(index: ColumnIndex, keys: Sequence[IndexKey]) -> Mask:
-    """Rows that hold one of the keys, of an index that knows them all."""
+    """Find the rows that hold one of the keys, by an exact index."""
     equal = index.equal(keys)
     assert not isinstance(equal, bool), "an index that knows nulls or ranges knows the rows"
     assert equal is not None, "an index that knows nulls or ranges knows the rows"

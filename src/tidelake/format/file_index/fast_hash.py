@@ -9,8 +9,8 @@ TIMESTAMP, TIMESTAMP_LTZ                   the same of ms (precision to 3) or us
 CHAR, VARCHAR, BINARY, VARBINARY           xxHash64 of the bytes, seed 0
 =========================================  ==================================================
 
-Both are computed column-wise; bytes of all values in step: a value takes part as long as it has
-bytes left. Other types have no bloom filter, in Paimon as here.
+Both are computed for whole columns, 8 or 32 bytes of all values in a step; values that have ended
+drop out. Other types have no bloom filter, in Paimon too.
 
 Source: Paimon's ``FastHash`` (1.3.1), the xxHash specification; vectors from Java in
 ``tests/golden/file_index.txt``.
@@ -31,7 +31,7 @@ _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _SLICE_VALUES = 1 << 16
-"""Values hashed at a time: their state stays in the cache."""
+"""Values in one block, whose state stays in the processor's cache."""
 
 
 def hash_numbers(numbers: npt.NDArray[np.int64]) -> Hashes:
@@ -44,7 +44,7 @@ def hash_numbers(numbers: npt.NDArray[np.int64]) -> Hashes:
     """
     key = numbers.astype(np.int64)
     key = ~key + (key << 21)
-    key ^= key >> 24  # the sign comes in from the left, as Java's >> does
+    key ^= key >> 24  # an arithmetic shift, as Java's >>
     key = key + (key << 3) + (key << 8)
     key ^= key >> 14
     key = key + (key << 2) + (key << 4)
@@ -119,7 +119,7 @@ def _xx(
 def _stripes(
     data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], size: npt.NDArray[np.int64]
 ) -> Hashes:
-    """Take in the whole stripes of 32 bytes of values that have any."""
+    """Mix the whole stripes of 32 bytes into the states of long values."""
     state = np.empty((4, len(at)), np.uint64)
     state[0], state[1], state[2], state[3] = _P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1
     stripes = size // 32
@@ -144,7 +144,7 @@ def _rotate(words: Hashes, bits: int) -> Hashes:
 
 
 def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], width: int) -> Hashes:
-    """Little-endian words at places that need not be aligned."""
+    """Read little-endian words at positions that need not be aligned."""
     words = np.zeros(len(at), np.uint64)
     for byte in range(width):
         words |= data[at + byte].astype(np.uint64) << np.uint64(8 * byte)

@@ -1,4 +1,4 @@
-"""What a file index knows of a value: its key.
+"""Keys: the form of values in file indexes.
 
 =========================================  ============================================
 type                                       key
@@ -12,8 +12,8 @@ CHAR, VARCHAR, BINARY, VARBINARY           the bytes
 =========================================  ============================================
 
 Keys are in the order of Java's ``compare``: -0.0 lies below 0.0, NaN above all. A predicate takes
-both zeros for equal, so a literal stands for an interval of keys. Where keys are coarse, equal
-keys do not make equal values: nothing can be said of "not equal", and bounds count as included.
+both zeros for equal, so a literal stands for an interval of keys. Where keys are coarse, different
+values may have equal keys: an index does not answer "not equal", and bounds count as included.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NANOS_PER_MICRO = 1_000
 
 @dataclass(frozen=True, slots=True)
 class KeyForm:
-    """How values of one type become keys.
+    """The conversion of values of one type to keys.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class KeyForm:
     width : int
         Bytes of a key on disk; 0 for byte strings.
     nanos : int
-        Of a timestamp: nanoseconds per step of the key.
+        For a timestamp: nanoseconds in one step of the key.
     coarse : bool
         Whether different values may have one key.
     """
@@ -87,7 +87,7 @@ class KeyForm:
         return self.root in _FLOATING
 
     def interval(self, literal: Any) -> tuple[IndexKey, IndexKey]:
-        """Give the smallest and the largest key of the values that equal a storage value."""
+        """Return the smallest and the largest key of values that equal a storage value."""
         if self.root in _TEXT:
             key = literal.encode()
             return key, key
@@ -100,7 +100,7 @@ class KeyForm:
         if literal == 0:
             return -1, 0  # the keys of -0.0 and 0.0
         if literal != literal:
-            literal = float("nan")  # the one NaN that Java writes
+            literal = float("nan")  # the only NaN that Java writes
         bits = struct.unpack(*((">i", struct.pack(">f", literal)) if self.width == 4
                                else (">q", struct.pack(">d", literal))))[0]  # fmt: skip
         return self._moved(bits), self._moved(bits)
@@ -109,7 +109,7 @@ class KeyForm:
         return bits if bits >= 0 else bits ^ ((1 << (8 * self.width - 1)) - 1)
 
     def keys(self, values: pa.Array) -> npt.NDArray[np.int64]:
-        """Give the keys of a column without nulls. Requires: keys are no byte strings."""
+        """Convert a column without nulls to keys. Requires: keys are not byte strings."""
         match self.root:
             case TypeRoot.BOOLEAN:
                 return values.cast(pa.int8()).to_numpy().astype(np.int64)
@@ -126,17 +126,17 @@ class KeyForm:
         return values.to_numpy().astype(np.int64)
 
     def bits_to_keys(self, bits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Give the keys of floats from their IEEE bits; the same turns keys into bits."""
+        """Convert IEEE bits of floats to keys; also converts keys to bits."""
         mask = np.int64((1 << (8 * self.width - 1)) - 1)
         return np.where(bits >= 0, bits, bits ^ mask)
 
     def to_disk(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.generic]:
-        """Give keys as big-endian numbers of the type's width."""
+        """Encode keys as big-endian numbers of the type's width."""
         bits = self.bits_to_keys(keys) if self.is_floating else keys
         return bits.astype(f">i{self.width}")
 
     def from_disk(self, data: bytes, count: int, start: int = 0) -> npt.NDArray[np.int64]:
-        """Give `count` keys; the reverse of :meth:`to_disk`."""
+        """Decode `count` keys; the reverse of :meth:`to_disk`."""
         bits = np.frombuffer(data, f">i{self.width}", count, start).astype(np.int64)
         if not self.is_floating:
             return bits
@@ -147,14 +147,14 @@ class KeyForm:
 
 
 def float_bits(values: pa.Array) -> npt.NDArray[np.int64]:
-    """Give the IEEE bits of a FLOAT or DOUBLE column without nulls, NaN being one value."""
+    """Convert a FLOAT or DOUBLE column without nulls to IEEE bits; all NaN are one value."""
     numbers = values.to_numpy(zero_copy_only=False)
     numbers = np.where(np.isnan(numbers), np.array(np.nan, numbers.dtype), numbers)
     return numbers.view(np.int32 if numbers.dtype == np.float32 else np.int64).astype(np.int64)
 
 
 def key_form(data_type: DataType) -> KeyForm | None:
-    """How values of a type become keys; None for a type that no index covers."""
+    """Find the key form of a type; None for a type that no index covers."""
     root = data_type.root
     if root in _TEXT | _BYTES:
         return KeyForm(root, 0)

@@ -1,13 +1,13 @@
-"""The indexes of one data file, read as far as a predicate asks.
+"""Reads the indexes of one data file that a predicate needs.
 
-1. The container comes from the manifest or from a file beside the data file. Of such a file the
-   head is read first, then the indexes of the columns that the predicate names.
-2. Columns are known by their names in the schema of the data file; the current schema's field of
-   the same id tells under which name the predicate asks. A column whose type has changed since, or
-   that has another index than those known here, has none.
-3. An index can be wrong in three ways, none of which gives wrong rows: damage that shows (it is not
-   used, and said), a missing file (the same), damage that does not show. Against the last there is
-   a checksum in what is written here; Java's indexes have none.
+1. The container comes from the manifest or from a file beside the data file. The head of such a
+   file is read first, then the indexes of the predicate's columns.
+2. The container has the column names of the data file's schema. The field of the same id in the
+   current schema has the predicate's name. A column whose type has changed since then, or whose
+   kind of index is unknown, counts as one without an index.
+3. No fault of an index gives wrong rows. If an index is visibly damaged, or its file is missing,
+   the read logs it and does without. A checksum in our files finds hidden damage; Java's indexes
+   have none.
 
 Source: Paimon's ``FileIndexEvaluator`` and ``FileIndexPredicate`` (1.3.1).
 """
@@ -44,7 +44,7 @@ from tidelake.types.predicate import Predicate
 __all__ = ["INDEX_SUFFIX", "indexed_rows", "list_indexes"]
 
 INDEX_SUFFIX = ".index"
-"""What the name of an index file ends with."""
+"""Suffix of the names of index files."""
 _COVERS: Mapping[str, Callable[[KeyForm], bool]] = {
     BLOOM_FILTER: bloom_covers,
     BITMAP: bitmap_covers,
@@ -52,9 +52,9 @@ _COVERS: Mapping[str, Callable[[KeyForm], bool]] = {
     RANGE_BITMAP: range_bitmap_covers,
 }
 ROWS_MAX = 1 << 26
-"""Rows of a file above which its index is not asked: a number per row would take too much."""
+"""The most rows of a file whose index is used: a number for each row takes memory."""
 FIRST_READ_BYTES = 4_096
-"""Bytes of an index file read at first: nearly always the whole head, and small indexes too."""
+"""Bytes of an index file in the first read: nearly always the whole head, and small indexes."""
 
 
 def indexed_rows(
@@ -66,7 +66,7 @@ def indexed_rows(
     file_fields: Sequence[DataField],
     row_count: int,
 ) -> Rows:
-    """Give the rows of a data file that may satisfy a predicate, by its indexes.
+    """Find the rows of a data file that may satisfy a predicate, by its indexes.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def indexed_rows(
     source : bytes or str
         The container, or the path of the file that holds it.
     fileio : FileIO
-        Where that file is.
+        The storage of that file.
     fields : sequence of DataField
         The table's current columns.
     file_fields : sequence of DataField
@@ -91,11 +91,11 @@ def indexed_rows(
     Raises
     ------
     NotFoundError
-        There is no such file.
+        The file does not exist.
     CorruptError
-        An index that the predicate asks is damaged, or is not of this data file.
+        An index that the predicate needs is damaged, or belongs to another data file.
     UnsupportedError
-        It is of a later version.
+        The index is of a later version.
 
     Notes
     -----
@@ -111,7 +111,7 @@ def indexed_rows(
 
 
 def list_indexes(source: bytes | str, fileio: FileIO) -> tuple[IndexEntry, ...]:
-    """Give which indexes a container holds; parameters and errors as of :func:`indexed_rows`."""
+    """List the indexes of a container; parameters and errors as in :func:`indexed_rows`."""
     if isinstance(source, bytes):
         with pa.BufferReader(source) as container:
             return _Container(container).entries
@@ -131,7 +131,7 @@ def _asked(
 
 
 class _Container:
-    """A container behind an open file; reads what is asked for."""
+    """A container in an open file or in memory."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         self._file = file
@@ -140,7 +140,7 @@ class _Container:
         self.entries = parse_head(head)
 
     def read(self, start: int, length: int) -> bytes:
-        """Read a range."""
+        """Read a range of bytes."""
         have = self._first[start : start + length]
         if len(have) == length:
             return have
@@ -153,7 +153,7 @@ class _Container:
 
 
 class _Columns:
-    """The indexes of the columns that a predicate names, each read once."""
+    """The indexes of the predicate's columns, each read once."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class _Columns:
         self._found: dict[str, IndexedColumn | None] = {}
 
     def find(self, name: str) -> IndexedColumn | None:
-        """The indexes of a column by its current name."""
+        """Find the indexes of a column by its current name."""
         if name not in self._found:
             self._found[name] = self._read(name)
         return self._found[name]
@@ -191,7 +191,7 @@ class _Columns:
         return (form, indexes) if indexes else None
 
     def _open(self, entry: IndexEntry, form: KeyForm) -> list[ColumnIndex]:
-        """Read one index; none where its kind is not known or does not know the type."""
+        """Read one index; None if its kind is unknown or does not cover the type."""
         covers = _COVERS.get(entry.kind)
         if covers is None or not covers(form):
             return []
@@ -206,7 +206,7 @@ class _Columns:
 
 
 class _Bloom:
-    """A bloom filter as an index: it knows only what is surely not there."""
+    """A bloom filter as an index: it only rules keys out."""
 
     def __init__(self, reader: BloomFilterReader) -> None:
         self._reader = reader
@@ -215,7 +215,7 @@ class _Bloom:
         return self._reader.may_hold(keys)
 
     def between(self, low: IndexKey | None, high: IndexKey | None) -> None:
-        """Nothing is known of ranges."""
+        """Return None: a filter does not answer for ranges."""
 
     def nulls(self) -> None:
-        """Nothing is known of nulls."""
+        """Return None: a filter does not answer for nulls."""

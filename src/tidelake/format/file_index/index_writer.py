@@ -1,7 +1,7 @@
 """Builds the indexes of one data file while it is written.
 
-Rows come in batches, in the order of the file. Nothing loops over rows: bloom filters hash whole
-columns, bitmaps sort them once when the file ends.
+Rows come in batches, in the order of the file. Bloom filters hash whole columns, bitmaps sort them
+once at the end of the file.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _COVERS = {
 
 
 def check_file_indexes(fields: Sequence[DataField], settings: Sequence[FileIndexSetting]) -> None:
-    """Check that indexes can be made of a table's columns.
+    """Check that a table's columns can have the indexes of its options.
 
     Raises
     ------
     InvalidInputError
-        There is no such column, or a setting is not what it must be.
+        A column does not exist, or a setting has a wrong value.
     UnsupportedError
-        Paimon has no index of that kind of the column's type.
+        Paimon has no such index for the column's type.
     """
     by_name = {f.name: f for f in fields}
     for setting in settings:
@@ -83,7 +83,7 @@ def _check_form(setting: FileIndexSetting, by_name: dict[str, DataField]) -> Key
 
 
 class FileIndexWriter:
-    """Gathers what the indexes of one data file need.
+    """Collects the values for the indexes of one data file.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class FileIndexWriter:
     Raises
     ------
     InvalidInputError, UnsupportedError
-        As of :func:`check_file_indexes`.
+        See :func:`check_file_indexes`.
     """
 
     def __init__(self, fields: Sequence[DataField], settings: Sequence[FileIndexSetting]) -> None:
@@ -116,18 +116,18 @@ class FileIndexWriter:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes that grow with the rows."""
+        """Bytes in memory, which grow with the rows."""
         return sum(distinct.size_bytes for distinct in self._distinct.values())
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take in rows; columns are found by name."""
+        """Add rows; finds columns by name."""
         for column, bloom in self._filters.items():
             bloom.add(rows.column(column))
         for column, distinct in self._distinct.items():
             distinct.add(rows.column(column))
 
     def finish(self) -> bytes:
-        """Give the container of all indexes."""
+        """Return the container of all indexes."""
         found = {column: distinct.finish() for column, distinct in self._distinct.items()}
         indexes: dict[str, dict[str, bytes]] = {}
         for setting in self._settings:

@@ -15,8 +15,8 @@ Layout, numbers BIG endian (on disk: never renumber)::
                      bitmap of the rows that are not null; slices
 
 A code is the rank of a value by Java's ``compare``. A chunk takes values until its ``chunk-size``
-is full, texts with their lengths as well as their offsets; the first value of a chunk stands in its
-head only.
+is full; for a text its length and its offset count, too. The first value of a chunk is only in its
+head.
 
 Source: Paimon's ``RangeBitmap``, ``ChunkedDictionary`` and ``BitSliceIndexBitmap`` (1.3.1).
 """
@@ -61,12 +61,12 @@ def range_bitmap_covers(form: KeyForm) -> bool:
 
 
 def default_chunk_size(form: KeyForm) -> int:
-    """Give the chunk size of a type that an option does not set."""
+    """Return the default chunk size of a type."""
     return 0 if form.root in _UNCHUNKED else CHUNK_SIZE
 
 
 def serialize_range_bitmap(form: KeyForm, found: DistinctValues, *, chunk_size: int) -> bytes:
-    """Give the index of a column. Requires: some row is not null."""
+    """Write the index of a column. Requires: some row is not null."""
     keys = found.keys
     assert len(keys), "a range bitmap has values"
     dictionary = _dictionary(form, keys, chunk_size)
@@ -125,7 +125,7 @@ def _dictionary(form: KeyForm, keys: Any, chunk_size: int) -> bytes:
 
 
 def _text_chunk(keys: Sequence[bytes], first: int, chunk_size: int) -> tuple[int, bytes, bytes]:
-    """Give the texts after the first that fit a chunk: how many, their bytes, their sizes."""
+    """Choose the texts after the first that fit a chunk: their number, bytes and sizes."""
     places, texts = bytearray(), bytearray()
     own = 0
     for key in keys[first + 1 :]:
@@ -138,12 +138,12 @@ def _text_chunk(keys: Sequence[bytes], first: int, chunk_size: int) -> tuple[int
 
 
 class RangeBitmapReader:
-    """Answers from the bytes of a range bitmap; exact.
+    """Finds rows by the bytes of a range bitmap; exact.
 
     Raises
     ------
     CorruptError
-        The bytes are no range bitmap of so many rows.
+        The bytes are not a range bitmap of `row_count` rows.
     """
 
     def __init__(self, form: KeyForm, data: bytes, row_count: int) -> None:
@@ -224,7 +224,7 @@ class RangeBitmapReader:
             raise damaged(message)
 
     def _position(self, key: IndexKey) -> tuple[int, bool]:
-        """Give the code of the first value that is not below a key, and whether it is the key."""
+        """Find the code of the first value not below a key, and whether it equals the key."""
         if not self._count:
             return 0, False
         chunk = bisect_right(self._first_keys, key) - 1
@@ -238,7 +238,7 @@ class RangeBitmapReader:
         return self._first_codes[chunk] + 1 + at, bool(found)
 
     def _others(self, chunk: int) -> Any:
-        """Give the values of a chunk after its first."""
+        """Read the values of a chunk after its first."""
         place, count, one, other = self._chunk_sizes[chunk]
         source = ByteSource(self._data[: self._values_end], self._values_at + place)
         if not self._form.is_bytes:

@@ -1,7 +1,7 @@
-"""Which rows of a file an index leaves: all, none, or those of a mask.
+"""The rows of a file that an index keeps: all, none, or those of a mask.
 
-``True`` is every row (or nothing is known), ``False`` is none; a mask is never all false. What is
-left out is sure not to match; what is left may.
+``True`` is every row (or no answer), ``False`` is none; a mask is never all false. Rows that are
+left out surely do not match; rows that are kept may.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Rows = bool | Mask
 
 
 def mask_of(mask: Mask) -> Rows:
-    """Give a mask as rows."""
+    """Convert a mask to rows."""
     if mask.all():
         return True
     return mask if mask.any() else False
 
 
 def both(one: Rows, other: Rows) -> Rows:
-    """Rows that are in both."""
+    """Intersect two sets of rows."""
     if isinstance(one, bool):
         return other if one else False
     if isinstance(other, bool):
@@ -32,7 +32,7 @@ def both(one: Rows, other: Rows) -> Rows:
 
 
 def either(one: Rows, other: Rows) -> Rows:
-    """Rows that are in one of them."""
+    """Unite two sets of rows."""
     if isinstance(one, bool):
         return True if one else other
     if isinstance(other, bool):

@@ -1,14 +1,14 @@
-"""INT96 timestamps as they lie in a Parquet file: nanoseconds of the day, and the day.
+"""Reads INT96 timestamps of a Parquet file: nanoseconds of the day, and the day.
 
-Arrow gives INT96 as one number of 64 bits, which wraps around outside the years 1677 to 2262. Of
+Arrow reads INT96 as one number of 64 bits, which wraps around outside the years 1677 to 2262. For
 times before 1970 Java Paimon writes the day nearer to 1970 and nanoseconds that count backwards.
-The one number is right then too; but by itself it cannot be told from one that has wrapped around.
-The twelve bytes tell it:
+Arrow's number is right then, too, but looks like one that has wrapped around. The twelve bytes
+decide:
 
-1. The file's footer is made again, with each INT96 column as one of twelve plain bytes, which are
-   encoded the same way, and Arrow reads the column's bytes by that footer.
-2. Each value is its day and its nanoseconds, which may count backwards; what nanoseconds in 64 bits
-   cannot hold is refused.
+1. A second footer declares each INT96 column as one of twelve plain bytes, which have the same
+   encoding. Arrow reads the column's bytes with that footer.
+2. Each value is its day and its nanoseconds, which may count backwards. A value that 64 bits of
+   nanoseconds cannot hold is refused.
 
 Source: ``parquet.thrift`` of apache/parquet-format; Paimon's ``ParquetRowDataWriter`` (1.3.1).
 """
@@ -49,12 +49,12 @@ _RECORD = np.dtype([("nanos", "<i8"), ("day", "<u4")])
 
 
 def bytes_metadata(source: pa.NativeFile) -> pq.FileMetaData:
-    """Give a file's metadata with its INT96 columns as twelve bytes each.
+    """Make a file's metadata with each INT96 column as twelve bytes.
 
     Raises
     ------
     ValueError
-        The footer is no Thrift.
+        The footer is not Thrift.
     """
     size = source.size()
     length = int.from_bytes(source.read_at(8, size - 8)[:4], "little")
@@ -73,14 +73,14 @@ def bytes_metadata(source: pa.NativeFile) -> pq.FileMetaData:
 
 
 def moments(raw: pa.Array, like: pa.DataType, *, name: str, path: str) -> pa.Array:
-    """Turn the twelve bytes of timestamps into nanoseconds, inside nested columns too.
+    """Convert twelve-byte timestamps to nanoseconds, inside nested columns too.
 
     Parameters
     ----------
     raw : pyarrow.Array
-        A column as it is read with :func:`bytes_metadata`.
+        A column that was read with :func:`bytes_metadata`.
     like : pyarrow.DataType
-        The same column's type as Arrow gives it otherwise.
+        The type that Arrow gives the column with the file's own footer.
     name, path : str
         Column and file, for messages.
 

@@ -46,14 +46,14 @@ __all__ = ["read_parquet"]
 ROW_GROUPS_COUNT_MAX = 100_000
 COLUMNS_COUNT_MAX = 20_000
 COLUMN_BUFFER_BYTES = 1 << 20
-"""Of each column so much of the file is held at a time, and not its part of the row group, which
-may be a hundred MiB: a merge reads many files side by side."""
+"""Bytes of the file to buffer for each column. Its whole part of a row group may be a hundred MiB,
+and a merge reads many files side by side."""
 COLUMN_BUFFER_BYTES_MIN = 32 << 10
 COLUMN_BUFFER_SHARE = 8
-"""Where batches are small the buffer is this part of one."""
+"""For small batches the buffer is this fraction of a batch."""
 DICTIONARY_ROWS_MAX = 4_096
-"""Rows of a batch of limited size where texts stand in a dictionary: the file does not tell how
-much they are without it."""
+"""Rows of a batch of limited size if texts have a dictionary: the file does not give the size of
+texts without it."""
 
 
 def read_parquet(
@@ -71,7 +71,7 @@ def read_parquet(
 def _among_groups(
     deleted: Positions | None, metadata: pq.FileMetaData, groups: list[int]
 ) -> Positions | None:
-    """The ordinals of rows among those of some row groups, from those in the file."""
+    """Convert ordinals of rows in the file to those among some row groups."""
     if deleted is None or len(groups) == metadata.num_row_groups:
         return deleted
     counts = np.array([metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)])
@@ -88,7 +88,7 @@ def _among_groups(
 def _open(
     stack: ExitStack, fileio: InputFiles, request: ReadRequest
 ) -> tuple[pq.ParquetFile, bool]:
-    """Open and check a file; and whether its pages have checksums."""
+    """Open and check a file; return whether its pages have checksums, too."""
     path = request.path
     source = open_sized(stack, fileio, request)
     asks_chunks = request.predicate is not None or request.batch_bytes < BATCH_BYTES_MAX
@@ -135,7 +135,7 @@ def _source_batches(
     *,
     is_sealed: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Give all rows of the row groups, in the wanted types."""
+    """Read all rows of the row groups, in the wanted types."""
     path = request.path
     schema = to_arrow_schema([s.field for s in sources])
     rows = _bounded_batch_rows(file.metadata, groups, request)
@@ -164,10 +164,10 @@ def _source_batches(
 def _raw_batches(
     file: pq.ParquetFile, groups: list[int], names: list[str], rows: int, path: str
 ) -> Iterator[pa.RecordBatch]:
-    """Give the columns as they are in the file, row group by row group.
+    """Read the columns with the types of the file, row group by row group.
 
-    Each group by itself: in a read over several, a damaged page header that adds a value to one
-    column would shift that column against the others from there on.
+    Each group is a read of its own: in a read over several groups a damaged page header that adds a
+    value to one column would shift the rest of that column against the others.
     """
     for group in groups:
         rows_expected = file.metadata.row_group(group).num_rows
@@ -191,7 +191,7 @@ def _bounded_batch_rows(metadata: pq.FileMetaData, groups: list[int], request: R
 
 
 def _has_text_dictionary(metadata: pq.FileMetaData, groups: list[int]) -> bool:
-    """Whether a column of texts has a dictionary; written alike, the first group tells of all."""
+    """Whether a text column has a dictionary, by the first row group; others are alike."""
     if not groups:
         return False
     group = metadata.row_group(groups[0])
@@ -220,11 +220,11 @@ def _checked_int96(
     by_bytes: Callable[[], Iterator[pa.RecordBatch]],
     path: str,
 ) -> Iterator[pa.RecordBatch]:
-    """Look at INT96 values that nanoseconds in 64 bits may not hold, which Arrow wraps around.
+    """Check INT96 values that 64 bits of nanoseconds may not hold, which Arrow wraps around.
 
-    The same values read as microseconds do not wrap, so they differ where the others did; they
-    also differ where Java counts the nanoseconds of the day backwards. From the first such value
-    on, the columns are read as bytes.
+    The same values read as microseconds do not wrap around, so wrapped values differ between the
+    two reads. They also differ where Java counts the nanoseconds of the day backwards. From the
+    first such value on, the columns are read as bytes.
     """
     raw: Iterator[pa.RecordBatch] | None = None
     for number, (batch, coarse) in enumerate(zip(batches, micros, strict=True)):
@@ -246,10 +246,10 @@ def _may_have_wrapped(batch: pa.RecordBatch, coarse: pa.RecordBatch, name: str) 
 
 
 def _wrapped_around(fine: pa.Array, coarse: pa.Array) -> bool:
-    """Whether values read as nanoseconds differ from what they are as microseconds."""
+    """Whether values read as nanoseconds differ from those read as microseconds."""
     if fine.type == coarse.type:
         return False  # not an INT96
     divided = pc.divide(fine.cast(pa.int64()), 1000)
     apart = pc.abs(pc.subtract(divided, coarse.cast(pa.int64())))
-    # 1: this division cuts, the other floors
+    # 1: this division truncates, the other one floors
     return bool(pc.any(pc.greater(apart, 1)).as_py())

@@ -1,8 +1,8 @@
-"""Which row groups of a Parquet file can hold rows that a predicate wants.
+"""Finds the row groups of a Parquet file that may match a predicate.
 
-A row group is skipped only where its statistics prove that no row matches. Statistics count as
-unknown where they might mislead: of FLOAT and DOUBLE columns (other writers' leave NaN out, ours
-have none), of columns that are cast, of a bound that is no value of the type.
+A row group is skipped only if its statistics prove that no row matches. Some statistics count as
+unknown: those of FLOAT and DOUBLE columns (other writers leave NaN out, ours write none), those of
+columns that are cast, and a bound that is not a value of the type.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _WITHOUT_BOUNDS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 def matching_row_groups(
     metadata: pq.FileMetaData, sources: Sequence[Source], predicate: Predicate | None
 ) -> list[int]:
-    """Give the row groups to read, in order.
+    """List the row groups to read, in order.
 
     Parameters
     ----------
     metadata : pyarrow.parquet.FileMetaData
         The file's footer.
     sources : sequence of Source
-        Where the predicate's columns are, perhaps others too.
+        The origins of the predicate's columns, perhaps of others too.
     predicate : Predicate, optional
         Bound; None keeps all.
     """

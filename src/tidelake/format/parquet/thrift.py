@@ -7,7 +7,7 @@
              9, 10 list   11 map   12 struct; a byte 0 ends a struct
     list     u8: bits 4-7 how many, or 15 and the count as a varint follows; bits 0-3 their type
 
-Numbers and bytes stay as they are encoded: what is not understood is written back as it was.
+Numbers and bytes stay encoded, so unknown fields are written back unchanged.
 
 Source: Thrift's "Compact protocol encoding".
 """
@@ -37,12 +37,12 @@ Struct = list[tuple[int, int, Any]]
 
 
 def read_struct(data: bytes) -> Struct:
-    r"""Take a struct apart.
+    r"""Decode a struct to its fields.
 
     Raises
     ------
     ValueError
-        The bytes are no Thrift.
+        The bytes are not Thrift.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def write_struct(struct: Struct) -> bytes:
 
 
 def value_of(struct: Struct, field_id: int) -> Any:
-    """The value of a field as it is encoded; None where it is absent."""
+    """Return the encoded value of a field; None if it is absent."""
     return next((value for number, _, value in struct if number == field_id), None)
 
 
 def inner_structs(struct: Struct, field_id: int) -> list[Struct]:
-    """The structs of a list; none where the field is absent or something else."""
+    """Return the structs of a list; none if the field is absent or of another type."""
     for number, kind, value in struct:
         if number == field_id and kind in _LISTS and value[0] == _STRUCT:
             items: list[Struct] = value[1]
@@ -79,14 +79,14 @@ def inner_structs(struct: Struct, field_id: int) -> list[Struct]:
 
 
 def inner_struct(struct: Struct, field_id: int) -> Struct | None:
-    """A struct inside; None where the field is absent or something else."""
+    """Return an inner struct; None if the field is absent or of another type."""
     found = (v for number, kind, v in struct if number == field_id and kind == _STRUCT)
     return next(found, None)
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Takes a struct apart."""
+    """Decodes structs."""
 
     data: bytes
     place: int = 0
@@ -103,7 +103,7 @@ class _Reader:
         return fields
 
     def _read(self, kind: int, depth: int) -> Any:
-        if kind in _NUMBERS:  # nearly all, so first
+        if kind in _NUMBERS:  # nearly all fields, so first
             return self._varint()
         match kind:
             case 8:
@@ -127,7 +127,7 @@ class _Reader:
         if count == 15:
             count = unsigned(self._varint())
         kind = head & 15
-        # a flag takes a byte where it is an element
+        # a flag as an element of a list takes a byte
         return kind, [self._take(1) if kind <= 2 else self._read(kind, depth) for _ in range(count)]
 
     def _take(self, length: int) -> bytes:
@@ -155,7 +155,7 @@ class _Reader:
 
 
 def unsigned(encoded: bytes) -> int:
-    """A varint as a number, before zigzag."""
+    """Decode a varint as a number, without zigzag."""
     return encoded[0] if len(encoded) == 1 else varint.decode(encoded)[0]
 
 

@@ -1,12 +1,12 @@
-"""Writes one Parquet data file as Paimon's readers expect it.
+"""Writes one Parquet data file that Paimon's readers can read.
 
-1. Batches gather until they fill a row group (:class:`FormatOptions`); memory is that of one row
-   group in Arrow form plus its encoded columns.
+1. The writer collects batches until they fill a row group (:class:`FormatOptions`). Memory: one row
+   group in Arrow form, and its encoded columns.
 2. The first row group decides which columns get a dictionary, and which are worth compressing.
-3. Statistics are gathered per row group; page checksums, a page index and a checksum of the footer
-   (:mod:`tidelake.format.parquet.footer`) are written. The file's own statistics leave FLOAT and
-   DOUBLE columns out (:func:`footer_columns`).
-4. ``close`` gives the exact size: Java finds the footer by the size in the manifest.
+3. Statistics are collected for each row group. The file gets page checksums, a page index and a
+   checksum of the footer (:mod:`tidelake.format.parquet.footer`). Its own statistics leave FLOAT
+   and DOUBLE columns out (:func:`footer_columns`).
+4. ``close`` returns the exact size: Java finds the footer by the size in the manifest.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from tidelake.types.nested import settled
 __all__ = ["ParquetFileWriter"]
 
 _FIRST_RATIO = 0.4
-"""Encoded size by Arrow size, until the first row group gives the file's own."""
+"""Ratio of encoded to Arrow size, until the first row group gives the file's own."""
 
 _ENCODE_ROWS = 65_536
-"""Rows that Arrow encodes at once; its 1,024 cost strings a fifth more."""
+"""Rows that Arrow encodes at once; with its default of 1,024 strings cost a fifth more."""
 _ENCODE_BYTES = 2 << 20
-"""Fewer where a column's values are wide: it ends pages between two such steps only, and a page is
-what every reader holds."""
+"""The rows for wide values: Arrow ends a page only between two such steps, and every reader holds a
+page."""
 
 
 class ParquetFileWriter:
@@ -84,12 +84,12 @@ class ParquetFileWriter:
 
     @property
     def buffered_bytes(self) -> int:
-        """Arrow bytes that wait for their row group to fill."""
+        """Arrow bytes in the current row group."""
         return self._pending_bytes
 
     @property
     def bytes_written_estimate(self) -> int:
-        """What the file would be long if it were closed now, about."""
+        """The approximate length of the file if it were closed now."""
         written = self._output.tell()
         ratio = written / self._encoded_arrow_bytes if self._encoded_arrow_bytes else _FIRST_RATIO
         return written + int(self._pending_bytes * ratio)
@@ -127,17 +127,17 @@ class ParquetFileWriter:
         return DataFileFooter(self._output.tell(), self._row_count, self._stats.result(footer))
 
     def abort(self) -> None:
-        """Give the file up and remove it; nothing happens to a file already closed."""
+        """Abort and remove the file; does nothing after a close."""
         if self._closed:
             return
         self._closed = True
         self._pending.clear()
         if self._parquet is not None:
-            self._parquet.is_open = False  # or its finalizer would write a footer
+            self._parquet.is_open = False  # otherwise its finalizer would write a footer
         self._output.abort()
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Cut a batch where row groups end, so that one huge batch does not make one huge group."""
+        """Cut a batch at the ends of row groups, so that a huge batch makes no huge group."""
         start = 0
         while start < batch.num_rows:
             row_bytes = max(1, batch.nbytes // batch.num_rows)
@@ -195,7 +195,7 @@ class ParquetFileWriter:
 
 
 def _encode_rows(first: pa.Table) -> int:
-    """Rows that are encoded at once, by the widest column of the first row group."""
+    """Choose the rows to encode at once, by the widest column of the first row group."""
     widest = max((column.nbytes for column in first.columns), default=0) // max(1, first.num_rows)
     return max(1, min(_ENCODE_ROWS, _ENCODE_BYTES // max(1, widest)))
 

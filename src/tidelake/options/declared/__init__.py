@@ -1,10 +1,10 @@
-"""Every option of Paimon 1.3.1; a constant, named by upper-casing the key, for each that is read.
+"""Every option of Paimon 1.3.1, with a constant for each one that code reads.
 
-All of ``CoreOptions``; sixteen of its connectors for Flink and Spark that mean something here
+All of ``CoreOptions``; sixteen options of its connectors for Flink and Spark that apply here
 (``sink.parallelism``, ``write.merge-schema``, ...); ``write-mode``, which older versions had;
 ``deletion-vectors.merge-on-read`` of Paimon 2.x; and two of our own (``sink.local-rows``,
-``read.stream.schema-change``). An option says its type, its default and whether it is supported.
-Code that acts on one stands elsewhere. An option that no code reads has no name: it stands in its
+``read.stream.schema-change``). An option declares its type, its default and its support. A constant
+has the key in upper case as its name. An option that no code reads has no constant and is in its
 theme's ``UNREAD``.
 
 >>> from tidelake.options import declared

@@ -36,21 +36,21 @@ __all__ = [
 
 TITLE = "Commits, manifests, snapshots, tags"
 
-_AUTO_TAG = no_effect("tags are not made by themselves here; create them by name")
+_AUTO_TAG = no_effect("tags are not created automatically here; create them by name")
 
 COMMIT_FORCE_CREATE_SNAPSHOT: Final = boolean(
     "commit.force-create-snapshot",
     False,
-    "Whether a stream commits a snapshot for a batch without rows, too: its watermark is seen.",
+    "Whether a stream commits a snapshot even for a batch without rows, to record its watermark.",
 )
 COMMIT_MAX_RETRIES: Final = integer(
     "commit.max-retries",
     10,
-    "Times a commit that lost a race tries again. Larger: more writers can share a table.",
+    "The most retries of a commit that lost a race. Larger: more writers can share a table.",
     minimum=0,
 )
 COMMIT_MIN_RETRY_WAIT: Final = duration(
-    "commit.min-retry-wait", 10, "First wait between two tries; it doubles each time."
+    "commit.min-retry-wait", 10, "First wait between two tries; it doubles with each retry."
 )
 COMMIT_MAX_RETRY_WAIT: Final = duration(
     "commit.max-retry-wait", 10_000, "Longest wait between two tries."
@@ -61,23 +61,23 @@ COMMIT_TIMEOUT: Final = duration(
 SNAPSHOT_NUM_RETAINED_MIN: Final = integer(
     "snapshot.num-retained.min",
     10,
-    "Snapshots kept at least, the newest counted, whatever their age.",
+    "The least number of snapshots to keep at any age, with the newest.",
     minimum=1,
 )
 SNAPSHOT_NUM_RETAINED_MAX: Final = integer(
     "snapshot.num-retained.max",
     2**31 - 1,
-    "Snapshots kept at most, whatever their age. Set it with snapshot.num-retained.min.",
+    "The most snapshots to keep at any age. Set it with snapshot.num-retained.min.",
     minimum=1,
 )
 SNAPSHOT_TIME_RETAINED: Final = duration(
     "snapshot.time-retained",
     3_600_000,
-    "How long a snapshot is kept after the next one was committed. Larger: longer time travel, "
-    "more space.",
+    "Time for which a snapshot is kept after the commit of the next one. Larger: longer time"
+    " travel, more space.",
 )
 SNAPSHOT_EXPIRE_LIMIT: Final = integer(
-    "snapshot.expire.limit", 50, "Snapshots expired at a time, by a commit or a call."
+    "snapshot.expire.limit", 50, "The most snapshots that a commit or a call expires."
 )
 MANIFEST_COMPRESSION: Final = text(
     "manifest.compression",
@@ -94,49 +94,49 @@ MANIFEST_TARGET_FILE_SIZE: Final = memory_size(
 MANIFEST_MERGE_MIN_COUNT: Final = integer(
     "manifest.merge-min-count",
     30,
-    "Small manifests at which they are merged. Smaller: faster plans, dearer commits.",
+    "Number of small manifests that triggers a merge. Smaller: faster plans, slower commits.",
     minimum=1,
 )
 MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE: Final = memory_size(
     "manifest.full-compaction-threshold-size",
     16 << 20,
-    "Size of small manifests and of those with deletes at which all are rewritten.",
+    "Total size of small manifests and of those with deletes that triggers a full rewrite.",
 )
 TAG_DEFAULT_TIME_RETAINED: Final = duration(
     "tag.default-time-retained",
     None,
-    "How long Paimon keeps a new tag that does not say; it is written into the tag.",
+    "Default time for which Paimon keeps a new tag; it is written into the tag.",
 )
 
 UNREAD = (
     text(
         "commit.user-prefix",
         None,
-        "What the name of a new commit user begins with.",
+        "Prefix of the name of a new commit user.",
         no_effect("the caller names the commit user, or it is a new uuid"),
     ),
     boolean(
         "commit.force-compact",
         False,
-        "Whether a commit waits for the compaction it began.",
+        "Whether a commit waits for the compaction that it began.",
         no_effect("compaction always ends before the commit here"),
     ),
     text(
         "commit.callbacks",
         "",
         "Java classes called after each commit.",
-        refused("Java classes cannot be called from here; unset it", on=ON_WRITE),
+        refused("Tidelake cannot call Java classes; unset it", on=ON_WRITE),
     ),
     text(
         "commit.callback.#.param",
         None,
-        "Argument of the class # named in commit.callbacks.",
+        "Argument of class # in commit.callbacks.",
         no_effect("it belongs to commit.callbacks"),
     ),
     integer(
         "commit.strict-mode.last-safe-snapshot",
         None,
-        "Snapshot after which another user's compaction or overwrite makes a commit fail.",
+        "A commit fails if another user compacted or overwrote after this snapshot.",
         refused("the strict check of other users is not covered yet; unset it", on=ON_WRITE),
         long=True,
     ),
@@ -151,19 +151,19 @@ UNREAD = (
         "sync",
         ("sync", "async"),
         "Whether a commit waits for expiry.",
-        no_effect("a commit returns when what has expired is gone"),
+        no_effect("a commit returns after the expired files were deleted"),
     ),
     boolean(
         "snapshot.clean-empty-directories",
         False,
-        "Whether expiry removes folders it emptied.",
-        no_effect("folders that are empty stay"),
+        "Whether expiry removes empty folders.",
+        no_effect("empty folders stay"),
         fallback_keys=("snapshot.expire.clean-empty-directories",),
     ),
     duration(
         "snapshot.watermark-idle-timeout",
         None,
-        "Rest of a source after which its watermark goes on, for tags by watermark.",
+        "Time without rows after which a source's watermark advances, for tags by watermark.",
         _AUTO_TAG,
     ),
     text(
@@ -176,41 +176,46 @@ UNREAD = (
         "manifest.delete-file-drop-stats",
         False,
         "Whether manifest entries that delete a file leave out its statistics.",
-        no_effect("entries that delete keep their statistics, as by default"),
+        no_effect("such entries keep their statistics, as by default"),
     ),
     enumeration(
         "tag.automatic-creation",
         "none",
         ("none", "process-time", "watermark", "batch"),
-        "Whether and by which clock tags are made by themselves.",
+        "Whether tags are created automatically, and by which clock.",
         _AUTO_TAG,
     ),
-    boolean("tag.automatic-completion", False, "Whether missing tags are made up for.", _AUTO_TAG),
     boolean(
-        "tag.create-success-file", False, "Whether each such tag gets a success file.", _AUTO_TAG
+        "tag.automatic-completion", False, "Whether missing tags are created later.", _AUTO_TAG
+    ),
+    boolean(
+        "tag.create-success-file",
+        False,
+        "Whether each automatic tag gets a success file.",
+        _AUTO_TAG,
     ),
     enumeration(
         "tag.creation-period",
         "daily",
         ("daily", "hourly", "two-hours"),
-        "How often such a tag is made.",
+        "Period of automatic tags.",
         _AUTO_TAG,
     ),
-    duration("tag.creation-period-duration", None, "The same as any span of time.", _AUTO_TAG),
-    duration("tag.creation-delay", 0, "Wait after a period's end, for late rows.", _AUTO_TAG),
+    duration(
+        "tag.creation-period-duration", None, "Period of automatic tags as a duration.", _AUTO_TAG
+    ),
+    duration("tag.creation-delay", 0, "Wait for late rows after the end of a period.", _AUTO_TAG),
     enumeration(
         "tag.period-formatter",
         "with_dashes",
         ("with_dashes", "without_dashes", "without_dashes_and_spaces"),
-        "How such tags are named.",
+        "Format of the names of automatic tags.",
         _AUTO_TAG,
     ),
-    text("tag.batch.customized-name", None, "Name of the tag a batch makes.", _AUTO_TAG),
-    integer("tag.num-retained-max", None, "Such tags kept at most.", _AUTO_TAG),
-    text("tag.callbacks", "", "Java classes called when a tag is made.", _AUTO_TAG),
-    text(
-        "tag.callback.#.param", None, "Argument of the class # named in tag.callbacks.", _AUTO_TAG
-    ),
+    text("tag.batch.customized-name", None, "Name of the tag that a batch creates.", _AUTO_TAG),
+    integer("tag.num-retained-max", None, "The most automatic tags to keep.", _AUTO_TAG),
+    text("tag.callbacks", "", "Java classes called for each new tag.", _AUTO_TAG),
+    text("tag.callback.#.param", None, "Argument of class # in tag.callbacks.", _AUTO_TAG),
     text("sink.process-time-zone", None, "Time zone of tags by the clock.", _AUTO_TAG),
     text("sink.watermark-time-zone", "UTC", "Time zone of tags by watermark.", _AUTO_TAG),
 )

@@ -60,7 +60,7 @@ FILE_COMPRESSION: Final = text(
     "zstd",
     "Compression of new data files.",
     partly(
-        "no data file is written with it here; use 'zstd'",
+        "Tidelake cannot write it into data files; use 'zstd'",
         accepted=(
             *("zstd", "zstandard", "snappy", "lz4", "lz4_raw", "gzip", "zlib", "deflate"),
             *("none", "null", "uncompressed"),
@@ -83,8 +83,8 @@ FILE_COMPRESSION_PER_LEVEL: Final = mapping(
 FILE_BLOCK_SIZE: Final = memory_size(
     "file.block-size",
     None,
-    "Size of an ORC stripe, 16 mb if unset; Parquet row groups keep a size measured to be read "
-    "fast. Larger: better compression; smaller: finer skipping, less memory.",
+    "Size of an ORC stripe, 16 mb if unset. Parquet row groups have a fixed size that is fast to"
+    " read. Larger: better compression; smaller: finer skipping, less memory.",
 )
 FILE_SUFFIX_INCLUDE_COMPRESSION: Final = boolean(
     "file.suffix.include.compression",
@@ -94,7 +94,7 @@ FILE_SUFFIX_INCLUDE_COMPRESSION: Final = boolean(
 DATA_FILE_PREFIX: Final = text(
     "data-file.prefix",
     "data-",
-    "What the names of new data files begin with.",
+    "Prefix of the names of new data files.",
     pattern=r"[^/\\\x00]*",
 )
 DATA_FILE_THIN_MODE: Final = boolean(
@@ -105,7 +105,7 @@ DATA_FILE_THIN_MODE: Final = boolean(
 CHANGELOG_FILE_PREFIX: Final = text(
     "changelog-file.prefix",
     "changelog-",
-    "What the names of changelog files begin with.",
+    "Prefix of the names of changelog files.",
     pattern=r"[^/\\\x00]*",
 )
 CHANGELOG_FILE_FORMAT: Final = text(
@@ -119,7 +119,7 @@ CHANGELOG_FILE_COMPRESSION: Final = text(
     None,
     "Compression of changelog files; file.compression if unset.",
     partly(
-        "no changelog file is written with it here; use 'zstd'",
+        "Tidelake cannot write it into changelog files; use 'zstd'",
         accepted=(
             *("zstd", "zstandard", "snappy", "lz4", "lz4_raw", "gzip", "zlib", "deflate"),
             *("none", "null", "uncompressed"),
@@ -137,8 +137,8 @@ CHANGELOG_FILE_STATS_MODE: Final = text(
 TARGET_FILE_SIZE: Final = memory_size(
     "target-file-size",
     None,
-    "Size at which a writer begins the next file; 128 mb with a primary key, 256 mb without, if "
-    "unset. Larger: fewer files; smaller: cheaper rewrites.",
+    "Size at which a writer begins a new file; 128 mb with a primary key, 256 mb without, if"
+    " unset. Larger: fewer files; smaller: cheaper rewrites.",
     minimum=1,
 )
 FILE_INDEX_READ_ENABLED: Final = boolean(
@@ -149,14 +149,14 @@ FILE_INDEX_READ_ENABLED: Final = boolean(
 FILE_INDEX_IN_MANIFEST_THRESHOLD: Final = memory_size(
     "file-index.in-manifest-threshold",
     500,
-    "Size up to which a file index is kept in the manifest instead of in a file of its own. Larger:"
-    " fewer files to read when a scan is planned, larger manifests.",
+    "Largest file index that is stored in the manifest; a larger one gets a file of its own."
+    " Larger: plans read fewer files, larger manifests.",
 )
 METADATA_STATS_MODE: Final = text(
     "metadata.stats-mode",
     "truncate(16)",
-    "Which statistics the manifests keep per column: none, counts, full, or truncate(N) with the "
-    "first N characters. More: better skipping, larger manifests.",
+    "Statistics of a column in manifests: none, counts, full, or truncate(N) with the first N"
+    " characters. More: better skipping, larger manifests.",
     pattern=_STATS_MODE,
 )
 METADATA_STATS_MODE_PER_LEVEL: Final = mapping(
@@ -166,13 +166,12 @@ METADATA_STATS_MODE_PER_LEVEL: Final = mapping(
 METADATA_STATS_KEEP_FIRST_N_COLUMNS: Final = integer(
     "metadata.stats-keep-first-n-columns",
     -1,
-    "Only the first N columns get statistics, and those with a mode of their own; -1 is all of "
-    "them.",
+    "Only the first N columns get statistics, and columns with their own mode; -1: all columns.",
 )
 METADATA_STATS_DENSE_STORE: Final = boolean(
     "metadata.stats-dense-store",
     True,
-    "Whether columns without statistics take no room in the manifests.",
+    "Whether manifests leave out columns without statistics.",
 )
 
 UNREAD = (
@@ -180,43 +179,43 @@ UNREAD = (
         "parquet.enable.dictionary",
         None,
         "Whether Parquet files use dictionaries.",
-        no_effect("dictionaries are used where they were measured to pay"),
+        no_effect("dictionaries are used where a sample shows that they help"),
     ),
     boolean(
         "async-file-write",
         True,
         "Whether files are written in the background.",
-        no_effect("speed only; Parquet is encoded in Arrow's own threads"),
+        no_effect("it affects only speed; Arrow encodes Parquet in its own threads"),
     ),
     integer(
         "write.batch-size",
         1024,
-        "Rows that Java's ORC and Parquet writers take at a time.",
+        "Rows in a batch of Java's ORC and Parquet writers.",
         no_effect("Arrow batches are written as they come"),
         fallback_keys=("orc.write.batch-size",),
     ),
     memory_size(
         "write.batch-memory",
         128 << 20,
-        "Memory that Java's batched format writers may take.",
+        "Memory for batches of Java's format writers.",
         no_effect("Arrow batches are written as they come"),
     ),
     integer(
         "read.batch-size",
         1024,
-        "Rows that Java's format readers give at a time.",
-        no_effect("batches have a size measured to merge fast"),
+        "Rows in a batch of Java's format readers.",
+        no_effect("batches have a fixed size that is fast to merge"),
     ),
     memory_size(
         "file-reader-async-threshold",
         10 << 20,
-        "Size from which Java opens the next file of a merge in the background.",
+        "Size of a file from which Java opens the next file of a merge in the background.",
         no_effect("speed only"),
     ),
     integer(
         "file-operation.thread-num",
         None,
-        "Most file operations at a time.",
+        "The most file operations at a time.",
         no_effect("the session's executor decides"),
         fallback_keys=("delete-file.thread-num",),
     ),

@@ -1,4 +1,4 @@
-"""Where a table is, what it is, and how its rows are spread over buckets and partitions."""
+"""Location and kind of a table, and its buckets and partitions."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ TITLE = "Layout: buckets, partitions, kind of table"
 BUCKET: Final = integer(
     "bucket",
     -1,
-    "Buckets per partition; -1: a primary-key table makes buckets as they are needed (dynamic "
-    "buckets), an append table has none; -2: rows wait in the postpone bucket, unseen by readers, "
-    "until a compaction gives them a bucket. More: more parallel writers, smaller and more files.",
+    "Buckets per partition; -1: a primary-key table creates buckets when needed (dynamic"
+    " buckets), an append table has none; -2: rows wait in the postpone bucket, where readers do"
+    " not see them, until a compaction assigns buckets. More: more parallel writers, smaller and"
+    " more files.",
     minimum=-2,
 )
 BUCKET_KEY: Final = text(
@@ -59,55 +60,57 @@ WRITE_MODE: Final = enumeration(
     "write-mode",
     None,
     ("auto", "change-log", "append-only"),
-    "Of Paimon before 1.0: whether rows are merged by a primary key (change-log) or only added "
-    "(append-only). The primary key decides; another mode than it gives is refused when the table "
-    "is made or altered.",
+    "An option of Paimon before 1.0: whether rows are merged by a primary key (change-log) or"
+    " only added (append-only). The primary key decides; creating or altering a table with a"
+    " contradicting mode is refused.",
     mutable=False,
 )
 BUCKET_FUNCTION_TYPE: Final = enumeration(
     "bucket-function.type",
     "default",
     ("default", "mod", "hive"),
-    "How the bucket key becomes a bucket: Paimon's row hash, the plain remainder of one integer "
-    "column, or Hive's hash (which Paimon has from 2.x on).",
+    "Function from the bucket key to a bucket: Paimon's row hash, the remainder of one integer"
+    " column, or Hive's hash (of Paimon 2.x).",
     mutable=False,
 )
 POSTPONE_DEFAULT_BUCKET_NUM: Final = integer(
     "postpone.default-bucket-num",
     1,
-    "Buckets that a compaction gives to a partition of a table with bucket = -2 whose rows have "
-    "only waited so far. More: more parallel compaction, smaller and more files.",
+    "Number of buckets that the first compaction gives to a partition of a table with bucket ="
+    " -2. More: more parallel compaction, smaller and more files.",
     minimum=1,
 )
 DYNAMIC_BUCKET_TARGET_ROW_NUM: Final = integer(
     "dynamic-bucket.target-row-num",
     2_000_000,
-    "Keys after which a dynamic bucket counts as full. Larger: fewer, bigger buckets.",
+    "Number of keys at which a dynamic bucket is full. Larger: fewer, bigger buckets.",
     long=True,
 )
 DYNAMIC_BUCKET_INITIAL_BUCKETS: Final = integer(
     "dynamic-bucket.initial-buckets",
     None,
-    "Most tasks of a Spark write that share the new keys of a partition with dynamic buckets, and "
-    "so the buckets that a new one begins with.",
+    "The most tasks of a Spark write that share the new keys of a partition with dynamic buckets."
+    " A new partition begins with as many buckets.",
     mutable=False,
 )
 DYNAMIC_BUCKET_MAX_BUCKETS: Final = integer(
     "dynamic-bucket.max-buckets",
     -1,
-    "Most dynamic buckets of one partition; -1: 32767. Once there are so many they grow beyond "
-    "dynamic-bucket.target-row-num.",
+    "The most dynamic buckets of a partition; -1: 32767. At this number buckets grow beyond"
+    " dynamic-bucket.target-row-num.",
     minimum=-1,
 )
 DYNAMIC_BUCKET_ASSIGNER_PARALLELISM: Final = integer(
     "dynamic-bucket.assigner-parallelism",
     None,
-    "Tasks of a Spark write that assign rows to dynamic buckets; as many as write if unset.",
+    "Tasks of a Spark write that assign rows to dynamic buckets; the number of writing tasks if"
+    " unset.",
 )
 PATH: Final = text(
     "path",
     None,
-    "The table's folder. The catalog decides it: another one is refused, a stored one is kept.",
+    "The table's folder. The catalog decides it: setting another one is refused, a stored one is"
+    " kept.",
 )
 TYPE: Final = enumeration(
     "type",
@@ -121,15 +124,13 @@ TYPE: Final = enumeration(
         "iceberg-table",
     ),
     "What kind of table this is.",
-    refused(
-        "only tables of Paimon's own format are covered; read this one with the engine it is for"
-    ),
+    refused("only tables of Paimon's own format are covered; read this one with its own engine"),
 )
 AUTO_CREATE: Final = boolean(
     "auto-create",
     False,
-    "Whether a missing folder is made when the table is first used.",
-    no_effect("creating a table always makes its folders"),
+    "Whether the first use of the table creates a missing folder.",
+    no_effect("creating a table always creates its folders"),
 )
 PRIMARY_KEY: Final = text(
     "primary-key",
@@ -153,19 +154,19 @@ PARTITION_DEFAULT_NAME: Final = text(
 PARTITION_LEGACY_NAME: Final = boolean(
     "partition.legacy-name",
     True,
-    "Whether folder names show partition values as Java's toString does (dates as day numbers) "
-    "or as SQL's cast to a string does.",
+    "Whether folder names show partition values as Java's toString (dates as day numbers) or as"
+    " SQL's cast to a string.",
 )
 DYNAMIC_PARTITION_OVERWRITE: Final = boolean(
     "dynamic-partition-overwrite",
     True,
-    "Whether an overwrite without a partition replaces only the partitions that the new rows "
-    "touch (true) or the whole table (false).",
+    "Whether an overwrite without a partition replaces only the partitions of the new rows (true)"
+    " or the whole table (false).",
 )
 INDEX_FILE_IN_DATA_FILE_DIR: Final = boolean(
     "index-file-in-data-file-dir",
     False,
-    "Whether index files lie beside the data files instead of in index/.",
+    "Whether index files are beside the data files instead of in index/.",
     mutable=False,
 )
 DISABLE_EXPLICIT_TYPE_CASTING: Final = boolean(
@@ -189,17 +190,17 @@ UNREAD = (
     duration(
         "cross-partition-upsert.index-ttl",
         None,
-        "How long the index of a key that may move between partitions remembers it.",
+        "Time for which the index of a cross-partition table keeps a key.",
         refused(
-            "a key that is forgotten would be in two partitions at once; unset it",
+            "a dropped key could be in two partitions at once; unset it",
             on=ON_WRITE,
         ),
     ),
     integer(
         "cross-partition-upsert.bootstrap-parallelism",
         10,
-        "Parallel loads of that index when a writer starts.",
-        no_effect("keys are looked up at each write, by as many tasks as write"),
+        "Parallel loads of the index at the start of a writer.",
+        no_effect("each write looks keys up, in as many tasks as it has"),
     ),
     text(
         "branch",
@@ -219,43 +220,43 @@ UNREAD = (
     text(
         "data-file.external-paths",
         None,
-        "Other places, comma-separated, where new data files go.",
+        "Other locations, comma-separated, for new data files.",
         refused("files outside the table's folder are not covered yet; unset it"),
     ),
     enumeration(
         "data-file.external-paths.strategy",
         "none",
         ("none", "specific-fs", "round-robin"),
-        "How one of the external paths is chosen for a file.",
+        "How the external path of a file is chosen.",
         refused("files outside the table's folder are not covered yet; leave it at 'none'"),
     ),
     text(
         "data-file.external-paths.specific-fs",
         None,
-        "The file system whose external path is taken under strategy specific-fs.",
+        "The file system of the external path for the strategy specific-fs.",
         no_effect("it belongs to data-file.external-paths.strategy"),
     ),
     text(
         "data-file.path-directory",
         None,
-        "Folder below the table's that holds the partitions and buckets.",
+        "Folder inside the table's for partitions and buckets.",
         refused("data files below another folder are not covered yet; unset it"),
         mutable=False,
     ),
     boolean(
         "row-tracking.enabled",
         False,
-        "Whether every row of an append table has an id of its own for life.",
-        refused("rows with ids of their own are not covered yet; use Java Paimon for this table"),
+        "Whether every row of an append table has a permanent id.",
+        refused("rows with ids are not covered yet; use Java Paimon for this table"),
         mutable=False,
     ),
     boolean(
         "data-evolution.enabled",
         False,
-        "Whether some columns of existing rows may be rewritten in files of their own.",
+        "Whether an update may write some columns of existing rows to separate files.",
         refused(
-            "its rows are spread over several files by row id, which is not covered yet; "
-            "use Java Paimon for this table"
+            "a row is stored in several files by row id, which is not covered yet; use Java"
+            " Paimon for this table"
         ),
         mutable=False,
     ),
@@ -263,6 +264,6 @@ UNREAD = (
         "query-auth.enabled",
         False,
         "Whether a REST catalog decides which rows and columns a query may see.",
-        refused("row and column permissions cannot be enforced here; read it through its catalog"),
+        refused("Tidelake cannot enforce row and column permissions; read it through its catalog"),
     ),
 )

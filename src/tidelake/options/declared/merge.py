@@ -1,4 +1,4 @@
-"""What the value of a key is: merge engine, order of changes, deletes, changelog."""
+"""The row of a key: merge engine, order of changes, deletes, changelog."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ MERGE_ENGINE: Final = enumeration(
 SEQUENCE_FIELD: Final = text(
     "sequence.field",
     None,
-    "Columns, comma-separated, that decide which row of a key is newest; the order of arrival if "
-    "unset.",
+    "Columns, comma-separated, that decide which row of a key is the newest; the order of writing"
+    " if unset.",
     mutable=False,
 )
 SEQUENCE_FIELD_SORT_ORDER: Final = enumeration(
@@ -79,14 +79,13 @@ IGNORE_DELETE: Final = boolean(
 IGNORE_UPDATE_BEFORE: Final = boolean(
     "ignore-update-before",
     False,
-    "Whether the old half of an update (-U) is dropped when written.",
+    "Whether a write drops the old rows of updates (-U).",
     mutable=False,
 )
 ROWKIND_FIELD: Final = text(
     "rowkind.field",
     None,
-    "Column whose text (+I, -U, +U, -D) says what each written row does; kinds that are given "
-    "beside the rows win.",
+    "Column with the kind (+I, -U, +U, -D) of each written row; kinds given separately win.",
     mutable=False,
 )
 PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE: Final = boolean(
@@ -110,69 +109,69 @@ AGGREGATION_REMOVE_RECORD_ON_DELETE: Final = boolean(
 FIELDS_DEFAULT_AGGREGATE_FUNCTION: Final = text(
     "fields.default-aggregate-function",
     None,
-    "Function of every column that names none of its own.",
+    "Function of every column without its own.",
     mutable=False,
 )
 CHANGELOG_PRODUCER: Final = enumeration(
     "changelog-producer",
     "none",
     ("none", "input", "full-compaction", "lookup"),
-    "How the changes that are followed are made: input keeps the rows as they were written, "
-    "full-compaction and lookup compare what a key was with what it becomes; none keeps nothing.",
+    "The source of the changelog: input keeps the written rows, full-compaction and lookup"
+    " compare the old and new row of each key; none keeps no changelog.",
 )
 CHANGELOG_PRODUCER_ROW_DEDUPLICATE: Final = boolean(
     "changelog-producer.row-deduplicate",
     False,
-    "Whether a change that leaves a row as it was is left out of the changelog of lookups and "
-    "full compactions.",
+    "Whether the changelog of lookups and full compactions leaves out updates with an equal row.",
 )
 CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS: Final = text(
     "changelog-producer.row-deduplicate-ignore-fields",
     None,
-    "Columns, comma-separated, that do not count when the two are compared.",
+    "Columns, comma-separated, that this comparison ignores.",
 )
 CHANGELOG_NUM_RETAINED_MIN: Final = integer(
     "changelog.num-retained.min",
     None,
-    "Changelogs kept at least, those of snapshots that are there counted. Where it, "
-    "changelog.num-retained.max or changelog.time-retained says more than the same option of "
-    "snapshots, changelogs outlive their snapshots; unset, each is as for snapshots.",
+    "The least number of changelogs to keep, with those of existing snapshots. If this,"
+    " changelog.num-retained.max or changelog.time-retained is larger than the same option of"
+    " snapshots, changelogs outlive their snapshots; unset, each is as for snapshots.",
 )
 CHANGELOG_NUM_RETAINED_MAX: Final = integer(
     "changelog.num-retained.max",
     None,
-    "Changelogs kept at most, whatever their age.",
+    "The most changelogs to keep at any age.",
 )
 CHANGELOG_TIME_RETAINED: Final = duration(
     "changelog.time-retained",
     None,
-    "How long a changelog is kept after the next snapshot was committed.",
+    "Time for which a changelog is kept after the commit of the next snapshot.",
 )
 DELETION_VECTORS_ENABLED: Final = boolean(
     "deletion-vectors.enabled",
     False,
-    "Whether rows are deleted by marking their position instead of rewriting or merging. A "
-    "primary-key table is then read without a merge, but for what is not compacted yet: each write "
-    "looks up what it replaces.",
+    "Whether deletes mark positions in data files instead of rewriting or merging. A read of a"
+    " primary-key table then merges only files that are not compacted yet: each write looks up"
+    " the rows that it replaces.",
     mutable=False,
 )
 DELETION_VECTORS_MERGE_ON_READ: Final = boolean(
     "deletion-vectors.merge-on-read",
     None,
-    "Whether reads of a primary-key table with deletion vectors, or of first-row, merge what is "
-    "not compacted yet. Unset or true: they do, so that a commit is seen wholly or not at all. "
-    "False: they leave it out, as Java does by default, and a commit may be seen in halves.",
+    "Whether reads of a primary-key table with deletion vectors, or of first-row, merge files"
+    " that are not compacted yet. Unset or true: they do, so a read sees each commit wholly or"
+    " not at all. False: they leave these files out, as Java does by default, and a read may see"
+    " a part of a commit.",
 )
 DELETION_VECTORS_BITMAP64: Final = boolean(
     "deletion-vectors.bitmap64",
     False,
-    "Whether positions are kept in 64-bit bitmaps, as Iceberg does. Either kind is read.",
+    "Whether deletion vectors are 64-bit bitmaps, as in Iceberg. Reads accept both.",
 )
 DELETION_VECTOR_INDEX_FILE_TARGET_SIZE: Final = memory_size(
     "deletion-vector.index-file.target-size",
     2 << 20,
-    "Size of an index file of deletion vectors where a table has no buckets. Larger: fewer files. "
-    "Smaller: a delete rewrites fewer vectors.",
+    "Size of an index file of deletion vectors of a table without buckets. Larger: fewer files."
+    " Smaller: a delete rewrites fewer vectors.",
 )
 RECORD_LEVEL_EXPIRE_TIME: Final = duration(
     "record-level.expire-time",
@@ -182,8 +181,8 @@ RECORD_LEVEL_EXPIRE_TIME: Final = duration(
 RECORD_LEVEL_TIME_FIELD: Final = text(
     "record-level.time-field",
     None,
-    "Column that says the time of a row: INT seconds, BIGINT seconds or milliseconds, TIMESTAMP or "
-    "TIMESTAMP_LTZ. A row without a time does not expire.",
+    "Column with the time of a row: INT seconds, BIGINT seconds or milliseconds, TIMESTAMP or"
+    " TIMESTAMP_LTZ. A row without a time does not expire.",
 )
 
 UNREAD = (
@@ -191,6 +190,6 @@ UNREAD = (
         "delete.force-produce-changelog",
         False,
         "Whether a DELETE statement always writes changelog.",
-        no_effect("a delete is written as rows, which the changelog-producer sees"),
+        no_effect("a delete writes rows of kind -D, which the changelog has"),
     ),
 )

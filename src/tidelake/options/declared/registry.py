@@ -31,7 +31,7 @@ def _named(theme: ModuleType) -> Iterator[Option[Any]]:
 THEMES: Mapping[str, tuple[Option[Any], ...]] = MappingProxyType(
     {m.TITLE: (*_named(m), *m.UNREAD) for m in _MODULES}
 )
-"""The options of each theme: those that code reads, then the others."""
+"""The options of each theme: first those that code reads, then the others."""
 
 BY_KEY: Mapping[str, Option[Any]] = MappingProxyType(
     {option.key: option for options in THEMES.values() for option in options}

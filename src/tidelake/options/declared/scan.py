@@ -1,4 +1,4 @@
-"""Batch reads: which snapshot, which changes, how the work is split."""
+"""Batch reads: snapshot, changes, and splits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BETWEEN = refused(
     " format('tidelake')",
     on=ON_READ,
 )
-_OF_FILES = refused("it says where a stream begins; pass timestamp= to a batch read", on=ON_READ)
+_OF_FILES = refused("it sets where a stream begins; pass timestamp= to a batch read", on=ON_READ)
 _STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
 
 SCAN_MODE: Final = enumeration(
@@ -62,10 +62,9 @@ SCAN_MODE: Final = enumeration(
         "from-snapshot-full",
         "incremental",
     ),
-    "Where a read begins; default follows the other scan options, else the latest snapshot.",
+    "Where a read begins; default: by the other scan options, else at the latest snapshot.",
     partly(
-        "only streams begin so; for a batch read unset it and pass snapshot_id=, timestamp= or"
-        " tag=",
+        "it is for streams; for a batch read unset it and pass snapshot_id=, timestamp= or tag=",
         accepted=(
             "latest-full",
             "full",
@@ -79,9 +78,9 @@ SCAN_MODE: Final = enumeration(
     fallback_keys=("log.scan",),
 )
 SCAN_SNAPSHOT_ID: Final = integer(
-    "scan.snapshot-id", None, "Read the table as of this snapshot.", long=True, minimum=1
+    "scan.snapshot-id", None, "Read this snapshot of the table.", long=True, minimum=1
 )
-SCAN_TAG_NAME: Final = text("scan.tag-name", None, "Read the table as of this tag.")
+SCAN_TAG_NAME: Final = text("scan.tag-name", None, "Read this tag of the table.")
 SCAN_TIMESTAMP_MILLIS: Final = integer(
     "scan.timestamp-millis",
     None,
@@ -99,36 +98,39 @@ INCREMENTAL_BETWEEN: Final = text(
     _BETWEEN,
 )
 INCREMENTAL_BETWEEN_TIMESTAMP: Final = text(
-    "incremental-between-timestamp", None, "The same between two times.", _CHANGES
+    "incremental-between-timestamp",
+    None,
+    "Read the changes between two times, as 'start,end'.",
+    _CHANGES,
 )
 INCREMENTAL_BETWEEN_SCAN_MODE: Final = enumeration(
     "incremental-between-scan-mode",
     "auto",
     ("auto", "delta", "changelog", "diff"),
-    "Where those changes are read from; it goes with incremental-between.",
+    "The source of the changes of incremental-between.",
 )
 SOURCE_SPLIT_TARGET_SIZE: Final = memory_size(
     "source.split.target-size",
     128 << 20,
-    "Bytes that one split of a scan reads. Larger: fewer tasks; smaller: more parallel.",
+    "Size of one split of a scan. Larger: fewer tasks; smaller: more parallel.",
     minimum=1,
 )
 SOURCE_SPLIT_OPEN_FILE_COST: Final = memory_size(
     "source.split.open-file-cost",
     4 << 20,
-    "Bytes that opening a file counts as. Larger: fewer small files in one split.",
+    "Cost of opening a file, in bytes. Larger: fewer small files in one split.",
 )
 SCAN_PARALLELISM: Final = integer(
     "scan.parallelism",
     None,
-    "Partitions that a read on Spark has at most. More: more tasks at once, up to the splits.",
+    "The most tasks of a read on Spark. More: more tasks at once, at most one for each split.",
     minimum=1,
 )
 SCAN_INFER_PARALLELISM: Final = boolean(
     "scan.infer-parallelism",
     None,
-    "How many tasks merge files on Spark where scan.parallelism is not set: one for each split "
-    "(true), as many as the session runs at once (false), or by the bytes to read (unset).",
+    "Number of tasks that merge files on Spark if scan.parallelism is unset: one for each split"
+    " (true), as many as the session runs at once (false), or by the bytes to read (unset).",
 )
 
 SCAN_WATERMARK: Final = integer(
@@ -140,54 +142,59 @@ SCAN_WATERMARK: Final = integer(
 SCAN_CREATION_TIME_MILLIS: Final = integer(
     "scan.creation-time-millis",
     None,
-    "A stream begins with the data made after this time, in ms since the epoch.",
+    "A stream begins with data created after this time, in ms since the epoch.",
     _OF_FILES,
     long=True,
 )
 SCAN_FILE_CREATION_TIME_MILLIS: Final = integer(
     "scan.file-creation-time-millis",
     None,
-    "A stream begins with the files made at this time or later, in ms since the epoch.",
+    "A stream begins with files created at this time or later, in ms since the epoch.",
     _OF_FILES,
     long=True,
 )
 SCAN_PLAN_SORT_PARTITION: Final = boolean(
     "scan.plan-sort-partition",
     False,
-    "Whether a stream gives partitions in the order of their values, not of their making.",
+    "Whether a stream gives partitions in the order of their values, not of their creation.",
 )
 
 UNREAD = (
     text(
         "scan.version",
         None,
-        "Read the table as of this tag or, where there is none of that name, snapshot.",
+        "Read the tag of this name; if there is none, the snapshot of this id.",
         refused("pass snapshot_id= or tag= to the read instead", on=ON_READ),
     ),
     text(
         "scan.fallback-branch",
         None,
-        "Branch that gives the partitions which this one lacks.",
+        "Branch with the partitions that this one lacks.",
         refused("branches are not covered yet; unset it", on=ON_READ),
     ),
     text(
         "incremental-to-auto-tag",
         None,
-        "The changes up to a tag that was made by itself.",
+        "Read the changes up to an automatic tag.",
         _CHANGES,
     ),
     integer(
         "scan.manifest.parallelism",
         None,
-        "Manifests read at a time.",
+        "Number of manifests to read at a time.",
         no_effect("the session's executor decides"),
     ),
-    integer("scan.max-splits-per-task", 10, "Splits that Flink hands a task ahead.", _STREAM),
+    integer(
+        "scan.max-splits-per-task",
+        10,
+        "Number of splits that Flink assigns to a task in advance.",
+        _STREAM,
+    ),
     enumeration(
         "batch-scan-mode",
         "none",
         ("none", "compact"),
-        "Set by Java's own compaction jobs while they scan.",
+        "Java's own compaction jobs set it during scans.",
         refused("it is for Java's own jobs; unset it", on=ON_READ),
     ),
 )

@@ -38,37 +38,36 @@ __all__ = [
 TITLE = "Streams: reads, consumers, log system"
 
 _STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
-_LOG = no_effect("tables have no log system here; their files are the truth")
+_LOG = no_effect("tables have no log system here, only files")
 
 CONSUMER_EXPIRATION_TIME: Final = duration(
     "consumer.expiration-time",
     None,
-    "How long nobody may be heard of a consumer before an expiry forgets it; unset keeps it.",
+    "Time without an update of a consumer after which expiry removes it; unset: never.",
 )
 CONTINUOUS_DISCOVERY_INTERVAL: Final = duration(
     "continuous.discovery-interval",
     10_000,
-    "The longest wait between two looks for snapshots of a stream without Spark, whose looks begin"
-    " at 10 ms; on local files the system wakes it.",
+    "The longest wait between two checks for snapshots, of a stream without Spark. The waits grow"
+    " from 10 ms; on local files the operating system reports changes.",
 )
 STREAMING_READ_OVERWRITE: Final = enumeration(
     "streaming-read-overwrite",
     "fail",
     ("fail", "skip", "rows", "diff", "true", "false"),
-    "What a stream makes of an overwrite: stop before it (fail), leave it out (skip, Paimon's"
-    " false), give the rows it wrote and, with keys, deletes of the old ones (rows, Paimon's true),"
-    " or give the net change (diff). Set it for a read: Java takes true and false alone.",
+    "What a stream does at an overwrite: stop before it (fail), leave it out (skip, Paimon's"
+    " false), give the new rows and, with keys, deletes of the old ones (rows, Paimon's true), or"
+    " give the net change (diff). Set it for a read: Java accepts only true and false.",
 )
 STREAMING_READ_APPEND_OVERWRITE: Final = boolean(
     "streaming-read-append-overwrite",
     False,
-    "On append tables, where it is set, in place of streaming-read-overwrite: true is rows, false"
-    " is skip.",
+    "For append tables; if set, it replaces streaming-read-overwrite: true is rows, false is skip.",
 )
 STREAMING_READ_SNAPSHOT_DELAY: Final = duration(
     "streaming.read.snapshot.delay",
     None,
-    "How long after its commit a stream takes up a snapshot's changes.",
+    "Time between the commit of a snapshot and the read of its changes by a stream.",
 )
 SCAN_BOUNDED_WATERMARK: Final = integer(
     "scan.bounded.watermark",
@@ -77,31 +76,33 @@ SCAN_BOUNDED_WATERMARK: Final = integer(
     long=True,
 )
 CONSUMER_ID: Final = text(
-    "consumer-id", None, "Name under which a stream's progress is kept, and where it goes on."
+    "consumer-id", None, "Name for a stream's progress; a stream with this name goes on from there."
 )
 CONSUMER_IGNORE_PROGRESS: Final = boolean(
-    "consumer.ignore-progress", False, "Whether a new stream begins again all the same."
+    "consumer.ignore-progress", False, "Whether a new stream ignores this progress."
 )
 READ_CHANGELOG: Final = boolean(
     "read.changelog",
     None,
-    "Whether a stream on Spark has the column _row_kind; where it is unset, streams of primary-key"
-    " tables by tl.read_stream have. Where it is false, those show no deletes and no old rows.",
+    "Whether a stream on Spark has the column _row_kind; unset: streams of primary-key tables by"
+    " tl.read_stream have it. False: such streams leave out deletes and old rows.",
 )
 SCAN_WATERMARK_ALIGNMENT_GROUP: Final = text(
     "scan.watermark.alignment.group",
     None,
-    "Streams of a process on Spark that wait for each other: none runs ahead in event time.",
+    "Group of streams of a Spark process that stay close in event time: the fast ones wait.",
 )
 SCAN_WATERMARK_ALIGNMENT_MAX_DRIFT: Final = duration(
     "scan.watermark.alignment.max-drift",
     None,
-    "How far a stream may be ahead of the last one of its scan.watermark.alignment.group.",
+    "The most event time that a stream may be ahead of the slowest one of its"
+    " scan.watermark.alignment.group.",
 )
 SCAN_WATERMARK_IDLE_TIMEOUT: Final = duration(
     "scan.watermark.idle-timeout",
     None,
-    "After what rest a stream holds back no other of its group; a minute where it is unset.",
+    "Time without rows after which the other streams of the group do not wait for a stream; a"
+    " minute if unset.",
 )
 READ_STREAM_MAXFILESPERTRIGGER: Final = integer(
     "read.stream.maxFilesPerTrigger",
@@ -118,21 +119,22 @@ READ_STREAM_MAXBYTESPERTRIGGER: Final = memory_size(
 READ_STREAM_MAXROWSPERTRIGGER: Final = integer(
     "read.stream.maxRowsPerTrigger",
     None,
-    "The most rows, as they are stored, that a batch of a stream reads.",
+    "The most stored rows that a batch of a stream reads.",
     long=True,
     minimum=1,
 )
 READ_STREAM_MINROWSPERTRIGGER: Final = integer(
     "read.stream.minRowsPerTrigger",
     None,
-    "A batch of a stream waits for this many rows, as long as read.stream.maxTriggerDelayMs says.",
+    "A batch of a stream waits for this many rows, at most for read.stream.maxTriggerDelayMs.",
     long=True,
     minimum=1,
 )
 READ_STREAM_MAXTRIGGERDELAYMS: Final = integer(
     "read.stream.maxTriggerDelayMs",
     None,
-    "How long after the commit of its first rows a batch of a stream waits for more, in ms.",
+    "The longest wait of a batch of a stream for more rows, in ms after the commit of its first"
+    " rows.",
     long=True,
     minimum=1,
 )
@@ -140,8 +142,8 @@ READ_STREAM_SCHEMA_CHANGE: Final = enumeration(
     "read.stream.schema-change",
     "fail",
     ("fail", "keep-columns"),
-    "What a running stream does when columns are added: stop so that a restart reads them, or go on"
-    " with the columns that it has. Columns renamed, dropped or of another type always stop it.",
+    "What a running stream does after columns were added: stop, so that a restart reads them, or"
+    " go on without them. A renamed or dropped column, or a new type, always stops it.",
 )
 
 UNREAD = (
@@ -156,7 +158,7 @@ UNREAD = (
         "stream-scan-mode",
         "none",
         ("none", "compact-bucket-table", "file-monitor"),
-        "Set by Java's own compaction jobs while they follow a table.",
+        "Java's own compaction jobs set it during streams.",
         _STREAM,
     ),
     enumeration(
@@ -167,7 +169,7 @@ UNREAD = (
         _STREAM,
     ),
     enumeration(
-        "log.changelog-mode", "auto", ("auto", "all", "upsert"), "Changes the log keeps.", _LOG
+        "log.changelog-mode", "auto", ("auto", "all", "upsert"), "Changes that the log keeps.", _LOG
     ),
     enumeration(
         "log.consistency",

@@ -30,50 +30,50 @@ __all__ = [
 
 TITLE = "Writing: buffer, sorting, spilling"
 
-_KERNEL = no_effect("it tunes Java's row-wise sort; batches are sorted as Arrow columns here")
+_KERNEL = no_effect("it affects Java's sort of rows; Tidelake sorts Arrow columns")
 
 WRITE_BUFFER_SIZE: Final = memory_size(
     "write-buffer-size",
     256 << 20,
-    "Memory that buffered rows may take before they are sorted and written. Larger: fewer, bigger "
-    "level-0 files; smaller: less memory. Where it is not set and the catalog was opened with "
-    "``memory=``, an eighth of that.",
+    "Memory for buffered rows; when it is full they are sorted and written. Larger: fewer, bigger"
+    " level-0 files; smaller: less memory. If it is unset and the catalog was opened with"
+    " ``memory=``: an eighth of that.",
     minimum=1,
 )
 WRITE_BUFFER_SPILLABLE: Final = boolean(
     "write-buffer-spillable",
     True,
-    "Whether a full buffer goes to local disk as a sorted run instead of becoming a data file.",
+    "Whether a full buffer is spilled to local disk as a sorted run, not written as a data file.",
 )
 WRITE_BUFFER_FOR_APPEND: Final = boolean(
     "write-buffer-for-append",
     False,
-    "Whether an append table buffers its rows too, so that writing many partitions at once stays "
-    "inside the memory budget.",
+    "Whether writers of an append table buffer rows, too, so that a write of many partitions"
+    " stays within its memory.",
 )
 WRITE_ONLY: Final = boolean(
     "write-only",
     False,
-    "Whether writers leave compaction and expiry to a job of their own. True: faster commits, "
-    "slower reads until that job runs.",
+    "Whether writers leave compaction and expiry to a separate job. True: faster commits, slower"
+    " reads until that job runs.",
     fallback_keys=("write.compaction-skip",),
 )
 WRITE_MERGE_SCHEMA: Final = boolean(
     "write.merge-schema",
     False,
-    "Whether a write on Spark may bring new columns and wider types along: the table's schema is "
-    "changed before the rows are written, and columns that the rows have not are null.",
+    "Whether a write on Spark may add columns and widen types. The table's schema is changed"
+    " before the write; columns that the rows lack are null.",
 )
 WRITE_MERGE_SCHEMA_EXPLICIT_CAST: Final = boolean(
     "write.merge-schema.explicit-cast",
     False,
-    "Whether write.merge-schema may also give a column a type into which its values can only be "
-    "cast, perhaps losing something.",
+    "Whether write.merge-schema may also change a column to a type that loses a part of some"
+    " values.",
 )
 SORT_SPILL_BUFFER_SIZE: Final = memory_size(
     "sort-spill-buffer-size",
     64 << 20,
-    "Memory of a merge that goes to disk.",
+    "Memory of a merge on disk.",
     no_effect("a merge holds one batch per run"),
 )
 SPILL_COMPRESSION: Final = text(
@@ -90,23 +90,24 @@ SPILL_COMPRESSION_ZSTD_LEVEL: Final = integer(
 PRECOMMIT_COMPACT: Final = boolean(
     "precommit-compact",
     False,
-    "Whether a commit leaves few files. The changelog files of a partition's buckets become one "
-    "file, which Flink and Tidelake read and Java Paimon on Spark does not. A stream into an "
-    "append table without buckets brings the rows of a partition together, which costs a shuffle.",
+    "Whether a commit avoids small files. It joins the changelog files of a partition's buckets"
+    " into one file, which Flink and Tidelake can read, but not Java Paimon on Spark. A stream"
+    " into an append table without buckets shuffles rows by partition.",
     fallback_keys=("changelog.precommit-compact",),
 )
 SINK_LOCAL_ROWS: Final = integer(
     "sink.local-rows",
     50_000,
-    "Rows up to which a micro-batch of a stream is written on Spark's driver. More: cheaper, as no "
-    "task of Python's starts, and more of the driver's memory. 0: always on the executors.",
+    "The most rows of a micro-batch that the driver of a stream on Spark writes itself. More:"
+    " less work, since no Python task starts, but more memory of the driver. 0: the executors"
+    " write all batches.",
     minimum=0,
 )
 SINK_PARALLELISM: Final = integer(
     "sink.parallelism",
     None,
-    "Tasks that write on Spark, where a call names no number; by the size of the input if unset. "
-    "More: more at once, and more files of an append table. A bucket is written by one task.",
+    "Number of writing tasks on Spark, if the call gives none; by the size of the input if unset."
+    " More: more parallel work, more files of an append table. One task writes a bucket.",
     minimum=1,
 )
 
@@ -114,21 +115,21 @@ UNREAD = (
     memory_size(
         "write-buffer-spill.max-disk-size",
         2**63 - 1,
-        "Most local disk that spilled rows may take; beyond it the buffer becomes data files.",
-        no_effect("spilled rows take the room they need; they are gone after the commit"),
+        "The most local disk for spilled rows; beyond it the buffer is written as data files.",
+        no_effect("spilled rows have no limit; they are deleted after the commit"),
     ),
     integer(
         "write-max-writers-to-spill",
         10,
-        "Number of open append writers from which rows are buffered: write-buffer-for-append.",
-        no_effect("whatever the number of writers, rows that do not fill a row group are spilled"),
+        "Number of open append writers above which they buffer rows; see write-buffer-for-append.",
+        no_effect("with any number of writers, rows that do not fill a row group are spilled"),
         minimum=1,
     ),
     memory_size(
         "local-merge-buffer-size",
         None,
         "Memory to merge rows of one key before they are sent to their bucket's writer.",
-        no_effect("rows of one key are merged in the bucket's writer"),
+        no_effect("the bucket's writer merges rows of one key"),
     ),
     memory_size("page-size", 64 << 10, "Size of the memory pages of Java's sort buffers.", _KERNEL),
     memory_size(
@@ -139,18 +140,18 @@ UNREAD = (
         "loser-tree",
         ("min-heap", "loser-tree"),
         "Structure that merges sorted runs row by row.",
-        no_effect("runs are merged batch by batch, by a stable sort; the result is the same"),
+        no_effect("a stable sort merges runs batch by batch, with the same result"),
     ),
     integer(
         "sort-spill-threshold",
         None,
-        "Runs read at a time before a merge goes to disk.",
+        "Runs to read at a time before a merge uses disk.",
         no_effect("a merge holds one batch per run"),
     ),
     integer(
         "local-sort.max-num-file-handles",
         128,
-        "Most files open in one external merge sort.",
+        "The most open files of one external merge sort.",
         _KERNEL,
     ),
 )

@@ -1,5 +1,5 @@
-"""Writes: a DataFrame into a table in one commit, and compactions as jobs.
+"""Writes DataFrames to tables, each in one commit, and runs compactions as jobs.
 
-Rows are clustered by bucket in the JVM, written by tasks, committed by the driver. No statement is
-parsed here.
+The JVM shuffles rows by bucket, tasks write them, and the driver commits. No statement is parsed
+here.
 """

@@ -1,22 +1,23 @@
-"""Whether all writing tasks were given rows by the same attempt of each assigning task.
+"""Checks that all writing tasks got rows from the same attempt of each assigning task.
 
-Where a row goes, an assigning task says (:mod:`tidelake.spark.write.dynamic_bucket_assigner` and
-:mod:`tidelake.spark.write.cross_partition_assigner`), and it may say otherwise when Spark runs it
-again: rows come in another order, or the DataFrame is not the same twice. If an executor dies
-between the two stages, some writing tasks have done with what the first attempt gave them, others
-get what the second one gives. A key could then be in two buckets, or in none.
+An assigning task gives each row its bucket (:mod:`tidelake.spark.write.dynamic_bucket_assigner` and
+:mod:`tidelake.spark.write.cross_partition_assigner`). When Spark repeats the task, it may give
+other buckets: rows come in another order, or the DataFrame computes other rows. If an executor dies
+between the two stages, some writing tasks have the rows of the first attempt and others get those
+of the second. A key could then be in two buckets, or in none.
 
-1. Each row carries the number of the attempt that assigned it, which is unique in the application.
-2. At its end an assigning task gives **every** writing task a row of its own, the note: which
-   partition and attempt it was, how many rows it took, and why it refused them if it did.
-3. A writing task gives the driver a digest of the attempts in its notes: notes of thousands of
-   tasks to thousands of others are too much for one process. The driver commits only if all digests
-   are equal: every task has a note of every assigner, so no two tasks can have rows of different
+1. Each row carries the id of the attempt that assigned it, which is unique in the application.
+2. At its end an assigning task sends **every** writing task an extra row, the note. It holds the
+   partition and the attempt, the number of rows taken in, and the error if the rows were refused.
+3. A writing task sends the driver a digest of the attempts in its notes, since the notes of
+   thousands of tasks to thousands of others are too much for one process. The driver commits only
+   if all digests are equal. Every task has a note of every assigner, so equal digests mean the same
    attempts.
 
-Spark 4.3 compares checksums of what attempts give (``spark.sql.shuffle.orderIndependentChecksum``).
-Rows carry their attempt, so to Spark a second attempt gives other rows. It then repeats the stage
-if no writing task is done, and else fails the job, which is the same conflict.
+Spark 4.3 compares checksums of the output of attempts
+(``spark.sql.shuffle.orderIndependentChecksum``). Rows carry their attempt, so a second attempt has
+another checksum. Spark then repeats the stage if no writing task is done, else it fails the job;
+this module turns that failure into the same conflict.
 """
 
 from __future__ import annotations
@@ -61,26 +62,26 @@ OWN_FIELDS = (
     st.StructField(ATTEMPT_COLUMN, st.LongType()),
     st.StructField(NOTE_COLUMN, st.StringType()),
 )
-"""Columns behind those of the rows. Of rows task and note are null, of notes the bucket."""
+"""Columns behind those of the rows. Task and note are null in rows, the bucket is null in notes."""
 
 SPARK_GIVES_UP = "A shuffle map stage with indeterminate output was failed and retried"
-"""How Spark says that it met rows of a second attempt; it has no condition for that."""
+"""Text in Spark's error for rows of a second attempt; the error has no condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptNote:
-    """What an assigning task says of itself.
+    """The note of an assigning task.
 
     Parameters
     ----------
     partition : int
-        Which of the assigning tasks.
+        Number of the assigning task.
     attempt : int
-        Which attempt of it.
+        Id of its attempt.
     rows : int
-        How many rows it took.
+        Number of rows that it took in.
     error : str, optional
-        Why it refused them, as of :mod:`tidelake.spark.error_wire`.
+        Why it refused the rows, encoded by :mod:`tidelake.spark.error_wire`.
     """
 
     partition: int
@@ -89,7 +90,7 @@ class AttemptNote:
     error: str | None = None
 
     def to_text(self) -> str:
-        """Write it for its way to another task.
+        """Encode the note as text for another task.
 
         Examples
         --------
@@ -100,20 +101,20 @@ class AttemptNote:
 
     @classmethod
     def from_text(cls, text: str) -> AttemptNote:
-        """Read it."""
+        """Decode a note."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptDigest:
-    """What all assigning tasks together say to a writing task.
+    """The notes of all assigning tasks to one writing task, as a digest.
 
     Parameters
     ----------
     attempts : str
-        Digest of the attempts: equal where all are.
+        Digest of the attempts; equal if all attempts are.
     rows : int
-        How many rows they took.
+        Number of rows that they took in.
     """
 
     attempts: str
@@ -129,17 +130,18 @@ def with_notes(
     schema: pa.Schema,
     tasks: int,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that runs on executors.
+    """Make the function for executors.
 
     Parameters
     ----------
     assign : callable
-        Batches in; assigned rows, their buckets, and how many rows were taken since the last.
+        Takes batches; yields assigned rows, their buckets, and the number of rows taken in since
+        the last result.
     schema : Schema
-        Of the assigned rows, where there are none. Of others the note takes their own: Spark takes
-        batches of one schema, and that of a given batch depends on the session (time zone).
+        Schema of the note if there are no rows. Else the note has the schema of the rows: Spark
+        takes batches of one schema only, which depends on the session (time zone).
     tasks : int
-        How many tasks write.
+        Number of writing tasks.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -193,14 +195,14 @@ def _batch(columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
 
 
 class NoteReader:
-    """Tells rows from notes in what a writing task is given."""
+    """Separates rows from notes in the input of a writing task."""
 
     def __init__(self) -> None:
         self._attempts: set[int] = set()
         self._notes: list[AttemptNote] = []
 
     def rows_of(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, npt.NDArray[np.int32]]:
-        """The rows of a batch and their buckets.
+        """Select the rows of a batch and their buckets.
 
         Raises
         ------
@@ -209,7 +211,9 @@ class NoteReader:
         """
         self._attempts.update(batch.column(ATTEMPT_COLUMN).unique().to_pylist())
         if batch.column(BUCKET_COLUMN).null_count:
-            for text in batch.column(NOTE_COLUMN).drop_null().to_pylist():  # one for each assigner
+            for text in (
+                batch.column(NOTE_COLUMN).drop_null().to_pylist()
+            ):  # one note for each assigner
                 note = AttemptNote.from_text(text)
                 if note.error is not None:
                     raise error_from_text(note.error)
@@ -219,7 +223,7 @@ class NoteReader:
         return batch.drop_columns([field.name for field in OWN_FIELDS]), buckets
 
     def digest(self) -> AttemptDigest:
-        """The digest of all notes, once all rows came."""
+        """Compute the digest of all notes, after the last batch."""
         partitions = sorted((note.partition, note.attempt) for note in self._notes)
         assert self._attempts == {attempt for _, attempt in partitions}, "rows without a note"
         digest = hashlib.sha256(json.dumps(partitions).encode()).hexdigest()
@@ -227,7 +231,7 @@ class NoteReader:
 
 
 def check_one_attempt(digests: Sequence[AttemptDigest], *, table: str) -> None:
-    """See that all writing tasks were given rows by the same attempts.
+    """Check that all writing tasks got rows from the same attempts.
 
     Parameters
     ----------
@@ -247,7 +251,7 @@ def check_one_attempt(digests: Sequence[AttemptDigest], *, table: str) -> None:
 
 @contextmanager
 def one_attempt(*, table: str) -> Iterator[None]:
-    """While a job runs: the conflict that Spark itself sees as that of :func:`check_one_attempt`.
+    """Turn Spark's own error for a second attempt into that of :func:`check_one_attempt`.
 
     Raises
     ------
@@ -264,7 +268,7 @@ def one_attempt(*, table: str) -> Iterator[None]:
 
 def _two_attempts(table: str) -> ConflictError:
     message = (
-        f"Spark ran a task again that assigned rows of a write to table '{table}', and may have"
-        " assigned them otherwise. Nothing was committed; write again."
+        f"Spark ran a task again that assigned buckets in a write to table '{table}', and may have"
+        " assigned other buckets. Nothing was committed; write again."
     )
     return ConflictError(message, kind="bucket_assignment", table=table)

@@ -1,9 +1,9 @@
-"""How the rows of a DataFrame come to the tasks that write their buckets: one way for each table.
+"""Brings the rows of a DataFrame to the tasks that write their buckets: one strategy for a table.
 
-A bucket of a primary-key table is written by one task, so that its sequence numbers come from one
-writer. Each way has a method `cluster`, which brings the rows there, and a method `check`, which
-refuses answers of tasks that it was not so for: with a ConflictError (kind ``bucket_assignment``)
-where Spark ran an assigning task twice, so that the write can be tried again.
+One task writes each bucket of a primary-key table, so that its sequence numbers come from one
+writer. Each strategy has a method `cluster`, which shuffles the rows, and a method `check`, which
+checks this rule in the answers of tasks. If Spark ran an assigning task twice, `check` raises a
+ConflictError (kind ``bucket_assignment``), and the write can be tried again.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class FixedBucketing:
     handle : TableHandle
         The table.
     tasks : int, optional
-        How many tasks write.
+        Number of writing tasks.
     through : callable, optional
-        The rows are where they are written already, and go through this.
+        The rows are already in the tasks that write them, and pass through this function.
     """
 
     handle: TableHandle
@@ -51,36 +51,36 @@ class FixedBucketing:
         return rows if self.through is not None else clustered(self.handle, rows, self.tasks)
 
     def check(self, answer: TaskAnswer) -> None:
-        """See that each bucket has one task."""
+        """Check that each bucket has one task."""
         _check_one_task_per_bucket(self.handle, answer.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class NoBucketing:
-    """Rows stay where they are: an append table without buckets, or the postpone bucket."""
+    """Keeps rows in their tasks: for append tables without buckets, and the postpone bucket."""
 
     tasks: int | None
     is_assigned = False
     through = None
 
     def cluster(self, rows: DataFrame) -> DataFrame:
-        """Shuffle only where a number of tasks is asked for."""
+        """Shuffle only if a number of tasks is set."""
         return rows if self.tasks is None else rows.repartition(self.tasks)
 
     def check(self, answer: TaskAnswer) -> None:
-        """Nothing to see: any task may write any row."""
+        """Accept any answers: each task may write any row."""
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicBucketing:
-    """Tasks look each key's bucket up in the index of its partition.
+    """Tasks find each key's bucket in the index of its partition.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     tasks : int, optional
-        How many tasks assign at most, and write.
+        The most assigning tasks, and the number of writing tasks.
     base_snapshot_id : int or None
         The snapshot whose index is read, 0 for the empty table; None for an overwrite.
     """
@@ -98,7 +98,7 @@ class DynamicBucketing:
         )
 
     def check(self, answer: TaskAnswer) -> None:
-        """See that each bucket has one task, each task one attempt, each key one bucket."""
+        """Check that each bucket has one task, each task one attempt, each key one bucket."""
         check_one_attempt(answer.digests, table=self.handle.identifier)
         _check_one_task_per_bucket(self.handle, answer.messages)
         check_one_bucket_per_key(self.handle, answer.messages)
@@ -106,14 +106,14 @@ class DynamicBucketing:
 
 @dataclass(frozen=True, slots=True)
 class CrossPartitionBucketing(DynamicBucketing):
-    """Tasks look each key's partition and bucket up among the keys of the live rows.
+    """Tasks find each key's partition and bucket among the keys of the live rows.
 
     Parameters
     ----------
     handle, tasks, base_snapshot_id
         As of :class:`DynamicBucketing`.
     takes_rows : bool
-        Whether there may be rows: an overwrite of single partitions takes none.
+        Whether the write may have rows; an overwrite of single partitions may not.
     """
 
     takes_rows: bool
@@ -129,13 +129,13 @@ class CrossPartitionBucketing(DynamicBucketing):
         )
 
     def check(self, answer: TaskAnswer) -> None:
-        """See that each bucket has one task, and each task one attempt."""
+        """Check that each bucket has one task, and each task one attempt."""
         check_one_attempt(answer.digests, table=self.handle.identifier)
         _check_one_task_per_bucket(self.handle, answer.messages)
 
 
 Bucketing = FixedBucketing | NoBucketing | DynamicBucketing | CrossPartitionBucketing
-"""One way."""
+"""One of the strategies."""
 
 
 def bucketing_of(
@@ -146,18 +146,18 @@ def bucketing_of(
     tasks: int | None,
     through: Through | None = None,
 ) -> Bucketing:
-    """The way of a table.
+    """Choose the strategy of a table.
 
     Parameters
     ----------
     overwrite : Overwrite, optional
-        What the rows replace.
+        The overwrite, if the rows replace others.
     base_snapshot_id : int
         The snapshot that the write begins from; 0 for the empty table.
     tasks : int, optional
-        How many tasks write; by default the option ``sink.parallelism``.
+        Number of writing tasks; by default the option ``sink.parallelism``.
     through : callable, optional
-        As of :class:`FixedBucketing`.
+        See :class:`FixedBucketing`.
     """
     tasks = tasks or handle.options.get(declared.SINK_PARALLELISM)
     found_in = None if overwrite is not None else base_snapshot_id

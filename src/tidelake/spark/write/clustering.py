@@ -1,6 +1,6 @@
-"""Which task writes a row, as Spark SQL expressions, and how many tasks there are.
+"""Spark SQL expressions for the task that writes a row, and the number of tasks.
 
-A row's task is a function of its partition and bucket alone: **one bucket, one task**, so that the
+A row's task depends only on its partition and bucket: **one bucket, one task**, so that the
 sequence numbers of a bucket come from one writer.
 """
 
@@ -33,12 +33,12 @@ __all__ = [
 
 TASK_COLUMN = "_tidelake_task"
 TASK_INPUT_BYTES = 32 << 20
-"""One task for this many bytes of input, as Spark's optimiser guesses (of files: compressed)."""
+"""Bytes of input for one task, by the guess of Spark's optimiser (of files: compressed)."""
 UNKNOWN_SIZE_BYTES = 1 << 60
 
 
 def clustering_column(handle: TableHandle, frame: DataFrame, count: int) -> Column:
-    """The number of the task that writes a row of a table with a fixed number of buckets."""
+    """Make the task number of a row, for a table with a fixed number of buckets."""
     keys = [handle.schema.field(name) for name in handle.schema.bucket_keys]
     bucket = bucket_column(
         frame.sparkSession,
@@ -50,7 +50,7 @@ def clustering_column(handle: TableHandle, frame: DataFrame, count: int) -> Colu
 
 
 def clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> DataFrame:
-    """Rows of a table of fixed buckets in the tasks that write them, by the bucket's columns."""
+    """Shuffle rows of a table with fixed buckets to the tasks that write them."""
     count = tasks or tasks_count(frame)
     if not handle.schema.partition_keys:
         count = min(count, handle.options.get(declared.BUCKET))
@@ -63,35 +63,35 @@ def clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> DataF
 
 
 def key_hash(handle: TableHandle, frame: DataFrame, names: tuple[str, ...]) -> Column:
-    """The hash of key columns as an INT; 0 where one is null, which the writing task refuses."""
+    """Make the hash of key columns as an INT; 0 for a null, which the writing task refuses."""
     fields = [handle.schema.field(name) for name in names]
     found = hash_column(frame.sparkSession, [(f, typed(frame, f)) for f in fields])
     return F.coalesce(found, F.lit(0))
 
 
 def task_of(handle: TableHandle, frame: DataFrame, bucket: Column, count: int) -> Column:
-    """The number of the task for a partition and a number in it."""
+    """Make the task number for a partition and a number in it."""
     if handle.schema.partition_keys:
-        # of the column as the table types it: equal partitions must hash alike
+        # with the table's type: equal partitions must have equal hashes
         fields = [handle.schema.field(name) for name in handle.schema.partition_keys]
         partition = F.hash(*(typed(frame, field) for field in fields))
         bucket = partition.cast("bigint") + bucket
-    # a null key is refused by the task that gets it
+    # the task that gets a null key refuses it
     return F.coalesce(F.pmod(bucket, F.lit(count)).cast("int"), F.lit(0))
 
 
 def typed(frame: DataFrame, field: DataField) -> Column:
-    """A column of a table as the table types it; nulls where the frame leaves it out."""
+    """Cast a column to the table's type; nulls if the frame lacks the column."""
     wanted: st.DataType = to_spark_type(field.type)
     if field.name not in frame.columns:
         return F.lit(None).cast(wanted)
     column = F.col(quoted(field.name))
-    # a value that does not fit becomes null here, and is refused by the task that gets it
+    # a value that does not fit becomes null here, and the task that gets it refuses it
     return column if frame.schema[field.name].dataType == wanted else column.try_cast(wanted)
 
 
 def tasks_count(frame: DataFrame) -> int:
-    """As many tasks as the input deserves, from one per core up to Spark's shuffle partitions."""
+    """Choose the number of tasks by input size: from one per core to Spark's shuffle partitions."""
     spark = frame.sparkSession
     cores = parallelism(spark)
     most = max(cores, int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200))
@@ -99,7 +99,7 @@ def tasks_count(frame: DataFrame) -> int:
 
 
 def _input_bytes(frame: DataFrame) -> int:
-    """Spark's guess of the input; 0 where it has none: too few tasks spill, too many are waste."""
+    """Give Spark's guess of the input size; 0 if it has none."""
     if is_remote():
         return 0
     statistics = frame._jdf.queryExecution().optimizedPlan().stats()

@@ -1,20 +1,19 @@
-"""Compaction as a job on Spark: planned on the driver, done on the executors, committed once.
+"""Compaction as a job on Spark: the driver plans, executors compact, the driver commits once.
 
-1. The driver finds what there is to do from metadata (:mod:`tidelake.table.jobs.compaction`): a
-   part for
-   each bucket that needs it, of an append table without buckets one for each bin of small files.
-2. Each part is a task; with `tasks` given they are shared out, the largest first to the task that
-   has least. A task compacts one part after the other in the memory that it has, and gives back
-   commit messages.
-3. The driver collects them and commits once. Of a task that was tried twice Spark gives the answer
-   of one attempt; files of the others are never referenced. A bucket that another commit changed
-   meanwhile is left out alone.
+1. The driver plans from metadata (:mod:`tidelake.table.jobs.compaction`): one part for each bucket
+   that needs a compaction; in an append table without buckets, one for each bin of small files.
+2. Each part is a task. If `tasks` is given, the parts are shared among them, the largest first,
+   each to the task with the least bytes. A task compacts one part after the other within its
+   memory, and returns commit messages.
+3. The driver collects the messages and commits once. If Spark ran a task twice, it returns the
+   answer of one attempt; no snapshot references files of the others. If another commit changed a
+   bucket meanwhile, only that bucket is left out.
 
-A bucket is compacted from what is there when its task begins, so a commit that was made after the
-plan is no conflict. Bins are compacted as they were planned.
+A task compacts the files that its bucket has when the task begins, so a commit after the plan is no
+conflict. Bins keep the files of the plan.
 
-The postpone bucket's rows are moved first (:mod:`tidelake.spark.write.postpone_compaction`), in a
-commit of their own.
+Rows of the postpone bucket get their buckets first
+(:mod:`tidelake.spark.write.postpone_compaction`), in a commit of their own.
 """
 
 from __future__ import annotations
@@ -57,16 +56,16 @@ __all__ = ["compact_on_spark", "compact_planned_on_spark"]
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """What the tasks need. Picklable.
+    """The settings of the tasks. Picklable.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     shares : tuple of tuple of CompactionPart
-        What each task does.
+        The parts of each task.
     full : bool
-        Whether everything is put together.
+        Whether to compact all files of a bucket.
     snapshot_id : int
         The snapshot of the plan.
     """
@@ -85,11 +84,11 @@ def compact_on_spark(
     full: bool,
     tasks: int | None,
 ) -> WriteResult:
-    """Compact what needs it; see :meth:`tidelake.spark.Lake.compact`."""
+    """Compact the buckets that need it; see :meth:`tidelake.spark.Lake.compact`."""
     if handle.options.get(declared.BUCKET) != POSTPONE_BUCKET:
         return _compact(spark, handle, chosen, full=full, tasks=tasks, fails_if_lost=True)
     moved = compact_postponed_on_spark(spark, handle, chosen, tasks=tasks)
-    # buckets that are there already keep their number, whatever it is
+    # existing buckets keep their number
     real = with_real_buckets(handle, 1)
     compacted = _compact(
         spark, real, chosen, full=full, tasks=tasks, fails_if_lost=not moved.snapshot_ids
@@ -106,7 +105,7 @@ def _compact(
     tasks: int | None,
     fails_if_lost: bool,
 ) -> WriteResult:
-    """Compact the buckets that need it; `fails_if_lost`: an error where others took all of them."""
+    """Compact the buckets that need it; with `fails_if_lost` raise if others took all of them."""
     transaction = WriteTransaction(handle)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
@@ -126,12 +125,12 @@ def _compact(
 def compact_planned_on_spark(
     spark: SparkSession, handle: TableHandle, plan: CompactionPlan, *, tasks: int
 ) -> WriteResult:
-    """Carry a planned compaction of some files out, in so many tasks at most; one commit.
+    """Run a planned compaction of some files in at most `tasks` tasks and one commit.
 
     Raises
     ------
     ConflictError
-        Other commits took all of the files; nothing was changed.
+        Other commits took all of the files; nothing was committed.
     """
     transaction = WriteTransaction(handle)
     return _carried_out(spark, transaction, plan, full=False, tasks=tasks, fails_if_lost=True)
@@ -160,19 +159,19 @@ def _carried_out(
 def _compact_share(
     task: CompactionTask,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that runs on executors."""
+    """Make the function for executors."""
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages: list[CommitMessage] = []
         handle = in_task(task.handle)
         try:
             for batch in numbers:
-                for number in batch.column(0).to_pylist():  # the shares of this task: one
+                for number in batch.column(0).to_pylist():  # one share for each task
                     for part in task.shares[number]:
                         messages += _compact_part(handle, task, part)
         except StorageError:
             delete_new_files(handle.fileio, handle.paths, messages)
-            raise  # Spark tries the task again
+            raise  # Spark retries the task
         except TidelakeError as error:
             delete_new_files(handle.fileio, handle.paths, messages)
             yield answer_rows(error=error)
@@ -185,7 +184,7 @@ def _compact_share(
 def _compact_part(
     handle: TableHandle, task: CompactionTask, part: CompactionPart
 ) -> list[CommitMessage]:
-    """One part by a writer of its own: what it held is free before the next one begins."""
+    """Compact one part with its own writer, which frees its memory before the next part."""
     as_planned = None if part.names is None else task.snapshot_id
     writer = new_writer(handle, base_snapshot_id=as_planned)
     try:

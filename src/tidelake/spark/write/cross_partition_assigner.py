@@ -1,20 +1,20 @@
-"""Upserts of keys that may move between partitions: tasks that share keys assign the rows.
+"""Assigns buckets to upserts whose keys may move between partitions.
 
-1. The keys of the base snapshot's live rows are read on the executors, their columns alone, each
-   with the number of its partition and bucket.
-2. The given rows and these keys are shuffled together by the hash of the key, computed in the JVM
-   by one expression for both, so that one task sees all there is of a key. There they are sorted
-   by the hash; Spark's sort spills to disk.
-3. The task takes stretch after stretch of whole keys out of its stream, and assigns the rows
-   (:mod:`tidelake.table.bucketing.cross_partition_assigner`). Of ``n`` tasks each fills the buckets
-   ``b`` with ``b % n`` its number.
-4. Rows, and the deletes in the buckets that keys have left, are shuffled by partition and bucket to
-   the tasks that write them. That all come of the same attempts the driver sees
-   (:mod:`tidelake.spark.write.attempt_guard`), and the commit that nobody added rows meanwhile.
+1. Executors read the keys of the base snapshot's live rows, only the key columns, each with the
+   number of its partition and bucket.
+2. Spark shuffles the given rows and these keys together by the hash of the key, which the JVM
+   computes with one expression for both. So one task gets all rows of a key. Spark sorts the input
+   of each task by the hash; its sort spills to disk.
+3. The task cuts its stream between keys into stretches, and assigns the rows of each
+   (:mod:`tidelake.table.bucketing.cross_partition_assigner`). Task ``i`` of ``n`` fills the buckets
+   ``b`` with ``b % n == i``.
+4. Spark shuffles the rows, and the deletes in the buckets that keys have left, by partition and
+   bucket to the tasks that write them. The driver checks that all come from the same attempts
+   (:mod:`tidelake.spark.write.attempt_guard`). The commit checks that no other commit added rows
+   meanwhile.
 
-Memory of a task: two Arrow batches of rows and their keys; of an engine that combines rows, all of
-one key besides. Cost: the table's key columns are read
-and shuffled once for each write.
+Memory of a task: two Arrow batches of rows and their keys; for an engine that combines rows, also
+all rows of one key. Cost: each write reads and shuffles the table's key columns once.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ def cross_partition_rows(
     base_snapshot_id: int | None,
     takes_rows: bool = True,
 ) -> DataFrame:
-    """Rows with partitions and buckets, and deletes, in the partitions that write them.
+    """Assign buckets to rows, and bring rows and deletes to the tasks that write them.
 
     Parameters
     ----------
     frame : DataFrame
         The table's columns, and row kinds as bytes.
     tasks : int, optional
-        How many tasks assign rows at most, and write.
+        The most assigning tasks, and the number of writing tasks.
     base_snapshot_id : int or None
-        The snapshot whose keys are looked at, 0 for the empty table; None for an overwrite of the
-        whole table.
+        The snapshot of the live keys, 0 for the empty table; None for an overwrite of the whole
+        table.
     takes_rows : bool
-        Whether there may be rows: an overwrite of single partitions takes none.
+        Whether the write may have rows; an overwrite of single partitions may not.
     """
     spark = frame.sparkSession
     count = tasks or tasks_count(frame)
@@ -156,7 +156,7 @@ def _live_keys(
     blobs: Sequence[Sequence[tuple[int, bytes]]],
     schema: st.StructType,
 ) -> DataFrame:
-    """The keys of all live rows, each with the number of its bucket."""
+    """Read the keys of all live rows, each with the number of its bucket."""
     read = _read_keys(TableRows(context, tuple(keys)), blobs)
     return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read, schema)
 
@@ -185,13 +185,13 @@ class CrossPartitionTask:
     handle : TableHandle
         The table.
     bucket_ids : tuple of (bytes, int)
-        Partition and bucket of each number that comes with a live key.
+        Partition and bucket by the number that comes with a live key.
     assigners : int
-        How many tasks share the keys.
+        Number of tasks that share the keys.
     base_snapshot_id : int or None
-        The snapshot that the live keys are of; None for an overwrite.
+        The snapshot of the live keys; None for an overwrite.
     takes_rows : bool
-        Whether there may be rows.
+        Whether the write may have rows.
     """
 
     handle: TableHandle
@@ -210,20 +210,20 @@ class CrossPartitionTask:
         base_snapshot_id: int | None,
         takes_rows: bool,
     ) -> CrossPartitionTask:
-        """For a table as the driver opened it; each task has its own clock, ids and threads."""
+        """Make it for the driver's table; each task has its own clock, ids and threads."""
         own = replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
         return cls(own, bucket_ids, assigners, base_snapshot_id, takes_rows)
 
     @property
     def assigned_schema(self) -> pa.Schema:
-        """The rows that go on: the table's columns and the kind, in Spark's Arrow types."""
+        """The schema of assigned rows: the table's columns and the kind, in Spark's Arrow types."""
         schema = spark_arrow_schema(self.handle.schema.fields)
         return schema.append(pa.field(ROW_KIND_COLUMN, pa.int8()))
 
     def assign(
         self, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int32], int]]:
-        """Runs on executors: given rows and live keys in, sorted by hash; assigned rows out."""
+        """Assign rows, on executors: rows and live keys in, sorted by hash; assigned rows out."""
         context = TaskContext.get()
         assert context is not None, "runs on an executor"
         handle = in_task(self.handle)
@@ -256,7 +256,7 @@ class CrossPartitionTask:
 
 @dataclass(slots=True)
 class _Stretch:
-    """Given rows, conformed and with kinds, and live keys with the numbers of their buckets."""
+    """The rows of some keys, conformed and with kinds, and their live keys with bucket numbers."""
 
     rows: list[pa.RecordBatch] = field(default_factory=list)
     live: list[tuple[pa.RecordBatch, npt.NDArray[np.int64]]] = field(default_factory=list)
@@ -264,14 +264,14 @@ class _Stretch:
 
 
 class KeyStream:
-    """Cuts what comes sorted by hash where the hash changes.
+    """Cuts a stream sorted by hash where the hash changes.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     takes_rows : bool
-        Whether there may be given rows.
+        Whether the write may have rows.
     """
 
     def __init__(self, handle: TableHandle, *, takes_rows: bool) -> None:
@@ -284,7 +284,7 @@ class KeyStream:
         self._takes_rows = takes_rows
 
     def stretches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[_Stretch]:
-        """All there is of some keys, and then of others."""
+        """Yield stretches, each with all rows of its keys."""
         held, held_hash = _Stretch(), None
         for batch in batches:
             if not batch.num_rows:

@@ -1,15 +1,15 @@
-"""Which dynamic bucket each row of a DataFrame goes to: looked up by tasks that share the keys.
+"""Assigns a dynamic bucket to each row of a DataFrame, in tasks that share the keys.
 
-1. Each key has a hash, computed in the JVM as its bucket is in a table of fixed buckets. Of ``n``
-   assigners ``hash % n`` says which one answers for a key, so a key is looked up by one task.
-2. The rows are shuffled to their assigner. Its task reads the index of each partition that rows
-   come for, in the one snapshot that the driver chose, keeps the hashes that are its own, and fills
-   the buckets ``b`` with ``b % n`` its number (:mod:`tidelake.table.bucketing.key_hash_index`).
-3. The rows go on with their bucket in a column, to be shuffled by it as in any table with buckets.
+1. The JVM computes each key's hash, in the same way as for fixed buckets. Of ``n`` assigners number
+   ``hash % n`` handles the key, so one task looks it up.
+2. Spark shuffles the rows to their assigner. Its task reads the index of each partition with rows,
+   in the snapshot that the driver chose, and keeps its own hashes. Assigner ``i`` fills the buckets
+   ``b`` with ``b % n == i`` (:mod:`tidelake.table.bucketing.key_hash_index`).
+3. The rows get their bucket in a column. Spark shuffles by it, as for any table with buckets.
 
-A task that Spark runs a second time may meet the rows in another order, and give new keys other
-buckets than the rows that went on before have: the driver does not commit what comes of two
-attempts (:mod:`tidelake.spark.write.attempt_guard`), nor a new key in two buckets.
+When Spark repeats a task, rows may come in another order, and new keys may get other buckets than
+in the first attempt. So the driver commits neither rows of two attempts
+(:mod:`tidelake.spark.write.attempt_guard`) nor a new key in two buckets.
 
 Source: Paimon's Spark writer for ``HASH_DYNAMIC`` and ``BucketAssigner`` (1.3.1).
 """
@@ -56,25 +56,25 @@ HASH_COLUMN = "_tidelake_hash"
 
 
 def assigners_of(options: Options, tasks: int) -> int:
-    """How many assigners share the keys of a partition."""
+    """Choose the number of assigners that share the keys of a partition."""
     parallelism = options.get(declared.DYNAMIC_BUCKET_ASSIGNER_PARALLELISM) or tasks
     initial = options.get(declared.DYNAMIC_BUCKET_INITIAL_BUCKETS) or parallelism
     most = options.get(declared.DYNAMIC_BUCKET_MAX_BUCKETS)
-    limit = parallelism if most == -1 else most  # each assigner owns a bucket at least
+    limit = parallelism if most == -1 else most  # each assigner has at least one bucket
     return max(1, min(parallelism, initial, limit))
 
 
 def assigned_rows(
     handle: TableHandle, frame: DataFrame, *, tasks: int | None, base_snapshot_id: int | None
 ) -> DataFrame:
-    """The rows with their dynamic buckets, in the partitions that write them.
+    """Assign dynamic buckets, and bring the rows to the tasks that write them.
 
     Parameters
     ----------
     tasks : int, optional
-        How many tasks assign at most, and write.
+        The most assigning tasks, and the number of writing tasks.
     base_snapshot_id : int or None
-        As of :class:`AssignTask`.
+        See :class:`AssignTask`.
     """
     count = tasks or tasks_count(frame)
     assigners = assigners_of(handle.options, count)
@@ -86,7 +86,7 @@ def assigned_rows(
         .drop(TASK_COLUMN)
     )
     task = AssignTask.of(handle, assigners=assigners, base_snapshot_id=base_snapshot_id)
-    # of a note all these columns are null
+    # all these columns are null in a note
     schema = st.StructType([st.StructField(f.name, f.dataType) for f in frame.schema.fields])
     arrow = pyspark_arrow_schema(schema, timezone="UTC")
     assigned = mapped(
@@ -98,7 +98,7 @@ def assigned_rows(
 
 
 def clustered_by_bucket(handle: TableHandle, assigned: DataFrame, count: int) -> DataFrame:
-    """Placed rows in the partitions that write them, notes in those that they are for."""
+    """Bring assigned rows to the tasks that write them, and notes to their tasks."""
     task = F.coalesce(TASK_COLUMN, task_of(handle, assigned, F.col(BUCKET_COLUMN), count))
     return assigned.withColumn(TASK_COLUMN, task).repartitionById(count, F.col(TASK_COLUMN))
 
@@ -112,10 +112,10 @@ class AssignTask:
     handle : TableHandle
         The table.
     assigners : int
-        How many assigners share the keys of a partition.
+        Number of assigners that share the keys of a partition.
     base_snapshot_id : int or None
-        The snapshot whose index is read, 0 for the empty table; None for an overwrite, which
-        begins with an empty one.
+        The snapshot whose index is read, 0 for the empty table; None for an overwrite, which begins
+        with an empty index.
     """
 
     handle: TableHandle
@@ -124,7 +124,7 @@ class AssignTask:
 
     @classmethod
     def of(cls, handle: TableHandle, *, assigners: int, base_snapshot_id: int | None) -> AssignTask:
-        """For a table as the driver opened it; each task has its own clock, ids and threads."""
+        """Make it for the driver's table; each task has its own clock, ids and threads."""
         return cls(
             replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory)),
             assigners,
@@ -134,7 +134,7 @@ class AssignTask:
     def assign(
         self, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int32], int]]:
-        """Runs on executors: rows with a column of hashes in; rows, their buckets, how many out."""
+        """Assign rows, on executors: rows with hashes in; rows, buckets and their number out."""
         buckets_of = _Assigner(self)
         for batch in batches:
             hashes = batch.column(HASH_COLUMN).to_numpy(zero_copy_only=False)
@@ -144,7 +144,7 @@ class AssignTask:
 
 
 class _Assigner:
-    """The indexes of one task, one set for each assigner's number."""
+    """The indexes of one task, a set for each assigner number."""
 
     def __init__(self, task: AssignTask) -> None:
         self._task = task
@@ -167,13 +167,13 @@ class _Assigner:
                 partition_columns = conform(
                     partition_columns, self._partition_fields, table=self._table
                 )
-            except InvalidInputError:  # the task that gets the rows says what is wrong
+            except InvalidInputError:  # the task that gets the rows raises the error
                 return np.zeros(rows.num_rows, np.int32)
         partitions, codes = self._router.partitions(partition_columns, rows_count=rows.num_rows)
         numbers = np.abs(hashes.astype(np.int64)) % self._task.assigners
         buckets = np.zeros(rows.num_rows, np.int32)
         shares = codes * self._task.assigners + numbers
-        for share in np.unique(shares).tolist():  # few: rows come clustered by them
+        for share in np.unique(shares).tolist():  # few, since rows come clustered by them
             partition, number = divmod(share, self._task.assigners)
             mine = shares == share
             buckets[mine] = self._index(number).assign(partitions[partition], hashes[mine])
@@ -189,12 +189,12 @@ class _Assigner:
 
 
 def check_one_bucket_per_key(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
-    """See that no new key of a commit is in two buckets.
+    """Check that no new key of a commit is in two buckets.
 
     Raises
     ------
     ConflictError
-        One is: Spark ran an assigning task again. Nothing was committed.
+        A key has two: Spark ran an assigning task again. Nothing was committed.
     """
     new: dict[bytes, list[np.ndarray]] = {}
     for message in messages:
@@ -207,7 +207,7 @@ def check_one_bucket_per_key(handle: TableHandle, messages: Sequence[CommitMessa
         hashes = np.sort(np.concatenate(parts))
         if (hashes[1:] == hashes[:-1]).any():
             text = (
-                f"A write to table '{handle.identifier}' gave a key two buckets, as Spark ran a"
-                " task of it twice. Nothing was committed; write again."
+                f"A write to table '{handle.identifier}' gave a key two buckets, because Spark ran"
+                " one of its tasks twice. Nothing was committed; write again."
             )
             raise ConflictError(text, kind="bucket_assignment", table=handle.identifier)

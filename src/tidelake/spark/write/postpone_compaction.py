@@ -1,13 +1,13 @@
-"""Gives the rows of the postpone bucket their buckets, on Spark.
+"""Assigns buckets to the rows of the postpone bucket, on Spark.
 
-1. The driver lists the waiting files in the order they are replayed
+1. The driver lists the waiting files in the order of replay
    (:mod:`tidelake.table.jobs.postpone_compaction`) and numbers them.
 2. Executors read them, file by file; each row carries its file's number and its position in it.
-3. Rows are shuffled so that one task has all of a bucket, as for a write, and sorted by number and
-   position there: a key's rows meet its writer in the order they were written.
-4. The driver commits once: all of it or nothing.
+3. Spark shuffles rows so that one task has all of a bucket, as for a write, and sorts them there by
+   number and position: the writer gets a key's rows in the order of writing.
+4. The driver commits all rows at once, or none.
 
-Partitions with another number of buckets are jobs of their own, in one commit.
+Each number of buckets is a job of its own; all share one commit.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ ROW_COLUMN = "_tidelake_row"
 
 @dataclass(frozen=True, slots=True)
 class WaitingTask:
-    """What a reading task needs. Picklable."""
+    """The settings of a reading task. Picklable."""
 
     context: ReadContext
     files: tuple[bytes, ...]
-    """Of each number the file, as a split of that file alone."""
+    """The file of each number, as a split of that file alone."""
 
 
 def compact_postponed_on_spark(
     spark: SparkSession, handle: TableHandle, chosen: Chosen, *, tasks: int | None
 ) -> WriteResult:
-    """Move the waiting rows; see :meth:`tidelake.spark.Lake.compact`."""
+    """Assign buckets to the waiting rows; see :meth:`tidelake.spark.Lake.compact`."""
     with WriteTransaction(handle) as out:
         snapshot = handle.snapshots.latest()
         if snapshot is None:
@@ -98,7 +98,7 @@ def _move(
 def _waiting_rows(
     spark: SparkSession, handle: TableHandle, partitions: Sequence[PostponedPartition]
 ) -> DataFrame:
-    """The table's columns, the kind, and each row's file and position in it."""
+    """Read the table's columns, the kind, and each row's file and position."""
     blobs = tuple(
         split_to_bytes(Split(0, p.partition, -1, -1, (((file,),),), raw=True))
         for p in partitions

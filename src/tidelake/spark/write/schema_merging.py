@@ -1,8 +1,8 @@
-"""A table made ready for rows of other columns and types, before they are written.
+"""Prepares a table for rows of other columns and types, before the write.
 
-With ``write.merge-schema`` the schema is changed once, by
-:func:`tidelake.table.schema.schema_merging.merging_changes`, then the rows are written by it. Two
-writers that add the same column make it once: who comes second finds it there.
+With ``write.merge-schema`` the driver changes the schema once, by
+:func:`tidelake.table.schema.schema_merging.merging_changes`, and then writes the rows. If two
+writers add the same column, the second one finds it there.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ TRIES_MAX = 3
 
 
 def merges_schema(handle: TableHandle) -> bool:
-    """Whether rows may bring new columns and wider types along."""
+    """Whether rows may add columns and widen types."""
     return handle.options.get(declared.WRITE_MERGE_SCHEMA)
 
 
 def with_merged_schema(handle: TableHandle, rows: st.StructType) -> TableHandle:
-    """Give the table with a schema that rows fit, as far as it can be changed to.
+    """Change the table's schema to fit the rows, as far as that is allowed.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     rows : StructType
-        Their columns.
+        The columns of the rows.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        A column would have to change that may not, as one of the primary key.
+        A column would have to change that may not, such as one of the primary key.
     """
     for left in reversed(range(TRIES_MAX)):
         handle = with_newest_schema(handle)
@@ -68,7 +68,7 @@ def with_merged_schema(handle: TableHandle, rows: st.StructType) -> TableHandle:
 
 
 def with_drafted_schema(handle: TableHandle, rows: st.StructType) -> TableHandle:
-    """As :func:`with_merged_schema`, and nothing is published: to check what would be written."""
+    """Draft the schema of :func:`with_merged_schema` without a commit, for checks."""
     changes = _changes(handle, rows)
     if not changes:
         return handle
@@ -86,7 +86,7 @@ def _changes(handle: TableHandle, rows: st.StructType) -> tuple[SchemaChange, ..
     data = [
         st.StructField(f.name, f.dataType, metadata=f.metadata)
         for f in rows.fields
-        # a column of nulls alone says nothing of its type
+        # a column of only nulls has no type
         if f.name != ROW_KIND_COLUMN and not isinstance(f.dataType, st.NullType)
     ]
     given = fields_from_spark(st.StructType(data), table=handle.identifier)
@@ -95,7 +95,7 @@ def _changes(handle: TableHandle, rows: st.StructType) -> tuple[SchemaChange, ..
 
 
 def with_all_columns(handle: TableHandle, rows: DataFrame) -> DataFrame:
-    """The rows under the table's names, with nulls for columns that they have not."""
+    """Select the rows by the table's names, with nulls for columns that they lack."""
     given = {c.casefold(): c for c in rows.columns}
     columns = [F.col(quoted(c)) for c in rows.columns if c == ROW_KIND_COLUMN]
     for field in handle.schema.fields:

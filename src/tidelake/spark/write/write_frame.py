@@ -1,17 +1,17 @@
-"""A DataFrame into a table in one commit: clustered by the JVM, written on the executors.
+"""Writes a DataFrame to a table in one commit: the JVM shuffles, the executors write.
 
-1. The driver checks what it can before anything runs: mode, columns, types, options, and whether
-   this commit was made before.
-2. The rows are brought to the tasks that write their buckets, **one bucket, one task**, in the way
-   that the table's buckets ask for (:mod:`tidelake.spark.write.bucketing`).
+1. The driver makes all checks that need no rows: mode, columns, types, options, and whether this
+   commit was made before.
+2. Spark brings the rows to the tasks that write their buckets, **one bucket, one task**, by the
+   strategy for the table's buckets (:mod:`tidelake.spark.write.bucketing`).
 3. Each task runs a :class:`~tidelake.table.write.table_writer.TableWriter` over its Arrow batches
-   (:mod:`tidelake.spark.write.write_task`) and gives back its commit messages as versioned bytes.
-4. The driver collects them (of a task that was tried twice, Spark gives the answer of one
-   attempt) and commits once. Files of failed, retried and speculative attempts have names of
-   their own and are never referenced: orphans, nothing more.
+   (:mod:`tidelake.spark.write.write_task`) and returns its commit messages as versioned bytes.
+4. The driver collects them and commits once. If Spark ran a task twice, it returns the answer of
+   one attempt. Files of failed, retried and speculative attempts have names of their own. No
+   snapshot references them, so they are only orphans.
 
-The order in which rows of one DataFrame reach a bucket is not defined: of two rows of one key
-either may win, unless ``sequence.field`` decides.
+The order in which rows of a DataFrame reach a bucket is undefined: either of two rows of a key may
+win, unless ``sequence.field`` decides.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ def write_batch(
 ) -> WriteResult:
     """Write a micro-batch of a stream in one commit of two snapshots at most.
 
-    Compactions that are due in buckets without new rows go with it, where :func:`write_frame`
-    commits them after it.
+    Due compactions of buckets without new rows are part of the commit; :func:`write_frame` commits
+    them later.
 
     Parameters
     ----------
     frame : DataFrame
-        The table's columns, and perhaps ``_row_kind``; checked by the caller.
+        The table's columns, and perhaps ``_row_kind``; the caller has checked them.
     tasks : int, optional
-        As of :func:`write_frame`.
+        See :func:`write_frame`.
     """
     return transaction.run_assigned(_FrameWrite(transaction, frame, tasks, compacts_after=False))
 
@@ -97,19 +97,19 @@ def write_made_rows(
     tasks: int | None,
     through: Through | None = None,
 ) -> WriteResult:
-    """Write rows of a primary-key table that were made from older ones, in one commit.
+    """Write rows that were computed from older rows of a primary-key table, in one commit.
 
     Parameters
     ----------
     frame : DataFrame
-        The table's columns and ``_row_kind``; nulls stay what they are.
+        The table's columns and ``_row_kind``; nulls do not become defaults.
     read_snapshot : Snapshot
-        Where the older rows were read: it is a conflict if others wrote to their keys since.
+        The snapshot of the older rows; a later write of others to their keys is a conflict.
     tasks : int, optional
-        As of :func:`write_frame`.
+        See :func:`write_frame`.
     through : callable, optional
-        Says that each row is in the task that writes it, as by :func:`clustered`; the rows go
-        through it on the executors.
+        If given, each row must be in the task that writes it, as after :func:`clustered`; the rows
+        pass through it on the executors.
     """
     check_columns(transaction.handle, frame)
     return _FrameWrite(transaction, frame, tasks, read_snapshot, through).attempt()
@@ -117,7 +117,7 @@ def write_made_rows(
 
 @dataclass(frozen=True, slots=True)
 class _FrameWrite:
-    """A write of a DataFrame; parameters as of :func:`write_made_rows`."""
+    """A write of a DataFrame; parameters as in :func:`write_made_rows`."""
 
     transaction: WriteTransaction
     frame: DataFrame
@@ -125,7 +125,7 @@ class _FrameWrite:
     read_snapshot: Snapshot | None = None
     through: Through | None = None
     compacts_after: bool = True
-    """Whether what is due in other buckets is a commit of its own, after the rows are safe."""
+    """Whether due compactions of other buckets are a separate commit, after the rows' commit."""
 
     def attempt(self) -> WriteResult:
         """Write the rows on the executors and commit."""
@@ -165,9 +165,9 @@ class _FrameWrite:
 
 
 def _with_due_messages(handle: TableHandle, answer: TaskAnswer) -> TaskAnswer:
-    """Compact, on the driver, the due buckets that no task had rows of: a part of the commit.
+    """Compact, on the driver, the due buckets without new rows, as a part of the commit.
 
-    The rows do not depend on it: where it fails the next batch finds the buckets due again.
+    The rows do not depend on it: after a failure the next batch finds the buckets due again.
     """
     due = full_compactions(handle)
     left = frozenset() if due is None else due.due - {m.bucket_id for m in answer.messages}
@@ -189,7 +189,7 @@ def _with_due_messages(handle: TableHandle, answer: TaskAnswer) -> TaskAnswer:
 
 
 def _with_due_compactions(handle: TableHandle, written: WriteResult) -> WriteResult:
-    """Compact, on the driver, the due buckets that no task had rows of; the rows are safe."""
+    """Compact, on the driver, the due buckets without new rows, after the rows' commit."""
     try:
         compacted = compact_due(handle)
     except TidelakeError:
@@ -214,7 +214,7 @@ def _with_static_columns(
 
 
 def check_columns(handle: TableHandle, frame: DataFrame) -> None:
-    """Refuse missing, unknown and retyped columns before anything runs, by the kernel's rule."""
+    """Refuse missing, unknown and retyped columns before the job, by the kernel's rule."""
     data = [f for f in frame.schema.fields if f.name != ROW_KIND_COLUMN]
     arrow = pyspark_arrow_schema(st.StructType(data), timezone="UTC")
     conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
@@ -228,7 +228,7 @@ def check_columns(handle: TableHandle, frame: DataFrame) -> None:
 
 
 def _with_kind_bytes(frame: DataFrame) -> DataFrame:
-    """Row kinds as bytes: less to carry than text."""
+    """Encode row kinds as bytes, which are smaller than text."""
     kinds = frame.schema[ROW_KIND_COLUMN] if ROW_KIND_COLUMN in frame.columns else None
     if kinds is None or not isinstance(kinds.dataType, st.StringType):
         return frame

@@ -1,8 +1,8 @@
 """The executor's side of a write: Arrow batches in, commit messages as bytes out.
 
-What a task gives back is one row per message, and a row with an error where the rows cannot be
-written whatever one tries: such an error would only fail again if Spark ran the task once more.
-Errors of the storage are raised, and Spark tries the task anew.
+A task returns one row for each message. It returns a row with an error if the rows themselves are
+wrong, since a retry of Spark would fail again. It raises errors of the storage, and Spark retries
+the task.
 """
 
 from __future__ import annotations
@@ -54,29 +54,29 @@ _ANSWER_ARROW = pa.schema(
 MANIFEST_CACHE_BYTES = 64 << 20
 
 Through: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What rows go through before they are written."""
+"""A function that rows pass through before they are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """What a task needs. Picklable.
+    """The settings of a task. Picklable.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     overwrite : Overwrite, optional
-        What the rows replace.
+        The overwrite, if the rows replace others.
     user : str
-        Who will commit.
+        The commit user.
     base_snapshot_id : int, optional
-        The snapshot that all tasks begin from; by default each from the newest.
+        The base snapshot of all tasks; by default each task takes the newest one.
     assigned : bool
         Whether other tasks gave the rows their buckets (:mod:`tidelake.spark.write.attempt_guard`).
     full_compactions : FullCompactions, optional
-        Buckets that are compacted fully by the task that has rows of them.
+        Buckets with a due full compaction; the task with rows of one compacts it.
     fills_defaults : bool
-        Whether nulls become their columns' defaults.
+        Whether nulls become the defaults of their columns.
     """
 
     handle: TableHandle
@@ -99,7 +99,7 @@ class WriteTask:
         full_compactions: FullCompactions | None = None,
         fills_defaults: bool = True,
     ) -> WriteTask:
-        """For a table as the driver opened it."""
+        """Make it for the driver's table."""
         if full_compactions is not None:
             full_compactions = replace(full_compactions, where_written_only=True)
         return cls(
@@ -114,29 +114,29 @@ class WriteTask:
 
 
 def for_task(handle: TableHandle) -> TableHandle:
-    """The table for a task, which has its own clock, ids and threads."""
+    """Make the table for a task, which has its own clock, ids and threads."""
     return replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
 
 
 def in_task(handle: TableHandle) -> TableHandle:
-    """The table where a task runs, with the manifests that its process keeps."""
+    """Give the table in a task, with the manifest cache of the process."""
     return replace(handle, manifests=worker_manifests(handle.env.memory))
 
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer:
-    """What all tasks gave back.
+    """The answers of all tasks.
 
     Parameters
     ----------
     rows_count : int
         Rows taken in.
     messages : tuple of CommitMessage
-        Of all tasks.
+        Messages of all tasks.
     errors : tuple of TidelakeError
         Why tasks refused their rows.
     digests : tuple of AttemptDigest
-        Of each task whose rows other tasks gave buckets, which attempts they were.
+        The attempts that assigned buckets, as a digest from each task with assigned rows.
     """
 
     rows_count: int
@@ -164,7 +164,7 @@ class TaskAnswer:
 
 
 def add_answer(out: WriteTransaction, answer: TaskAnswer, *, base_snapshot_id: int) -> None:
-    """Let a transaction have what the tasks wrote.
+    """Add the tasks' messages to a transaction.
 
     Parameters
     ----------
@@ -174,9 +174,9 @@ def add_answer(out: WriteTransaction, answer: TaskAnswer, *, base_snapshot_id: i
     Raises
     ------
     TidelakeError
-        What a task refused its rows for.
+        The error for which a task refused its rows.
     """
-    # assigned rows are others than those that were given; each task knows how many these were
+    # assigned rows differ from the given rows; each digest has the number of given rows
     rows_count = answer.digests[0].rows if answer.digests else answer.rows_count
     out.add_messages(answer.messages, base_snapshot_id=base_snapshot_id, rows_count=rows_count)
     if answer.errors:
@@ -186,12 +186,12 @@ def add_answer(out: WriteTransaction, answer: TaskAnswer, *, base_snapshot_id: i
 def write_task(
     task: WriteTask, *, through: Through | None = None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that runs on executors.
+    """Make the function for executors.
 
     Parameters
     ----------
     through : callable, optional
-        Gives the rows on, and refuses them by an error: picklable.
+        Returns the rows, or raises an error to refuse them. Picklable.
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -212,19 +212,19 @@ def write_task(
 def write_batches(
     task: WriteTask, batches: Iterator[pa.RecordBatch], *, reader: NoteReader | None = None
 ) -> tuple[int, list[CommitMessage]]:
-    """Write one task's rows; on failure its files are deleted.
+    """Write one task's rows; delete its files on failure.
 
     Parameters
     ----------
     batches : iterator of RecordBatch
-        The table's columns, and ``_row_kind`` where there are kinds.
+        The table's columns, and ``_row_kind`` if rows have kinds.
     reader : NoteReader, optional
-        Tells rows and their buckets from notes, where other tasks gave the rows buckets.
+        Separates rows and their buckets from notes, if other tasks assigned the buckets.
 
     Returns
     -------
     (int, list of CommitMessage)
-        Rows taken in, and what was written.
+        Number of rows taken in, and the messages.
     """
     handle = in_task(task.handle)
     writer = new_writer(
@@ -248,9 +248,9 @@ def write_batches(
     return writer.rows_count, messages
 
 
-@lru_cache(maxsize=1)  # a job of another size takes the place of the last one's
+@lru_cache(maxsize=1)  # a job with another cache size replaces the cache of the last one
 def worker_manifests(memory: Memory) -> ManifestCache:
-    """Decoded manifests, kept while the Python worker lives: immutable, and workers are reused."""
+    """Give the cache of decoded manifests of the Python worker; Spark reuses workers."""
     return ManifestCache(min(MANIFEST_CACHE_BYTES, memory.manifest_cache_bytes))
 
 
@@ -261,7 +261,7 @@ def answer_rows(
     error: TidelakeError | None = None,
     digest: AttemptDigest | None = None,
 ) -> pa.RecordBatch:
-    """What a task gives back: a row per message, or one with an error."""
+    """Make a task's answer: a row for each message, or one with an error."""
     payload: list[bytes | None] = [commit_message.to_bytes(m) for m in messages]
     rows = payload or [None]
     counts = [rows_count] + [0] * (len(rows) - 1)

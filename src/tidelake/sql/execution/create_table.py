@@ -30,7 +30,7 @@ def create_empty(statement: CreateTable, session: SqlSession) -> Table | None:
         return None
     catalog, identifier, arguments = _create_arguments(statement, session)
     if statement.if_exists == "replace":
-        catalog.first_schema(identifier, **arguments)  # refuses it before the old table is dropped
+        catalog.first_schema(identifier, **arguments)  # raises before the old table is dropped
         catalog.drop_table(identifier, if_missing="ignore")
     if statement.if_exists == "ignore" and _holds(catalog, identifier):
         return None  # only the name counts

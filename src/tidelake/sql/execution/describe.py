@@ -99,7 +99,7 @@ def _column_text(field: DataField) -> str:
 
 
 def _default_text(default: str) -> str:
-    """A default as a literal: numbers and booleans plain, all else in quotes."""
+    """Write a default as a literal: numbers and booleans plain, other values in quotes."""
     if _PLAIN_LITERAL.fullmatch(default):
         return default
     is_quoted = len(default) > 1 and default[0] == default[-1] == "'"

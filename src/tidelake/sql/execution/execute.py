@@ -82,7 +82,7 @@ JOBS_SCHEMA = pa.schema(
         ("snapshots behind", pa.int64()),
     ]
 )
-"""The answer of SHOW JOBS: Flink's columns, then how far each job is."""
+"""The answer of SHOW JOBS: Flink's columns, then each job's progress."""
 FLINK_SETTINGS = ("execution.", "table.", "sql-client.", "parallelism.", "pipeline.", "state.")
 
 
@@ -344,7 +344,7 @@ def _set(statement: SetProperty, session: SqlSession) -> pa.Table | None:
 
 
 def _rows(names: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> pa.Table:
-    """A table of strings and booleans."""
+    """Make a table of strings and booleans."""
     columns = [[row[index] for row in rows] for index in range(len(names))]
     arrays = [
         pa.array(c, pa.bool_() if c and isinstance(c[0], bool) else pa.string()) for c in columns
@@ -502,7 +502,7 @@ def _analyze(statement: Analyze, session: SqlSession) -> None:
     session.data_table(statement.name, use="analyzed").analyze(columns)
 
 
-# Jobs are queries of Spark's, so a session without it has none.
+# Jobs are Spark queries, so a session without Spark has none.
 
 
 def _show_jobs(statement: ShowJobs, session: SqlSession) -> pa.Table:

@@ -65,7 +65,7 @@ _NUMBER_COLUMNS = frozenset(
 )
 _TIME_COLUMNS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING"})
 DOUBLE_DIGITS_MAX, FLOAT_DIGITS_MAX = 15, 6
-"""Up to so many digits a number is rounded once, on any path."""
+"""Up to this many digits a number is rounded only once, here and on Spark."""
 FLOAT_POWER_MAX = 30
 YEARS_KNOWN = range(1970, 2100)
 """Python and Java have the same time zone rules in these years."""
@@ -242,7 +242,7 @@ def _day(literal: LiteralValue) -> date:
 
 
 def _local(literal: LiteralValue, zone: tzinfo) -> datetime | None:
-    """A local time; an instant is shown in the session's zone."""
+    """Convert to a local time; an instant in the session's zone."""
     value = literal.value
     if value is None:
         return None
@@ -260,7 +260,7 @@ def _instant(literal: LiteralValue, zone: tzinfo) -> datetime | None:
 
 
 def _in_zone(local: datetime, zone: tzinfo) -> datetime:
-    """The instant of a local time in a zone."""
+    """Find the instant of a local time in a zone."""
     instant = local.replace(tzinfo=zone).astimezone(UTC)
     shown = instant.astimezone(zone).replace(tzinfo=None)
     if local.year not in YEARS_KNOWN or shown != local:

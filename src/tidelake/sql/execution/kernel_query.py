@@ -81,7 +81,7 @@ class _SimpleSelect:
 def kernel_answer(
     query: Query, session: SqlSession, *, conf: Mapping[str, str]
 ) -> pa.RecordBatchReader | None:
-    """Answer a query without Spark; None if Spark is read_columns.
+    """Answer a query without Spark; None if Spark must run it.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class PathTable:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A declared table of another system: of Kafka, which Spark reads and writes."""
+    """A declared table of another system, such as Kafka; Spark reads and writes it."""
 
     definition: CreateTable
 
@@ -176,7 +176,7 @@ class SqlSession:
         Raises
         ------
         InvalidInputError
-            It is no time.
+            The value is not a time.
         """
         # timestamp_ms refuses other types
         at_ms = timestamp_ms(given, zone=self._time_zone())  # type: ignore[arg-type]
@@ -303,7 +303,7 @@ class SqlSession:
         assert isinstance(found, ForeignTable)
         message = (
             f"'{found.definition.name}' is a table of connector '{found.connector}' and cannot be"
-            f" {use} in this way: it takes SELECT and INSERT INTO, by tl.sql on Spark."
+            f" {use} in this way: use SELECT and INSERT INTO, by tl.sql on Spark."
         )
         raise UnsupportedError(message, kind="sql_streaming", table=str(found.definition.name))
 

@@ -1,8 +1,8 @@
-"""Settings of Flink's sessions that decide how statements run, as SET keeps them.
+"""Settings of Flink's sessions that decide how statements run, set by SET.
 
-Keys and meanings: Flink's ``ExecutionOptions``, ``CheckpointingOptions`` and ``PipelineOptions``.
-A key of these groups that Flink lacks is refused, for a misspelt one would be lost silently; keys
-of Flink that have no counterpart here are kept without effect.
+Keys and meanings: Flink's ``ExecutionOptions``, ``CheckpointingOptions`` and ``PipelineOptions``. A
+key of these groups that Flink lacks is refused, since a misspelt one would have no effect. Keys of
+Flink without a counterpart here are kept without effect.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _WITHOUT_EFFECT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """How statements run.
+    """The settings that decide how statements run.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class StreamSettings:
     checkpoint_dir : str, optional
         Directory in which each job has its checkpoint, under its name.
     interval_ms : int, optional
-        Time from one batch of a job to the next; None for one after the other.
+        Time between the starts of a job's batches; None to start each after the previous one.
     pipeline_name : str, optional
         Name of the next job.
     """
@@ -126,7 +126,7 @@ that are set.
     """
     if key == RUNTIME_MODE and value.lower() == "automatic":
         message = (
-            f"'{RUNTIME_MODE}' = 'automatic' is not supported: say '{STREAMING}' or '{BATCH}'."
+            f"'{RUNTIME_MODE}' = 'automatic' is not supported: use '{STREAMING}' or '{BATCH}'."
         )
         raise UnsupportedError(message, kind="sql_streaming", option=key)
     if key == INTERVAL:
@@ -135,7 +135,7 @@ that are set.
         _parsed(_OWN[key], value)
     elif key.startswith(_CHECKED) and key not in _WITHOUT_EFFECT:
         message = (
-            f"There is no setting '{key}'.{near_names(key, _OWN)} SET shows those that are set."
+            f"There is no setting '{key}'.{near_names(key, _OWN)} SET lists those that are set."
         )
         raise InvalidInputError(message, kind="unknown_option", option=key)
 

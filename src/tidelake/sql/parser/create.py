@@ -198,7 +198,7 @@ def read_column(
 ) -> tuple[DataField, bool]:
     """Read a column, and True if it is declared PRIMARY KEY.
 
-    `metadata` takes what METADATA says of the column, where that may stand.
+    If `metadata` is given, METADATA is allowed and `metadata` gets its key.
     """
     name = cursor.name("column")
     if cursor.peek("AS") or cursor.peek("GENERATED") or cursor.peek("METADATA"):

@@ -1,4 +1,4 @@
-"""Parses statements about jobs: statement sets, SHOW JOBS and STOP JOB, in Flink's words."""
+"""Parses statements about jobs, in Flink's syntax: statement sets, SHOW JOBS and STOP JOB."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def statement_set(cursor: Cursor, insert: Callable[[Cursor], Insert]) -> Stateme
         inner = Cursor(cursor.text, rest[:length])
         if not inner.peek("INSERT"):
             raise inner.error(
-                "A statement set holds INSERT statements, each with its semicolon, and then END;"
-                f" here is {inner.next_text()}."
+                "A statement set holds INSERT statements, each with a semicolon, and then END,"
+                f" not {inner.next_text()}."
             )
         if length is None:
             cursor.index = len(cursor.tokens)
@@ -51,7 +51,7 @@ def statement_set(cursor: Cursor, insert: Callable[[Cursor], Insert]) -> Stateme
 
 
 def show_jobs(cursor: Cursor) -> ShowJobs:
-    """Read what follows ``SHOW JOBS``."""
+    """Read the rest of ``SHOW JOBS``."""
     cursor.expect_end()
     return ShowJobs()
 
@@ -64,8 +64,8 @@ def stop_job(cursor: Cursor) -> StopJob:
     for clause in ("SAVEPOINT", "DRAIN"):
         if cursor.peek("WITH", clause):
             raise cursor.unsupported(
-                f"WITH {clause} is not supported: the checkpoint of a job is all that its next"
-                " start needs, and a stopped job keeps it. Write STOP JOB 'id'."
+                f"WITH {clause} is not supported and not needed: a stopped job keeps its"
+                " checkpoint, from which its next start goes on. Write STOP JOB 'id'."
             )
     cursor.expect_end()
     return StopJob(job, start)

@@ -34,7 +34,7 @@ _HERE: dict[tuple[str, ...], str] = {
     ("DESC", "DETAIL"): _DETAIL,
     ("UPSERT",): _UPSERT,
     ("REPLACE", "INTO"): _UPSERT,
-    ("CONVERT",): "CREATE TABLE t AS SELECT * FROM parquet.`/path` writes rows anew.",
+    ("CONVERT",): "CREATE TABLE t AS SELECT * FROM parquet.`/path` writes new files.",
     ("BEGIN", "TRANSACTION"): EACH_COMMITS,
     ("BEGIN", "WORK"): EACH_COMMITS,
     ("START", "TRANSACTION"): EACH_COMMITS,

@@ -65,7 +65,7 @@ def parse(text: object) -> list[Statement]:
     Raises
     ------
     InvalidInputError
-        The text is no SQL; the message shows the position.
+        The text is not SQL; the message shows the position.
     UnsupportedError
         A clause or statement is not supported; the message says what to write instead.
 
@@ -269,13 +269,13 @@ def _create(cursor: Cursor) -> Statement:
         raise cursor.unsupported("CREATE makes tables, temporary views, databases and catalogs.")
     choices = ("TABLE", "TEMPORARY TABLE", "TEMPORARY VIEW", "DATABASE", "CATALOG")
     cursor.choice(choices, "The word after CREATE")
-    raise AssertionError("a choice that nobody offers")
+    raise AssertionError("a choice that is not offered")
 
 
 def _view(cursor: Cursor, *, replace: bool, temporary: bool, start: int) -> Statement:
     if not temporary:
         raise cursor.unsupported(
-            "A warehouse stores tables, no views: CREATE TEMPORARY VIEW keeps one for this"
+            "A warehouse stores tables, not views: CREATE TEMPORARY VIEW keeps one for this"
             " session.",
             start=start,
         )
@@ -498,7 +498,7 @@ def _analyze(cursor: Cursor) -> Statement:
             found.append(cursor.name("column"))
         columns = tuple(found)
     elif cursor.accept("NOSCAN"):
-        pass  # rows are counted by metadata where it can tell them
+        pass  # rows are counted by metadata where it has the number
     cursor.expect_end()
     return Analyze(name, columns)
 
@@ -522,8 +522,8 @@ def _copy(cursor: Cursor) -> NoReturn:
 def _spark_only(cursor: Cursor) -> NoReturn:
     token = cursor.token
     raise cursor.unsupported(
-        f"{token.upper if token else ''} is of Spark's own tables: use spark.sql. DataFrames that"
-        " tl.sql and tl.table give can be cached."
+        f"{token.upper if token else ''} works on Spark's own tables: use spark.sql. DataFrames"
+        " from tl.sql and tl.table can be cached."
     )
 
 

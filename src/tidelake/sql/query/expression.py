@@ -144,7 +144,7 @@ def parse_expression(words: Query, *rows: RowSource) -> ParsedExpression:
     Raises
     ------
     InvalidInputError, UnsupportedError
-        It is no expression; the message shows the position.
+        The text is not an expression; the message shows the position.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Lookups, ``t FOR SYSTEM_TIME AS OF PROCTIME()``, and the event time of windows."""
+"""Checks lookups, ``t FOR SYSTEM_TIME AS OF PROCTIME()``, and finds the event time of windows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["check_lookups", "event_time_column"]
 
 NOW = frozenset({"PROCTIME", "CURRENT_TIMESTAMP"})
 NOW_COLUMNS = frozenset({"proc_time", "proctime"})
-"""Columns by which documentation calls the time of processing."""
+"""Column names that documentation uses for the processing time."""
 WINDOW_TIME, WINDOW_END = "window_time", "window_end"
 
 
 def check_lookups(query: Query, columns: Mapping[TableReference, Sequence[str]]) -> None:
-    """Refuse a lookup at another time than that of processing.
+    """Refuse a lookup at another time than the processing time.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def check_lookups(query: Query, columns: Mapping[TableReference, Sequence[str]])
     UnsupportedError
         The time is a column, which would be an event time.
     InvalidInputError
-        There is no such column.
+        The column does not exist.
     """
     for reference in columns:
         lookup = reference.clause.lookup
@@ -44,9 +44,9 @@ def check_lookups(query: Query, columns: Mapping[TableReference, Sequence[str]])
             raise error_at(
                 query.text,
                 reference.start,
-                f"'{'.'.join(lookup)}' is a column: a table cannot be read as it was at the time of"
-                " each row. Write FOR SYSTEM_TIME AS OF PROCTIME() for the table as it is when a"
-                " batch looks at it.",
+                f"'{'.'.join(lookup)}' is a column: a lookup cannot read the table at the time of"
+                " each row. Write FOR SYSTEM_TIME AS OF PROCTIME() to read the current rows in"
+                " each batch.",
                 kind="sql_lookup",
                 error=UnsupportedError,
             )
@@ -61,9 +61,9 @@ def check_lookups(query: Query, columns: Mapping[TableReference, Sequence[str]])
 
 
 def event_time_column(reference: TableReference) -> str:
-    """Which of a window's columns is the event time of its rows: the one that the query names.
+    """Choose the event time of a window's rows: the window column that the query names.
 
-    A stream has one event time; ``window_end`` unless the query says ``window_time``.
+    A stream has one event time: ``window_end``, unless the query names ``window_time``.
     """
     named = {c.name.casefold() for c in reference.node.root().find_all(exp.Column)}
     return WINDOW_TIME if WINDOW_TIME in named else WINDOW_END

@@ -97,7 +97,7 @@ def metadata_column_exclusions(
             if any(value for value in star.args.values()):
                 message = (
                     f"A star with EXCEPT beside {names[0]} is not supported: name the columns, or"
-                    " say the star in a SELECT around this one."
+                    " write the star with EXCEPT in an outer SELECT."
                 )
                 raise error_at(
                     parsed.query.text, end - 1, message, kind="sql_clause", error=UnsupportedError

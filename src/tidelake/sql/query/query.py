@@ -6,11 +6,10 @@ wrote it.
 1. Find table clauses and table functions (:mod:`tidelake.sql.syntax.table_clause`).
 2. sqlglot parses the rest; nodes keep their offsets.
 3. Every table that no CTE shadows is a reference.
-4. :meth:`ParsedQuery.used_columns` gives the columns of a reference that the query may look at:
-   never too
-   few, sometimes too many.
+4. :meth:`ParsedQuery.used_columns` gives the columns of a reference that the query may use: never
+   too few, sometimes too many.
 5. :mod:`tidelake.sql.query.pushdown` gives the filters.
-6. :meth:`ParsedQuery.rewrite` puts other words where the references stand.
+6. :meth:`ParsedQuery.rewrite` replaces the references by other text.
 """
 
 from __future__ import annotations
@@ -202,7 +201,7 @@ def parse_query(query: Query, *, head: str = "") -> ParsedQuery:
     Raises
     ------
     InvalidInputError
-        It is no SQL; the message shows the position.
+        The text is not SQL; the message shows the position.
 
     Examples
     --------

@@ -1,20 +1,20 @@
-"""Carries the kinds of changes through a query over streams, in their order.
+"""Keeps the kinds of changes in a query over streams, and their order.
 
-The rows of a stream of changes have a column ``_row_kind``. A query that makes one row of each
-change keeps the kinds: ``SELECT id FROM t WHERE n > 1`` becomes ``SELECT id, t._row_kind FROM t
-WHERE n > 1``. A query that counts or groups would count an old row and its new one both; it is
-refused, unless the SELECT that reads the changes names ``_row_kind`` and says what each counts.
+The rows of a stream of changes have a column ``_row_kind``. A query with one row for each change
+keeps the kinds: ``SELECT id FROM t WHERE n > 1`` becomes
+``SELECT id, t._row_kind FROM t WHERE n > 1``. A query that counts or groups would count both the
+old and the new row of an update. It is refused, unless the SELECT that reads the changes names
+``_row_kind`` and so decides what each kind counts.
 
 1. A SELECT keeps kinds if one source of its FROM has them: a table, a subquery or a CTE. It may
-   filter, compute columns and join tables that are no streams.
+   filter, compute columns and join tables that are not streams.
 2. A star over that source shows the kind; else it is added as the last column.
-3. A SELECT that names the kind of its source has said what it counts. Its rows have kinds only if
-   it shows the column ``_row_kind``; then 1 is asked of it as well. Other SELECTs of the query are
-   not excused by it.
+3. A SELECT that names the kind of its source may group. Its rows have kinds only if it shows the
+   column ``_row_kind``; then rule 1 applies to it, too. The exception holds for this SELECT only.
 4. UNION ALL keeps kinds if one side has them; rows of the other are ``+I``.
 5. The last change of a key wins at the target, so the order of changes must stay. A join that
-   shuffles rows loses it: whatever is joined to changes gets a hint to be broadcast. A join with
-   another stream, or a hint of the user's that shuffles, is refused.
+   shuffles rows loses the order, so every table that is joined to changes gets a broadcast hint. A
+   join with another stream, or a user's hint that shuffles, is refused.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _OF_SUBQUERY = frozenset({"this", "alias", "with_"})
 _OF_TABLE = frozenset({"this", "db", "catalog", "alias", "when"})
 _KEPT_BY = frozenset({"", "INNER", "CROSS", "LEFT", "SEMI", "ANTI", "OUTER"})
 _HINTS_IN_ORDER = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN", "COALESCE"})
-"""Hints of Spark's that leave the rows of a partition in their order."""
+"""Spark's hints that keep the order of rows in a partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptKinds:
-    """What a query over streams of changes needs to keep their kinds.
+    """The edits of a query that make it keep the kinds of changes.
 
     Parameters
     ----------
@@ -65,21 +65,21 @@ def kept_kinds(
     *,
     streaming: Collection[TableReference] = (),
 ) -> KeptKinds:
-    """Return what to write into a query so that it keeps the kinds.
+    """Find the edits of a query that make it keep the kinds.
 
     Parameters
     ----------
     parsed : ParsedQuery
         The query.
     changing : collection of TableReference
-        Those of its tables whose rows have kinds.
+        Tables of the query whose rows have kinds.
     streaming : collection of TableReference
         Other streams among its tables.
 
     Raises
     ------
     UnsupportedError
-        The query does not make one row of each change, or loses their order; the message shows
+        The query does not give one row for each change, or loses their order; the message shows
         where.
 
     Examples
@@ -102,14 +102,14 @@ def kept_kinds(
     )
     kinds.follow(parsed.tree, {})
     unseen = [r for r in changing if id(r.node) not in kinds.seen]
-    if unseen:  # in a place where nobody looks for tables
+    if unseen:  # in a part of the query that is not analysed
         raise kinds.uncounted(unseen[0].start, "This part of the query")
     return KeptKinds(kinds.texts, [r for r in changing if id(r.node) in kinds.named])
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What the rows of a part of the query are.
+    """Properties of the rows of a part of the query.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ class _Kinds:
     references : mapping of int to TableReference
         Its tables by the ids of their nodes.
     aliases : mapping of TableReference to str
-        Aliases of those that have another than in the text.
+        Aliases that differ from those in the text.
     changing, streaming : collection of TableReference
-        Streams with kinds, and those without.
+        Streams with kinds, and streams without.
     """
 
     parsed: ParsedQuery
@@ -164,7 +164,7 @@ class _Kinds:
     _lists: dict[int, SelectList] = field(default_factory=dict)
 
     def follow(self, node: exp.Expr, ctes: Mapping[str, _Rows]) -> _Rows:
-        """Add the texts of a query; return what its rows are."""
+        """Add the edits of a query; return the properties of its rows."""
         ctes = {**ctes, **self._ctes(node, ctes)}
         if isinstance(node, exp.Subquery):
             rows = self.follow(node.this, ctes)
@@ -181,10 +181,10 @@ class _Kinds:
         """Make the error for a query that loses the kinds."""
         return self._refusal(
             start,
-            f"{what} does not show what each change does: an updated row comes as -U and +U, and"
-            f" would count twice. Name {ROW_KIND} in the SELECT that reads the changes to say what"
-            f" a kind counts, as in sum(CASE WHEN {ROW_KIND} IN ('-U', '-D') THEN -n ELSE n END),"
-            f" or WHERE {ROW_KIND} IN ('+I', '+U').",
+            f"{what} ignores the kinds of changes: an updated row comes as -U and +U and would"
+            f" count twice. Name {ROW_KIND} in the SELECT that reads the changes, as in sum(CASE"
+            f" WHEN {ROW_KIND} IN ('-U', '-D') THEN -n ELSE n END), or WHERE {ROW_KIND} IN ('+I',"
+            " '+U').",
         )
 
     def _disordered(self, start: int, what: str, remedy: str) -> TidelakeError:
@@ -229,7 +229,7 @@ class _Kinds:
         if len(changing) > 1:
             raise self.uncounted(_start(changing[1].node), "A join of two streams of changes")
         if shown and not named and not _is_star(node.expressions[shown[0]]):
-            raise self.uncounted(_start(node), f"A column {ROW_KIND} that is made anew")
+            raise self.uncounted(_start(node), f"A computed column {ROW_KIND}")
         if len(shown) > 1:
             raise self.uncounted(_start(node), f"A query with two columns {ROW_KIND}")
         self._check_rows(node, changing[0])
@@ -265,13 +265,13 @@ class _Kinds:
     ) -> bool:
         """Check if an item of a SELECT is or has the column of the kinds."""
         if _is_star(item):
-            # the star of a table whose kinds are named leaves them out
+            # the star of a table leaves kinds out if the query names them
             starred = [s for s in changing if not (s.is_table and s in named)]
             return any(_is_star_of(item, source.qualifier) for source in starred)
         return bool(item.alias_or_name.casefold() == ROW_KIND)
 
     def _check_rows(self, node: exp.Select, source: _Source) -> None:
-        """Refuse what does not make one row of each change."""
+        """Refuse clauses that do not give one row for each change."""
         start = _start(source.node)
         if not used_args(node) <= _PER_ROW or _aggregates(node):
             raise self.uncounted(start, "A query that groups, sorts or limits")
@@ -282,7 +282,7 @@ class _Kinds:
             raise self.uncounted(start, "A list of columns after an alias")
 
     def _keep_order(self, node: exp.Select, sources: Sequence[_Source], number: int) -> None:
-        """Have what is joined broadcast; refuse joins that lose rows or their order."""
+        """Broadcast joined tables; refuse joins that lose rows or their order."""
         start = _start(sources[number].node)
         joins: list[exp.Join] = node.args.get("joins") or []
         if number and not _keeps(joins[number - 1], right=True):
@@ -300,13 +300,13 @@ class _Kinds:
         for source in others:
             if source.rows.is_stream:
                 remedy = (
-                    "Read the other one as a table, FOR SYSTEM_TIME AS OF PROCTIME(), or say which"
-                    f" rows count: WHERE {ROW_KIND} IN ('+I', '+U')."
+                    "Read the other one as a table, FOR SYSTEM_TIME AS OF PROCTIME(), or select"
+                    f" the rows that count: WHERE {ROW_KIND} IN ('+I', '+U')."
                 )
                 raise self._disordered(_start(source.node), "A join with another stream", remedy)
             if not source.alias or isinstance(source.node, exp.Lateral):
                 remedy = "Give it an alias, or use LATERAL VIEW."
-                raise self._disordered(start, "A join with what has no name", remedy)
+                raise self._disordered(start, "A join with a source that has no name", remedy)
         if number > 1:
             remedy = "Name the changes first in FROM."
             raise self._disordered(start, "A join with tables that were joined before", remedy)

@@ -1,4 +1,4 @@
-"""Where the list of each SELECT stands in the text of a query."""
+"""Finds the position of each SELECT's list in the text of a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AFTER_ITEMS = frozenset(
     {"FROM", "WHERE", "UNION", "EXCEPT", "INTERSECT", "MINUS", "LATERAL", "GROUP", "HAVING"}
     | {"ORDER", "LIMIT", "WINDOW", "QUALIFY", "CLUSTER", "DISTRIBUTE", "SORT"}
 )
-"""What may stand after the list of a SELECT."""
+"""Keywords that may follow the list of a SELECT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def select_lists(parsed: ParsedQuery) -> dict[int, SelectList]:
     Raises
     ------
     UnsupportedError
-        A part of the query begins with another word.
+        A part of the query does not begin with SELECT.
 
     Examples
     --------
@@ -86,10 +86,10 @@ def _selects(node: exp.Expr) -> Iterator[exp.Select]:
 def _lists_by_words(tokens: Sequence[Token]) -> list[SelectList]:
     starts: list[int] = []
     ends: list[int] = []
-    waiting: list[tuple[int, int]] = []  # number and depth of SELECTs whose list goes on
+    waiting: list[tuple[int, int]] = []  # number and depth of SELECTs whose list has not ended
     depth, last, before = 0, 0, ""
     for token in tokens:
-        is_star = token.upper == "EXCEPT" and before == "*"  # of the list, not of the query
+        is_star = token.upper == "EXCEPT" and before == "*"  # inside the list, not the query's own
         is_end = (token.upper in _AFTER_ITEMS or token.upper == ")") and not is_star
         if waiting and is_end and waiting[-1][1] == depth:
             ends[waiting.pop()[0]] = last

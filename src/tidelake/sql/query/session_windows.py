@@ -1,4 +1,4 @@
-"""Sessions of a stream in a query: Spark makes them where rows are grouped.
+"""Session windows of a stream in a query: Spark makes them in GROUP BY.
 
 ``SELECT window_start, count(*) FROM TABLE(SESSION(...)) GROUP BY window_start, window_end`` groups
 by the row's session instead, a struct of a start and an end that Spark merges with its neighbours.
@@ -24,7 +24,7 @@ START, END, TIME = "window_start", "window_end", "window_time"
 def session_replacements(
     parsed: ParsedQuery, reference: TableReference, session: str
 ) -> list[tuple[int, int, str]]:
-    """Return the texts to put in place of a session window's columns.
+    """Return the texts that replace a session window's columns.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def _ungrouped(parsed: ParsedQuery, reference: TableReference) -> TidelakeError:
     return error_at(
         parsed.query.text,
         reference.start,
-        "The sessions of a stream are made where rows are grouped, each of its keys of its own:"
-        f" write GROUP BY {keys}, with the columns of PARTITION BY and no others.",
+        "Spark makes the sessions of a stream in GROUP BY, separately for each key: write GROUP"
+        f" BY {keys}, with the columns of PARTITION BY and no others.",
         kind="sql_streaming",
         error=UnsupportedError,
     )

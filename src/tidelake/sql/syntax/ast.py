@@ -101,9 +101,9 @@ class MetadataKey:
     Parameters
     ----------
     key : str
-        What the other system knows; the column's name by default.
+        Key of the other system's metadata; the column's name by default.
     is_virtual : bool
-        It is only read.
+        Whether it is read-only.
     """
 
     key: str
@@ -495,7 +495,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class StatementSet:
-    """INSERT statements that start together: in streaming mode a job each."""
+    """INSERT statements that start together; in streaming mode each is a job."""
 
     inserts: tuple[Insert, ...]
     start: int = 0

@@ -72,11 +72,11 @@ class Cursor:
                 raise self.error(f"'{keyword}' is expected here{why}, not {self.next_text()}.")
 
     def if_exists(self) -> Literal["error", "ignore"]:
-        """Read IF EXISTS; what to do if the object is missing."""
+        """Read IF EXISTS; return what to do if the object is missing."""
         return "ignore" if self.accept("IF", "EXISTS") else "error"
 
     def if_not_exists(self) -> Literal["error", "ignore"]:
-        """Read IF NOT EXISTS; what to do if the object exists."""
+        """Read IF NOT EXISTS; return what to do if the object exists."""
         return "ignore" if self.accept("IF", "NOT", "EXISTS") else "error"
 
     def expect_end(self) -> None:

@@ -12,7 +12,7 @@ __all__ = ["UnevaluatedExpression", "read_argument", "read_literal", "read_parti
 
 @dataclass(frozen=True, slots=True)
 class UnevaluatedExpression:
-    """An argument that is no literal, such as ``map('k', 'v')``; no procedure takes one."""
+    """An argument that is not a literal, such as ``map('k', 'v')``; no procedure takes one."""
 
     text: str
 

@@ -4,7 +4,7 @@
 - ``t VERSION AS OF 3``, ``t TIMESTAMP AS OF '2026-11-22 10:00:00'``, with ``FOR`` or
   ``FOR SYSTEM_VERSION``, ``FOR SYSTEM_TIME`` before
 - ``FROM STREAM t``: the table as a stream, whatever the mode of the session
-- ``t FOR SYSTEM_TIME AS OF PROCTIME()``: a lookup, the table as it is when it is looked at
+- ``t FOR SYSTEM_TIME AS OF PROCTIME()``: a lookup, which reads the current rows in each batch
 - ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL '10' MINUTES))``, HOP, CUMULATE and SESSION
 - ``paimon_incremental_query('t', 3, 7)``, ``paimon_incremental_between_timestamp``
 
@@ -45,7 +45,7 @@ _AFTER_TABLES = frozenset(
         "SYSTEM_TIME", "WITH",
     }
 )  # fmt: skip
-"""What may follow a table of the name stream."""
+"""Tokens that may follow a table with the name stream."""
 _UNITS = {
     "MILLISECOND": 1,
     "SECOND": 1000,
@@ -101,7 +101,7 @@ class Window:
     offset_ms : int
         Shift of all windows against the epoch.
     keys : tuple of str
-        Columns that each have sessions of their own.
+        Columns whose values have separate sessions.
     """
 
     kind: str
@@ -123,7 +123,7 @@ class Incremental:
 
 @dataclass(frozen=True, slots=True)
 class TableFunction:
-    """A function in place of a table.
+    """A function instead of a table.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def find_table_clauses(
 
 
 def _is_stream(cursor: Cursor) -> bool:
-    """Check if the word STREAM stands before a table, and is not the name of one."""
+    """Check if STREAM is the keyword before a table, and not a table's name."""
     token, index = cursor.token, cursor.index
     if token is None or token.upper != "STREAM" or token.is_quoted or not index:
         return False
@@ -211,7 +211,7 @@ def _is_stream(cursor: Cursor) -> bool:
 
 
 def _stream(cursor: Cursor) -> tuple[int, Clause, list[tuple[int, int]]]:
-    """Read ``STREAM t`` and what follows: the end of the name, the clause, what is taken away."""
+    """Read ``STREAM t`` and its clauses; return the name's end, the clause and removed offsets."""
     start = cursor.position
     cursor.index += 1
     spans = [(start, cursor.position)]
@@ -275,8 +275,8 @@ def _time(cursor: Cursor) -> str | int:
     token = cursor.token
     if token is None or not token.is_string:
         raise cursor.unsupported(
-            "The time must be a literal, such as '2026-11-22 10:00:00', or PROCTIME() for the"
-            " table as it is when a batch looks at it."
+            "The time must be a literal, such as '2026-11-22 10:00:00', or PROCTIME() to read the"
+            " current rows in each batch."
         )
     return cursor.string("time")
 
@@ -312,8 +312,8 @@ def _function(cursor: Cursor) -> TableFunction | None:
     name = token.text.lower()
     if name == INCREMENTAL_TAG:
         raise cursor.unsupported(
-            f"{INCREMENTAL_TAG} is not supported, for tags are not created automatically yet: use"
-            f" {INCREMENTAL}."
+            f"{INCREMENTAL_TAG} is not supported, because tags are not created automatically yet:"
+            f" use {INCREMENTAL}."
         )
     if name not in {INCREMENTAL, INCREMENTAL_TIMES}:
         return None

@@ -274,7 +274,7 @@ _SETS = (("EXECUTE", "STATEMENT", "SET"), ("BEGIN", "STATEMENT", "SET"))
 
 
 def _is_open_set(tokens: Sequence[Token]) -> bool:
-    """Check for a statement set without its END, which stands alone."""
+    """Check for a statement set whose END is missing."""
     if tuple(token.upper for token in tokens[:3]) not in _SETS:
         return False
     return tokens[-1].upper != "END" or tokens[-2].text not in {";", "BEGIN"}
@@ -320,7 +320,7 @@ def error_at(
     start : int
         Offset of the fault.
     message : str
-        What is wrong and what to do, as whole sentences.
+        The fault and the remedy, as whole sentences.
     kind, error, **context
         Passed to the error.
     """
@@ -343,5 +343,5 @@ def _unended(text: str) -> TidelakeError:
         if whole is None and "*/" not in text[found.end() :]:
             return error_at(text, found.start(), "This comment has no end: close it with */.")
         position = whole.end() if whole is not None else text.index("*/", found.end()) + 2
-    message = f"'{shortened(text)}' cannot be split into tokens: remove what is no SQL."
+    message = f"'{shortened(text)}' cannot be split into tokens: remove text that is not SQL."
     return InvalidInputError(message, kind="sql_syntax")

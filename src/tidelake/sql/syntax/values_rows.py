@@ -88,7 +88,7 @@ def parse_values(text: str, *, defaults: bool = False) -> list[list[LiteralValue
     Returns
     -------
     list of list of LiteralValue, or None
-        Rows of one length; None for another query, or for a value that is no plain literal.
+        Rows of one length; None for another query, or for a value that is not a plain literal.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def parse_values(text: str, *, defaults: bool = False) -> list[list[LiteralValue
 
 
 class _OtherError(Exception):
-    """Here is no plain literal."""
+    """There is no plain literal here."""
 
 
 @dataclass(slots=True)

@@ -50,5 +50,5 @@ def test_settings_of_flink_without_a_counterpart_are_kept():
 
 
 def test_the_automatic_mode_is_refused():
-    with pytest.raises(UnsupportedError, match="say 'streaming' or 'batch'"):
+    with pytest.raises(UnsupportedError, match="use 'streaming' or 'batch'"):
         check_setting("execution.runtime-mode", "AUTOMATIC")

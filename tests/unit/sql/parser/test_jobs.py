@@ -42,7 +42,7 @@ def test_an_insert_may_be_executed():
         ("EXECUTE STATEMENT SET BEGIN END", "holds no INSERT"),
         ("EXECUTE STATEMENT SET BEGIN SELECT 1; END", "holds INSERT statements.* 'SELECT'"),
         ("EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1", "not closed: write '; END'"),
-        ("EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1;", "here is the end"),
+        ("EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1;", "and then END, not the end"),
         ("EXECUTE STATEMENT SET INSERT INTO a SELECT 1; END", "'BEGIN' is expected"),
         ("EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1; END x", "END|should end here"),
         ("SHOW JOBS x", "should end here"),

@@ -6,11 +6,12 @@ writes nothing but a reader's progress. No engine is imported.
 """
 
 from tidelake.table.stream.follow import StreamBatch
+from tidelake.table.stream.lag import StreamLag
 from tidelake.table.stream.lease import StreamLease, held_snapshot
 from tidelake.table.stream.limits import NO_LIMITS, ReadLimits
 from tidelake.table.stream.offset import StreamOffset
 from tidelake.table.stream.parts import StreamPart, StreamParts, StreamRows
-from tidelake.table.stream.plan import StreamLag, StreamPlan
+from tidelake.table.stream.plan import StreamPlan
 
 __all__ = [
     "NO_LIMITS",

@@ -16,7 +16,6 @@ one snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ReadContext
@@ -26,6 +25,7 @@ from tidelake.table.handle.arguments import column_names
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.batch_end import batch_end
 from tidelake.table.stream.follower import Follower
+from tidelake.table.stream.lag import LagCounter, StreamLag
 from tidelake.table.stream.limits import NO_LIMITS, ReadLimits
 from tidelake.table.stream.offset import StreamOffset
 from tidelake.table.stream.parts import StreamPart, StreamParts, StreamRows
@@ -33,27 +33,7 @@ from tidelake.table.stream.start import START_OPTIONS, StreamStart
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate
 
-__all__ = ["StreamLag", "StreamPlan"]
-
-LAG_SNAPSHOTS_MAX = 32
-"""Number of snapshots whose entries are counted for the lag of a stream."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamLag:
-    """How far a stream is behind its table.
-
-    Parameters
-    ----------
-    snapshots : int
-        Snapshots that were not given, or in part.
-    rows, bytes : int
-        Stored rows and bytes still to be read; an estimate where there are many snapshots.
-    """
-
-    snapshots: int
-    rows: int
-    bytes: int
+__all__ = ["StreamPlan"]
 
 
 class StreamPlan:
@@ -69,6 +49,7 @@ class StreamPlan:
         self._start = StreamStart(handle)
         self._follower = Follower(_without_start(handle), self._start.end_id)
         self._limits = ReadLimits.of(handle.options, table=handle.identifier)
+        self._lag = LagCounter(self._follower)
 
     @classmethod
     def of(cls, handle: TableHandle, options: Mapping[str, object] | None = None) -> StreamPlan:
@@ -231,25 +212,8 @@ class StreamPlan:
         return StreamParts(names, predicate, self.handle.read_context, planned)
 
     def lag(self, offset: StreamOffset) -> StreamLag:
-        """Measure how far an offset is behind the newest snapshot.
-
-        It counts the entries of the next ``LAG_SNAPSHOTS_MAX`` snapshots and takes the others to be
-        as large.
-        """
-        latest_id = self.handle.snapshots.latest_id()
-        if latest_id is None or offset.snapshot > latest_id:
-            return StreamLag(0, 0, 0)
-        count = latest_id - offset.snapshot + 1
-        seen = rows = sizes = 0
-        for number in range(offset.snapshot, latest_id + 1)[:LAG_SNAPSHOTS_MAX]:
-            own = offset.phase if number == offset.snapshot else "delta"
-            snapshot = self._follower.kept(number, phase=own)
-            if snapshot is not None:
-                seen += 1
-                more_rows, more_bytes = self._follower.sizes(snapshot, offset)
-                rows, sizes = rows + more_rows, sizes + more_bytes
-        scale = count / max(1, seen)
-        return StreamLag(count, round(rows * scale), round(sizes * scale))
+        """Measure how far an offset is behind the newest snapshot; an estimate where that is far."""
+        return self._lag.lag(offset, self.handle.snapshots.latest_id())
 
     def watermark(self, offset: StreamOffset) -> int | None:
         """Give the watermark of the last snapshot that was given whole, ms since the epoch."""

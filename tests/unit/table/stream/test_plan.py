@@ -10,6 +10,7 @@ import pytest
 import tidelake
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.table.stream import ReadLimits, StreamOffset, StreamPlan
+from tidelake.table.stream.follower import Follower
 from tidelake.types.predicate import bind, parse_filter
 
 THREE = [{"k": i, "v": i} for i in range(3)]
@@ -524,6 +525,37 @@ def test_lag_counts_what_is_to_come(make):
     assert plan.lag(at).rows == 6
     assert plan.lag(plan.latest()) == type(lag)(0, 0, 0)
     assert plan.watermark(at) is None
+
+
+def test_lag_counts_each_snapshot_once(make, monkeypatch):
+    table = make(keys=())
+    for _ in range(6):
+        table.write(THREE)
+    plan = StreamPlan.of(table.handle, {"scan.snapshot-id": "1"})
+    at = plan.initial()
+    counted = []
+    sizes = Follower.sizes
+    monkeypatch.setattr(
+        Follower, "sizes", lambda self, s, o: counted.append(s.id) or sizes(self, s, o)
+    )
+    for left in (18, 15, 12, 9):
+        assert plan.lag(at).rows == left
+        at = plan.next(at, ReadLimits(files=1))
+    assert counted == [1, 2, 3, 4, 5, 6]
+
+
+def test_lag_is_counted_anew_after_a_rollback(make):
+    table = make(keys=())
+    for _ in range(4):
+        table.write(THREE)
+    plan = StreamPlan.of(table.handle, {"scan.snapshot-id": "1"})
+    at = plan.initial()
+    assert plan.lag(at).rows == 12
+    table.rollback_to(2)
+    table.write([{"k": 1, "v": 1}])
+    assert (plan.lag(at).snapshots, plan.lag(at).rows) == (3, 7)
+    table.write(THREE)
+    assert (plan.lag(at).snapshots, plan.lag(at).rows) == (4, 10)
 
 
 def test_a_key_that_moves_to_another_partition_is_one_part_of_a_batch(catalog):

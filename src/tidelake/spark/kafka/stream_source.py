@@ -73,7 +73,7 @@ class KafkaSource(MicroBatchSource):
     def _batch(self, start: str | None, end: str) -> tuple[BatchRows, str]:
         first, last = between(start, end)
 
-        def rows(columns: Sequence[str], _: Sequence[JavaObject]) -> DataFrame:
+        def rows(columns: Sequence[str], _: JavaObject | None) -> DataFrame:
             task = slice_task(self._table, columns or self._columns[:1], self._catalog)
             return slices_frame(self.gateway.spark, task, slices_of(self._table, first, last))
 

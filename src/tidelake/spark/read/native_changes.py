@@ -11,6 +11,10 @@
 unit may be scanned only if it is one file that Spark does not cut, or one state, in which every key
 occurs once.
 
+
+Where the caller makes the tasks itself, a task reads whole files in their order: then all units of
+files without more to do are *plain* (:func:`plain_units`), however large.
+
 Memory of the plan: that of the splits.
 """
 
@@ -27,7 +31,17 @@ from tidelake.spark.read.native_split import native_and_merged
 from tidelake.table.changelog.changelog_protocols import ChangePart
 from tidelake.types import DataField
 
-__all__ = ["ChangeUnit", "NativeChanges", "change_units", "native_changes", "uncut_bytes_max"]
+__all__ = [
+    "ChangeUnit",
+    "NativeChanges",
+    "PlainFile",
+    "PlainUnit",
+    "change_units",
+    "is_state",
+    "native_changes",
+    "plain_units",
+    "uncut_bytes_max",
+]
 
 _CUT_BY = {
     "spark.sql.files.openCostInBytes": "4194304b",
@@ -95,7 +109,7 @@ def native_changes(
     written = NativeFiles(context, fields, case_sensitive=case_sensitive)
     states: list[Split] = []
     for unit in change_units(parts, ordered=ordered):
-        if all(_is_state(part) for part in unit.parts):
+        if all(is_state(part) for part in unit.parts):
             states += [part[-1] for part in unit.parts]
         elif _may_scan(unit, ordered=ordered, keyed=keyed, uncut_bytes=uncut_bytes):
             rest = [left for part in unit.parts for left in _take(written, part)]
@@ -107,6 +121,74 @@ def native_changes(
         found.inserts += state.native
         found.units += [ChangeUnit(((split.part(()), split),)) for split in state.merged]
     (found.kinds if keyed else found.inserts).extend(written.groups())
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFile:
+    """A file whose rows are given as they stand.
+
+    Parameters
+    ----------
+    path : str
+        Where it is.
+    size_bytes : int
+        Its size.
+    """
+
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlainUnit:
+    """Files that one task reads in order, or, of a unit that may be cut, in any."""
+
+    files: tuple[PlainFile, ...]
+    may_cut: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size_bytes for file in self.files)
+
+
+def plain_units(
+    context: ReadContext,
+    parts: Iterable[ChangePart],
+    fields: Sequence[DataField],
+    *,
+    case_sensitive: bool,
+    ordered: bool,
+) -> list[PlainUnit] | None:
+    """Planned changes as files that Spark's reader gives as they are; None where some are not.
+
+    Rows of a table without primary key are ``+I``, others bring their kind.
+
+    Parameters
+    ----------
+    context, parts, fields, case_sensitive, ordered
+        As of :func:`native_changes`.
+
+    Notes
+    -----
+    Runs on the driver. Pure.
+    """
+    keyed = bool(context.schema.primary_keys)
+    native = NativeFiles(context, fields, case_sensitive=case_sensitive)
+    found = []
+    for unit in change_units(parts, ordered=ordered):
+        files = []
+        for part in unit.parts:
+            split = part[-1]
+            if len(part) > 1 and (keyed or not is_state(part)):
+                return None
+            for file in split.files:
+                path = native.plain_path(split, file)
+                if path is None or file.file_name in split.deletions:
+                    return None
+                files.append(PlainFile(path, file.file_size_bytes))
+        found.append(PlainUnit(tuple(files), may_cut=not (ordered or keyed)))
     return found
 
 
@@ -127,7 +209,8 @@ def change_units(parts: Iterable[ChangePart], *, ordered: bool) -> Iterable[Chan
     return [ChangeUnit(tuple(own)) for own in of_bucket.values()]
 
 
-def _is_state(part: ChangePart) -> bool:
+def is_state(part: ChangePart) -> bool:
+    """Whether all rows of a part are those of a state, ``+I``."""
     *before, _ = part
     return bool(before) and not any(split.files_count for split in before)
 

@@ -32,7 +32,7 @@ from tidelake.spark.read.replaced_rows import FILES_COUNT_MAX, is_visible
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
-__all__ = ["NativeFiles", "NativeGroup", "native_frame"]
+__all__ = ["READ_OPTIONS", "NativeFiles", "NativeGroup", "native_frame"]
 
 PATTERN_CHARACTERS = frozenset("[]{}*?\\:^")
 SKIPPED_PREFIXES = ("_", ".")
@@ -45,7 +45,7 @@ _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
-_READ_OPTIONS = {
+READ_OPTIONS = {
     # wrong rows are worse than an error, whatever the session says
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
@@ -148,6 +148,16 @@ class NativeFiles:
         scan.paths[file.file_size_bytes] = path
         scan.masked.append(with_newer)
 
+    def plain_path(self, split: Split, file: DataFileMeta) -> str | None:
+        """The path of a file that has the columns as they are wanted; None where Spark casts."""
+        if not self.readable(split, file):
+            return None
+        source = self._source(file)
+        pairs = zip(source or (), self._fields, strict=True)
+        if any(own is None or _changed(own, wanted) for own, wanted in pairs):
+            return None
+        return self._context.paths.data_file(split.partition, split.bucket, file)
+
     def groups(self) -> list[NativeGroup]:
         """The added files, one group per scan."""
         plain = [
@@ -210,7 +220,7 @@ def native_frame(
     own = [f for f in group.source if f is not None]
     if group.live_only or with_kinds:
         own.append(KIND_FIELD)
-    frame = spark.read.schema(spark_schema(own)).options(**_READ_OPTIONS).parquet(*group.paths)
+    frame = spark.read.schema(spark_schema(own)).options(**READ_OPTIONS).parquet(*group.paths)
     if group.masked:
         frame = frame.filter(is_visible(spark, frame, context, group.masked))
     if group.live_only:

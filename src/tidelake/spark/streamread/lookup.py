@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
-from tidelake.spark.catalog.streams.relation import batch_dataset
+from tidelake.spark.catalog.streams.relation import BatchRelations
 from tidelake.spark.expression.expression import quoted
 
 __all__ = ["lookup_frame"]
@@ -31,12 +31,12 @@ def lookup_frame(spark: SparkSession, rows: Callable[[], DataFrame], *, shown: s
         Its name in EXPLAIN.
     """
 
-    def pruned(columns: Sequence[str], _: Sequence[JavaObject]) -> DataFrame:
+    def pruned(columns: Sequence[str], _: JavaObject | None) -> DataFrame:
         found = rows()
         wanted = list(columns) or found.columns[:1]
         return found.select(*(quoted(c) for c in wanted))
 
     gateway = Gateway(spark)
-    schema = gateway.schema(rows().schema)
-    dataset = batch_dataset(gateway, schema, pruned, shown=shown, is_streaming=False)
+    relations = BatchRelations(gateway, gateway.schema(rows().schema))
+    dataset = relations.dataset(pruned, shown=shown, is_streaming=False)
     return DataFrame(dataset, spark)

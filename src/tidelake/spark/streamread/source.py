@@ -6,12 +6,14 @@ offsets of a table (:mod:`tidelake.spark.streamread.cursor`) and the rows betwee
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.format import KIND_FIELD
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
 from tidelake.spark.catalog.java_filter import from_java_filters
 from tidelake.spark.catalog.streams.relation import BatchRows
@@ -19,13 +21,16 @@ from tidelake.spark.catalog.streams.source import MicroBatchSource
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import changes_frame
+from tidelake.spark.read.native_changes import is_state, plain_units
+from tidelake.spark.read.scan_frame import packed_splits, tasks_asked
 from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streamread.cursor import StreamCursor
+from tidelake.spark.streamread.file_rows import FileRows, may_read
 from tidelake.spark.streamread.hold import HoldName, SourceHold
 from tidelake.spark.streamread.request import Kinds, StreamRequest, delete_error, keeps_order
 from tidelake.spark.streamread.stream_end import StreamEnd
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.stream import StreamOffset
+from tidelake.table.stream import StreamOffset, StreamParts
 from tidelake.types import RowKind
 from tidelake.types.predicate import Predicate, bind
 
@@ -72,6 +77,7 @@ class StreamSource(MicroBatchSource):
         )  # the query may belong to another session, which calls stop()
         self._own = StreamCursor(request.plan, SourceHold(request.plan, name, life.has_ended))
         self._kinds = request.kinds
+        self._files = FileRows(gateway)
         self._end = StreamEnd(gateway, query_id, self._own.number)
 
     def toString(self) -> str:
@@ -109,7 +115,7 @@ class StreamSource(MicroBatchSource):
     def _batch(self, start: str | None, end: str) -> tuple[BatchRows, str]:
         first, last = self._own.between(start, end)
 
-        def rows(columns: Sequence[str], filters: Sequence[JavaObject]) -> DataFrame:
+        def rows(columns: Sequence[str], filters: JavaObject | None) -> DataFrame | JavaObject:
             return self._rows(first, last, columns, filters)
 
         return rows, f"tidelake {self._plan.table} {_shown(first)} to {_shown(last)}"
@@ -119,40 +125,96 @@ class StreamSource(MicroBatchSource):
         first: StreamOffset,
         last: StreamOffset,
         columns: Sequence[str],
-        filters: Sequence[JavaObject],
-    ) -> DataFrame:
+        filters: JavaObject | None,
+    ) -> DataFrame | JavaObject:
         """Plan the rows of a batch: the columns that Spark needs, perhaps more rows than needed."""
         plan = self._plan
         self._own.hold_from(first)
         wanted = [name for name in columns if name != ROW_KIND_COLUMN]
         wanted = wanted or [plan.fields[0].name]
-        kinds_matter = self._kinds in {Kinds.UPSERTS, Kinds.CHECKED}
+        changes = plan.parts(first, last, columns=wanted, predicate=self._predicate(filters)).once()
+        kinds_matter = self._kinds in {Kinds.UPSERTS, Kinds.CHECKED} and not all(
+            map(is_state, changes.parts())  # all rows of a state are +I
+        )
+        plain = self._plain_rows(changes, columns or wanted, filters, kinds_matter=kinds_matter)
+        if plain is not None:
+            return plain
         frame = changes_frame(
             self.gateway.spark,
-            plan.parts(first, last, columns=wanted, predicate=self._predicate(filters)),
+            changes,
             table=plan.table,
             ordered=keeps_order(plan.handle),
             with_kinds=kinds_matter or ROW_KIND_COLUMN in columns,
             exact=False,
         )
         if kinds_matter:
-            frame = frame.filter(self._is_kept())
+            frame = frame.filter(self._is_kept(F.col(ROW_KIND_COLUMN), str))
         return frame.select(*(F.col(quoted(name)) for name in columns or wanted))
 
-    def _predicate(self, filters: Sequence[JavaObject]) -> Predicate | None:
+    def _plain_rows(
+        self,
+        changes: StreamParts,
+        columns: Sequence[str],
+        filters: JavaObject | None,
+        *,
+        kinds_matter: bool,
+    ) -> JavaObject | None:
+        """Give the rows of files that are only read, without a plan of Spark; None for others."""
+        spark, handle = self.gateway.spark, self._plan.handle
+        context, keyed = changes.rows.context, bool(handle.schema.primary_keys)
+        has_kinds = kinds_matter or ROW_KIND_COLUMN in columns
+        if (has_kinds and not keyed) or tasks_asked(spark, handle.options) is not None:
+            return None
+        fields = context.fields(changes.rows.columns)
+        units = plain_units(
+            context,
+            changes.parts(),
+            fields,
+            case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
+            ordered=keeps_order(handle),
+        )
+        if not units or not may_read(units):
+            return None
+        tasks = packed_splits(spark, context, units) if len(units) > 1 else [units]
+        own = (*fields, KIND_FIELD) if has_kinds else fields
+        schema = spark_schema(own, table=self._plan.table)
+        rows = self._files.rows(schema, filters, tasks)
+        if not has_kinds:
+            return rows
+        make = partial(self._with_kinds, columns, kinds_matter=kinds_matter)
+        return self._files.through(rows, schema, make, key=(*columns, kinds_matter))
+
+    def _with_kinds(
+        self, columns: Sequence[str], frame: DataFrame, *, kinds_matter: bool
+    ) -> DataFrame:
+        """Select what is shown of rows that have their kinds as bytes."""
+        if kinds_matter:
+            frame = frame.filter(self._is_kept(F.col(KIND_FIELD.name), int))
+        return frame.selectExpr(*map(_shown_as, columns))
+
+    def _predicate(self, filters: JavaObject | None) -> Predicate | None:
         """Translate Spark's filters to prune files and rows; Spark applies them once more."""
+        if filters is None:
+            return None
         fields = self._plan.fields
-        found = from_java_filters(filters, fields)
+        found = from_java_filters(list(filters), fields)
         return None if found is None else bind(found, fields)
 
-    def _is_kept(self) -> Column:
-        """Select the rows that a frame without kinds shows."""
-        kind = F.col(ROW_KIND_COLUMN)
-        kept = kind.isin(str(RowKind.INSERT), str(RowKind.UPDATE_AFTER))
+    def _is_kept(self, kind: Column, written: Callable[[RowKind], object]) -> Column:
+        """Select the rows that a frame without kinds shows, by its column of kinds."""
+        kept = kind.isin(written(RowKind.INSERT), written(RowKind.UPDATE_AFTER))
         if self._kinds is Kinds.UPSERTS:
             return kept
         fails = F.raise_error(F.lit(delete_error(self._plan.table))).cast("boolean")
-        return F.when(kind == str(RowKind.DELETE), fails).otherwise(kept)
+        return F.when(kind == written(RowKind.DELETE), fails).otherwise(kept)
+
+
+def _shown_as(column: str) -> str:
+    """Write a column of a file with kinds in SQL."""
+    if column != ROW_KIND_COLUMN:
+        return quoted(column)
+    names = " ".join(f"WHEN {int(kind)} THEN '{kind}'" for kind in RowKind)
+    return f"CASE {KIND_FIELD.name} {names} END AS {quoted(ROW_KIND_COLUMN)}"
 
 
 def _shown(offset: StreamOffset) -> str:

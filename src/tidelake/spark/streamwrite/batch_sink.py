@@ -152,10 +152,11 @@ class BatchSink:
         N is the number of partitions in a batch, B of buckets in each, P of tasks that write at
         once.
         """
-        options = self.handle.options
-        tasks = self.tasks or options.get(declared.SINK_PARALLELISM)
+        if self._has_warned or buckets_count < BUCKETS_PER_TASK_MAX:
+            return
+        tasks = self.tasks or self.handle.options.get(declared.SINK_PARALLELISM)
         tasks = tasks or parallelism(frame.sparkSession)
-        if self._has_warned or buckets_count < BUCKETS_PER_TASK_MAX * tasks:
+        if buckets_count < BUCKETS_PER_TASK_MAX * tasks:
             return
         self._has_warned = True
         _LOG.warning(

@@ -13,7 +13,7 @@ read:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -112,6 +112,15 @@ class StreamParts:
         if self._rows is None:
             self._rows = StreamRows(self.open_context(), self.columns, self.predicate)
         return self._rows
+
+    def once(self) -> StreamParts:
+        """The same, planned now and only once, however often its parts are looked through."""
+        own = tuple(self)
+
+        def planned(_: StreamRows) -> Iterator[StreamPart]:
+            return iter(own)
+
+        return replace(self, plan=planned)
 
     def __iter__(self) -> Iterator[StreamPart]:
         """The parts in the order of the stream, each with its snapshot."""

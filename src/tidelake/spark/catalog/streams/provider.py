@@ -5,9 +5,9 @@ offers a ``CatalogTable``; that names a class, which Spark makes by reflection. 
 such a name. So:
 
 1. Twenty lines of Java implement ``StreamSourceProvider`` and ``StreamSinkProvider``, and hand each
-   call to one object of Python's. Janino, which Spark ships, compiles them.
-2. A lookup in a package of Spark's (``MethodHandles.privateLookupIn``, public since Java 9) defines
-   the class in the loader of Spark's own classes, where Spark looks for it.
+   call to one object of Python's.
+2. They are compiled and defined where Spark looks for classes
+   (:mod:`tidelake.spark.catalog.streams.java_class`).
 3. The object of Python's (:class:`StreamOpener`) is one per JVM. It knows the warehouses that are
    attached, and hands on to what opens sources and sinks.
 
@@ -33,6 +33,7 @@ from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.refusal import let_refusals_through
+from tidelake.spark.catalog.streams.java_class import BESIDE, PACKAGE, defined_class
 
 __all__ = [
     "PROVIDER_CLASS",
@@ -47,21 +48,18 @@ __all__ = [
     "ready_class",
 ]
 
-_PACKAGE = "org.apache.spark.sql.execution.datasources"
 _NAME = "TidelakeStreams"
-PROVIDER_CLASS = f"{_PACKAGE}.{_NAME}"
+PROVIDER_CLASS = f"{PACKAGE}.{_NAME}"
 """What ``readStream.format(...)`` and ``writeStream.format(...)`` name."""
 SINK = "sink"
 """What the class asks for where a query writes."""
-_BESIDE = f"{_PACKAGE}.FilePartition"
-"""A class of Spark's in that package."""
 _NEEDED = (
     "org.apache.spark.sql.execution.streaming.Source",
     "org.apache.spark.sql.execution.streaming.Sink",
     "org.apache.spark.sql.execution.streaming.runtime.SerializedOffset",
     "org.apache.spark.sql.classic.Dataset",
     "org.apache.spark.sql.connector.catalog.V2TableWithV1Fallback",
-    _BESIDE,
+    BESIDE,
 )
 SPARK_MINOR = "4.3"
 """The version of which private names are known; its later patches keep them."""
@@ -69,7 +67,7 @@ WAREHOUSE, TABLE, SCHEMA = "tidelake.warehouse", "tidelake.table", "tidelake.sch
 """Options of a source: the warehouse's directory, the table, and the schema that was seen."""
 
 _JAVA = f"""
-package {_PACKAGE};
+package {PACKAGE};
 
 public final class {_NAME} implements
     org.apache.spark.sql.sources.StreamSourceProvider,
@@ -192,6 +190,7 @@ def _directory(warehouse: StreamWarehouse) -> str:
 
 
 _warehouses = _Warehouses()
+_opening = threading.Lock()
 
 
 class StreamOpener(Proxy, implements=("java.util.function.BiFunction",)):
@@ -255,23 +254,17 @@ def provider_class(gateway: Gateway) -> str:
     ensure_callback_server_started(gateway.spark.sparkContext._gateway)
     let_refusals_through(gateway.spark)
     find = gateway.java("java.lang.Class").forName
-    classes = {}
     for name in _NEEDED:
         try:
-            classes[name] = find(name)
+            find(name)
         except Py4JError as error:
             message = (
                 f"Spark {gateway.spark.version} has no {name}, which a stream of Tidelake needs:"
                 " use Spark 4.3, or read the table in batches (tl.table, tl.changes)."
             )
             raise UnsupportedError(message, kind="spark_version") from error
-    beside = classes[_BESIDE]
-    with _defining:
-        try:
-            defined = find(PROVIDER_CLASS, True, beside.getClassLoader())
-        except Py4JError:
-            defined = _defined(gateway, beside)
-        field = defined.getField("opener")
+    with _opening:
+        field = defined_class(gateway, _NAME, _JAVA).getField("opener")
         if field.get(None) is None:
             field.set(None, StreamOpener(gateway))
     return PROVIDER_CLASS
@@ -348,17 +341,6 @@ def fallback_table(
 
 
 _PARTS_OF_A_TABLE = 22
-_defining = threading.Lock()
-
-
-def _defined(gateway: Gateway, beside: JavaObject) -> JavaObject:
-    """Compile and define the class."""
-    compiler = gateway.java("org.codehaus.janino.SimpleCompiler")()
-    compiler.setParentClassLoader(beside.getClassLoader())
-    compiler.cook(_JAVA)
-    code = compiler.getBytecodes().get(PROVIDER_CLASS)
-    handles = gateway.java("java.lang.invoke.MethodHandles")
-    return handles.privateLookupIn(beside, handles.lookup()).defineClass(code)
 
 
 def _options(given: JavaObject) -> dict[str, str]:

@@ -5,8 +5,11 @@ Spark's older data source interface (``PrunedFilteredScan``): Spark optimises th
 then asks for the columns and the filters that it needs, and only then anything is planned or read.
 So a batch that Spark asks for again after a restart, and throws away, touches no file.
 
-The relation must extend the class ``BaseRelation``; its lines are handed to Spark's code generator,
-as in :mod:`tidelake.spark.catalog.frame_relation`.
+The rows are a DataFrame, which Spark plans by itself, or an RDD of Spark's own rows.
+
+The relation must extend the class ``BaseRelation``, so it is one of our few Java classes
+(:mod:`tidelake.spark.catalog.streams.java_class`). Of a call to Python the dear part is each value
+that Python asks for, so columns come as one text, and no filters as null.
 """
 
 from __future__ import annotations
@@ -17,39 +20,54 @@ from typing import NoReturn, TypeAlias
 from pyspark.sql import DataFrame
 
 from tidelake.errors import UnsupportedError
-from tidelake.spark.catalog.frame_relation import compiled_relation
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 
-__all__ = ["BatchRows", "batch_dataset"]
+__all__ = ["BatchRelations", "BatchRows"]
 
-BatchRows: TypeAlias = "Callable[[Sequence[str], Sequence[JavaObject]], DataFrame]"
-"""From columns and Java filters to rows with these columns; filters only serve to read less."""
+BatchRows: TypeAlias = "Callable[[Sequence[str], JavaObject | None], DataFrame | JavaObject]"
+"""From columns, and filters or None, to rows with these columns: a DataFrame, or an RDD of Spark's
+own rows. Filters only serve to read less."""
 
-_RELATION = """
-public java.lang.Object generate(Object[] references) {
-  return new BatchRelation(references);
-}
+_NAME = "TidelakeBatch"
+_BETWEEN = "\0"
+_JAVA = f"""
+package {PACKAGE};
 
-public static final class BatchRelation extends org.apache.spark.sql.sources.BaseRelation
-    implements org.apache.spark.sql.sources.PrunedFilteredScan {
-  private final Object[] given;
+public final class {_NAME} extends org.apache.spark.sql.sources.BaseRelation
+    implements org.apache.spark.sql.sources.PrunedFilteredScan {{
+  private final org.apache.spark.sql.classic.SparkSession session;
+  private final org.apache.spark.sql.types.StructType schema;
+  private final java.util.function.BiFunction scan;
+  private final String shown;
 
-  public BatchRelation(Object[] given) { this.given = given; }
+  private {_NAME}(org.apache.spark.sql.classic.SparkSession session,
+      org.apache.spark.sql.types.StructType schema, java.util.function.BiFunction scan,
+      String shown) {{
+    this.session = session;
+    this.schema = schema;
+    this.scan = scan;
+    this.shown = shown;
+  }}
 
-  public org.apache.spark.sql.SQLContext sqlContext() {
-    return (org.apache.spark.sql.SQLContext) given[0];
-  }
-  public org.apache.spark.sql.types.StructType schema() {
-    return (org.apache.spark.sql.types.StructType) given[1];
-  }
+  public static org.apache.spark.sql.classic.Dataset of(
+      org.apache.spark.sql.classic.SparkSession session,
+      org.apache.spark.sql.types.StructType schema, java.util.function.BiFunction scan,
+      String shown, boolean isStreaming) {{
+    return org.apache.spark.sql.classic.Dataset.ofRows(session, LogicalRelation$.MODULE$.apply(
+        new {_NAME}(session, schema, scan, shown), isStreaming));
+  }}
+
+  public org.apache.spark.sql.SQLContext sqlContext() {{ return session.sqlContext(); }}
+  public org.apache.spark.sql.types.StructType schema() {{ return schema; }}
   public org.apache.spark.rdd.RDD buildScan(
-      String[] columns, org.apache.spark.sql.sources.Filter[] filters) {
+      String[] columns, org.apache.spark.sql.sources.Filter[] filters) {{
     return (org.apache.spark.rdd.RDD)
-        ((java.util.function.BiFunction) given[2]).apply(columns, filters);
-  }
-  public boolean needConversion() { return false; }
-  public String toString() { return (String) given[3]; }
-}
+        scan.apply(String.join("\\0", columns), filters.length == 0 ? null : filters);
+  }}
+  public boolean needConversion() {{ return false; }}
+  public String toString() {{ return shown; }}
+}}
 """
 
 
@@ -60,10 +78,11 @@ class _Scan(Proxy, implements=("java.util.function.BiFunction",)):
         super().__init__(gateway)
         self._rows = rows
 
-    def apply(self, columns: JavaObject, filters: JavaObject) -> JavaObject:
+    def apply(self, columns: str, filters: JavaObject | None) -> JavaObject:
         """The rows as an RDD of Spark's own rows."""
-        frame = self._rows([str(name) for name in columns], list(filters))
-        return frame._jdf.queryExecution().toRdd()
+        names = columns.split(_BETWEEN) if columns else []
+        rows = self._rows(names, filters)
+        return rows._jdf.queryExecution().toRdd() if isinstance(rows, DataFrame) else rows
 
     def andThen(self, _after: JavaObject) -> NoReturn:
         """Nothing is done after it."""
@@ -71,15 +90,8 @@ class _Scan(Proxy, implements=("java.util.function.BiFunction",)):
         raise UnsupportedError(message, kind="spark_scan")
 
 
-def batch_dataset(
-    gateway: Gateway,
-    schema: JavaObject,
-    rows: BatchRows,
-    *,
-    shown: str,
-    is_streaming: bool = True,
-) -> JavaObject:
-    """A streaming ``Dataset`` of the rows of one batch, of which nothing is planned yet.
+class BatchRelations:
+    """Makes the relations of one source, a batch each.
 
     Parameters
     ----------
@@ -87,16 +99,26 @@ def batch_dataset(
         The session's JVM.
     schema : JavaObject
         All columns.
-    rows : callable
-        Gives the rows; see :data:`BatchRows`.
-    shown : str
-        What EXPLAIN calls it.
-    is_streaming : bool
-        The rows are those of a stream's batch, not of a table beside it.
     """
-    session = gateway.spark._jsparkSession
-    scan = _Scan(gateway, rows)
-    relation = compiled_relation(gateway, _RELATION, (session.sqlContext(), schema, scan, shown))
-    logical = gateway.java("org.apache.spark.sql.execution.datasources.LogicalRelation$")
-    plan = getattr(logical, "MODULE$").apply(relation, is_streaming)
-    return gateway.java("org.apache.spark.sql.classic.Dataset").ofRows(session, plan)
+
+    def __init__(self, gateway: Gateway, schema: JavaObject) -> None:
+        defined_class(gateway, _NAME, _JAVA)
+        self._gateway = gateway
+        self._schema = schema
+        self._class = gateway.java(f"{PACKAGE}.{_NAME}")
+        self._session = gateway.spark._jsparkSession
+
+    def dataset(self, rows: BatchRows, *, shown: str, is_streaming: bool = True) -> JavaObject:
+        """A ``Dataset`` of the rows of one batch, of which nothing is planned yet.
+
+        Parameters
+        ----------
+        rows : callable
+            Gives the rows; see :data:`BatchRows`.
+        shown : str
+            What EXPLAIN calls it.
+        is_streaming : bool
+            The rows are those of a stream's batch, not of a table beside it.
+        """
+        scan = _Scan(self._gateway, rows)
+        return self._class.of(self._session, self._schema, scan, shown, is_streaming)

@@ -22,7 +22,7 @@ from typing import NoReturn, Protocol
 
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.streams.relation import BatchRows, batch_dataset
+from tidelake.spark.catalog.streams.relation import BatchRelations, BatchRows
 
 __all__ = ["STREAMING", "BatchCursor", "MicroBatchSource"]
 
@@ -76,6 +76,7 @@ class MicroBatchSource(
     def __init__(self, gateway: Gateway, schema: JavaObject, *, named: str) -> None:
         super().__init__(gateway)
         self._schema = schema
+        self._relations = BatchRelations(gateway, schema)
         self._named = named
         self._number = next(_NUMBERS)
 
@@ -182,4 +183,4 @@ class MicroBatchSource(
         """The plan of the rows between two offsets; nothing is looked at."""
         began = str(start.get().json()) if start.isDefined() else None
         rows, shown = self._batch(began, str(end.json()))
-        return batch_dataset(self.gateway, self._schema, rows, shown=shown)
+        return self._relations.dataset(rows, shown=shown)

@@ -59,6 +59,11 @@ _NEEDED = (
     "org.apache.spark.sql.execution.streaming.runtime.SerializedOffset",
     "org.apache.spark.sql.classic.Dataset",
     "org.apache.spark.sql.connector.catalog.V2TableWithV1Fallback",
+    "org.apache.spark.sql.catalyst.FileSourceOptions",
+    "org.apache.spark.paths.SparkPath",
+    f"{PACKAGE}.FileScanRDD",
+    f"{PACKAGE}.PartitionedFile",
+    f"{PACKAGE}.parquet.ParquetFileFormat",
     BESIDE,
 )
 SPARK_MINOR = "4.3"

@@ -212,7 +212,7 @@ class StreamPlan:
         return StreamParts(names, predicate, self.handle.read_context, planned)
 
     def lag(self, offset: StreamOffset) -> StreamLag:
-        """Measure how far an offset is behind the newest snapshot; an estimate where that is far."""
+        """Measure how far an offset is behind the newest snapshot; an estimate if it is far."""
         return self._lag.lag(offset, self.handle.snapshots.latest_id())
 
     def watermark(self, offset: StreamOffset) -> int | None:

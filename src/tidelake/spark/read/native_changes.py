@@ -12,8 +12,8 @@ unit may be scanned only if it is one file that Spark does not cut, or one state
 occurs once.
 
 
-Where the caller makes the tasks itself, a task reads whole files in their order: then all units of
-files without more to do are *plain* (:func:`plain_units`), however large.
+A caller that makes the tasks itself has whole files read in their order. Then every unit of files
+that are only read is *plain* (:func:`plain_units`), however large.
 
 Memory of the plan: that of the splits.
 """
@@ -126,7 +126,7 @@ def native_changes(
 
 @dataclass(frozen=True, slots=True)
 class PlainFile:
-    """A file whose rows are given as they stand.
+    """A file whose rows are given as they are stored.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class PlainFile:
 
 @dataclass(frozen=True, slots=True)
 class PlainUnit:
-    """Files that one task reads in order, or, of a unit that may be cut, in any."""
+    """Files that one task reads in order; if they may be cut, any tasks in any order."""
 
     files: tuple[PlainFile, ...]
     may_cut: bool
@@ -161,7 +161,7 @@ def plain_units(
     case_sensitive: bool,
     ordered: bool,
 ) -> list[PlainUnit] | None:
-    """Planned changes as files that Spark's reader gives as they are; None where some are not.
+    """Give planned changes as files that Spark's reader only has to read; None if some need more.
 
     Rows of a table without primary key are ``+I``, others bring their kind.
 
@@ -210,7 +210,7 @@ def change_units(parts: Iterable[ChangePart], *, ordered: bool) -> Iterable[Chan
 
 
 def is_state(part: ChangePart) -> bool:
-    """Whether all rows of a part are those of a state, ``+I``."""
+    """Say whether all rows of a part belong to a state: ``+I``."""
     *before, _ = part
     return bool(before) and not any(split.files_count for split in before)
 

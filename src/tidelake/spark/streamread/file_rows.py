@@ -1,13 +1,14 @@
-"""Rows of data files as an RDD of Spark's Parquet reader, without a plan of Spark's around it.
+"""Rows of data files as an RDD of Spark's Parquet reader, without a plan of Spark around it.
 
-A micro-batch of plain files needs none: which files, columns and filters is known, and the query
-around has been optimised. A DataFrame of ``spark.read.parquet`` would be analysed, optimised and
-compiled for each batch, and its files be looked at once more; that took longer than to read a small
-batch. What the readers of the tasks need is made once for the same columns and filters.
+A micro-batch of files that are only read needs no plan: its files, columns and filters are known,
+and Spark has optimised the query around it. A DataFrame of ``spark.read.parquet`` would be
+analysed, optimised and compiled again for each batch, and its files looked up again; for a small
+batch that takes longer than the reading. What the tasks' readers need is made once for the same
+columns and filters.
 
-The tasks are made here, so a task may read whole files of a bucket in their order, however large.
-Files that may be cut are cut and packed by Spark's own rule. Tasks get classes of Spark's alone;
-the Java class below is the driver's.
+The tasks are made here, so one task can read whole files of a bucket in their order, however large.
+Files that may be cut are cut and packed by Spark's own rule. Tasks get classes of Spark only; the
+Java class below stays on the driver.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["FileRows", "may_read"]
 _NAME = "TidelakeFiles"
 _BETWEEN_FILES, _BETWEEN_TASKS = "\0", "\1"
 _NEAR_TO_ALL = frozenset({"", "file", "s3", "s3a", "gs", "abfs", "abfss", "memory"})
-"""Storage whose files are nearer to no executor than to another."""
+"""Storage whose files are equally near to all executors."""
 _SQL = "org.apache.spark.sql"
 _JAVA = f"""
 package {PACKAGE};
@@ -146,9 +147,9 @@ public final class {_NAME} {{
 
 
 def may_read(units: Sequence[PlainUnit]) -> bool:
-    """Whether the files are where it is all the same which executor reads them, with plain names.
+    """Say whether any executor may read the files, and their names are plain.
 
-    Spark reads files of HDFS where their blocks are; it asks for that when it makes a plan.
+    Spark reads a file of HDFS where its blocks are, which it looks up when it makes a plan.
     """
     return all(_is_plain(file.path) for unit in units for file in unit.files)
 
@@ -186,7 +187,7 @@ class FileRows:
         filters: JavaObject | None,
         tasks: Sequence[Sequence[PlainUnit]],
     ) -> JavaObject:
-        """An RDD of Spark's own rows.
+        """Give the rows as an RDD of Spark's own rows.
 
         Parameters
         ----------
@@ -213,7 +214,7 @@ class FileRows:
         *,
         key: Hashable,
     ) -> JavaObject:
-        """The rows through filters and selects, which are planned once.
+        """Put the rows through filters and selects, which are planned once.
 
         Parameters
         ----------
@@ -222,9 +223,9 @@ class FileRows:
         schema : StructType
             Their columns.
         make : callable
-            Gives a frame of such rows its filters and selects.
+            Adds the filters and selects to a frame of such rows.
         key : hashable
-            What `make` makes of the schema; the same is not planned again.
+            Names what `make` does with the schema; it is planned once for each.
         """
         known = schema.json(), key
         if known not in self._plans:
@@ -235,7 +236,7 @@ class FileRows:
         return self._java.through(self._plans[known], rows)
 
     def schema(self, struct: st.StructType) -> JavaObject:
-        """The columns for the JVM, all nullable, as those of every file of Spark's."""
+        """Give the columns to the JVM, all nullable, as Spark has those of files."""
         text = struct.json()
         if text not in self._schemas:
             self._schemas[text] = self._gateway.schema(struct).asNullable()

@@ -1,8 +1,8 @@
 """How far a stream is behind its table, asked after every batch of it.
 
-The changes of a snapshot are the same whenever they are counted, so each is counted once and its
-size is kept until the stream has passed it. After a rollback other commits get the numbers: then
-the newest snapshot that was counted is another one, and all are counted anew.
+The changes of a snapshot never change, so they are counted once, and the sizes are kept until the
+stream has passed the snapshot. After a rollback other commits get the numbers. Then the newest
+snapshot that was counted has another identity, and all are counted again.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class StreamParts:
         return self._rows
 
     def once(self) -> StreamParts:
-        """The same, planned now and only once, however often its parts are looked through."""
+        """Plan the parts now, and only once however often they are asked for."""
         own = tuple(self)
 
         def planned(_: StreamRows) -> Iterator[StreamPart]:

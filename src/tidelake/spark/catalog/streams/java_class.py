@@ -2,7 +2,7 @@
 
 Janino, which Spark ships, compiles a class of a package of Spark's. A lookup in that package
 (``MethodHandles.privateLookupIn``, public since Java 9) defines it in the loader of Spark's
-classes. Only the driver has it: nothing that tasks get may be of such a class.
+classes. Only the driver has it: no object that tasks get may be of such a class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _defining = threading.Lock()
 
 
 def defined_class(gateway: Gateway, name: str, text: str) -> JavaObject:
-    """The ``java.lang.Class`` of a name, which is defined where this JVM has none yet.
+    """Give the ``java.lang.Class`` of a name; define it if this JVM has none yet.
 
     Parameters
     ----------

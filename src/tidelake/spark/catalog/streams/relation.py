@@ -8,8 +8,8 @@ So a batch that Spark asks for again after a restart, and throws away, touches n
 The rows are a DataFrame, which Spark plans by itself, or an RDD of Spark's own rows.
 
 The relation must extend the class ``BaseRelation``, so it is one of our few Java classes
-(:mod:`tidelake.spark.catalog.streams.java_class`). Of a call to Python the dear part is each value
-that Python asks for, so columns come as one text, and no filters as null.
+(:mod:`tidelake.spark.catalog.streams.java_class`). Each value that Python asks the JVM for is a
+call, so columns come as one text, and null stands for no filters.
 """
 
 from __future__ import annotations

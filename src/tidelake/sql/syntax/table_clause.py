@@ -3,7 +3,7 @@
 - ``t WITH ('key' = 'value')``, and so the hint ``t /*+ OPTIONS('key' = 'value') */``
 - ``t VERSION AS OF 3``, ``t TIMESTAMP AS OF '2026-11-22 10:00:00'``, with ``FOR`` or
   ``FOR SYSTEM_VERSION``, ``FOR SYSTEM_TIME`` before
-- ``FROM STREAM t``: the table as a stream, whatever the mode of the session
+- ``FROM STREAM t``, ``FROM STREAM(t)``: the table as a stream, whatever the mode of the session
 - ``t FOR SYSTEM_TIME AS OF PROCTIME()``: a lookup, which reads the current rows in each batch
 - ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL '10' MINUTES))``, HOP, CUMULATE and SESSION
 - ``paimon_incremental_query('t', 3, 7)``, ``paimon_incremental_between_timestamp``
@@ -46,6 +46,12 @@ _AFTER_TABLES = frozenset(
     }
 )  # fmt: skip
 """Tokens that may follow a table with the name stream."""
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE"})
+"""With what a query begins."""
+_NO_TABLE = (
+    "STREAM takes the name of a table, as in STREAM t or STREAM(t): inside a query write it before"
+    " each table."
+)
 _UNITS = {
     "MILLISECOND": 1,
     "SECOND": 1000,
@@ -202,32 +208,53 @@ def _is_stream(cursor: Cursor) -> bool:
     if token is None or token.upper != "STREAM" or token.is_quoted or not index:
         return False
     following = cursor.tokens[index + 1 : index + 2]
-    return (
-        cursor.tokens[index - 1].upper in {"FROM", "JOIN"}
-        and bool(following)
-        and following[0].is_name
-        and (following[0].is_quoted or following[0].upper not in _AFTER_TABLES)
-    )
+    if cursor.tokens[index - 1].upper not in {"FROM", "JOIN"} or not following:
+        return False
+    after = following[0]
+    is_table = after.is_name and (after.is_quoted or after.upper not in _AFTER_TABLES)
+    return is_table or after.text == "("
 
 
 def _stream(cursor: Cursor) -> tuple[int, Clause, list[tuple[int, int]]]:
-    """Read ``STREAM t`` and its clauses; return the name's end, the clause and removed offsets."""
+    """Read ``STREAM t`` and its clauses; return the name's end, the clause and removed offsets.
+
+    The name may stand in parentheses, with its clauses or before them.
+    """
     start = cursor.position
     cursor.index += 1
+    is_enclosed = cursor.accept("(")
     spans = [(start, cursor.position)]
+    if is_enclosed and not _is_name_of_table(cursor):
+        raise cursor.error(_NO_TABLE)
     cursor.table_name()
     before, after = cursor.end, cursor.position
-    clause = _clause(cursor)
-    if clause is not None:
-        spans.append((after, clause.end))
-    return before, replace(clause or Clause(before), stream=start), spans
+    clause = _clauses_after(cursor, Clause(before))
+    if is_enclosed:
+        if not cursor.accept(")"):
+            raise cursor.error(_NO_TABLE)
+        clause = _clauses_after(cursor, replace(clause, end=cursor.end))
+    if cursor.end > before:
+        spans.append((after, cursor.end))
+    return before, replace(clause, stream=start), spans
 
 
-def _clause(cursor: Cursor) -> Clause | None:
-    """Read all clauses after a name; None without one."""
+def _is_name_of_table(cursor: Cursor) -> bool:
+    """Check if a name comes next, and not a query."""
+    token = cursor.token
+    return token is not None and token.is_name and (token.is_quoted or token.upper not in _QUERIES)
+
+
+def _clauses_after(cursor: Cursor, before: Clause) -> Clause:
+    """Read all clauses after a name, beside those that it has."""
+    found = _clause(cursor, before)
+    return before if found is None else found
+
+
+def _clause(cursor: Cursor, given: Clause | None = None) -> Clause | None:
+    """Read all clauses after a name, beside those that are given; None where none comes."""
     clause = None
     while True:
-        before = clause or Clause(0)
+        before = clause or given or Clause(0)
         index = cursor.index
         if cursor.peek("WITH", "("):
             cursor.index += 1

@@ -404,6 +404,8 @@ def test_values_without_a_table_are_not_parsed():
         ("SELECT stream FROM stream WHERE stream.id > 1", ""),
         ("SELECT * FROM stream AS s JOIN stream ON true", ""),
         ("SELECT * FROM `stream` s, t stream", ""),
+        ("SELECT id FROM STREAM(a.t) o JOIN stream ( q /*+ OPTIONS('x'='y') */ ) ON true", "to, q"),
+        ("SELECT id FROM STREAM(`where`) WITH ('x'='y') AS s WHERE 1 = 1", "where"),
     ],
 )
 def test_the_word_stream_before_a_table_is_no_name(text, streams):
@@ -412,7 +414,32 @@ def test_the_word_stream_before_a_table_is_no_name(text, streams):
     assert ", ".join(r.name.parts[-1] + ("o" if r.alias == "o" else "") for r in found) == streams
     shown = parsed.rewrite(dict.fromkeys(parsed.references, "{x}"))
     assert "{x}" in shown
-    assert "STREAM {x}" not in shown.upper().replace("{X}", "{x}")
+    assert "STREAM" not in shown.split("{x}")[0].split("FROM")[-1].upper()
+    assert "(" not in shown.split("FROM")[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM STREAM(SELECT 1)",
+        "SELECT * FROM STREAM(WITH c AS (SELECT 1) SELECT * FROM c)",
+        "SELECT * FROM STREAM((SELECT 1))",
+        "SELECT * FROM STREAM()",
+        "SELECT * FROM STREAM(t, u)",
+        "SELECT * FROM STREAM(t",
+        "SELECT * FROM STREAM(range(3))",
+    ],
+)
+def test_the_parentheses_of_stream_hold_a_tables_name(text):
+    with pytest.raises(InvalidInputError, match="STREAM takes the name of a table"):
+        parse_query(Query(text, 0, len(text)))
+
+
+def test_options_of_a_stream_stand_behind_the_name_or_the_parenthesis():
+    text = "SELECT * FROM STREAM(t WITH ('a'='1', 'b'='1')) WITH ('b'='2')"
+    found = parse_query(Query(text, 0, len(text))).references[0]
+    assert dict(found.clause.options) == {"a": "1", "b": "2"}
+    assert (found.start, found.clause.end) == (text.index("STREAM"), len(text))
 
 
 def test_a_query_that_with_names_is_no_stream():

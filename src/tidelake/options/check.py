@@ -133,11 +133,9 @@ def looks_like_option(key: str) -> bool:
     >>> [looks_like_option(key) for key in ("team.contact", "cost-center", "delta.appendOnly")]
     [False, False, False]
     """
-    lowered = key.lower()
-    letters = _OF_WORDS.sub("", lowered)
-    differs_max = next((n for length, n in NEAR_BY_LENGTH if len(letters) >= length), 0)
-    if any(_differs_by(letters, known, differs_max) for known in _letters_of_keys()):
+    if _is_near_a_key(key):
         return True
+    lowered = key.lower()
     first, dot, _ = lowered.partition(".")
     may_differ = int(len(first) >= NAMESPACE_LENGTH_MIN)
     if dot and any(_differs_by(first, known, may_differ) for known in _namespaces()):
@@ -145,9 +143,23 @@ def looks_like_option(key: str) -> bool:
     return set(filter(None, _OF_WORDS.split(lowered))) <= _words_of_keys()
 
 
+def _is_misspelt(key: str) -> bool:
+    """Whether a key that only a connector of Java's may have is near one of ours."""
+    if key in BY_KEY or key in _BY_ALIAS or paimon2_option_of(key):
+        return False
+    family = pattern_of(key)
+    return family is not None and family.is_of_connectors and _is_near_a_key(key)
+
+
+def _is_near_a_key(key: str) -> bool:
+    letters = _OF_WORDS.sub("", key.lower())
+    differs_max = next((n for length, n in NEAR_BY_LENGTH if len(letters) >= length), 0)
+    return any(_differs_by(letters, known, differs_max) for known in _letters_of_keys())
+
+
 @cache
 def _letters_of_keys() -> frozenset[str]:
-    return frozenset(_OF_WORDS.sub("", key) for key in (*BY_KEY, *_BY_ALIAS))
+    return frozenset(_OF_WORDS.sub("", key).lower() for key in (*BY_KEY, *_BY_ALIAS))
 
 
 @cache
@@ -179,7 +191,9 @@ def _differs_by(one: str, other: str, most: int) -> bool:
 
 
 def _check_key(key: str, table: str, *, own_properties: bool = False) -> None:
-    if is_option(key) or (own_properties and key and not looks_like_option(key)):
+    if is_option(key) and not _is_misspelt(key):
+        return
+    if own_properties and key and not looks_like_option(key):
         return
     message = (
         f"Table {table}: unknown option '{shortened(key)}'.{near_names(key, _keys_like(key))}"

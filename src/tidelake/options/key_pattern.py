@@ -61,12 +61,15 @@ class KeyPattern:
         The effect of the options.
     coverage : Coverage
         Their support; ``accepted`` holds texts.
+    is_of_connectors : bool
+        Whether the family is open: Java's connectors have many keys of it, and new ones.
     """
 
     title: str
     regex: str
     description: str
     coverage: Coverage
+    is_of_connectors: bool = False
 
 
 _CONNECTOR = no_effect("it is for Java Paimon's own Flink and Spark connectors")
@@ -187,6 +190,7 @@ PATTERNS = (
         _CONNECTOR_KEYS,
         "Settings of a connector: managed memory, watermarks.",
         _CONNECTOR,
+        is_of_connectors=True,
     ),
 )
 """All families, special ones before general ones."""

@@ -14,6 +14,52 @@ from tidelake.options import (
 )
 from tidelake.options.check import looks_like_option
 
+CONNECTOR_KEYS = (
+    "sink.managed.writer-buffer-memory",
+    "sink.cross-partition.managed-memory",
+    "sink.committer-cpu",
+    "sink.committer-memory",
+    "sink.committer-operator-chaining",
+    "sink.operator-uid.suffix",
+    "sink.writer-cpu",
+    "sink.writer-memory",
+    "sink.use-managed-memory-allocator",
+    "sink.writer-coordinator.enabled",
+    "sink.writer-coordinator.cache-memory",
+    "sink.writer-coordinator.page-size",
+    "sink.clustering.sample-factor",
+    "sink.clustering.sort-in-cluster",
+    "source.operator-uid.suffix",
+    "source.checkpoint-align.enabled",
+    "source.checkpoint-align.timeout",
+    "lookup.async",
+    "lookup.async-thread-number",
+    "lookup.cache",
+    "lookup.bootstrap-parallelism",
+    "lookup.dynamic-partition",
+    "lookup.dynamic-partition.refresh-interval",
+    "lookup.refresh.async",
+    "lookup.refresh.async.pending-snapshot-count",
+    "lookup.refresh.full-load-threshold",
+    "lookup.refresh.time-periods-blacklist",
+    "scan.infer-parallelism.max",
+    "scan.split-enumerator.batch-size",
+    "scan.split-enumerator.mode",
+    "scan.remove-normalize",
+    "scan.max-snapshot.count",
+    "scan.dedicated-split-generation",
+    "scan.watermark.alignment.update-interval",
+    "scan.watermark.emit.strategy",
+    "unaware-bucket.compaction.parallelism",
+    "partition.time-interval",
+    "partition.idle-time-to-done",
+    "end-input.watermark",
+    "read.allow.fullScan",
+    "write.use-v2-write",
+)
+"""Keys of ``FlinkConnectorOptions`` and ``SparkConnectorOptions`` of Paimon 1.3.1 that are none of
+``CoreOptions``."""
+
 ACTIONS = ("create", "read", "write")
 
 
@@ -108,6 +154,36 @@ def test_any_other_key_is_a_property_that_is_stored(key):
 )
 def test_keys_of_a_family_and_older_keys_are_known(key):
     check_new_table({key: "sum" if key.endswith(".aggregate-function") else "true"}, table="db.t")
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("sink.local-row", "sink.local-rows"),
+        ("sink.localRows", "sink.local-rows"),
+        ("sink.paralelism", "sink.parallelism"),
+        ("read.stream.maxRowPerTrigger", "read.stream.maxRowsPerTrigger"),
+        ("read.stream.maxrowspertriger", "read.stream.maxRowsPerTrigger"),
+        ("read.changelogs", "read.changelog"),
+        ("scan.watermark.aligment.group", "scan.watermark.alignment.group"),
+        ("lookup.cache-file-retensions", "lookup.cache-file-retention"),
+    ],
+)
+def test_a_misspelt_key_of_ours_is_not_taken_for_a_connectors(key, meant):
+    for check in (
+        lambda: check_new_table({key: "1"}, table="db.t"),
+        lambda: check_one_use({key: "1"}, Options.parse({}), table="db.t"),
+    ):
+        with pytest.raises(InvalidInputError, match=rf"unknown option.*'{meant}'"):
+            check()
+    # a table that has it on disk is read and written as before
+    supported({key: "1"}, has_primary_key=True, action="write")
+
+
+def test_no_key_of_javas_connectors_is_taken_for_a_misspelt_one():
+    for key in CONNECTOR_KEYS:
+        check_new_table({key: "1"}, table="db.t")
+        check_one_use({key: "1"}, Options.parse({}), table="db.t")
 
 
 def test_a_value_that_is_no_text_is_refused_with_the_text_to_write():

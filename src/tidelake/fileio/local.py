@@ -58,6 +58,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READING = frozenset({"read", "open", "look up"})
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_WRITABLE = frozenset({errno.EACCES, errno.EROFS})
 _NO_LINKS = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
@@ -141,16 +142,18 @@ class LocalFileIO:
 
     def open_dir(self, path: str, *, make: bool = False) -> _LocalDirectory:
         """Open a directory by its descriptor."""
+        verb = "make" if make else "open"
         try:
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(check_path(path))
                     _sync_dir(parent_of(path))
+            verb = "open"
             return _LocalDirectory(path, os.open(check_path(path), _DIRECTORY))
         except FileNotFoundError as error:
             raise dir_missing(path) from error
         except OSError as error:
-            raise _translated(error, path, "open", refused=True) from error
+            raise _translated(error, path, verb, refused=True) from error
 
     def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
         """Publish a file by a hard link, atomically and durably."""
@@ -571,4 +574,6 @@ def _translated(error: OSError, path: str, verb: str, *, refused: bool = False) 
         message = f"Too many open files to {verb} {path}: raise the limit (ulimit -n)."
         return of_storage(message, kind="too_many_files", path=path)
     message = f"Could not {verb} {path}: {reason}. Check the storage and its permissions."
+    if error.errno in _NOT_WRITABLE and verb not in _READING:
+        return of_storage(message, kind="not_writable", path=path)
     return of_storage(message, path=path)

@@ -1,7 +1,9 @@
 """``tidelake tail``: what it prints of a table's stream, where it begins and how it ends."""
 
+import errno
 import io
 import json
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -166,6 +168,22 @@ def test_a_consumer_goes_on_where_it_was_also_after_ctrl_c(orders, tail, meanwhi
     meanwhile(interrupt)
     assert tail("--timeout", "60", *given)[:2] == (130, ["op,id", "+I,2"])
     assert tail(*given) == (0, [], "")
+
+
+def test_a_table_that_may_not_be_written_is_followed_with_a_warning(orders, tail, monkeypatch):
+    orders.write([{"id": 1, "item": "pen", "at": None}])
+
+    def refuses(*_args, **_kwargs):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    for name in ("mkdir", "link", "replace"):
+        monkeypatch.setattr(os, name, refuses)
+    code, lines, err = tail("--from", "1", "--format", "csv", "--columns", "id")
+    assert (code, lines) == (0, ["op,id", "+I,1"])
+    assert err.startswith("warning: A read of table 'shop.orders' goes on without a hold")
+    code, _, err = tail("--consumer-id", "c")
+    assert code == 1
+    assert "Read-only file system" in err
 
 
 def test_an_append_table_has_inserts(tmp_path, tail):

@@ -43,6 +43,21 @@ def test_it_pickles(files, root):
     assert files.read_bytes(f"{root}/a") == b"1"
 
 
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_a_directory_that_may_not_be_written_is_told_from_one_that_fails(
+    files, root, monkeypatch, code
+):
+    files.open_dir(f"{root}/there", make=True).close()
+    monkeypatch.setattr(os, "mkdir", _failing(code))
+    with pytest.raises(StorageRefusedError, match=os.strerror(code)) as caught:
+        files.open_dir(f"{root}/new", make=True)
+    assert caught.value.kind == "not_writable"
+    monkeypatch.setattr(os, "open", _failing(code))
+    with pytest.raises(StorageError, match=os.strerror(code)) as caught:
+        files.open_dir(f"{root}/there")
+    assert caught.value.kind == "storage"
+
+
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
@@ -52,7 +67,7 @@ def test_a_link_that_is_refused_certainly_changed_nothing(files, root, monkeypat
     with pytest.raises(StorageRefusedError, match=os.strerror(code)) as caught:
         files.put_if_absent(f"{root}/snapshot-1", b"1")
     is_full = code in {errno.ENOSPC, errno.EDQUOT}
-    other = "no_space" if is_full else "storage"
+    other = "no_space" if is_full else "not_writable"
     assert caught.value.kind == ("no_hard_links" if code in NO_LINKS else other)
     assert files.list_dir(root) == []
 

@@ -11,6 +11,9 @@
    :data:`SOURCE_RETAINED_MS`, or for ``consumer.expiration-time`` with a ``consumer-id``. A query
    with a temporary checkpoint cannot go on, so it leaves no consumer.
 
+A table that may not be written is read without a hold, with a warning; with a ``consumer-id`` it is
+refused.
+
 "Next is N" in a consumer means the changes of N, not its rows. So a ``consumer-id`` has no progress
 until the first full state was read whole; until then a lease in the query's name holds it.
 """
@@ -192,11 +195,12 @@ class SourceHold:
         name = f"source-{self._name.key}"
         if self._consumer_id is not None and not of_state:
             name = self._consumer_id
+        opens = StreamLease.open if self._consumer_id else StreamLease.open_if_writable
         if of_state and handle.snapshots.find(first) is None:
             first, of_state = first + 1, False  # a tag holds the state
         for left in reversed(range(OPEN_TRIES_MAX)):
             try:
-                return StreamLease.open(
+                return opens(
                     handle,
                     name,
                     first,

@@ -185,7 +185,8 @@ class _Stream:
         is_kept = consumer_id is not None and not of_state
         name = f"stream-{self._run_id}" if consumer_id is None else consumer_id
         by_tag = of_state and self._handle.snapshots.find(snapshot_id) is None
-        self._lease = StreamLease.open(
+        opens = StreamLease.open_if_writable if consumer_id is None else StreamLease.open
+        self._lease = opens(
             self._handle,
             name if is_kept or consumer_id is None else _state_consumer(consumer_id),
             snapshot_id + by_tag,  # a tag holds the state, the lease the changes behind it

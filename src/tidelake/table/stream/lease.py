@@ -16,16 +16,27 @@ Of two runs of one consumer the second is refused while the first is live. A run
 :data:`LEASE_TIMEOUT_MS`, or whose process has ended, is taken over; if it goes on later, its next
 call is refused. Its next call is refused, too, if the consumer was reset or removed meanwhile. No
 thread renews a lease: its holder does so when it reads on.
+
+A table that may not be written takes no lease. A reader whose progress nobody asked for goes on
+without one, with a warning. If an expiry overtakes it, its next snapshot or file is missing, and it
+stops.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tidelake.errors import ClosedError, ConflictError, InvalidInputError, NotFoundError
+from tidelake.errors import (
+    ClosedError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+)
 from tidelake.fileio import OpenDirectory, validate_name
 from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState, Lease
 from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
@@ -41,15 +52,25 @@ TAKE_TRIES = 3
 """An expiry, or a reset of the consumer, may end the lease while it is taken."""
 READ_RETAINED_MS = 3_600_000
 """Silence after which the lease of a killed read is forgotten."""
+_LOG = logging.getLogger("tidelake")
 
 
 class StreamLease:
     """A consumer that this run uses. For one thread and one process; not picklable.
 
-    Made by :meth:`open`. Ends with :meth:`close`, or a ``with`` block.
+    Made by :meth:`open` or :meth:`open_if_writable`. Ends with :meth:`close`, or a ``with`` block.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    lease : Lease
+        The lease.
+    place : OpenDirectory, optional
+        Where it stands; without it nothing is held.
     """
 
-    def __init__(self, handle: TableHandle, lease: Lease, place: OpenDirectory) -> None:
+    def __init__(self, handle: TableHandle, lease: Lease, place: OpenDirectory | None) -> None:
         self._handle = handle
         self._lease = lease
         self._place = place
@@ -128,6 +149,44 @@ class StreamLease:
             raise
         return opened
 
+    @classmethod
+    def open_if_writable(
+        cls,
+        handle: TableHandle,
+        consumer_id: str,
+        next_snapshot: int,
+        *,
+        run_id: str,
+        of_state: bool = False,
+        retained_ms: int | None = None,
+    ) -> StreamLease:
+        """As :meth:`open`; of a table that may not be written nothing is held, with a warning.
+
+        For consumers whose progress nobody asked for.
+        """
+        try:
+            return cls.open(
+                handle,
+                consumer_id,
+                next_snapshot,
+                run_id=run_id,
+                of_state=of_state,
+                retained_ms=retained_ms,
+            )
+        except StorageError as error:
+            if error.kind != "not_writable":
+                raise
+            reason = error.message
+        _LOG.warning(
+            "A read of table '%s' goes on without a hold, since the table may not be written: an"
+            " expiry may take what it has not read yet, and then it stops. %s",
+            handle.identifier,
+            reason,
+        )
+        now_ms = handle.env.clock.now_ms()
+        none = Lease(consumer_id, 0, run_id, next_snapshot, now_ms, LEASE_TIMEOUT_MS)
+        return cls(handle, none, None)
+
     @property
     def consumer_id(self) -> str:
         """The consumer."""
@@ -188,6 +247,8 @@ class StreamLease:
         if self._is_closed or not self._mark.is_here:
             return
         self._is_closed = True
+        if self._place is None:
+            return
         with self._place, contextlib.suppress(NotFoundError):  # the table was dropped
             newest_term = self._log.newest_term(self.consumer_id)
             if newest_term != self._lease.term or not self._is_own():
@@ -211,6 +272,9 @@ class StreamLease:
             raise ClosedError(message, consumer=self.consumer_id)
         now_ms = self._handle.env.clock.now_ms()
         renewed = replace(self._lease, next_snapshot_id=next_snapshot, renewed_ms=now_ms)
+        if self._place is None:
+            self._lease = renewed
+            return
         if not self._is_own():  # forgotten, and then taken by another
             raise self._lost()
         self._log.write_lease(renewed, within=self._place)
@@ -227,6 +291,7 @@ class StreamLease:
 
     def _lost(self) -> ConflictError:
         self._is_closed = True
+        assert self._place is not None
         self._place.close()
         return _taken_over(self._handle, self.consumer_id)
 
@@ -281,7 +346,7 @@ def held_snapshot(handle: TableHandle, snapshot_id: int) -> Iterator[StreamLease
     :data:`READ_RETAINED_MS`, Java's after ``consumer.expiration-time``.
     """
     name = f"read-{handle.env.ids.uuid()}"
-    lease = StreamLease.open(
+    lease = StreamLease.open_if_writable(
         handle, name, snapshot_id, run_id=name, of_state=True, retained_ms=READ_RETAINED_MS
     )
     try:

@@ -8,7 +8,7 @@ import pytest
 from proving.expiring import ALL, make
 
 import tidelake
-from tidelake import ConflictError, NotFoundError
+from tidelake import ConflictError, NotFoundError, StorageRefusedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.streamread import hold
@@ -73,6 +73,27 @@ def test_a_stopped_stream_keeps_its_snapshots_and_goes_on(table, opened):
     again.hold_from(first)
     assert (first.snapshot, last.snapshot) == (4, 5)
     assert table.expire_snapshots(**ALL).ids == (3,)
+
+
+def test_a_source_of_a_table_that_may_not_be_written_goes_on_without_a_hold(
+    table, opened, monkeypatch, caplog
+):
+    def refuses(*_):
+        raise StorageRefusedError("Read-only file system", kind="not_writable")
+
+    monkeypatch.setattr(ConsumerLog, "open_dir", refuses)
+    cursor = opened(table)
+    at = batches(cursor, 3)
+    assert [r.levelname for r in caplog.records] == ["WARNING"]  # once for all batches
+    assert "without a hold" in caplog.text
+    with pytest.raises(StorageRefusedError):
+        opened(table, HoldName("query-1", is_lasting=True), **{"consumer-id": "c"}).next(None)
+    monkeypatch.undo()
+    cursor.close()
+    assert log_of(table).states() == {}
+    assert table.expire_snapshots(**ALL).ids == (1, 2, 3, 4, 5)
+    with pytest.raises(NotFoundError, match="expired"):
+        opened(table).next(at)
 
 
 def test_what_a_batch_reads_is_held_before_its_first_look(table, opened):

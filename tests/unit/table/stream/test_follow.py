@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import errno
+import logging
 import os
 import signal
 import subprocess
@@ -14,7 +16,13 @@ import pytest
 from proving.expiring import ALL, make, rows, work
 
 import tidelake
-from tidelake import ClosedError, ConflictError, InvalidInputError, NotFoundError
+from tidelake import (
+    ClosedError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageRefusedError,
+)
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.table.stream.consumer_reset import reset_consumer
@@ -30,6 +38,22 @@ def fileio():
 @pytest.fixture
 def table(fileio):
     return make(fileio, **KEYED)
+
+
+@pytest.fixture
+def read_only(tmp_path, monkeypatch):
+    """A table on a disk that takes no new file once the fixture's function is called."""
+    table = tidelake.open(tmp_path).create_table("db.t", {"k": "INT", "v": "INT", "p": "STRING"})
+
+    def refuses(*_args, **_kwargs):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def freeze():
+        for name in ("mkdir", "link", "replace"):
+            monkeypatch.setattr(os, name, refuses)
+        return table
+
+    return table, freeze
 
 
 def put(table, *keys, v=1):
@@ -52,6 +76,28 @@ def test_all_rows_then_each_change_with_its_snapshot(table):
     put(table, 4)
     put(table, 1, v=9)
     assert keys_of([first, *stream]) == [(2, 1), (2, 2), (2, 3), (3, 4), (4, 1)]
+
+
+def test_a_table_that_may_not_be_written_is_followed_without_a_hold(read_only, caplog, monkeypatch):
+    table, freeze = read_only
+    for number in range(3):
+        put(table, number)
+    freeze()
+    with caplog.at_level(logging.WARNING, logger="tidelake"):
+        stream = table.stream(start=1, timeout=0)
+        assert next(stream).snapshot_id == 1
+    assert [r.getMessage() for r in caplog.records] == [
+        f"A read of table 'db.t' goes on without a hold, since the table may not be written: an"
+        f" expiry may take what it has not read yet, and then it stops. Could not make"
+        f" {table.handle.paths.consumer_dir}: Read-only file system. Check the storage and its"
+        f" permissions."
+    ]
+    with pytest.raises(StorageRefusedError, match="Read-only"):  # progress was asked for
+        next(table.stream(start=1, consumer_id="c", timeout=0))
+    monkeypatch.undo()
+    assert table.expire_snapshots(**ALL).ids == (1, 2)  # nothing is held
+    with pytest.raises(NotFoundError, match="expired"):
+        next(stream)
 
 
 def test_a_stream_of_a_table_without_a_snapshot_waits_for_the_first(table):

@@ -205,8 +205,62 @@ def jars(place: Path = JARS, artifact: str = _BROKER) -> list[Path]:
     return sorted(place.glob("*.jar"))
 
 
+@contextmanager
+def mortal_broker(place: Path) -> Iterator[MortalBroker]:
+    """Run a broker of one's own, that may be killed and started again.
+
+    Parameters
+    ----------
+    place : Path
+        A directory of its own.
+
+    Raises
+    ------
+    AbsentError
+        Java or Maven is missing.
+    """
+    process, port = _started(place)
+    own = MortalBroker(place, port, process)
+    try:
+        yield own
+    finally:
+        own.kill()
+
+
+@dataclass
+class MortalBroker:
+    """A broker with all that it holds on the disk.
+
+    Parameters
+    ----------
+    place : Path
+        Its directory.
+    port : int
+        Its port, which stays the same.
+    process : Popen
+        The process that runs.
+    """
+
+    place: Path
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def servers(self) -> str:
+        """The value of ``bootstrap.servers``."""
+        return f"127.0.0.1:{self.port}"
+
+    def kill(self) -> None:
+        """Kill it, as a crash of its machine does."""
+        self.process.kill()
+        self.process.wait()
+
+    def start(self) -> None:
+        """Start it again, with what it has on the disk."""
+        self.process = _launched(self.place, self.port)
+
+
 def _started(place: Path) -> tuple[subprocess.Popen[bytes], int]:
-    java, class_path = _tool("java"), os.pathsep.join(map(str, jars()))
     data = place / "data"
     shutil.rmtree(place, ignore_errors=True)
     data.mkdir(parents=True)
@@ -216,6 +270,12 @@ def _started(place: Path) -> tuple[subprocess.Popen[bytes], int]:
     settings.write_text(
         _SETTINGS.format(port=port, controller=controller, data=data, largest=LARGEST_MESSAGE)
     )
+    return _launched(place, port), port
+
+
+def _launched(place: Path, port: int) -> subprocess.Popen[bytes]:
+    java, class_path = _tool("java"), os.pathsep.join(map(str, jars()))
+    settings = place / "server.properties"
     with (place / "broker.log").open("wb") as log:
         process = subprocess.Popen(
             [java, *_JAVA, "-cp", class_path, "kafka.Kafka", str(settings)],
@@ -231,7 +291,7 @@ def _started(place: Path) -> tuple[subprocess.Popen[bytes], int]:
             message = f"Kafka did not start: {(place / 'broker.log').read_text()[-2000:]}"
             raise RuntimeError(message)
         time.sleep(0.05)
-    return process, port
+    return process
 
 
 def _die_with_parent() -> None:

@@ -19,12 +19,14 @@ import pyarrow as pa
 import tidelake
 from proving.expiring import ALL, Meanwhile, again
 from tidelake import ConflictError, NotFoundError, UnsupportedError
+from tidelake.commit.idempotence import last_commit
 from tidelake.errors import InvalidInputError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.streamread.cursor import StreamCursor
-from tidelake.spark.streamwrite import batch_sink
+from tidelake.spark.streamwrite import batch_sink, sink_run
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark
+from tidelake.spark.streamwrite.sink_run import SinkRun
 from tidelake.table import Table
 from tidelake.table.stream import NO_LIMITS, ReadLimits, StreamLease, StreamOffset, StreamPlan
 from tidelake.table.stream.consumer_reset import clear_consumers
@@ -236,6 +238,65 @@ def check_stream_sink() -> None:
     assert newest.watermark == 100
 
 
+def check_sink_runs() -> None:
+    """What tells that a batch was committed outlives expiry until Spark has noted the batch."""
+    table = _table(keys=())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "metadata").write_text('{"id": "query"}')
+        (path / "commits").mkdir()
+        checkpoint = Checkpoint(path)
+        run = _sink_run(table, checkpoint, "a", 0)
+        run.begin(0, is_committed=False)
+        _write_batch(table, checkpoint, "a", 0)
+        _expired(table)
+        assert _is_found(table), "while the query runs"
+        run.end()  # as by a kill: Spark has not noted the batch
+        _expired(table)
+        assert _is_found(table), "while the query rests"
+        run = _sink_run(table, checkpoint, "b", 0)
+        run.begin(0, is_committed=True)
+        _expired(table)
+        assert _is_found(table), "while the batch comes again"
+        with mock.patch.object(sink_run, "_RUNS", {}):  # as in another process
+            _refused(ConflictError, lambda: _sink_run(table, checkpoint, "copy", 0))
+        (path / "commits" / "0").write_text("v1\n{}")
+        run.end()
+        _expired(table)
+        assert not _is_found(table), "it is held though nobody needs it"
+        assert not ConsumerLog(table.fileio, table.handle.paths).next_ids()
+
+
+def _sink_run(table: Table, checkpoint: Checkpoint, run_id: str, batch_id: int) -> SinkRun:
+    """What lives beside a query; Spark and the compactor are stand-ins."""
+    with (
+        mock.patch.object(sink_run.StreamCompactor, "join", return_value=None),
+        mock.patch.object(sink_run, "OPEN_TRIES_MAX", 1),
+    ):
+        return SinkRun(
+            table.handle,
+            checkpoint,
+            "query",
+            run_id=run_id,
+            batch_id=batch_id,
+            spark=None,
+            batch_spark=None,
+        )
+
+
+def _is_found(table: Table) -> bool:
+    """Whether the table's history tells that a batch of the query was committed."""
+    handle = table.handle
+    return last_commit(handle.snapshots, "query", handle.env.executor) is not None
+
+
+def _expired(table: Table) -> None:
+    """Others write, and all expires that nobody holds."""
+    for _ in range(2):
+        table.write([{"k": 9, "v": 9}])
+    table.expire_snapshots(**ALL)
+
+
 def _write_batch(table: Table, checkpoint: Checkpoint, run_id: str, batch_id: int) -> None:
     """Write one row as a sink does; its run and its frame are stand-ins."""
     rows = pa.table({"k": pa.array([batch_id], pa.int32()), "v": pa.array([0], pa.int32())})
@@ -273,4 +334,5 @@ CHECKS = (
     check_stream_marks,
     check_stream_cursor,
     check_stream_sink,
+    check_sink_runs,
 )

@@ -10,7 +10,9 @@ from proving.planting import edited, passed_over
 from tidelake.errors import NotFoundError
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.streamread.cursor import StreamCursor
+from tidelake.spark.streamwrite import sink_run
 from tidelake.spark.streamwrite.batch_sink import BatchSink
+from tidelake.spark.streamwrite.sink_run import SinkRun
 from tidelake.table.stream import StreamLease, StreamPlan
 from tidelake.table.stream.follower import Follower
 from tidelake.table.stream.snapshot_units import ChangeSource, SnapshotChanges
@@ -152,6 +154,21 @@ PLANTED = (
         "the commit user of a stream is that of its run",
         "check_stream_sink",
         (BatchSink, "user", lambda _: property(lambda self: self.run_id)),
+    ),
+    (
+        "a sink lets go of a commit that Spark has not noted",
+        "check_sink_runs",
+        (SinkRun, "end", edited("forget=self._is_done", "forget=True")),
+    ),
+    (
+        "a sink that goes on does not hold its newest commit",
+        "check_sink_runs",
+        (sink_run, "_opened", edited("if newest is None else newest.id", "")),
+    ),
+    (
+        "a batch that comes again lets go of its commit",
+        "check_sink_runs",
+        (SinkRun, "begin", edited("not is_committed and ", "")),
     ),
     (
         "the watermark of a stream's table falls",

@@ -1,13 +1,17 @@
 """Streams from and to topics, with a real broker."""
 
 import re
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from kafka_broker import mortal_broker
+from pyspark.sql import functions as F
 from spark.test_kafka import COLUMNS, messages, rows
+from unit.kafka.conftest import Topics
 
-from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.errors import InvalidInputError, NotFoundError, StorageError, UnsupportedError
 
 
 @pytest.fixture
@@ -106,6 +110,19 @@ def test_a_stream_into_a_topic_and_its_bad_messages_into_a_table(
         lake.write_stream(frame, "copy", checkpoint=tmp_path / "d", mode="complete")
     with pytest.raises(InvalidInputError, match="checkpoint"):
         lake.write_stream(frame, "copy")
+    (tmp_path / "file").write_text("")
+    for more, said in (
+        ({"checkpoint": tmp_path / "file"}, "is a file"),
+        ({"checkpoint": tmp_path / "file" / "below"}, "is a file"),
+        ({"trigger": {"every": "1 s"}}, "Spark refuses the stream"),
+    ):
+        with pytest.raises(InvalidInputError, match=said) as refused:
+            lake.write_stream(frame, "copy", **{"checkpoint": tmp_path / "d", **more})
+        assert "\n" not in refused.value.message
+    large = frame.withColumn("name", F.repeat("name", 80_000))
+    query = lake.write_stream(large, "copy", checkpoint=tmp_path / "e", trigger="availableNow")
+    with pytest.raises(InvalidInputError, match="larger than is allowed"):
+        query.awaitTermination(60)
 
 
 def test_a_topic_that_lost_messages_stops_the_stream(lake, topics, declare, pour):
@@ -120,6 +137,50 @@ def test_a_topic_that_lost_messages_stops_the_stream(lake, topics, declare, pour
         pour(select=["id"])
     pour(select=["id"], options={"scan.fail-on-data-loss": "false"})
     assert sink_ids(lake) == [1, 2, 4]
+
+
+def awaited(look, seconds=60):
+    """Wait until a look finds something."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, "it does not come"
+        time.sleep(0.1)
+    return found
+
+
+def test_a_broker_that_dies_in_the_middle_of_a_stream_and_comes_back(lake, tmp_path):
+    with mortal_broker(tmp_path / "kafka") as broker:
+        topics = Topics(broker.servers)
+        topic = topics.make(partitions=2)
+        topics.send(topic, *messages(*range(100)))
+        lake.sql(
+            f"CREATE TEMPORARY TABLE events (id BIGINT) WITH ('connector'='kafka',"
+            f" 'topic'='{topic}', 'properties.bootstrap.servers'='{broker.servers}',"
+            " 'format'='json', 'scan.startup.mode'='earliest-offset',"
+            " 'read.stream.maxRowsPerTrigger'='10')"
+        )
+        lake.create_table("default.sink", "id bigint")
+
+        def start(trigger=None):
+            frame = lake.read_stream("events")
+            return lake.write_stream(
+                frame, "default.sink", checkpoint=tmp_path / "c", trigger=trigger
+            )
+
+        query = start()
+        awaited(lambda: len(sink_ids(lake)) >= 20)
+        broker.kill()
+        time.sleep(3)  # longer than a batch waits for brokers
+        assert query.isActive, query.exception()
+        broker.start()
+        topics.send(topic, *messages(*range(100, 105)), partition=1)
+        awaited(lambda: len(sink_ids(lake)) >= 105)
+        broker.kill()
+        query.stop()
+        # a stream with an end does not take silence for its end
+        with pytest.raises(StorageError, match="No broker of table 'events' answers"):
+            start("availableNow").awaitTermination(60)
+    assert sink_ids(lake) == list(range(105))
 
 
 def test_a_table_that_is_not_declared_is_not_found(lake):

@@ -314,6 +314,9 @@ def test_a_table_made_anew_is_another(lake, stream, run):
 def other(lake, stream, checkpoint):
     return {
         "no checkpoint": lambda: lake.write_stream(stream.frame(), TABLE),
+        "a file": lambda: lake.write_stream(stream.frame(), TABLE, checkpoint=Path(__file__)),
+        "written as a batch": lambda: lake.write(stream.frame(), TABLE),
+        "merged": lambda: lake.merge(TABLE, stream.frame(), "k"),
         "not a stream": lambda: lake.write_stream(lake.table(TABLE), TABLE, checkpoint=checkpoint),
         "lacks a column": lambda: lake.write_stream(
             stream.frame().select("k"), TABLE, checkpoint=checkpoint
@@ -346,6 +349,9 @@ def other(lake, stream, checkpoint):
     ("what", "kind", "words"),
     [
         ("no checkpoint", "no_checkpoint", "needs checkpoint="),
+        ("a file", "no_checkpoint", "is a file, or lies in one: give a folder"),
+        ("written as a batch", "is_stream", "write it with tl.write_stream"),
+        ("merged", "is_stream", "in foreachBatch"),
         ("not a stream", "no_stream", "are not a stream"),
         ("lacks a column", "column_missing", "lacks the column 'v'"),
         ("wrong type", "column_type", "'v'"),

@@ -420,6 +420,25 @@ def test_a_checkpoint_of_another_table_is_refused(lake, queue, keyed, run):
         run(lake.read_stream("db.k").select("id"), "c")
 
 
+def test_what_a_source_refuses_is_raised_as_it_was(lake, queue, tmp_path):
+    lake.create_table("db.copies", "id bigint")
+    lake.create_table("db.empty", "id bigint")
+
+    def copy(name, **options):
+        frame = lake.read_stream(name, columns=["id"], options=options)
+        query = lake.write_stream(
+            frame, "db.copies", checkpoint=tmp_path / "c", trigger="availableNow"
+        )
+        query.awaitTermination(60)
+        return query
+
+    with pytest.raises(NotFoundError, match=r"no snapshot 99 yet.*to 4 or less\.$"):
+        copy("db.q", **{"scan.snapshot-id": 99})
+    copy("db.q")
+    with pytest.raises(NotFoundError, match="another table"):  # which has no snapshot
+        copy("db.empty")
+
+
 def test_wrong_options_are_refused_before_a_query_starts(spark, lake, queue):
     with pytest.raises(InvalidInputError, match=r"scan\.mode"):
         lake.read_stream("db.q", options={"scan.mod": "latest"})

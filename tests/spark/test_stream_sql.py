@@ -259,6 +259,10 @@ def test_changes_of_one_key_keep_their_order_in_a_join(streaming, join):
     tables(lake, "a", "d", "o")
     lake.sql("INSERT INTO d VALUES " + ", ".join(f"({k}, {k * 10})" for k in range(12)))
     value = "c.n" if "PROCTIME" in join else "c.m"
+    lake.spark.conf.set("spark.sql.optimizer.disableHints", "true")
+    with pytest.raises(UnsupportedError, match="disableHints' is true"):
+        lake.sql(f"SELECT a.id, {value} AS n FROM {join}")
+    lake.spark.conf.unset("spark.sql.optimizer.disableHints")
     job = started(lake, f"INSERT INTO o SELECT a.id, {value} AS n FROM {join}")
     drained(job)
     for moved in range(3):

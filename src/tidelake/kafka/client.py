@@ -27,7 +27,15 @@ from tidelake.kafka.definition import KafkaTable
 from tidelake.kafka.offsets import Partition
 from tidelake.kafka.properties import GROUP
 
-__all__ = ["Client", "Errors", "base_settings", "consumer_settings", "kafka_error", "unreachable"]
+__all__ = [
+    "REQUEST_SECONDS_MAX",
+    "Client",
+    "Errors",
+    "base_settings",
+    "consumer_settings",
+    "kafka_error",
+    "unreachable",
+]
 
 REQUEST_SECONDS_MAX = 20
 DOWN_SECONDS_MAX = 1.5
@@ -128,10 +136,13 @@ class Client:
     ----------
     table : KafkaTable
         The table.
+    patience_s : float
+        How long all brokers may be down before an answer is given up.
     """
 
-    def __init__(self, table: KafkaTable) -> None:
+    def __init__(self, table: KafkaTable, *, patience_s: float = DOWN_SECONDS_MAX) -> None:
         self.table = table
+        self._patience_s = patience_s
         self._errors = Errors()
         self._library = confluent()
         self._admin_library = confluent_admin()
@@ -182,6 +193,22 @@ class Client:
             ids[topic] = str(described.topic_id)
             found += [(topic, one.id) for one in described.partitions]
         return sorted(found), ids
+
+    def topic_id(self, topic: str) -> str | None:
+        """The identity of a topic; None where there is none of that name.
+
+        Raises
+        ------
+        StorageError
+            No broker answers.
+        """
+        wanted = self._library.TopicCollection([topic])
+        asked = self._admin.describe_topics(wanted, request_timeout=REQUEST_SECONDS_MAX)
+        try:
+            described = self._answer(asked[topic], doing=f"topic '{topic}' was looked up")
+        except NotFoundError:
+            return None
+        return str(described.topic_id)
 
     def _no_topic(self, topic: str) -> NotFoundError:
         message = (
@@ -309,7 +336,7 @@ class Client:
                 if not self._errors.all_down:
                     continue
                 waited_down += POLL_SECONDS
-                if waited_down >= DOWN_SECONDS_MAX:
+                if waited_down >= self._patience_s:
                     raise self.unreachable(doing) from None
             except self._library.KafkaException as error:
                 if error.args[0].name() in {"_TIMED_OUT", "_TRANSPORT", "_RESOLVE"}:

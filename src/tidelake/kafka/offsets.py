@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from tidelake.errors import CorruptError
@@ -27,12 +27,15 @@ class Slice:
         Its number.
     first, end : int
         The first offset, and the one after the last.
+    topic_id : str
+        The topic's identity when the slice was planned; empty where nobody asked.
     """
 
     topic: str
     partition: int
     first: int
     end: int
+    topic_id: str = ""
 
     @property
     def size(self) -> int:
@@ -112,7 +115,13 @@ class KafkaOffsets:
         [(0, 0, 5), (0, 5, 10), (1, 0, 2)]
         """
         whole = [
-            Slice(topic, partition, self.offsets.get((topic, partition), 0), offset)
+            Slice(
+                topic,
+                partition,
+                self.offsets.get((topic, partition), 0),
+                offset,
+                end.topic_ids.get(topic, ""),
+            )
             for (topic, partition), offset in sorted(end.offsets.items())
             if offset > self.offsets.get((topic, partition), 0)
         ]
@@ -125,7 +134,7 @@ class KafkaOffsets:
         for one in whole:
             parts = min(one.size, 1 + round(spare * one.size / total))
             edges = [one.first + one.size * n // parts for n in range(parts + 1)]
-            cut += [Slice(one.topic, one.partition, low, high) for low, high in pairwise(edges)]
+            cut += [replace(one, first=low, end=high) for low, high in pairwise(edges)]
         return cut
 
     def limited(self, end: KafkaOffsets, most: int | None) -> KafkaOffsets:

@@ -4,31 +4,45 @@ A slice is read until the reader's *position* is at its end. A count of messages
 compacted topic has gaps, and transactions leave marks that are not messages. The position is known
 from a message at or behind the end, or from the end of the partition.
 
+A topic that was dropped and made again since the slice was planned has other messages at its
+offsets. So the topic's identity is asked for before the slice is read, and once more behind it: if
+it is the same then, all that came was of that topic.
+
 Memory: a block of about :data:`BLOCK_BYTES`, and what the library fetches ahead (32 MiB).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from tidelake.errors import NotFoundError, StorageError
+from tidelake.errors import ConflictError, NotFoundError, StorageError
 from tidelake.kafka._optional import confluent
-from tidelake.kafka.client import Errors, consumer_settings, kafka_error, unreachable
+from tidelake.kafka.client import (
+    REQUEST_SECONDS_MAX,
+    Client,
+    Errors,
+    consumer_settings,
+    kafka_error,
+    unreachable,
+)
 from tidelake.kafka.definition import KafkaTable
 from tidelake.kafka.offsets import Slice
 from tidelake.kafka.read_range import GOES_ON, LATEST, fails_on_loss, reset
 
-__all__ = ["MessageBlock", "SliceReader", "all_blocks"]
+__all__ = ["DOWN_SECONDS_MAX", "MessageBlock", "SliceReader", "all_blocks"]
 
 BLOCK_BYTES = 8 << 20
 BLOCK_MESSAGES_MIN, BLOCK_MESSAGES_MAX = 100, 20_000
 POLL_SECONDS = 0.5
 IDLE_POLLS_MAX = 60
 """Half a minute without a message, although more must come."""
-DOWN_POLLS_MAX = 4
+DOWN_SECONDS_MAX = 2.0
+"""How long all brokers may be down before a read is given up."""
+_LOG = logging.getLogger("tidelake")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +69,20 @@ class MessageBlock:
 
 
 class SliceReader:
-    """Reads slices one after the other with one client."""
+    """Reads slices one after the other with one client.
 
-    def __init__(self, table: KafkaTable) -> None:
+    Parameters
+    ----------
+    table : KafkaTable
+        The table.
+    patience_s : float
+        How long all brokers may be down before a read is given up.
+    """
+
+    def __init__(self, table: KafkaTable, *, patience_s: float = DOWN_SECONDS_MAX) -> None:
         self._table = table
+        self._patience_s = patience_s
+        self._client: Client | None = None
         self._errors = Errors()
         self._library = confluent()
         try:
@@ -76,6 +100,8 @@ class SliceReader:
         trace: TracebackType | None,
     ) -> None:
         self._consumer.close()
+        if self._client is not None:
+            self._client.close()
 
     def blocks(self, part: Slice) -> Iterator[MessageBlock]:
         """Read a slice.
@@ -83,10 +109,56 @@ class SliceReader:
         Raises
         ------
         NotFoundError
-            Kafka deleted messages of the slice.
+            Kafka deleted messages of the slice, or the topic is gone.
+        ConflictError
+            The topic is another than the slice was planned for.
         StorageError
             The broker does not answer.
         """
+        if part.topic_id and (said := self._other_topic(part)) is not None:
+            if fails_on_loss(self._table):
+                raise said
+            _LOG.warning(
+                "the read of table '%s' goes on without messages that it did not read: topic '%s'"
+                " is another, or gone, since the read was planned",
+                self._table.name,
+                part.topic,
+            )
+            return
+        yield from self._messages(part)
+        if part.topic_id and (said := self._other_topic(part)) is not None:
+            raise said  # what came is of two topics: with the next try it is left out
+
+    def _other_topic(self, part: Slice) -> ConflictError | NotFoundError | None:
+        """What is wrong if the topic is not the one that the slice was planned for."""
+        found = self._topic_id(part.topic)
+        if found == part.topic_id:
+            return None
+        where = f"Topic '{part.topic}' of table '{self._table.name}' was dropped"
+        context = {"table": self._table.name, "topic": part.topic}
+        if found is None:
+            message = f"{where} since this read was planned. {GOES_ON}"
+            return NotFoundError(message, kind="kafka_topic_not_found", **context)
+        message = (
+            f"{where} and made again since this read was planned: its offsets {part.first} to"
+            f" {part.end} hold other messages now. Begin a batch again; start a stream with a new"
+            f" checkpoint. {GOES_ON}"
+        )
+        return ConflictError(message, kind="kafka_topic_recreated", **context)
+
+    def _topic_id(self, topic: str) -> str | None:
+        """The identity of a topic now; brokers may be down for as long as the reader waits."""
+        if self._client is None:
+            self._client = Client(self._table, patience_s=self._patience_s)
+        for left in reversed(range(max(1, int(self._patience_s / REQUEST_SECONDS_MAX)))):
+            try:
+                return self._client.topic_id(topic)
+            except StorageError:
+                if not left:
+                    raise
+        raise AssertionError
+
+    def _messages(self, part: Slice) -> Iterator[MessageBlock]:
         self._assign(part, part.first)
         position, idle, count = part.first, 0, BLOCK_MESSAGES_MIN
         while position < part.end:
@@ -117,11 +189,12 @@ class SliceReader:
 
     def _check_idle(self, part: Slice, idle: int) -> None:
         doing = f"partition {part.partition} of topic '{part.topic}' was read"
-        if self._errors.all_down and idle >= DOWN_POLLS_MAX:
-            raise unreachable(self._table, self._errors, doing=doing)
         if idle == 0:
             self._errors.all_down = False
-        if idle >= IDLE_POLLS_MAX:
+        if self._errors.all_down:
+            if idle * POLL_SECONDS >= self._patience_s:
+                raise unreachable(self._table, self._errors, doing=doing)
+        elif idle >= IDLE_POLLS_MAX:
             message = (
                 f"Kafka gave no message for {IDLE_POLLS_MAX * POLL_SECONDS:g} s while {doing}"
                 f" (table '{self._table.name}'), although it has offsets up to {part.end}. Try"

@@ -39,7 +39,7 @@ from tidelake.spark.source.data_source import TidelakeSource
 from tidelake.spark.streamread.opening import open_source, source_schema
 from tidelake.spark.write.compaction import compact_on_spark
 from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
-from tidelake.spark.write.write_frame import write_frame
+from tidelake.spark.write.write_frame import check_batch, write_frame
 from tidelake.table import SystemTable, Table
 from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import planned_changes
@@ -424,6 +424,7 @@ class Lake(JobMethods, KafkaMethods):
         OutcomeUnknownError
             The storage failed while publishing; repeat with the same commit identity.
         """
+        check_batch(frame, table=name, remedy=f"write it with tl.write_stream(frame, '{name}')")
         if (declared := self._kafka_table(name, options)) is not None:
             return self._write_kafka(declared, frame, mode)
         table = self._in_session(self._data_table(name), options)
@@ -598,6 +599,7 @@ class Lake(JobMethods, KafkaMethods):
         -----
         The statement ``MERGE INTO`` of :meth:`sql` does the same: ``docs/merge-into.md``.
         """
+        check_batch(source, table=name, remedy="merge each batch of it, in foreachBatch")
         table = self._in_session(self._data_table(name, use="rows are merged into"), options)
         return self._sql().merge(table, source, on, alias=alias, source_alias=source_alias)
 

@@ -1,5 +1,6 @@
 """Batches of topics, from a real broker: offsets, gaps, transactions, keys, metadata."""
 
+import contextlib
 import datetime as dt
 import pickle
 import time
@@ -18,7 +19,7 @@ from tidelake.kafka.read_range import (
     current_end,
     initial_offsets,
 )
-from tidelake.kafka.slice_reader import all_blocks
+from tidelake.kafka.slice_reader import SliceReader, all_blocks
 
 NOW = 1000 * int(time.time())  # a topic's retention deletes what is older
 TWO = columns(id="BIGINT", name="STRING")
@@ -199,6 +200,14 @@ def told(call):
     return call()
 
 
+def told_gone(call):
+    """What a call answers once all of the broker has heard that a topic is gone."""
+    for _ in range(100):
+        with contextlib.suppress(ConflictError):
+            call()
+        time.sleep(0.1)
+
+
 def test_a_checkpoint_behind_the_end_or_of_another_topic_is_refused(topics, table_on):
     topic = topics.make()
     topics.send(topic, *map(message, range(3)))
@@ -213,6 +222,34 @@ def test_a_checkpoint_behind_the_end_or_of_another_topic_is_refused(topics, tabl
             checked_start(client, KafkaOffsets({(topic, 0): 0}, end.topic_ids), again)
 
 
+def test_a_topic_made_anew_between_plan_and_read_is_refused(topics, table_on):
+    topic = topics.make()
+    table = table_on(topic, TWO)
+    goes_on = table_on(topic, TWO, **{"scan__fail-on-data-loss": "false"})
+    topics.send(topic, *map(message, range(3)))
+    with Client(table) as client:
+        parts = initial_offsets(client).slices_to(current_end(client))
+
+        def make_anew():
+            topics.drop(topic)
+            told(lambda: topics.make(name=topic))
+            told(lambda: client.topic_id(topic) or client.partitions())
+            topics.send(topic, *map(message, range(7, 10)))
+
+        with SliceReader(table) as reader:  # while it is read
+            blocks = reader.blocks(parts[0])
+            assert next(blocks).offsets() == [0, 1, 2]
+            make_anew()
+            with pytest.raises(ConflictError, match="made again since this read was planned"):
+                next(blocks)
+    with pytest.raises(ConflictError, match="hold other messages now"):  # before it is read
+        list(all_blocks(table, parts))
+    assert list(all_blocks(goes_on, parts)) == []
+    topics.drop(topic)
+    with pytest.raises(NotFoundError, match="was dropped since this read was planned"):
+        told_gone(lambda: list(all_blocks(table, parts)))
+
+
 def test_a_new_partition_is_read_from_its_beginning(topics, table_on):
     topic = topics.make()
     topics.send(topic, message(1))
@@ -225,7 +262,7 @@ def test_a_new_partition_is_read_from_its_beginning(topics, table_on):
             if (topic, 1) in after.offsets:
                 break
             time.sleep(0.1)
-        assert before.slices_to(after) == [Slice(topic, 1, 0, 2)]
+        assert before.slices_to(after) == [Slice(topic, 1, 0, 2, after.topic_ids[topic])]
 
 
 def test_columns_of_the_key_are_read_where_the_value_has_none(topics, table_on, read):

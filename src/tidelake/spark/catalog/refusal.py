@@ -36,6 +36,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidelake.errors import TidelakeError, UnsupportedError
+from tidelake.spark.errors.passed_errors import keep_error
 
 __all__ = ["UNSUPPORTED", "JavaRefusal", "guarded", "let_refusals_through", "refused"]
 
@@ -68,6 +69,7 @@ class JavaRefusal(Py4JJavaError):  # type: ignore[misc]  # py4j carries no types
 
 def refused(error: TidelakeError, gateway: Any, *, kinds: tuple[str, str] = _KINDS) -> JavaRefusal:
     """Our error as Java's: the first kind if it is not covered, else the second."""
+    keep_error(error)
     kind = kinds[0] if isinstance(error, UnsupportedError) else kinds[1]
     made = gateway.java(f"java.lang.{kind}Exception")(error.message)
     return JavaRefusal(made, error.message)

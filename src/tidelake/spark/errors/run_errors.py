@@ -19,6 +19,7 @@ from pyspark.errors import (
 from tidelake import errors
 from tidelake.errors import TidelakeError, shortened
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors, translated_error
+from tidelake.spark.errors.passed_errors import passed_error
 from tidelake.sql.syntax.ast import Query
 
 __all__ = ["run_failure", "stream_failure", "translate_run_errors"]
@@ -111,6 +112,9 @@ def stream_failure(error: Exception) -> TidelakeError:
     error : Exception
         Spark's ``StreamingQueryException``, or what it raised instead.
     """
+    passed = passed_error(str(error))
+    if passed is not None:
+        return passed
     text = _OF_STREAM.sub("", str(error)).strip()
     text = _STATE.sub("", text).strip()
     if "Traceback (most recent call last)" in text:

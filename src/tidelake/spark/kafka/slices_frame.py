@@ -18,7 +18,7 @@ from tidelake.kafka.dead_letters import BadMessages, dead_letter_table
 from tidelake.kafka.offsets import KafkaOffsets
 from tidelake.kafka.read_range import batch_range
 from tidelake.kafka.rows import KIND, RowDecoder
-from tidelake.kafka.slice_reader import SliceReader
+from tidelake.kafka.slice_reader import DOWN_SECONDS_MAX, SliceReader
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.scan_frame import spark_batches
 from tidelake.types import DataField
@@ -43,12 +43,15 @@ class SliceTask:
         Takes messages that the format cannot decode.
     zone : str, optional
         The local time zone.
+    patience_s : float
+        How long all brokers may be down before the task fails.
     """
 
     table: KafkaTable
     columns: tuple[str, ...]
     bad: BadMessages
     zone: str | None
+    patience_s: float = DOWN_SECONDS_MAX
 
     @property
     def fields(self) -> tuple[DataField, ...]:
@@ -57,7 +60,7 @@ class SliceTask:
 
     def batches(self, parts: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
         """Read slices as rows in Spark's Arrow types."""
-        with SliceReader(self.table) as reader:
+        with SliceReader(self.table, patience_s=self.patience_s) as reader:
             decoder = RowDecoder(self.table, self.columns, zone=self.zone)
 
             def rows() -> Iterator[pa.RecordBatch]:

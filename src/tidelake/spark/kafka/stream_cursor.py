@@ -5,23 +5,32 @@ its start, too (``from``). Such are the first batch, so that a repeat after a cr
 batch after lost messages.
 
 The cursor reads the latest offsets once for each batch; Spark's progress shows the last ones.
+
+Brokers that are down for a while do not end a stream: it has nothing new until they are back, for
+:data:`DOWN_MS_MAX`. A stream with an end does not wait, for it would seem to be at its end.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 
+from tidelake.errors import StorageError
 from tidelake.kafka import KafkaOffsets, KafkaTable
 from tidelake.kafka import table_options as own
 from tidelake.kafka.client import Client
 from tidelake.kafka.offsets import Partition
 from tidelake.kafka.read_range import bounded_end, checked_start, current_end, initial_offsets
+from tidelake.telemetry import Clock
 
-__all__ = ["TopicCursor", "between"]
+__all__ = ["DOWN_MS_MAX", "TopicCursor", "between"]
 
 BEGAN = "from"
 """On disk, in checkpoints: never rename."""
+DOWN_MS_MAX = 120_000
+"""How long all brokers may be down before a running stream fails."""
+_LOG = logging.getLogger("tidelake")
 
 
 class TopicCursor:
@@ -31,10 +40,14 @@ class TopicCursor:
     ----------
     table : KafkaTable
         The table, with the options of the stream.
+    clock : Clock
+        Tells how long brokers are down.
     """
 
-    def __init__(self, table: KafkaTable) -> None:
+    def __init__(self, table: KafkaTable, clock: Clock) -> None:
         self._table = table
+        self._clock = clock
+        self._down_since_ms: int | None = None
         self._client = Client(table)
         self._bound = bounded_end(self._client)
         self._fixed: KafkaOffsets | None = None
@@ -55,8 +68,33 @@ class TopicCursor:
         ConflictError
             The topic was deleted and created again.
         StorageError
-            No broker answers.
+            No broker answers, and none did for a while.
         """
+        try:
+            end = self._next(start)
+        except StorageError as error:
+            if start is None or not self._waits_for_brokers(error):
+                raise
+            return start
+        self._down_since_ms = None
+        return end
+
+    def _waits_for_brokers(self, error: StorageError) -> bool:
+        """Whether brokers are down, and have not been for too long."""
+        if error.kind != "kafka_unreachable" or self._fixed or self._bound:
+            return False
+        now_ms = self._clock.now_ms()
+        if self._down_since_ms is None:
+            self._down_since_ms = now_ms
+            _LOG.warning(
+                "The stream of table '%s' waits up to %d s for Kafka: %s",
+                self._table.name,
+                DOWN_MS_MAX // 1000,
+                error.message,
+            )
+        return now_ms - self._down_since_ms < DOWN_MS_MAX
+
+    def _next(self, start: str | None) -> str:
         if start is None and self._began is None:
             self._began = initial_offsets(self._client)
         at = KafkaOffsets.from_json(start) if start is not None else self._began

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError
 from tidelake.kafka import KafkaTable
 from tidelake.spark.kafka.messages_write import check_rows, write_messages
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
-from tidelake.spark.streamwrite.start import Trigger, trigger_arguments
+from tidelake.spark.streamwrite.start import SinkQuery, Trigger, begun, trigger_arguments
 
 __all__ = ["start_messages"]
 
@@ -37,6 +37,7 @@ def start_messages(
         )
         raise InvalidInputError(message, kind="no_stream", table=table.name)
     place = Checkpoint.of(checkpoint, table=table.name)
+    place.query_id()  # says what Spark would not: that it is damaged
     modes = (APPEND, UPDATE) if table.is_upsert else (APPEND,)
     if mode not in modes:
         message = (
@@ -46,20 +47,33 @@ def start_messages(
         raise InvalidInputError(message, kind="bad_mode", table=table.name)
     given = trigger_arguments(trigger, table=table.name)
     check_rows(table, frame)
-    writer = frame.writeStream.outputMode(mode).foreachBatch(_writing(table))
+    sink = MessageSink(table)
+    writer = frame.writeStream.outputMode(mode).foreachBatch(sink)
     writer = writer.option("checkpointLocation", place.uri)
     if query_name is not None:
         writer = writer.queryName(query_name)
-    try:
-        return (writer.trigger(**given) if given else writer).start()
-    except (PySparkException, ValueError) as error:
-        reason = " ".join(str(error).split("\n==")[0].split())
-        message = f"Spark refuses the stream into table '{table.name}': {reason}."
-        raise InvalidInputError(message, kind="stream_refused", table=table.name) from error
+    query = begun(writer, given, table=table.name)
+    return query if is_remote() else SinkQuery(query, sink)
 
 
-def _writing(table: KafkaTable) -> Callable[[DataFrame, int], None]:
-    def write(batch: DataFrame, _: int) -> None:
-        write_messages(table, batch)
+@dataclass
+class MessageSink:
+    """Writes the micro-batches of a query as messages. For ``foreachBatch``.
 
-    return write
+    Parameters
+    ----------
+    table : KafkaTable
+        The table.
+    """
+
+    table: KafkaTable
+    error: BaseException | None = field(default=None, init=False)
+    """Why the query failed, if it failed here."""
+
+    def __call__(self, batch: DataFrame, _: int) -> None:
+        """Write a batch."""
+        try:
+            write_messages(self.table, batch)
+        except BaseException as error:
+            self.error = error
+            raise

@@ -10,6 +10,7 @@ share the source, so the source keeps the state of each run by the run's id.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +25,7 @@ from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.streams.relation import BatchRows
 from tidelake.spark.catalog.streams.source import STREAMING, MicroBatchSource
 from tidelake.spark.kafka.slices_frame import frame_schema, slice_task, slices_frame, slices_of
-from tidelake.spark.kafka.stream_cursor import TopicCursor, between
+from tidelake.spark.kafka.stream_cursor import DOWN_MS_MAX, TopicCursor, between
 
 __all__ = ["KafkaSource", "kafka_stream"]
 
@@ -75,6 +76,7 @@ class KafkaSource(MicroBatchSource):
 
         def rows(columns: Sequence[str], _: JavaObject | None) -> DataFrame:
             task = slice_task(self._table, columns or self._columns[:1], self._catalog)
+            task = replace(task, patience_s=DOWN_MS_MAX / 1000)
             return slices_frame(self.gateway.spark, task, slices_of(self._table, first, last))
 
         return rows, f"kafka {self._table.name}, {first.lag_to(last)} offsets"
@@ -82,7 +84,7 @@ class KafkaSource(MicroBatchSource):
     def _cursor(self) -> TopicCursor:
         run = self._run()
         if run not in self._runs:
-            self._runs[run] = TopicCursor(self._table)
+            self._runs[run] = TopicCursor(self._table, self._catalog.env.clock)
         return self._runs[run]
 
     def _run(self) -> str:

@@ -125,7 +125,9 @@ class StatementQueries:
             frames[f"tl_{number}"] = read()
             relations[reference] = f"{_MARK}tl_{number}{_MARK}"
         streams = {r: frames[name.strip(_MARK)] for r, name in relations.items()}
-        before, replaced = stream_texts(parsed, streams, hidden, is_stream=self._is_stream)
+        before, replaced = stream_texts(
+            parsed, streams, hidden, is_stream=self._is_stream, spark=self.spark
+        )
         text = (
             query.explain + head + parsed.rewrite(relations, before=before, replacements=replaced)
         )

@@ -52,6 +52,7 @@ __all__ = [
 ]
 
 FIRST_ROW = "first-row"
+DISABLE_HINTS = "spark.sql.optimizer.disableHints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ class StreamSources:
 
     def _lookup(self, table: Table, columns: list[str], row_filter: object) -> DataFrame:
         """The rows of a table at each batch, broadcast: a shuffle loses the order of a stream."""
+        check_hints_count(self.spark)
         found = lookup_frame(
             self.spark,
             lambda: table_frame(
@@ -179,6 +181,23 @@ class StreamSources:
             shown=f"lookup of {table.identifier}",
         )
         return F.broadcast(found)
+
+
+def check_hints_count(spark: SparkSession) -> None:
+    """Refuse a session in which no hint counts, where one keeps the order of a stream.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark's own setting switches hints off.
+    """
+    if str(spark.conf.get(DISABLE_HINTS, "false")).lower() == "true":
+        message = (
+            f"'{DISABLE_HINTS}' is true, so that Spark may shuffle the rows of a stream that a"
+            " table is joined to, and mix up the order of their changes. Set it to false for this"
+            " query."
+        )
+        raise UnsupportedError(message, kind="sql_streaming")
 
 
 def has_kinds(table: Table) -> bool:
@@ -224,6 +243,7 @@ def stream_texts(
     hidden: Mapping[TableReference, tuple[str, ...]],
     *,
     is_stream: Callable[[TableReference], bool],
+    spark: SparkSession,
 ) -> tuple[dict[int, str], list[tuple[int, int, str]]]:
     """Return what to insert into a query and what to replace, so that it says the same of streams.
 
@@ -237,6 +257,8 @@ def stream_texts(
         Metadata columns in them.
     is_stream : callable
         Tells whether a table that is in none of these, but Spark's own, is a stream.
+    spark : SparkSession
+        Where the query runs.
     """
     streams = {r: f for r, f in frames.items() if f.isStreaming}
     changing = [r for r, f in streams.items() if ROW_KIND in f.columns]
@@ -246,6 +268,8 @@ def stream_texts(
         others = [r for r in parsed.references if r not in frames and is_stream(r)]
         rows = [r for r in streams if r not in changing]
         kept = kept_kinds(parsed, changing, streaming=[*rows, *others])
+        if kept.needs_broadcast:
+            check_hints_count(spark)
     hidden = {**hidden, **{r: (*hidden.get(r, ()), ROW_KIND) for r in kept.hidden}}
     before = metadata_column_exclusions(parsed, hidden)
     for at, text in kept.insertions.items():

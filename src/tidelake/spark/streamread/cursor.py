@@ -61,6 +61,8 @@ class StreamCursor:
             As of :meth:`tidelake.table.stream.StreamPlan.next`.
         """
         if self._is_fixed and self._until is None:
+            if start is not None:
+                self.plan.check(self.plan.offset(start))
             return start
         if start is not None:
             at = self.plan.offset(start)

@@ -122,7 +122,15 @@ class Checkpoint:
         return self.path.as_uri()
 
     def query_id(self) -> str | None:
-        """The query's id, equal in all of its runs; None before its first run."""
+        """The query's id, equal in all of its runs; None before its first run.
+
+        Raises
+        ------
+        InvalidInputError
+            The checkpoint is no folder.
+        CorruptError
+            The file that holds it is damaged.
+        """
         text = self._read("metadata")
         if text is None:
             return None
@@ -224,6 +232,9 @@ class Checkpoint:
             return (self.path / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
+        except NotADirectoryError as error:
+            message = f"The checkpoint {self.path} is a file, or lies in one: give a folder."
+            raise InvalidInputError(message, kind="no_checkpoint", path=str(self.path)) from error
         except (OSError, UnicodeDecodeError) as error:
             message = f"The checkpoint {self.path} cannot be read: {error}."
             raise StorageError(message, path=str(self.path)) from error

@@ -10,14 +10,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException, PythonException, StreamingQueryException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, TidelakeError, near_names
+from tidelake.spark.errors.passed_errors import passed_error
+from tidelake.spark.errors.run_errors import stream_failure
 from tidelake.spark.streamwrite.batch_sink import COMPLETE, BatchSink, with_columns_since
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark, check_mark
 from tidelake.spark.write.schema_merging import (
@@ -29,7 +32,7 @@ from tidelake.spark.write.write_frame import check_columns
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.writable import check_writable
 
-__all__ = ["StreamTarget", "Trigger", "start_stream"]
+__all__ = ["SinkQuery", "StreamTarget", "Trigger", "begun", "start_stream"]
 
 Trigger = str | Mapping[str, object] | None
 """``"10 seconds"``, ``"availableNow"``, or the arguments of Spark's ``trigger``."""
@@ -81,6 +84,7 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
         )
         raise InvalidInputError(message, kind="no_stream", table=table)
     checkpoint = Checkpoint.of(target.checkpoint, table=table)
+    checkpoint.query_id()  # says what Spark would not: that it is damaged
     check_writable(handle)
     check_mode(handle, target.mode)
     given = trigger_arguments(target.trigger, table=table)
@@ -102,32 +106,48 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
     writer = writer.option("checkpointLocation", checkpoint.uri)
     if target.query_name is not None:
         writer = writer.queryName(target.query_name)
+    query = begun(writer, given, table=table)
+    return query if is_remote() else SinkQuery(query, sink)
+
+
+def begun(writer: DataStreamWriter, trigger: Mapping[str, object], *, table: str) -> StreamingQuery:
+    """Start a query.
+
+    Raises
+    ------
+    InvalidInputError
+        Spark refuses it; what it says is a sentence, without a plan or a stack of Java's.
+    """
     try:
-        if given:
-            writer = writer.trigger(**given)
-        query = writer.start()
-    except (PySparkException, Py4JJavaError, ValueError) as error:
-        java = getattr(error, "java_exception", None)  # such as a checkpoint that is a file
+        return (writer.trigger(**trigger) if trigger else writer).start()
+    except (PySparkException, Py4JJavaError, ValueError, TypeError) as error:
+        java = getattr(error, "java_exception", None)  # such as for a checkpoint that is a file
         text = str(error) if java is None else str(java.getMessage())
         reason = _TAIL.sub("", _CONDITION.sub("", text))
         reason = " ".join(reason.split()).rstrip(". ")
         message = f"Spark refuses the stream into table '{table}': {reason}."
-        raise InvalidInputError(message, kind="stream_refused", table=table) from error
-    return query if is_remote() else SinkQuery(query, sink)
+        refusal = InvalidInputError(message, kind="stream_refused", table=table)
+        raise refusal from (error if java is None else None)  # no stack of Java's is shown
+
+
+class _Sink(Protocol):
+    """What writes the batches of a query."""
+
+    error: BaseException | None
 
 
 class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no types here
-    """Spark's query; it raises an error of the sink unchanged, without a Java stack.
+    """Spark's query; it raises an error of the sink or a source unchanged, without Spark's plan.
 
     Parameters
     ----------
     query : StreamingQuery
         Of a classic session.
-    sink : BatchSink
-        Its sink.
+    sink : BatchSink or another
+        Its sink, which keeps why it failed.
     """
 
-    def __init__(self, query: StreamingQuery, sink: BatchSink) -> None:
+    def __init__(self, query: StreamingQuery, sink: _Sink) -> None:
         super().__init__(query._jsq)
         self._sink = sink
 
@@ -137,23 +157,30 @@ class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no typ
         Raises
         ------
         TidelakeError
-            The sink refused a batch.
+            The sink refused a batch, or a source of ours did.
         StreamingQueryException
             The query failed elsewhere.
         """
         try:
             ended: bool | None = super().awaitTermination(timeout)
         except StreamingQueryException as error:
-            if isinstance(self._sink.error, TidelakeError):
-                raise self._sink.error from error
+            ours = self._refusal(error)
+            if ours is not None:
+                raise ours from error
             raise
         return ended
 
     def exception(self) -> Exception | None:
-        """Return the error of the query; one of ours if the sink refused a batch."""
+        """Return the error of the query; one of ours if the sink or a source refused a batch."""
         found: Exception | None = super().exception()
+        return None if found is None else self._refusal(found) or found
+
+    def _refusal(self, failure: Exception) -> TidelakeError | None:
+        """What of ours made the query fail."""
         ours = self._sink.error
-        return ours if found is not None and isinstance(ours, TidelakeError) else found
+        if isinstance(ours, PythonException):  # of a task
+            return stream_failure(ours)
+        return ours if isinstance(ours, TidelakeError) else passed_error(str(failure))
 
 
 def sink_mark(handle: TableHandle, mode: str, *, sources: tuple[str, ...] = ()) -> SinkMark:

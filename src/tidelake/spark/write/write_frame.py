@@ -49,9 +49,22 @@ from tidelake.table.write.transaction import WriteTransaction, compact_due
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
 
-__all__ = ["check_columns", "write_batch", "write_frame", "write_made_rows"]
+__all__ = ["check_batch", "check_columns", "write_batch", "write_frame", "write_made_rows"]
 
 KIND_UNKNOWN = 127
+
+
+def check_batch(frame: object, *, table: str, remedy: str) -> None:
+    """Refuse a stream where a batch is written; `remedy` says what to call.
+
+    Raises
+    ------
+    InvalidInputError
+        The frame is a stream.
+    """
+    if isinstance(frame, DataFrame) and frame.isStreaming:
+        message = f"The rows for table '{table}' are a stream: {remedy}."
+        raise InvalidInputError(message, kind="is_stream", table=table)
 
 
 def write_frame(

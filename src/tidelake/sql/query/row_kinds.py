@@ -53,10 +53,13 @@ class KeptKinds:
         Text to insert, by offset.
     hidden : collection of TableReference
         Tables whose kinds the query names itself: stars leave the column out.
+    needs_broadcast : bool
+        Whether a hint to broadcast keeps the order of changes that are joined.
     """
 
     insertions: Mapping[int, str]
     hidden: Collection[TableReference] = ()
+    needs_broadcast: bool = False
 
 
 def kept_kinds(
@@ -104,7 +107,8 @@ def kept_kinds(
     unseen = [r for r in changing if id(r.node) not in kinds.seen]
     if unseen:  # in a part of the query that is not analysed
         raise kinds.uncounted(unseen[0].start, "This part of the query")
-    return KeptKinds(kinds.texts, [r for r in changing if id(r.node) in kinds.named])
+    hidden = [r for r in changing if id(r.node) in kinds.named]
+    return KeptKinds(kinds.texts, hidden, kinds.needs_broadcast)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,7 @@ class _Kinds:
     texts: dict[int, str] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     named: set[int] = field(default_factory=set)
+    needs_broadcast: bool = False
     _lists: dict[int, SelectList] = field(default_factory=dict)
 
     def follow(self, node: exp.Expr, ctes: Mapping[str, _Rows]) -> _Rows:
@@ -313,6 +318,7 @@ class _Kinds:
         if others:
             names = ", ".join(quoted_name(source.alias) for source in others)
             self._insert(self._list(node).start, f" /*+ BROADCAST({names}) */")
+            self.needs_broadcast = True
 
     def _set_operation(self, node: exp.SetOperation, ctes: Mapping[str, _Rows]) -> _Rows:
         sides = (node.left, node.right)

@@ -109,6 +109,16 @@ class StreamPlan:
         """
         return StreamOffset.from_json(text, table=self.table)
 
+    def check(self, offset: StreamOffset) -> None:
+        """Refuse an offset of another table, or of columns that the table no longer has.
+
+        Raises
+        ------
+        NotFoundError, UnsupportedError
+            It is none of this table's, or of columns that are gone.
+        """
+        self._follower.check(offset)
+
     def initial(self) -> StreamOffset | None:
         """Find where a stream without a checkpoint begins; None while that is undecided.
 

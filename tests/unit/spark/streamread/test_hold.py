@@ -96,6 +96,15 @@ def test_a_source_of_a_table_that_may_not_be_written_goes_on_without_a_hold(
         opened(table).next(at)
 
 
+def test_an_offset_of_another_table_is_refused_where_nothing_is_to_be_read(table, opened):
+    at = batches(opened(table), 1)
+    empty = opened(tidelake.open("/w", fileio=MemoryFileIO()).create_table("db.e", {"k": "INT"}))
+    empty.fix_end()
+    assert empty.next(None) is None
+    with pytest.raises(NotFoundError, match="of another table"):
+        empty.next(at)
+
+
 def test_what_a_batch_reads_is_held_before_its_first_look(table, opened):
     cursor = opened(table)
     end = cursor.next(None)

@@ -57,6 +57,10 @@ class Sizes:
     """Chains of tables that streams connect, while what runs them is killed; a multiple of four."""
     stream_kills: int
     """Kills of each four of them."""
+    stream_rivals: int
+    """Runs of two drivers whose streams go into the same tables."""
+    stream_rival_kills: int
+    """Kills of one or the other in each run."""
     stream_soak_s: int
     """Seconds that a chain of streams runs while it is counted what it takes."""
     shows_order_of_checks: bool
@@ -84,6 +88,8 @@ SMALL = Sizes(
     made_by_java_step=32,
     stream_chains=8,
     stream_kills=2,
+    stream_rivals=1,
+    stream_rival_kills=1,
     stream_soak_s=60,
     shows_order_of_checks=False,
 )
@@ -108,6 +114,8 @@ FULL = Sizes(
     made_by_java_step=1,
     stream_chains=60,
     stream_kills=3,
+    stream_rivals=10,
+    stream_rival_kills=4,
     stream_soak_s=600,
     shows_order_of_checks=True,
 )

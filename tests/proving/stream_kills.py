@@ -228,15 +228,15 @@ def stream_kills(work: Path, seeds: list[int], *, kills: int) -> dict:
         _feed(catalog, seed, fed[seed], random.Random(seed))
     killed: Counter[str] = Counter()
     for run in range(kills):
-        with _running(work, seeds, ends=False) as child:
+        with running(work, "proving.stream_kills", "run", *seeds) as child:
             until = time.monotonic() + rng.uniform(0.5, 6.0)
             while time.monotonic() < until and child.poll() is None:
                 seed = rng.choice(seeds)
                 _work(catalog, seed, fed[seed], rng, run)
             assert child.poll() is None, (work / "log").read_text()[-3000:]
             victim = KILLED[(run + seeds[0] // CHAINS) % len(KILLED)]
-            killed[_kill(child, victim, rng)] += 1
-    with _running(work, seeds, ends=True) as child:
+            killed[kill_in(child, victim, rng)] += 1
+    with running(work, "proving.stream_kills", "end", *seeds) as child:
         assert child.stdout is not None
         assert child.stdout.readline().strip() == DONE, (work / "log").read_text()[-3000:]
         child.wait(60)
@@ -305,17 +305,16 @@ def _add_column(catalog: tidelake.Catalog, seed: int, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _running(work: Path, seeds: list[int], *, ends: bool) -> Iterator[subprocess.Popen[str]]:
-    """The program, in a process group of its own that does not outlive this."""
+def running(work: Path, module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A program that is ready, in a process group of its own that does not outlive this."""
     with (work / "log").open("a") as log:
         child = subprocess.Popen(
             [
                 sys.executable,
                 "-m",
-                "proving.stream_kills",
+                module,
                 str(work),
-                "end" if ends else "run",
-                *map(str, seeds),
+                *map(str, arguments),
             ],
             stdout=subprocess.PIPE,
             stderr=log,
@@ -335,7 +334,7 @@ def _running(work: Path, seeds: list[int], *, ends: bool) -> Iterator[subprocess
         child.stdout.close()
 
 
-def _kill(child: subprocess.Popen[str], victim: str, rng: random.Random) -> str:
+def kill_in(child: subprocess.Popen[str], victim: str, rng: random.Random) -> str:
     """Kill a process of the program; what was killed."""
     below = _below(child.pid)
     java = [pid for pid, name in below if name == "java"]
@@ -366,12 +365,12 @@ def _check(catalog: tidelake.Catalog, work: Path, seed: int, fed: list[Row]) -> 
     feed, first, second = (catalog.table(name) for name in names_of(seed))
     columns = [f.name for f in feed.table_schema.fields if f.name != "op"]
     kind = kind_of(seed)
-    expected = _bag([{c: row.get(c) for c in columns} for row in kind.fold(fed)], columns)
+    expected = bag([{c: row.get(c) for c in columns} for row in kind.fold(fed)], columns)
     what = f"seed {seed} ({kind.name})"
-    found = _bag(first.to_arrow().to_pylist(), columns)
-    assert found == expected, f"{what}: first differs: {_difference(expected, found)}"
-    found = _bag(second.to_arrow().to_pylist(), columns)
-    assert found == expected, f"{what}: second differs: {_difference(expected, found)}"
+    found = bag(first.to_arrow().to_pylist(), columns)
+    assert found == expected, f"{what}: first differs: {difference(expected, found)}"
+    found = bag(second.to_arrow().to_pylist(), columns)
+    assert found == expected, f"{what}: second differs: {difference(expected, found)}"
     commits = 0
     for table, name in zip((first, second), (n[3:] for n in names_of(seed)[1:]), strict=True):
         made = Counter(
@@ -385,11 +384,11 @@ def _check(catalog: tidelake.Catalog, work: Path, seed: int, fed: list[Row]) -> 
     return commits
 
 
-def _bag(rows: list[Row], columns: list[str]) -> Counter[tuple[object, ...]]:
+def bag(rows: list[Row], columns: list[str]) -> Counter[tuple[object, ...]]:
     return Counter(tuple(row.get(c) for c in columns) for row in rows)
 
 
-def _difference(
+def difference(
     expected: Counter[tuple[object, ...]], found: Counter[tuple[object, ...]]
 ) -> dict[str, object]:
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from proving.stream_kills import CHAINS, KINDS, stream_kills
+from proving.stream_rivals import TABLES, stream_rivals
 from sizes import SIZE
 
 
@@ -17,3 +18,10 @@ def test_killed_streams_leave_equal_tables(tmp_path, first):
 
 def test_the_chains_of_each_run_meet_all_kinds():
     assert SIZE.stream_chains >= len(KINDS)
+
+
+@pytest.mark.parametrize("seed", range(SIZE.stream_rivals))
+def test_two_drivers_that_are_killed_write_each_row_once_into_one_table(tmp_path, seed):
+    figures = stream_rivals(tmp_path, seed, kills=SIZE.stream_rival_kills)
+    assert sum(figures["killed"].values()) == SIZE.stream_rival_kills
+    assert figures["commits"] > len(TABLES)

@@ -74,7 +74,7 @@ def _stream(arguments: TailArguments) -> Generator[StreamBatch, None, None]:
     if not isinstance(table, Table):
         message = (
             f"'{arguments.table}' is a system table, which has no stream: read it with tidelake"
-            f' sql -c "SELECT * FROM {arguments.table}".'
+            f" sql -c 'SELECT * FROM {arguments.table}'."
         )
         raise InvalidInputError(message, kind="system_table", table=arguments.table)
     return table.stream(

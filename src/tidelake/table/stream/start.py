@@ -217,8 +217,8 @@ class StreamStart:
         if snapshot_id > latest_id + 1:
             message = (
                 f"Stream of table '{self._handle.identifier}': there is no snapshot {snapshot_id}"
-                f" yet, the newest is {latest_id}. Begin at {latest_id + 1}, the next one, or before"
-                " it."
+                f" yet, the newest is {latest_id}. Begin at {latest_id + 1}, the next one, or"
+                " before it."
             )
             raise NotFoundError(
                 message,

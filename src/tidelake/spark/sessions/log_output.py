@@ -1,4 +1,4 @@
-"""Log output of a new session: errors of Spark only.
+"""Log output of a new session: errors of Spark only, those of streams and tasks without a stack.
 
 By default Spark prints ten WARN lines before it reads ``spark.log.level``. So the JVM starts with a
 log4j2 file, unless the user has one. PySpark also logs each error in an SQL text as JSON with the

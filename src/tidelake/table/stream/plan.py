@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tidelake.fileio import validate_name
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ReadContext
 from tidelake.scan.pruning.prune import matching_partitions, scan_filter
@@ -72,6 +73,9 @@ class StreamPlan:
         if options:
             updated = check_one_use(options, handle.options, table=handle.identifier)
             handle = handle.with_options(updated)
+        consumer_id = handle.options.get(declared.CONSUMER_ID)
+        if consumer_id is not None:
+            validate_name(consumer_id, "consumer")
         return cls(handle)
 
     @property

@@ -132,6 +132,11 @@ def test_times_bound_a_stream_too(table, follow):
     assert at.snapshot == 5
 
 
+def test_the_name_of_a_consumer_is_checked_before_anything_is_read(table):
+    with pytest.raises(InvalidInputError, match="not a valid consumer name"):
+        StreamPlan.of(table.handle, {"consumer-id": "a/b"})
+
+
 def test_a_consumer_s_progress_beats_the_options_of_the_beginning(table):
     path = f"{table.paths.consumer_dir}/consumer-me"
     table.fileio.replace(path, b'{"nextSnapshot": 4}')

@@ -95,6 +95,15 @@ def forget_last(checkpoint):
     return last
 
 
+def test_as_many_tasks_write_as_sink_parallelism_says(lake, stream, run):
+    lake.sql(APPEND)
+    stream.feed(range(60), range(60))
+    run(options={**ON_EXECUTORS, "sink.parallelism": 3})
+    files = lake.catalog.table(TABLE).system_table("files").to_arrow()
+    assert sum(files["record_count"].to_pylist()) == 60
+    assert files.num_rows == 3
+
+
 def test_a_run_that_died_before_its_first_batch_can_be_started_again(lake, stream, run, checkpoint):
     lake.sql(APPEND)
     stream.feed([1], [10])

@@ -185,15 +185,24 @@ def test_rows_of_a_keyed_table_say_their_kind(lake, keyed, run):
 def test_the_changes_of_a_key_come_from_one_task_in_order(spark, lake, keyed):
     for number in range(5):
         keyed.write([{"id": 4, "qty": 1000 + number}])
-    frame = lake.read_stream("db.k", options=FROM_ONE).withColumn("task", F.spark_partition_id())
     found = []
-    query = (
-        frame.where("id = 4")
-        .writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination(60)
+
+    def read(**options):
+        frame = lake.read_stream("db.k", options={**FROM_ONE, **options})
+        query = (
+            frame.withColumn("task", F.spark_partition_id())
+            .writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(60)
+
+    read(**{"scan.parallelism": 1})
+    assert len({row.task for row in found}) == 1
+    found.clear()
+    read()
+    assert len({row.task for row in found}) == 2
+    found = [row for row in found if row.id == 4]
     assert len({row.task for row in found}) == 1
     assert [row.qty for row in found if row[KINDS] in ("+I", "+U")] == [4, *range(1000, 1005)]
 

@@ -25,6 +25,7 @@ from tidelake import (
 )
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
+from tidelake.table.stream import follow
 from tidelake.table.stream.consumer_reset import reset_consumer
 
 KEYED = {"primary_keys": ["k"], "bucket": "1", "changelog-producer": "input"}
@@ -98,6 +99,18 @@ def test_a_table_that_may_not_be_written_is_followed_without_a_hold(read_only, c
     assert table.expire_snapshots(**ALL).ids == (1, 2)  # nothing is held
     with pytest.raises(NotFoundError, match="expired"):
         next(stream)
+
+
+def test_the_discovery_interval_is_the_longest_wait_between_two_looks(table, monkeypatch):
+    caps, waiter_of = [], follow.waiter_of
+    monkeypatch.setattr(
+        follow,
+        "waiter_of",
+        lambda *a, poll_ms_max: caps.append(poll_ms_max) or waiter_of(*a, poll_ms_max=poll_ms_max),
+    )
+    assert list(table.stream(timeout=0)) == []
+    assert list(table.stream(timeout=0, options={"continuous.discovery-interval": "70 ms"})) == []
+    assert caps == [10_000, 70]
 
 
 def test_a_stream_of_a_table_without_a_snapshot_waits_for_the_first(table):

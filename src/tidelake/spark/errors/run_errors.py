@@ -110,9 +110,9 @@ def stream_failure(error: Exception) -> TidelakeError:
     Parameters
     ----------
     error : Exception
-        Spark's ``StreamingQueryException``, or what it raised instead.
+        Spark's ``StreamingQueryException``, or what it raised instead; one of ours stays.
     """
-    passed = passed_error(str(error))
+    passed = error if isinstance(error, TidelakeError) else passed_error(str(error))
     if passed is not None:
         return passed
     text = _OF_STREAM.sub("", str(error)).strip()

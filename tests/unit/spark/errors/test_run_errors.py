@@ -1,0 +1,38 @@
+"""What Spark says of a query that failed becomes the error of ours that was behind it."""
+
+import pytest
+
+from tidelake.errors import InvalidInputError, NotFoundError, StorageError, TidelakeError
+from tidelake.spark.errors.passed_errors import keep_error
+from tidelake.spark.errors.run_errors import stream_failure
+
+FAILED = (
+    "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: {} SQLSTATE: XXKST\n"
+    "=== Streaming Query ===\nIdentifier: [id = 1]\n"
+)
+OF_A_TASK = (
+    "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+    '  File "a.py", line 1, in read\n    yield\n'
+    "tidelake.errors.StorageError: No broker answers. Check it.\n"
+)
+
+
+def test_what_a_callback_raised_comes_back_as_it_was():
+    ours = NotFoundError("There is no snapshot 41.", kind="snapshot_not_found", snapshot=41)
+    keep_error(ours)
+    assert stream_failure(Exception(FAILED.format(ours.message))) is ours
+    assert stream_failure(ours) is ours
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        (OF_A_TASK, StorageError, "No broker answers. Check it."),
+        (FAILED.format("tidelake.errors.InvalidInputError: wrong"), InvalidInputError, "wrong"),
+        (FAILED.format("disk is full."), TidelakeError, "Spark failed: disk is full."),
+    ],
+)
+def test_other_failures_are_one_sentence(text, kind, message):
+    found = stream_failure(Exception(text))
+    assert type(found) is kind
+    assert found.message == message

@@ -134,14 +134,14 @@ class SliceReader:
         found = self._topic_id(part.topic)
         if found == part.topic_id:
             return None
-        where = f"Topic '{part.topic}' of table '{self._table.name}' was dropped"
+        where = f"Topic '{part.topic}' of table '{self._table.name}' was deleted"
         context = {"table": self._table.name, "topic": part.topic}
         if found is None:
-            message = f"{where} since this read was planned. {GOES_ON}"
+            message = f"{where} after this read was planned. {GOES_ON}"
             return NotFoundError(message, kind="kafka_topic_not_found", **context)
         message = (
-            f"{where} and made again since this read was planned: its offsets {part.first} to"
-            f" {part.end} hold other messages now. Begin a batch again; start a stream with a new"
+            f"{where} and created again after this read was planned: its offsets {part.first} to"
+            f" {part.end} hold other messages now. Read a batch again; start a stream with a new"
             f" checkpoint. {GOES_ON}"
         )
         return ConflictError(message, kind="kafka_topic_recreated", **context)

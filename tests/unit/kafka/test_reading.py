@@ -240,13 +240,13 @@ def test_a_topic_made_anew_between_plan_and_read_is_refused(topics, table_on):
             blocks = reader.blocks(parts[0])
             assert next(blocks).offsets() == [0, 1, 2]
             make_anew()
-            with pytest.raises(ConflictError, match="made again since this read was planned"):
+            with pytest.raises(ConflictError, match="created again after this read was planned"):
                 next(blocks)
     with pytest.raises(ConflictError, match="hold other messages now"):  # before it is read
         list(all_blocks(table, parts))
     assert list(all_blocks(goes_on, parts)) == []
     topics.drop(topic)
-    with pytest.raises(NotFoundError, match="was dropped since this read was planned"):
+    with pytest.raises(NotFoundError, match="was deleted after this read was planned"):
         told_gone(lambda: list(all_blocks(table, parts)))
 
 

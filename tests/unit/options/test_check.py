@@ -161,11 +161,11 @@ def test_keys_of_a_family_and_older_keys_are_known(key):
     [
         ("sink.local-row", "sink.local-rows"),
         ("sink.localRows", "sink.local-rows"),
-        ("sink.paralelism", "sink.parallelism"),
+        ("sink.parallelism2", "sink.parallelism"),
         ("read.stream.maxRowPerTrigger", "read.stream.maxRowsPerTrigger"),
         ("read.stream.maxrowspertriger", "read.stream.maxRowsPerTrigger"),
         ("read.changelogs", "read.changelog"),
-        ("scan.watermark.aligment.group", "scan.watermark.alignment.group"),
+        ("scan.watermark.alignmentgroup", "scan.watermark.alignment.group"),
         ("lookup.cache-file-retensions", "lookup.cache-file-retention"),
     ],
 )

@@ -147,10 +147,12 @@ class LookupCache:
         own = self._own.value
         with own.lock:
             turn = own.turns.setdefault(path, threading.Lock())
+        # a renamed column keeps its files; what is open answers by the names it was opened with
+        names = tuple(field.name for field in fields)
         with turn:
-            opened = own.opened.get(path)
+            opened = own.opened.get((path, names))
             if opened is None:
-                opened = own.opened[path] = self._open_or_make(order)
+                opened = own.opened[path, names] = self._open_or_make(order)
         with own.lock:
             own.turns.pop(path, None)
         return opened
@@ -279,7 +281,8 @@ class _InProcess:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.turns: dict[Path, threading.Lock] = {}
-        self.opened: WeakValueDictionary[Path, OpenedFile] = WeakValueDictionary()
+        self.opened: WeakValueDictionary[tuple[Path, tuple[str, ...]], OpenedFile]
+        self.opened = WeakValueDictionary()
 
 
 def _used_ms(path: Path) -> int:

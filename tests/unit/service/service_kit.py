@@ -83,6 +83,19 @@ class Running:
         until(lambda: is_ready(self.server.status(), tables or ("db.t",)), seconds=seconds)
         return self
 
+    def wait_ready_at(self, table, *, seconds=20):
+        """Wait until all executors have the table's newest snapshot and schema."""
+        snapshot, schema = table.latest_snapshot_id or 0, table.handle.schemas.latest_id()
+
+        def is_there():
+            status = self.server.status()
+            newest = {t.table: t.version for t in status.tables}.get(table.identifier)
+            if newest is None or (newest.snapshot, newest.schema) != (snapshot, schema):
+                return False
+            return is_ready(status, (table.identifier,))
+
+        until(is_there, seconds=seconds)
+
 
 def is_ready(status, tables):
     newest = {t.table: t.version for t in status.tables}
@@ -131,23 +144,27 @@ class Asked:
 
 
 def request_of(of, ids, *, bucket=None, **fields):
-    """A lookup of keys `ids` in one bucket; by default in any bucket of the executor."""
-    table, handle = of, of.handle
-    keys = pack(
-        pa.record_batch({"id": pa.array(ids, pa.int64())}), [handle.schema.field("id").type]
-    )
+    """A lookup of keys `ids` (values or tuples) in one bucket, or in any of the executor."""
+    schema = of.handle.schema
+    keys = [key if isinstance(key, tuple) else (key,) for key in ids]
+    columns = [schema.field(name) for name in of.primary_keys]
+    arrays = {
+        field.name: pa.array([key[i] for key in keys], of.schema.field(field.name).type)
+        for i, field in enumerate(columns)
+    }
+    packed = pack(pa.record_batch(arrays), [field.type for field in columns])
     if bucket is None:
-        slices = [pb.Slice(bucket=-1, count=len(ids))]
+        slices = [pb.Slice(bucket=-1, count=len(keys))]
     else:
-        buckets = int(table.options.raw["bucket"])
-        slices = [pb.Slice(partition=EMPTY_ROW, bucket=bucket, count=len(ids), buckets=buckets)]
-    fields = {"protocol": 1, "table": table.identifier, "slices": slices, "keys": keys} | fields
+        buckets = int(of.options.raw["bucket"])
+        slices = [pb.Slice(partition=EMPTY_ROW, bucket=bucket, count=len(keys), buckets=buckets)]
+    fields = {"protocol": 1, "table": of.identifier, "slices": slices, "keys": packed} | fields
     return pb.LookupRequest(**fields)
 
 
 def rows_of(reply, table, columns=None):
     """What was found, as dicts; None for what was not."""
-    schema = table.handle.schema
+    schema = table.handle.schemas.load(reply.version.schema)
     fields = [schema.field(c) for c in columns] if columns else list(schema.fields)
     rows = iter(unpack(reply.rows, fields).to_pylist())
     count = len(reply.found) * 8
@@ -160,6 +177,7 @@ def asked_everywhere(server, table, ids, **fields):
     found = {}
     with Asked(server.address) as asked:
         layout = asked.locate(table.identifier)
+    ids = list(ids)
     for executor in layout.executors:
         with Asked(executor.address) as asked:
             reply = asked.lookup(request_of(table, ids, **fields))

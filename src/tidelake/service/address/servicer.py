@@ -193,7 +193,7 @@ class AddressServicer(rpc.AddressServicer):
                     pb.BucketChange(
                         partition=bucket_id.partition,
                         bucket=bucket_id.bucket,
-                        buckets=total,
+                        buckets=max(total, 0),  # dynamic buckets have no total
                         files_before=before,
                         files_after=after,
                     )

@@ -115,9 +115,7 @@ class Lookups:
             slices = _slices(opened, request.slices)
             columns = _columns(opened, request.columns)
             keys = _keys(opened, request.keys)
-            result = opened.query.lookup(
-                keys, columns=list(request.columns) or None, slices=slices or None
-            )
+            result = opened.query.lookup(keys, columns=list(request.columns) or None, slices=slices)
             version = opened.version_at(result.snapshot_id)
             # packed while the files are open: rows may lie in mapped memory
             reply = pb.LookupReply(version=version_message(version), found=bits(result.found))
@@ -144,9 +142,12 @@ class Lookups:
             raise _wrong("slices", message)
 
 
-def _slices(opened: OpenTable, given: Sequence[pb.Slice]) -> list[tuple[BucketId | None, int]]:
-    """The slices as the query takes them, after a check of their owner."""
+def _slices(
+    opened: OpenTable, given: Sequence[pb.Slice]
+) -> list[tuple[BucketId | None, int]] | None:
+    """The slices as the query takes them, after a check of their owner; None: it routes keys."""
     found: list[tuple[BucketId | None, int]] = []
+    is_routed = bool(given)
     others: dict[int, int] = {}
     for number, one in enumerate(given):
         partition, bucket = one.partition, one.bucket
@@ -157,8 +158,9 @@ def _slices(opened: OpenTable, given: Sequence[pb.Slice]) -> list[tuple[BucketId
         if bucket == ANY_BUCKET or not opened.owns.by_bucket:
             if partition and not opened.owns.by_bucket:
                 _check_owner(opened, BucketId(partition, ANY_BUCKET))
-            where = BucketId(partition, ANY_BUCKET) if partition else None
-            found.append((where, one.count))
+            # without a partition the query finds it in the key
+            is_routed = is_routed and bool(partition)
+            found.append((BucketId(partition, ANY_BUCKET), one.count))
             continue
         buckets = opened.buckets_of(partition)
         if one.buckets != buckets:
@@ -178,7 +180,7 @@ def _slices(opened: OpenTable, given: Sequence[pb.Slice]) -> list[tuple[BucketId
             message,
             [(BUCKETS_KEY, buckets_to_text(shown))],
         )
-    return found
+    return found if is_routed else None
 
 
 BUCKETS_SHOWN_MAX = 500

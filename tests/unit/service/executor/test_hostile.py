@@ -1,0 +1,230 @@
+"""Strangers: random bytes, other protocols, requests without measure, readers that do not read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import struct
+import threading
+
+import grpc
+import psutil
+import pytest
+from sizes import VARIABLE
+from unit.service.service_kit import Asked, made_table, refusal, request_of, until, with_limits
+
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+
+IS_FULL = os.environ.get(VARIABLE) == "full"
+FRAMES = 100_000 if IS_FULL else 2_000
+CONNECTIONS = 10_000 if IS_FULL else 300
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+FRAME_KINDS = 12
+METHODS = (
+    "/tidelake.query.v1.TableQuery/Lookup",
+    "/tidelake.query.v1.TableQuery/Session",
+    "/tidelake.query.v1.Address/Locate",
+    "/tidelake.query.v1.Address/Register",
+    "/tidelake.query.v1.Address/Changes",
+    "/tidelake.query.v1.Address/Status",
+    "/tidelake.query.v1.Address/Serve",
+    "/grpc.health.v1.Health/Check",
+)
+
+
+def place(address):
+    host, port = address.rsplit(":", 1)
+    return host, int(port)
+
+
+def memory_bytes():
+    return psutil.Process().memory_info().rss
+
+
+def send(address, data):
+    """Send bytes on a connection of their own, and wait shortly for an answer or the end."""
+    with contextlib.suppress(OSError), socket.create_connection(place(address), 5) as stranger:
+        stranger.sendall(data)
+        stranger.settimeout(0.01)
+        stranger.recv(4096)
+
+
+def random_frames(rng, count):
+    """HTTP/2 frames with a whole head and anything behind it."""
+    out = [PREFACE]
+    for _ in range(count):
+        body = rng.randbytes(rng.choice([0, 1, 5, 8, 40, 300]))
+        size = len(body) if rng.random() < 0.8 else rng.randrange(1 << 24)
+        kind, flags = rng.randrange(FRAME_KINDS), rng.randrange(256)
+        stream = rng.choice([0, 1, 2, 3, rng.randrange(1 << 31)])
+        out.append(struct.pack(">I", size)[1:] + bytes([kind, flags]) + struct.pack(">I", stream))
+        out.append(body)
+    return b"".join(out)
+
+
+def damaged(rng, message):
+    """A message with bytes changed, cut off or put in."""
+    data = bytearray(message)
+    for _ in range(rng.randrange(1, 6)):
+        place = rng.randrange(len(data) + 1)
+        match rng.randrange(3):
+            case 0 if place < len(data):
+                data[place] = rng.randrange(256)
+            case 1:
+                del data[place : place + rng.randrange(9)]
+            case _:
+                data[place:place] = rng.randbytes(rng.randrange(1, 9))
+    return bytes(data)
+
+
+def test_random_bytes_and_frames_end_their_own_connection_only(shared):
+    table, service = shared
+    rng = random.Random(25)
+    addresses = (service.server.address, service.executors[0].address)
+    with Asked(addresses[1]) as asked:
+        asked.lookup(request_of(table, [1]))
+        before = memory_bytes()
+        per_connection = 50
+        for number in range(FRAMES // per_connection):
+            data = rng.randbytes(600) if number % 4 == 0 else random_frames(rng, per_connection)
+            send(addresses[number % 2], data)
+            if number % 50 == 0:
+                asked.lookup(request_of(table, [1]))
+        assert asked.lookup(request_of(table, [1])).version.snapshot == 1
+        assert memory_bytes() - before < 64 << 20
+
+
+def test_damaged_messages_are_refused_with_a_status(shared):
+    table, service = shared
+    rng = random.Random(25)
+    whole = request_of(table, list(range(20)), columns=["v"], at_least=pb.Version(snapshot=1))
+    messages = [
+        whole.SerializeToString(),
+        pb.LocateRequest(protocol=1, table="db.t").SerializeToString(),
+        pb.ExecutorReport(protocol=1, index=1, instance="x", address="y").SerializeToString(),
+    ]
+    statuses = set()
+    for address in (service.server.address, service.executors[0].address):
+        with Asked(address) as asked:
+            calls = [
+                asked.channel.unary_unary(method) for method in METHODS if "Session" not in method
+            ]
+            for number in range(FRAMES // 4):
+                data = damaged(rng, messages[number % len(messages)])
+                try:
+                    calls[number % len(calls)](data, timeout=0.3)
+                except grpc.RpcError as error:
+                    statuses.add(error.code().name)
+    assert statuses <= {
+        "INVALID_ARGUMENT",
+        "NOT_FOUND",
+        "FAILED_PRECONDITION",
+        "PERMISSION_DENIED",
+        "UNAUTHENTICATED",
+        "RESOURCE_EXHAUSTED",
+        "UNAVAILABLE",
+        "UNIMPLEMENTED",
+        "INTERNAL",  # bytes that are no message at all: gRPC's own answer
+        "DEADLINE_EXCEEDED",
+    }
+    with Asked(service.executors[0].address) as asked:
+        assert asked.lookup(request_of(table, [1])).version.snapshot == 1
+
+
+def test_a_client_of_paimon_s_netty_protocol_is_hung_up_on(shared):
+    _, service = shared
+    # length, then version, kind and id of a request, partition and keys: KvRequest of 1.3.1
+    body = struct.pack(">IIQ", 0x79A1B710, 0, 1) + bytes(40)
+    with socket.create_connection(place(service.executors[0].address), 5) as netty:
+        netty.sendall(struct.pack(">I", len(body)) + body)
+        netty.settimeout(15)
+        answer = b""
+        while part := netty.recv(4096):
+            answer += part
+    assert b"KvResponse" not in answer
+
+
+def test_many_connections_that_say_nothing_leave_the_service_up(shared):
+    table, service = shared
+    address = service.executors[1].address
+    with contextlib.ExitStack() as stack:
+        for _ in range(CONNECTIONS):
+            stack.enter_context(socket.create_connection(place(address), 5))
+        with Asked(address) as asked:
+            assert asked.lookup(request_of(table, [1])).version.snapshot == 1
+
+
+def test_a_request_without_measure_is_refused_and_the_next_one_answered(catalog, serve):
+    table = made_table(catalog)
+    limits = with_limits(request_bytes=10_000, keys=100, answer_bytes=500)
+    service = serve(count=1, limits=limits)
+    with Asked(service.executors[0].address) as asked:
+        for request, reason in (
+            (request_of(table, list(range(5_000))), ""),
+            (request_of(table, list(range(101))), "too-many-keys"),
+            (request_of(table, list(range(99)), body=pb.BODY_ARROW), "answer-too-large"),
+        ):
+            assert refusal(lambda r=request: asked.lookup(r))[:2] == ("RESOURCE_EXHAUSTED", reason)
+        assert asked.lookup(request_of(table, [1])).found == b"\1"
+        # in a session the stream goes on behind what is refused by us
+        requests = [request_of(table, list(range(101)), id=1), request_of(table, [1], id=2)]
+        replies = list(asked.query_stub.Session(iter(requests), timeout=5))
+        assert [r.problem.reason for r in replies] == ["too-many-keys", ""]
+
+
+def test_more_calls_than_the_limit_are_refused_while_others_wait(catalog, serve):
+    table = made_table(catalog)
+    service = serve(count=1, limits=with_limits(calls=4))
+    waits = request_of(table, [1], at_least=pb.Version(snapshot=50))
+    with Asked(service.executors[0].address) as asked:
+        held = [asked.query_stub.Lookup.future(waits, timeout=3) for _ in range(4)]
+        until(lambda: service.executors[0].in_flight.counts()[0] == 4)
+        found = refusal(lambda: asked.lookup(request_of(table, [1])))
+        assert found[:2] == ("RESOURCE_EXHAUSTED", "too-many-calls")
+        for call in held:
+            call.cancel()
+        until(lambda: service.executors[0].in_flight.counts()[0] == 0)
+        assert asked.lookup(request_of(table, [1])).found == b"\1"
+
+
+def test_a_slow_reader_is_ended_and_holds_little(catalog, serve):
+    table = made_table(catalog, rows=0)
+    table.write([{"id": i, "v": "x" * 20_000} for i in range(100)])
+    limits = with_limits(slow_reader_seconds=0.5)
+    service = serve(count=1, limits=limits)
+    in_flight = service.executors[0].in_flight
+    stop = threading.Event()
+
+    def endless():
+        while not stop.is_set():
+            yield request_of(table, list(range(100)))
+
+    before = memory_bytes()
+    options = [("grpc.max_receive_message_length", -1), ("grpc.http2.lookahead_bytes", 65_536)]
+    address = service.executors[0].address
+    with Asked(address, channel=grpc.insecure_channel(address, options=options)) as slow:
+        calls = [slow.query_stub.Session(endless()) for _ in range(4)]
+        try:
+            until(lambda: in_flight.ended_slow >= len(calls), seconds=15)
+        finally:
+            stop.set()
+        assert memory_bytes() - before < 128 << 20
+    until(lambda: in_flight.counts() == (0, 0) and in_flight.waiting_bytes == 0)
+    with Asked(address) as asked:
+        assert asked.lookup(request_of(table, [1])).version.snapshot == 1
+
+
+@pytest.mark.parametrize("leaves", ["cancel", "hang up"])
+def test_a_caller_that_goes_away_frees_its_place(catalog, serve, leaves):
+    table = made_table(catalog)
+    service = serve(count=1)
+    in_flight = service.executors[0].in_flight
+    waits = request_of(table, [1], at_least=pb.Version(snapshot=50))
+    with Asked(service.executors[0].address) as asked:
+        call = asked.query_stub.Lookup.future(waits, timeout=30)
+        until(lambda: in_flight.counts()[0] == 1)
+        if leaves == "cancel":
+            call.cancel()
+    until(lambda: in_flight.counts()[0] == 0)

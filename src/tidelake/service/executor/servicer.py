@@ -13,6 +13,7 @@ from tidelake.service.address.listener import answer
 from tidelake.service.address.refusal import Refusal, refusal_of
 from tidelake.service.executor.in_flight import Flight, InFlight
 from tidelake.service.executor.lookup import Lookups
+from tidelake.service.observe.spans import span
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.reasons import BUCKETS_KEY, buckets_from_text
@@ -43,7 +44,12 @@ class TableQueryServicer(rpc.TableQueryServicer):
 
     def Lookup(self, request: pb.LookupRequest, context: Any) -> pb.LookupReply:
         """Answer one request."""
-        return answer(context, lambda: self._lookup(request, context))
+        about: dict[str, str | int] = {
+            "tidelake.table": request.table,
+            "tidelake.keys": request.keys.count,
+        }
+        with span("tidelake.query.lookup", about, metadata=context.invocation_metadata()):
+            return answer(context, lambda: self._lookup(request, context))
 
     def Session(
         self, requests: Iterator[pb.LookupRequest], context: Any

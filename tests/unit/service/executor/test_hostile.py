@@ -7,6 +7,8 @@ import os
 import random
 import socket
 import struct
+import subprocess
+import sys
 import threading
 
 import grpc
@@ -149,11 +151,26 @@ def test_a_client_of_paimon_s_netty_protocol_is_hung_up_on(shared):
 def test_many_connections_that_say_nothing_leave_the_service_up(shared):
     table, service = shared
     address = service.executors[1].address
-    with contextlib.ExitStack() as stack:
-        for _ in range(CONNECTIONS):
-            stack.enter_context(socket.create_connection(place(address), 5))
-        with Asked(address) as asked:
-            assert asked.lookup(request_of(table, [1])).version.snapshot == 1
+    # from a process of its own: both ends of all of them would be too many files for one
+    code = (
+        "import resource, socket, sys\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))\n"
+        "place = (sys.argv[1], int(sys.argv[2]))\n"
+        "held = [socket.create_connection(place, 60) for _ in range(int(sys.argv[3]))]\n"
+        "print(len(held), flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    host, port = place(address)
+    arguments = [sys.executable, "-c", code, host, str(port), str(CONNECTIONS)]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(arguments, stdin=pipe, stdout=pipe) as stranger,
+        Asked(address) as asked,
+    ):
+        assert int(stranger.stdout.readline()) == CONNECTIONS
+        assert asked.lookup(request_of(table, [1]), timeout=30).version.snapshot == 1
+        stranger.stdin.close()
 
 
 def test_a_request_without_measure_is_refused_and_the_next_one_answered(catalog, serve):

@@ -5,7 +5,16 @@ from __future__ import annotations
 import threading
 
 import pytest
-from unit.service.service_kit import SECRET, asked_everywhere, made_table, running, until
+from unit.service.service_kit import (
+    SECRET,
+    Asked,
+    asked_everywhere,
+    made_table,
+    refusal,
+    request_of,
+    running,
+    until,
+)
 
 from tidelake.service.address.address_server import AddressServer
 from tidelake.service.executor import executor as module
@@ -73,6 +82,17 @@ def test_an_executor_without_an_address_server_stops_by_itself(catalog, tmp_path
     thread.join(10)
     assert [summary.reason for summary in ended] == ["lost"]
     server.stop(wait_seconds=0)
+
+
+def test_an_executor_that_knows_no_table_yet_is_not_ready(catalog, tmp_path, quick):
+    table = made_table(catalog)
+    server = AddressServer(catalog, ["db.t"], executors_count=1, secret=SECRET)
+    server.stop(wait_seconds=0)
+    executor, thread, _ = started(catalog, server, tmp_path)
+    with Asked(executor.address) as asked:
+        request = request_of(table, [1])
+        assert refusal(lambda: asked.lookup(request))[:2] == ("UNAVAILABLE", "not-ready")
+    thread.join(10)
 
 
 def test_a_newer_instance_of_an_index_ends_the_older_one(catalog, tmp_path):

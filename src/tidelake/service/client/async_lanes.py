@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 
 from tidelake.errors import TidelakeError
 from tidelake.service.client.answers import Row
-from tidelake.service.client.keys.key_columns import Values
-from tidelake.service.client.lanes import LaneKey
+from tidelake.service.client.lanes import LaneKey, Routed
 from tidelake.service.client.settings import FLIGHTS_MAX, JOINED_KEYS_MAX
 
 __all__ = ["AsyncLanes"]
 
-Fly = Callable[[Sequence[Values]], Awaitable[list[Row | None]]]
-Waiting = tuple[Values, "asyncio.Future[Row | None]"]
+Fly = Callable[[Sequence[Routed]], Awaitable[list[Row | None]]]
+Waiting = tuple[Routed, "asyncio.Future[Row | None]"]
 
 
 @dataclass(slots=True)
@@ -37,14 +36,14 @@ class AsyncLanes:
         self._lanes: dict[LaneKey, _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def get(self, key: LaneKey, values: Values, fly: Fly) -> asyncio.Future[Row | None]:
+    def get(self, key: LaneKey, routed: Routed, fly: Fly) -> asyncio.Future[Row | None]:
         """Look one key up, with others that are begun meanwhile.
 
         Parameters
         ----------
         key : LaneKey
             The lane.
-        values : tuple of storage values
+        routed : Routed
             The key.
         fly : callable
             Looks keys up; the same for all gets of a lane.
@@ -54,7 +53,7 @@ class AsyncLanes:
         if lane is None:
             lane = self._lanes.setdefault(key, _Lane())
         done: asyncio.Future[Row | None] = loop.create_future()
-        lane.queue.append((values, done))
+        lane.queue.append((routed, done))
         if lane.flights < FLIGHTS_MAX and not lane.is_called:
             lane.is_called = True
             loop.call_soon(self._take_off, lane, fly)
@@ -95,7 +94,7 @@ async def _flight(group: list[Waiting], fly: Fly) -> None:
     if not group:
         return
     try:
-        rows = await fly([values for values, _ in group])
+        rows = await fly([routed for routed, _ in group])
     except TidelakeError as error:
         for _, done in group:
             if not done.done():

@@ -13,8 +13,9 @@ from tidelake.errors import ClosedError
 from tidelake.service.client.answers import Row, rows_as_dicts, rows_as_table
 from tidelake.service.client.async_lanes import AsyncLanes
 from tidelake.service.client.calling import carry_out_async, now
-from tidelake.service.client.keys.key_columns import Key, Values
+from tidelake.service.client.keys.key_columns import Key
 from tidelake.service.client.keys.work import RowWork, ValueWork, Work
+from tidelake.service.client.lanes import Routed, work_of
 from tidelake.service.client.local import LocalAnswers
 from tidelake.service.client.session import Session
 from tidelake.service.client.settings import Settings
@@ -84,7 +85,7 @@ class AsyncTableQuery:
         session = self._session
         self._check()
         values = session.keys.values(key)
-        wanted = await self._columns(columns)
+        wanted = None if columns is None else await self._columns(columns)
         view = session.view
         if (
             view is None
@@ -93,13 +94,16 @@ class AsyncTableQuery:
             or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
         ):
             # whoever waits for a snapshot makes nobody else wait for it
-            return (await self._rows((values,), wanted, min_snapshot))[0]
+            goal = self._goal(wanted, min_snapshot, consistent=True)
+            return (await self._dicts(ValueWork(session.keys, (values,)), goal))[0]
+        router = view.router
+        route = router.route(values)
 
-        async def fly(keys: Sequence[Values]) -> list[Row | None]:
-            return await self._rows(keys, wanted, None)
+        async def fly(gets: Sequence[Routed]) -> list[Row | None]:
+            goal = self._goal(wanted, None, consistent=True)
+            return await self._dicts(work_of(gets, session.keys), goal)
 
-        executor = view.router.route(values).executor
-        return await self._lanes.get((executor, wanted), values, fly)
+        return await self._lanes.get((route.executor, wanted), (values, route, router), fly)
 
     async def get_many(
         self,
@@ -140,12 +144,6 @@ class AsyncTableQuery:
     ) -> Goal:
         end = now() + self._session.settings.deadline_seconds
         return Goal(columns, min_snapshot, consistent, end)
-
-    async def _rows(
-        self, keys: Sequence[Values], columns: tuple[str, ...] | None, min_snapshot: int | None
-    ) -> list[Row | None]:
-        goal = self._goal(columns, min_snapshot, consistent=True)
-        return await self._dicts(ValueWork(self._session.keys, keys), goal)
 
     async def _dicts(self, work: Work, goal: Goal) -> list[Row | None]:
         if work.count == 0:

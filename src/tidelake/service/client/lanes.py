@@ -22,24 +22,37 @@ from dataclasses import dataclass, field
 
 from tidelake.errors import TidelakeError
 from tidelake.service.client.answers import Row
-from tidelake.service.client.keys.key_columns import Values
+from tidelake.service.client.keys.key_columns import KeyColumns, Values
+from tidelake.service.client.keys.key_router import KeyRouter, Route
+from tidelake.service.client.keys.work import ValueWork
 from tidelake.service.client.settings import FLIGHTS_MAX, JOINED_KEYS_MAX
 
 __all__ = ["Lane", "LaneKey", "Lanes"]
 
 LaneKey = tuple[int, tuple[str, ...] | None]
 """An executor, and the columns that are wanted of it."""
-Fly = Callable[[Sequence[Values]], list[Row | None]]
+Routed = tuple[Values, Route, KeyRouter]
+"""A key, where it goes, and who found that."""
+Fly = Callable[[Sequence[Routed]], list[Row | None]]
 """Looks some keys up together."""
+
+
+def work_of(gets: Sequence[Routed], keys: KeyColumns) -> ValueWork:
+    """The keys of some gets, as what is looked up together."""
+    values, routes, routers = zip(*gets, strict=True)
+    router = routers[0]
+    if any(other is not router for other in routers):
+        return ValueWork(keys, values)  # some were routed before the layout changed
+    return ValueWork(keys, values, routes, router)
 
 
 class _Get:
     """One get that waits."""
 
-    __slots__ = ("error", "group", "row", "values", "woken")
+    __slots__ = ("error", "group", "routed", "row", "woken")
 
-    def __init__(self, values: Values) -> None:
-        self.values = values
+    def __init__(self, routed: Routed) -> None:
+        self.routed = routed
         self.row: Row | None = None
         self.error: TidelakeError | None = None
         self.group: list[_Get] | None = None
@@ -62,14 +75,14 @@ class Lanes:
     def __init__(self) -> None:
         self._lanes: dict[LaneKey, Lane] = {}
 
-    def get(self, key: LaneKey, values: Values, fly: Fly, *, seconds: float) -> Row | None:
+    def get(self, key: LaneKey, routed: Routed, fly: Fly, *, seconds: float) -> Row | None:
         """Look one key up, alone or with others.
 
         Parameters
         ----------
         key : LaneKey
             The lane.
-        values : tuple of storage values
+        routed : Routed
             The key.
         fly : callable
             Looks keys up.
@@ -89,11 +102,11 @@ class Lanes:
             if alone:
                 lane.flights += 1
             else:
-                get = _Get(values)
+                get = _Get(routed)
                 lane.queue.append(get)
         if alone:
             try:
-                return fly((values,))[0]
+                return fly((routed,))[0]
             finally:
                 _land(lane)
         return _waited(lane, get, fly, seconds)
@@ -108,7 +121,7 @@ def _waited(lane: Lane, get: _Get, fly: Fly, seconds: float) -> Row | None:
                 if queued:
                     lane.queue.remove(get)
             if queued:
-                return fly((get.values,))[0]  # past its deadline: this says what was wrong
+                return fly((get.routed,))[0]  # past its deadline: this says what was wrong
             get.woken.acquire()
     except BaseException:
         _left(lane, get)
@@ -125,7 +138,7 @@ def _fly(lane: Lane, group: list[_Get], fly: Fly) -> None:
     """Look a group up; all but the first, which is the caller's, are woken."""
     others = group[1:]
     try:
-        rows = fly([g.values for g in group])
+        rows = fly([g.routed for g in group])
     except TidelakeError as error:
         for get in group:
             get.error = error

@@ -11,9 +11,9 @@ from tidelake.catalog import Catalog
 from tidelake.errors import ClosedError
 from tidelake.service.client.answers import Row, rows_as_dicts, rows_as_table
 from tidelake.service.client.calling import carry_out, now
-from tidelake.service.client.keys.key_columns import Key, Values
+from tidelake.service.client.keys.key_columns import Key
 from tidelake.service.client.keys.work import RowWork, ValueWork, Work
-from tidelake.service.client.lanes import Lanes
+from tidelake.service.client.lanes import Lanes, Routed, work_of
 from tidelake.service.client.local import LocalAnswers
 from tidelake.service.client.session import Session
 from tidelake.service.client.settings import Settings
@@ -74,7 +74,7 @@ class TableQuery:
 
     @property
     def is_local(self) -> bool:
-        """Whether answers come from the table's files, because the service is gone."""
+        """Whether answers come from the table's files, because the service is routed."""
         return self._local.is_on
 
     def get(
@@ -93,8 +93,8 @@ class TableQuery:
         columns : sequence of str, optional
             Which columns; all by default.
         min_snapshot : int, optional
-            The least snapshot that may answer: ``WriteResult.snapshot_id`` of a write that must be
-            seen.
+            The least snapshot that may answer: ``WriteResult.snapshot_ids[0]`` of a write that must
+            be seen.
 
         Returns
         -------
@@ -124,15 +124,16 @@ class TableQuery:
             or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
         ):
             # whoever waits for a snapshot makes nobody else wait for it
-            return self._rows((values,), alone)[0]
-        executor = view.router.route(values).executor
+            return self._dicts(ValueWork(session.keys, (values,)), alone)[0]
+        router = view.router
+        route = router.route(values)
 
-        def fly(keys: Sequence[Values]) -> list[Row | None]:
-            return self._rows(keys, alone)
+        def fly(gets: Sequence[Routed]) -> list[Row | None]:
+            return self._dicts(work_of(gets, session.keys), alone)
 
-        return self._lanes.get(
-            (executor, wanted), values, fly, seconds=session.settings.deadline_seconds
-        )
+        seconds = session.settings.deadline_seconds
+        routed = (values, route, router)
+        return self._lanes.get((route.executor, wanted), routed, fly, seconds=seconds)
 
     def get_many(
         self,
@@ -183,9 +184,6 @@ class TableQuery:
             self._local.close()
 
     # ---- how
-
-    def _rows(self, keys: Sequence[Values], goal: Goal) -> list[Row | None]:
-        return self._dicts(ValueWork(self._session.keys, keys), goal)
 
     def _dicts(self, work: Work, goal: Goal) -> list[Row | None]:
         if work.count == 0:

@@ -11,21 +11,25 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
+
+import pyarrow as pa
 
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.packed_columns import (
     JOINED,
     TEXT,
     malformed,
+    pack_column,
     unpack_column,
     value_width,
 )
+from tidelake.types.arrow import to_arrow_type
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 
-__all__ = ["pack_values", "python_columns"]
+__all__ = ["pack_rows", "pack_values", "python_columns"]
 
 CODES = {
     TypeRoot.BOOLEAN: "?",
@@ -38,7 +42,8 @@ CODES = {
     TypeRoot.DATE: "i",
     TypeRoot.TIME: "i",
 }
-PLAIN = frozenset(CODES) - {TypeRoot.DATE, TypeRoot.TIME}
+PLAIN = (frozenset(CODES) - {TypeRoot.DATE, TypeRoot.TIME}) | JOINED
+"""Types whose values are the same in Arrow's memory and in Python."""
 DECIMAL_BYTES = 16
 DAYS_BEFORE_EPOCH = dt.date(1970, 1, 1).toordinal()
 
@@ -77,6 +82,35 @@ def _packed(values: Sequence[object], data_type: DataType) -> pb.Column:
     return pb.Column(values=struct.pack(f"<{len(numbers)}q", *numbers))
 
 
+def pack_rows(rows: Sequence[Mapping[str, object]], fields: Sequence[DataField]) -> pb.PackedRows:
+    """Pack rows of Python values, as Arrow's ``to_pylist`` gives them; nulls are allowed.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        The value of each column by name.
+    fields : sequence of DataField
+        Columns with a packed form.
+    """
+    columns = [_packed_nullable([row[f.name] for row in rows], f.type) for f in fields]
+    return pb.PackedRows(count=len(rows), columns=columns)
+
+
+def _packed_nullable(values: Sequence[object], data_type: DataType) -> pb.Column:
+    root = data_type.root
+    if root not in PLAIN:
+        return pack_column(pa.array(values, to_arrow_type(data_type)), data_type)
+    if None not in values:
+        return _packed(values, data_type)
+    nothing: object = "" if root in JOINED else 0
+    packed = _packed([nothing if v is None else v for v in values], data_type)
+    valid = bytearray((len(values) + 7) // 8)
+    for row, value in enumerate(values):
+        valid[row >> 3] |= (value is not None) << (row & 7)
+    packed.valid = bytes(valid)
+    return packed
+
+
 def python_columns(
     packed: pb.PackedRows, fields: Sequence[DataField], *, what: str = "The rows"
 ) -> list[list[object]]:
@@ -102,16 +136,11 @@ def _values(column: pb.Column, data_type: DataType, count: int, what: str) -> li
     values: bytes = column.values
     found: list[object]
     if code is not None and root is not TypeRoot.TIME:
-        if len(values) != count * (value_width(data_type) or 0):
-            raise malformed(what, f"have {len(values)} bytes for {count} values of {data_type}")
-        numbers = struct.unpack(f"<{count}{code}", values)
-        if root is TypeRoot.DATE:
-            try:
-                found = [dt.date.fromordinal(n + DAYS_BEFORE_EPOCH) for n in numbers]
-            except (ValueError, OverflowError):  # a year outside Python's range, or under a null
-                return _by_arrow(column, data_type, count, what)
-        else:
-            found = list(numbers)
+        numbers = _numbers(column, data_type, count, what)
+        try:
+            found = list(map(_DATES[root], numbers)) if root in _DATES else list(numbers)
+        except (ValueError, OverflowError):  # a year outside Python's range, or under a null
+            return _by_arrow(column, data_type, count, what)
     elif root in JOINED:
         offsets = column.offsets
         if len(offsets) != 4 * (count + 1):
@@ -134,6 +163,26 @@ def _values(column: pb.Column, data_type: DataType, count: int, what: str) -> li
             if not valid[row >> 3] >> (row & 7) & 1:
                 found[row] = None
     return found
+
+
+def _numbers(
+    column: pb.Column, data_type: DataType, count: int, what: str
+) -> tuple[int | float | bool, ...]:
+    values: bytes = column.values
+    if column.offsets:
+        raise malformed(what, "have offsets, and values of fixed width")
+    if len(values) != count * (value_width(data_type) or 0):
+        raise malformed(what, f"have {len(values)} bytes for {count} values of {data_type}")
+    if data_type.root is TypeRoot.BOOLEAN and values and max(values) > 1:
+        raise malformed(what, "have a boolean that is neither 0 nor 1")
+    return struct.unpack(f"<{count}{CODES[data_type.root]}", values)
+
+
+def _date(days: int) -> dt.date:
+    return dt.date.fromordinal(days + DAYS_BEFORE_EPOCH)
+
+
+_DATES = {TypeRoot.DATE: _date}
 
 
 def _falls(before: int, after: int) -> bool:

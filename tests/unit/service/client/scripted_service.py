@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import grpc
 import pyarrow as pa
 
+from tidelake.codec.bucket import buckets_of
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.ownership import executor_of
@@ -94,7 +95,15 @@ class Executor(rpc.TableQueryServicer):
             refuse(context, Code.FAILED_PRECONDITION, "bucket-count", (BUCKETS_KEY, said))
         assert sum(s.count for s in request.slices) == request.keys.count
         fields = [table.table_schema.field(n) for n in table.primary_keys]
-        keys = unpack(request.keys, fields).to_pylist()
+        batch = unpack(request.keys, fields)
+        keys = batch.to_pylist()
+        at = 0
+        for one in request.slices:
+            if one.bucket >= 0:
+                part = batch.slice(at, one.count)
+                buckets = buckets_of(part.columns, [f.type for f in fields], one.buckets)
+                assert set(buckets.tolist()) == {one.bucket}, "keys of another bucket"
+            at += one.count
         rows = service.rows_at(snapshot)
         found = [rows.get(tuple(key.values())) for key in keys]
         if service.cross:

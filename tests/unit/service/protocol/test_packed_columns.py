@@ -9,6 +9,7 @@ from unit.types.strategies import columns, data_types
 from tidelake.errors import InvalidInputError
 from tidelake.service.protocol import packed_columns as packing
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol.packed_values import pack_rows, python_columns
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.values import storage_to_arrow
@@ -159,3 +160,23 @@ def test_types_of_columns_are_those_of_the_table():
             packing.pack_column(pa.array([], to_arrow_type(data_type)), data_type), data_type, 0
         )
         assert empty.type == to_arrow_type(data_type)
+
+
+@given(st.data())
+def test_single_values_have_the_same_bytes_and_come_back_as_by_arrow(data):
+    data_type = data.draw(data_types.filter(packing.is_packable))
+    array = data.draw(columns(data_type, data.draw(st.integers(0, 9))))
+    packed = packing.pack_column(array, data_type)
+    field = DataField(0, "c", data_type)
+    rows = pb.PackedRows(count=len(array), columns=[packed])
+    assert repr(python_columns(rows, [field])) == repr([array.to_pylist()])
+    by_row = pack_rows([{"c": v} for v in array.to_pylist()], [field])
+    assert by_row.SerializeToString() == rows.SerializeToString()
+
+
+@pytest.mark.parametrize(("data_type", "column", "count"), BAD.values(), ids=BAD)
+def test_single_values_of_bytes_that_are_no_column_are_refused(data_type, column, count):
+    rows = pb.PackedRows(count=count, columns=[column])
+    with pytest.raises(InvalidInputError, match="The rows") as caught:
+        python_columns(rows, [DataField(0, "c", data_type)])
+    assert caught.value.kind == "packed_rows"

@@ -155,6 +155,8 @@ class KeyColumns:
 
     def storage(self, values: Values, at: Sequence[int]) -> list[object]:
         """Give the storage values of some columns of a key, for its BinaryRow."""
+        if not any(self._nanos):
+            return [values[i] for i in at]
         return [
             value * nanos if (nanos := self._nanos[i]) and isinstance(value, int) else value
             for i, value in ((i, values[i]) for i in at)

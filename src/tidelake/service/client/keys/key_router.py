@@ -10,8 +10,10 @@ An executor that notices tells the number; from then on the router knows it.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,11 +26,14 @@ from tidelake.options.bucket_mode import BucketMode
 from tidelake.service.client.keys.key_columns import KeyColumns, Values
 from tidelake.service.protocol.ownership import ANY_BUCKET, executor_of
 from tidelake.table.bucketing.router import Router
+from tidelake.types.data_type import TypeRoot
 
 __all__ = ["KeyRouter", "Part", "Route", "Run"]
 
 Positions = npt.NDArray[np.int64]
 UNPARTITIONED = serialize_row((), ())
+QUICK_ROWS = {TypeRoot.BIGINT: struct.Struct("<8xq"), TypeRoot.INT: struct.Struct("<8xi4x")}
+"""BinaryRows of one such column: no null, then its slot (:mod:`tidelake.codec.binary_row`)."""
 ANYWHERE = b""
 """Partition of keys that may be in any."""
 
@@ -77,7 +82,7 @@ class Part:
         return parts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyRouter:
     """Routes keys of one table among a number of executors.
 
@@ -100,6 +105,20 @@ class KeyRouter:
         """Whether each key goes to every executor."""
         return self.keys.mode is BucketMode.CROSS_PARTITION
 
+    @cached_property
+    def _quick(self) -> tuple[struct.Struct, int, int] | None:
+        """Of keys of one whole number in a table without partitions: 3 us instead of 6.
+
+        The layout of the bucket key's BinaryRow, the owner of bucket 0, the number of buckets.
+        """
+        keys = self.keys
+        layout = QUICK_ROWS.get(keys.types[0].root) if len(keys.types) == 1 else None
+        count = self.bucket_counts.get(UNPARTITIONED, keys.buckets_count)
+        fits = keys.mode is BucketMode.FIXED and keys.function == "default" and not keys.partition
+        if layout is None or not fits or count <= 1:
+            return None
+        return layout, executor_of(UNPARTITIONED, 0, self.executors_count), count
+
     def route(self, values: Values) -> Route:
         """Where one key goes; of a key that goes to all, the first executor.
 
@@ -109,9 +128,14 @@ class KeyRouter:
             Those of the key.
         """
         keys = self.keys
-        types = keys.types
+        quick = self._quick
+        if quick is not None:
+            layout, first, count = quick
+            bucket = abs(hash_bytes(layout.pack(values[0]))) % count
+            return Route((first + bucket) % self.executors_count, UNPARTITIONED, bucket, count)
         if self.asks_all:
             return Route(0, ANYWHERE, ANY_BUCKET, 0)
+        types = keys.types
         partition = UNPARTITIONED
         if keys.partition:
             at = keys.partition
@@ -150,7 +174,8 @@ class KeyRouter:
         if self.asks_all:
             run = Run(ANYWHERE, ANY_BUCKET, len(positions), 0)
             return [Part(i, positions, (run,)) for i in range(self.executors_count)]
-        chosen = rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
+        every = len(positions) == rows.num_rows and bool((np.diff(positions) == 1).all())
+        chosen = rows if every else rows.take(pa.array(positions))
         at = [self.keys.fields[i] for i in self.keys.partition]
         router = Router(at, [], buckets_count=-1)
         partitions, codes = router.partitions(chosen, rows_count=len(positions))

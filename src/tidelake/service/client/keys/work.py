@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidelake.codec.arrow_memory import take_rows
 from tidelake.service.client.keys.key_columns import KeyColumns, Values
-from tidelake.service.client.keys.key_router import KeyRouter, Part, Positions, Run
+from tidelake.service.client.keys.key_router import KeyRouter, Part, Positions, Route, Run
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.packed_columns import pack
 from tidelake.service.protocol.packed_values import pack_values
@@ -73,10 +73,24 @@ class RowWork:
 
 @dataclass(frozen=True, slots=True)
 class ValueWork:
-    """Single keys, by their storage values."""
+    """Single keys, by their values.
+
+    Parameters
+    ----------
+    keys : KeyColumns
+        The table's key.
+    values : sequence of tuple
+        The keys.
+    routes : sequence of Route, optional
+        Where they go, as `router` found.
+    router : KeyRouter, optional
+        Who found it: another one routes again.
+    """
 
     keys: KeyColumns
     values: Sequence[Values]
+    routes: Sequence[Route] = ()
+    router: KeyRouter | None = None
 
     @property
     def count(self) -> int:
@@ -88,12 +102,16 @@ class ValueWork:
         if router.asks_all:
             run = Run(*router.route(self.values[0])[1:3], len(positions), 0)
             return [Part(i, positions, (run,)) for i in range(router.executors_count)]
+        known = self.routes if router is self.router else ()
         if len(self.values) == 1:
-            executor, partition, bucket, buckets = router.route(self.values[0])
+            executor, partition, bucket, buckets = (
+                known[0] if known else router.route(self.values[0])
+            )
             return [Part(executor, positions, (Run(partition, bucket, 1, buckets),))]
         groups: dict[tuple[int, bytes, int, int], list[int]] = {}
         for position in positions.tolist():
-            groups.setdefault(router.route(self.values[position]), []).append(position)
+            route = known[position] if known else router.route(self.values[position])
+            groups.setdefault(route, []).append(position)
         chosen: dict[int, tuple[list[int], list[Run]]] = {}
         for (executor, partition, bucket, buckets), found in groups.items():
             at, runs = chosen.setdefault(executor, ([], []))

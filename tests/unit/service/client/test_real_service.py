@@ -1,0 +1,197 @@
+"""The client against the service itself: the answers of a batch read, TLS, tokens, its end."""
+
+import datetime as dt
+import hashlib
+import json
+import shutil
+import subprocess
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from unit.service.service_kit import made_table, running
+
+import tidelake
+from tidelake.errors import InvalidInputError, StorageError
+from tidelake.service.address.security import Security
+from tidelake.service.client.connection.tls import Tls
+
+DAY = dt.date(2026, 1, 1)
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    return tidelake.open(tmp_path / "warehouse")
+
+
+TABLES = {
+    "fixed": (
+        {"k": pa.int32(), "v": pa.string(), "x": pa.float64()},
+        {"primary_keys": ["k"], "options": {"bucket": 3}},
+        [{"k": k, "v": None if k % 7 == 0 else f"v{k}", "x": k / 3} for k in range(60)],
+        ["k"],
+    ),
+    "partitions, many columns": (
+        {"d": pa.date32(), "k": pa.string(), "n": pa.decimal128(20, 3), "t": pa.timestamp("us")},
+        {"primary_keys": ["d", "k"], "partition_keys": ["d"], "options": {"bucket": 2}},
+        [
+            {
+                "d": DAY + dt.timedelta(k % 3),
+                "k": f"k{k}" * (k % 4 + 1),
+                "n": Decimal(k) / 8,
+                "t": dt.datetime(2026, 1, 1, 0, 0, k),
+            }
+            for k in range(60)
+        ],
+        ["d", "k"],
+    ),
+    "dynamic": (
+        {"d": pa.int32(), "k": pa.int64(), "v": pa.binary()},
+        {"primary_keys": ["d", "k"], "partition_keys": ["d"], "options": {"bucket": -1}},
+        [{"d": k % 2, "k": k, "v": bytes([k])} for k in range(60)],
+        ["d", "k"],
+    ),
+    "cross-partition": (
+        {"d": pa.int32(), "k": pa.int64(), "v": pa.bool_()},
+        {"primary_keys": ["k"], "partition_keys": ["d"], "options": {"bucket": -1}},
+        [{"d": k % 3, "k": k, "v": k % 2 == 0} for k in range(60)],
+        ["k"],
+    ),
+    "nested": (
+        {"k": pa.int64(), "tags": pa.list_(pa.string()), "at": pa.struct({"x": pa.int32()})},
+        {"primary_keys": ["k"], "options": {"bucket": 2}},
+        [{"k": k, "tags": ["a"] * (k % 3), "at": {"x": k}} for k in range(60)],
+        ["k"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("columns", "given", "rows", "key"), TABLES.values(), ids=TABLES)
+def test_answers_are_those_of_a_batch_read(catalog, columns, given, rows, key):
+    table = catalog.create_table("db.t", pa.schema(columns), **given)
+    table.write(pa.Table.from_pylist(rows, schema=table.schema))
+    table.delete(tidelake.col("k") == rows[5]["k"])
+    held = {tuple(row[c] for c in key): row for row in table.to_arrow().to_pylist()}
+    keys = [tuple(row[c] for c in key) for row in rows]
+    with running(catalog), tidelake.query(catalog, "db.t") as query:
+        assert query.get_many(keys) == [held.get(k) for k in keys]
+        assert [query.get(k) for k in keys[:9]] == [held.get(k) for k in keys[:9]]
+        arrow = pa.Table.from_pylist([dict(zip(key, k, strict=True)) for k in keys])
+        arrow = arrow.cast(pa.schema([table.schema.field(c) for c in key]))
+        nothing = dict.fromkeys(columns)
+        assert query.get_many(arrow).to_pylist() == [held.get(k, nothing) for k in keys]
+        one = list(columns)[-1]
+        assert query.get(keys[1], columns=[one]) == {one: held[keys[1]][one]}
+
+
+def test_a_write_is_read_at_once_and_a_service_that_ends_is_told(catalog):
+    table = made_table(catalog, rows=20)
+    with running(catalog):
+        query = tidelake.query(catalog, "db.t", deadline_seconds=20)
+        assert query.get(3) == {"id": 3, "v": "v3"}
+        for n in range(3):
+            written = table.write([{"id": 3, "v": f"new {n}"}])
+            found = query.get(3, min_snapshot=written.snapshot_ids[-1])
+            assert found == {"id": 3, "v": f"new {n}"}
+            assert query.snapshot_id >= written.snapshot_ids[-1]
+    with tidelake.query(catalog, "db.t", deadline_seconds=0.3, fallback=True) as local:
+        assert local.get(3) == {"id": 3, "v": "new 2"}
+        assert local.is_local
+        table.write([{"id": 3, "v": "later"}])
+        assert local.get_many([3, 99]) == [{"id": 3, "v": "later"}, None]
+        assert local.get_many(pa.array([3])).to_pylist() == [{"id": 3, "v": "later"}]
+        assert local.snapshot_id == table.latest_snapshot_id
+        with pytest.raises(StorageError, match="no snapshot 99 yet"):
+            local.get(3, min_snapshot=99)
+    query.close()
+    with tidelake.query(catalog, "db.t", deadline_seconds=0.3, fallback=True) as gone:
+        gone.get(3)
+        with running(catalog):
+            gone._local._asked_at = -1e9  # five seconds later
+            assert gone.get(3) == {"id": 3, "v": "later"}
+            assert not gone.is_local
+
+
+def test_a_table_that_is_evolved_rescaled_and_rolled_back_is_followed(catalog):
+    table = made_table(catalog, rows=20)
+    with running(catalog), tidelake.query(catalog, "db.t", deadline_seconds=20) as query:
+        assert query.get(3) == {"id": 3, "v": "v3"}
+        table.add_column("n", pa.int32())
+        table = catalog.table("db.t")
+        last = table.write([{"id": 3, "v": "x", "n": 7}])
+        assert query.get(3, min_snapshot=last.snapshot_ids[-1]) == {"id": 3, "v": "x", "n": 7}
+        assert query.get(3, columns=["n"]) == {"n": 7}
+        table.rescale_bucket(5)
+        table = catalog.table("db.t")
+        keys = list(range(25))
+        held = {row["id"]: row for row in table.to_arrow().to_pylist()}
+        found = query.get_many(keys, min_snapshot=table.latest_snapshot_id)
+        assert found == [held.get(k) for k in keys]
+
+
+def keys_of(place):
+    """An authority, and certificates of the service and of a client."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificates")
+
+    def run(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=place, check=True, capture_output=True)
+
+    algorithm = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    run("req", "-x509", *algorithm, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
+    for name in ("server", "client"):
+        run(
+            "req",
+            *algorithm,
+            "-keyout",
+            f"{name}.key",
+            "-out",
+            f"{name}.csr",
+            "-subj",
+            f"/CN={name}",
+            "-addext",
+            "subjectAltName=DNS:tide.example,IP:127.0.0.1",
+        )
+        run("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+            "-copy_extensions", "copy", "-out", f"{name}.pem")  # fmt: skip
+    return {p.name: str(p) for p in place.iterdir()}
+
+
+def test_tls_on_both_sides_and_tokens_by_table(catalog, tmp_path):
+    made_table(catalog, rows=20)
+    (tmp_path / "tls").mkdir()
+    files = keys_of(tmp_path / "tls")
+    tokens = tmp_path / "tokens.json"
+    digest = hashlib.sha256(b"open sesame").hexdigest()
+    tokens.write_text(json.dumps({"tokens": [{"name": "a", "sha256": digest, "tables": ["db.*"]}]}))
+    security = Security(
+        tls_cert=files["server.pem"],
+        tls_key=files["server.key"],
+        tls_ca=files["ca.pem"],
+        tokens=str(tokens),
+    )
+    mutual = Tls(files["ca.pem"], files["client.pem"], files["client.key"])
+    with running(catalog, security=security):
+        with tidelake.query(catalog, "db.t", tls=mutual, token="open sesame") as query:
+            assert query.get(3) == {"id": 3, "v": "v3"}
+        with (
+            tidelake.query(catalog, "db.t", tls=mutual, token="wrong") as query,
+            pytest.raises(InvalidInputError, match="refused the token"),
+        ):
+            query.get(3)
+        for tls in (files["ca.pem"], None):
+            options = {"tls": tls, "token": "open sesame", "deadline_seconds": 0.5}
+            with tidelake.query(catalog, "db.t", **options) as query, pytest.raises(StorageError):
+                query.get(3)
+
+
+def test_files_of_tls_are_checked(catalog):
+    with pytest.raises(InvalidInputError, match="go together"):
+        Tls(certificate="a.pem")
+    made_table(catalog, rows=1)
+    with (
+        running(catalog),
+        tidelake.query(catalog, "db.t", tls="/nowhere/ca.pem") as query,
+        pytest.raises(InvalidInputError, match="cannot be read"),
+    ):
+        query.get(1)

@@ -138,7 +138,7 @@ def _values(column: pb.Column, data_type: DataType, count: int, what: str) -> li
     if code is not None and root is not TypeRoot.TIME:
         numbers = _numbers(column, data_type, count, what)
         try:
-            found = list(map(_DATES[root], numbers)) if root in _DATES else list(numbers)
+            found = [_date(n) for n in numbers] if root is TypeRoot.DATE else list(numbers)
         except (ValueError, OverflowError):  # a year outside Python's range, or under a null
             return _by_arrow(column, data_type, count, what)
     elif root in JOINED:
@@ -178,11 +178,8 @@ def _numbers(
     return struct.unpack(f"<{count}{CODES[data_type.root]}", values)
 
 
-def _date(days: int) -> dt.date:
-    return dt.date.fromordinal(days + DAYS_BEFORE_EPOCH)
-
-
-_DATES = {TypeRoot.DATE: _date}
+def _date(days: float) -> dt.date:
+    return dt.date.fromordinal(int(days) + DAYS_BEFORE_EPOCH)
 
 
 def _falls(before: int, after: int) -> bool:

@@ -106,7 +106,7 @@ def test_a_stream_into_a_topic_and_its_bad_messages_into_a_table(
         b'{"id":1,"name":"n1"}', b'{"id":2,"name":"n2"}',
     ]  # fmt: skip
     assert rows(lake.sql("SELECT `offset`, value FROM ops.letters")) == [(1, b"{")]
-    with pytest.raises(InvalidInputError, match="none of append"):
+    with pytest.raises(InvalidInputError, match="must be one of append"):
         lake.write_stream(frame, "copy", checkpoint=tmp_path / "d", mode="complete")
     with pytest.raises(InvalidInputError, match="checkpoint"):
         lake.write_stream(frame, "copy")

@@ -106,7 +106,7 @@ def test_a_job_needs_a_checkpoint_and_a_name_of_its_own(streaming):
     lake = streaming
     tables(lake, "a", "b")
     job = started(lake, "INSERT INTO b SELECT * FROM a")
-    with pytest.raises(AlreadyExistsError, match=r"Job 'default\.b' runs already"):
+    with pytest.raises(AlreadyExistsError, match=r"Job 'default\.b' already runs"):
         lake.sql("INSERT INTO b SELECT * FROM a")
     lake.sql("SET 'pipeline.name' = 'another'")
     other = started(lake, "INSERT INTO b SELECT * FROM a WHERE n > 3")
@@ -131,7 +131,7 @@ def test_what_a_stream_cannot_do_is_refused_before_it_starts(streaming):
         ("INSERT OVERWRITE b SELECT * FROM a", "cannot take a stream"),
         ("INSERT INTO q SELECT * FROM a", "which a table without one cannot take"),
         ("INSERT INTO b SELECT id, sum(n) FROM a GROUP BY id", "Name _row_kind in the SELECT"),
-        ("INSERT INTO q SELECT id, sum(n) FROM q GROUP BY id", "rows anew when they change"),
+        ("INSERT INTO q SELECT id, sum(n) FROM q GROUP BY id", "rows again when they change"),
         ("INSERT INTO q SELECT * FROM q ORDER BY id", "cannot run as a stream: Sorting"),
         ("DELETE FROM a WHERE id = 1", "'batch' first"),
         ("UPDATE a SET n = 1", "'batch' first"),

@@ -177,7 +177,7 @@ def test_columns_that_do_not_fit_stop_the_first_batch(lake, feed, frame, writer)
         ({"table": "streamed.default.a", "mode": "update"}, "no primary key"),
         ({"table": "streamed.default.t$files"}, "system table"),
         ({"table": "streamed.default.nowhere"}, "nowhere"),
-        ({"table": None}, r"names it once: toTable\("),
+        ({"table": None}, r"must name it once: toTable\("),
         ({"table": "default.t", "warehouse": "/of/nobody"}, "No warehouse /of/nobody is attached"),
         ({"table": None, "path": "/of/nobody/t"}, "not the directory of a table"),
         ({"table": None, "path": "file:/of/nobody.db/t"}, "No warehouse /of is attached"),

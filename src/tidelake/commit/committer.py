@@ -1,11 +1,11 @@
-"""Makes what writers wrote visible: the one place where a table's state changes.
+"""Makes written files visible: the only place where a table's state changes.
 
 1. The messages become a plan (:mod:`tidelake.commit.plans`): an APPEND of new files, an OVERWRITE
    of partitions, or of rows of older files that were deleted or updated. Compactions become a
    second plan, a COMPACT snapshot of the same user and identifier.
-2. A plan is asked anew, at each attempt, what it changes in the newest snapshot, and what conflicts
-   with it. New files are only added, so two jobs that write one bucket both succeed, and all rows
-   of both are there. The committer reports where their sequence numbers interleave.
+2. At each attempt the plan finds what it changes in the newest snapshot, and what conflicts with
+   it. New files are only added, so two jobs that write one bucket both succeed, with all rows of
+   both. The committer reports where their sequence numbers interleave.
 3. Compactions are checked bucket by bucket. One that no longer fits is dropped and reported; the
    data does not depend on it.
 4. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publisher`.
@@ -82,23 +82,23 @@ class Committer:
         Parameters
         ----------
         messages : sequence of CommitMessage
-            What the writers did, each once.
+            The writers' messages, each once.
         user, identifier
-            With an identifier, the commit takes effect at most once however often it is tried; a
+            With an identifier the commit takes effect at most once, however often it is repeated; a
             user's identifiers rise. Without one, only attempts of this call, and calls with the
             same messages and a `base_snapshot_id`, are recognised as the same commit.
         kind : CommitKind, optional
-            COMPACT says that there are no new files.
+            COMPACT: there are no new files.
         base_snapshot_id : int, optional
             The snapshot that the writers began from; 0 for the empty table.
         all_or_nothing : bool
             Whether the compactions belong together, so that none may be dropped alone.
         read_snapshot : Snapshot or EmptyTable, optional
-            The snapshot of a primary-key table that the old rows were read from which the new ones
-            were made from. It is a conflict if others have written to these keys since.
+            For new rows that were computed from old ones, in a primary-key table: the snapshot of
+            the old rows. A later write of others to these keys is a conflict.
         stream : StreamProgress
-            The watermark of the stream whose rows these are, and whether it wants a snapshot even
-            where the messages have no files.
+            The watermark of a stream with these rows, and whether a commit without files makes a
+            snapshot.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class Committer:
             rows that the writers read were changed; or one of compactions that belong together
             does not fit. Nothing became visible.
         NotFoundError
-            The table was dropped, and perhaps created anew; nothing became visible.
+            The table was dropped, and perhaps created again; nothing became visible.
         StorageError
             The storage failed; nothing became visible.
         OutcomeUnknownError
@@ -157,30 +157,29 @@ class Committer:
         read_snapshot: Snapshot | None = None,
         stream: StreamProgress = NO_STREAM,
     ) -> Committed:
-        """Replace what is in some partitions by the messages' files.
+        """Replace the rows of some partitions by the messages' files.
 
         Parameters
         ----------
         partitions : Predicate, 'dynamic' or None
-            A bound predicate on partition columns; the partitions that there are new files for; or
-            the whole table.
+            A bound predicate on partition columns; the partitions with new files; or the whole
+            table.
         messages, user, identifier, stream
             As in :meth:`commit`.
         read_snapshot : Snapshot, optional
-            The snapshot that the partitions' rows were read from which the new files were made
-            from. It is a conflict if others have changed the partitions since.
+            For new files that were computed from old rows: the snapshot of the old rows. A later
+            change of these partitions by others is a conflict.
 
         Raises
         ------
         InvalidInputError
             A new file lies in a partition that is not overwritten.
         ConflictError
-            The partitions hold other files, or other rows of them, than in `read_snapshot`; nothing
-            became visible.
+            The partitions have other files or rows than in `read_snapshot`; nothing became visible.
 
         Notes
         -----
-        An overwrite has no changelog, as in Java: a reader of changes sees nothing of it.
+        An overwrite has no changelog, as in Java: a reader of changes does not see it.
 
         The postpone bucket is part of a partition only where the table writes to it (``bucket`` is
         -2): rows that wait there outlive a partition's change to another number of buckets.
@@ -298,7 +297,7 @@ class Committer:
             except TidelakeError as error:
                 if data.snapshot is None:
                     raise
-                dropped = (error,)  # the data is committed: only the compaction failed
+                dropped = (error,)  # the rows are committed: only the compaction failed
             else:
                 published.append(compacted.snapshot)
                 dropped = compacted.planned.dropped_compactions

@@ -1,4 +1,4 @@
-"""What a commit changes, as values: data files, index files, compactions. Pure.
+"""The changes of a commit as values: data files, index files, compactions. Pure.
 
 A commit makes up to two snapshots. The first adds the new files; the second replaces compacted
 files by their result. They are separate so that a compaction can be dropped without the data, and
@@ -56,12 +56,12 @@ HashIndexes = dict[BucketId, IndexFile | Hashes]
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a commit did. Iterates over its snapshots.
+    """The result of a commit. Iterates over its snapshots.
 
     Parameters
     ----------
     snapshots : tuple of Snapshot
-        Those it made, or, where it had been committed before, those made then.
+        Its snapshots; those of the first commit if it was committed before.
     dropped_compactions : tuple of TidelakeError
         One per compaction that was not committed: its input is no longer live, or the storage
         failed after the data had been committed. The data is safe. A writer must forget the result
@@ -109,7 +109,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class BucketDeletions(InBucket):
-    """What a commit does to the deletion vectors of one bucket.
+    """The changes of one bucket's deletion vectors by a commit.
 
     Parameters
     ----------
@@ -214,9 +214,9 @@ class Compaction(InBucket):
     bucket, total_buckets : int
         The bucket, and of how many.
     before, after : tuple of DataFileMeta
-        What is replaced, and by what.
+        The files to replace, and their result.
     changelog : tuple of DataFileMeta
-        The changes found on the way.
+        The changelog files of the compaction.
     deletions : DeletionChange
         The change of the bucket's deletion vectors.
     lookup_digests : tuple of bytes
@@ -239,7 +239,7 @@ class Compaction(InBucket):
         return frozenset(f.file_name for f in self.before) - {f.file_name for f in self.after}
 
     def removed_entries(self) -> list[ManifestEntry]:
-        """DELETE entries of what is replaced."""
+        """DELETE entries of the replaced files."""
         return [self._entry(FileKind.DELETE, file) for file in self.before]
 
     def added_entries(self) -> list[ManifestEntry]:
@@ -302,7 +302,7 @@ def added_entries(messages: Sequence[CommitMessage]) -> EntryTable:
 
 
 def new_delta(messages: Sequence[CommitMessage]) -> Delta:
-    """What the new and the removed files of the messages are as a snapshot of their own."""
+    """Make the delta of the messages' new and removed files, for a snapshot of their own."""
     entries = added_entries(messages)
     removed = _entries(FileKind.DELETE, ((m, f) for m in messages for f in m.removed_files))
     if removed.num_rows:

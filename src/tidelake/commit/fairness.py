@@ -1,14 +1,14 @@
 """Turns: a statement that lost several races asks the next commits to wait for it.
 
 A statement that reads for seconds loses against commits of milliseconds to the same rows, however
-often it is repeated; waiting longer each time would make it worse. So, once it has lost
-:data:`LOSSES_BEFORE` times,
+often it is repeated. Longer waits would make it worse. So, once it has lost :data:`LOSSES_BEFORE`
+times,
 
 1. it puts a file ``turn-<end>-<holder>`` beside the table's schemas: the end of its lease in ms
    since the epoch, and a digest of its commit user. The lease is as long as two of its tries, at
    most :data:`LEASE_MS_MAX`. A try that is lost all the same renews it,
 2. each attempt of each commit lists the schemas anyway, so it sees the turn without another call.
-   It waits until the file is gone or the lease has ended, once per commit, and then begins anew on
+   It waits until the file is gone or the lease has ended, once per commit, and then begins again on
    the newest snapshot. Compactions do not wait,
 3. a statement that holds a turn waits only for turns that end before its own,
 4. the statement removes its file when it ends, however it ends. If it was killed, the file stays
@@ -37,15 +37,15 @@ __all__ = ["Turns", "in_turns"]
 T = TypeVar("T")
 
 LOSSES_BEFORE = 3
-"""How many tries a statement loses before it asks others to wait."""
+"""Number of lost tries after which a statement asks others to wait."""
 LEASE_MS_MIN = 1_000
 LEASE_MS_MAX = 30_000
-"""How long a lease lasts at most, and a commit waits for it."""
+"""The longest lease, and the longest wait of a commit for it, ms."""
 LEASE_TRIES = 2
 """How many of the statement's longest tries, from the second on, a lease lasts."""
 POLL_MS = 100
 STALE_MS = 600_000
-"""How long after its end a turn's file is removed by any commit that sees it."""
+"""Time after a lease's end from which any commit removes the file, ms."""
 PREFIX = "turn-"
 HOLDER_BYTES = 8
 
@@ -94,7 +94,7 @@ def in_turns(
     kinds : collection of str
         The kinds of conflict after which it is repeated.
     tries : int
-        How often it is done at most.
+        The most tries.
 
     Raises
     ------
@@ -142,13 +142,13 @@ class _TurnRequest:
         try:
             self._context.fileio.put_if_absent(_path(self._context, turn), text.encode())
         except (StorageError, NotFoundError):
-            return  # then nobody waits
+            return  # then no commit waits
         self._turn = turn
         if before not in {None, turn}:
             _remove(self._context, before)
 
     def withdraw(self) -> None:
-        """Give the turn back."""
+        """Remove the turn."""
         if self._turn is not None:
             _remove(self._context, self._turn)
 
@@ -174,7 +174,7 @@ class Turns:
         names : iterable of str
             The names in the directory of schemas.
         user : str
-            Who commits.
+            The commit user.
 
         Returns
         -------

@@ -2,12 +2,13 @@
 
 A commit is identified by (user, identifier, kind). Each attempt searches all snapshots up to its
 base for this identity. An attempt that lost the race for the next id searches the new ones. So a
-job that was taken for dead and its successor cannot both succeed.
+job that seemed dead and its successor cannot both succeed.
 
 1. Walk back from the base. Each snapshot is read once per commit, whatever the number of attempts.
 2. Stop at a snapshot of the same user with a smaller identifier: a user's identifiers rise.
-3. Batch writes share one identifier. A snapshot of one is this commit's only if it names one of its
-   files (:class:`OwnFiles`), and only the snapshots since the writer's base are searched.
+3. Batch writes share one identifier. A snapshot with it belongs to this commit only if it names one
+   of the commit's files (:class:`OwnFiles`), and only the snapshots since the writer's base are
+   searched.
 
 Cost: the snapshots since the user's last commit, normally none or one. For a user without commits
 all kept snapshots are read, once, in batches, and not parsed; expiry bounds their number.
@@ -97,7 +98,7 @@ class DuplicateCheck:
     base_snapshot_id : int, optional
         The snapshot that the writer began from.
     own_files : OwnFiles
-        What a batch write's snapshots are recognised by.
+        The files by which a batch write's snapshots are recognised.
 
     Attributes
     ----------
@@ -156,7 +157,7 @@ class DuplicateCheck:
 
 
 def last_commit(log: SnapshotLog, user: str, executor: Executor) -> Snapshot | None:
-    """The newest snapshot of a user that is no batch write; None where there is none."""
+    """Find the newest snapshot of a user that is not a batch write; None without one."""
     latest = log.latest()
     if latest is None:
         return None

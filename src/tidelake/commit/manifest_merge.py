@@ -3,8 +3,8 @@
 Each commit adds a manifest. Before its base list is written:
 
 1. **Full**: if manifests that hold DELETEs or are smaller than ``manifest.target-file-size``
-   together reach ``manifest.full-compaction-threshold-size``, they are rewritten without what
-   cancels out, and with them the large ones that hold a deleted file.
+   together reach ``manifest.full-compaction-threshold-size``, they are rewritten without entries
+   that cancel out, together with large ones that hold a deleted file.
 2. **Minor**: else, if at least ``manifest.merge-min-count`` small ones stand at the end of the
    list, the newest of them are merged: from the end, while the next one is at most :data:`RATIO`
    times as large as all after it. Sizes grow geometrically, so an entry is rewritten O(log n)
@@ -111,7 +111,7 @@ def minor_start(manifests: Sequence[ManifestFile], rule: MergeRule) -> int | Non
 def merge_manifests(
     manifests: Sequence[ManifestFile], rule: MergeRule, *, read: Read, write: Write, where: str
 ) -> tuple[ManifestFile, ...]:
-    """Merge what is due.
+    """Merge the manifests that are due.
 
     Parameters
     ----------

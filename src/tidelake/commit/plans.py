@@ -1,9 +1,9 @@
-"""What a commit changes, as a value: one plan for each kind of commit.
+"""Commit plans: the changes of a commit as a value, one class for each kind of commit.
 
-A plan holds what the writers did. Its one method, ``against(base)``, says what that changes in one
-base, the newest snapshot at an attempt: data files, index files, and what conflicts. The publisher
-calls it anew for each attempt (:mod:`tidelake.commit.publisher`). A plan keeps no state between two
-calls: what earlier attempts checked is part of the :class:`Base`. It reads the table and writes
+A plan holds the writers' changes. Its only method, ``against(base)``, finds what they change in one
+base, the newest snapshot at an attempt: data files, index files and conflicts. The publisher calls
+it for each attempt (:mod:`tidelake.commit.publisher`). A plan keeps no state between two calls: the
+:class:`Base` has the snapshots that earlier attempts checked. A plan reads the table and writes
 nothing.
 
 ==========================  =========  ============================================================
@@ -90,14 +90,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What one attempt of a commit builds on.
+    """The base of one attempt of a commit.
 
     Parameters
     ----------
     snapshot : Snapshot or None
         The newest snapshot; None for the empty table.
     earlier : tuple of Snapshot or None
-        The bases of the attempts before, oldest first. The plan had no conflict with any of them.
+        The bases of earlier attempts, oldest first. The plan had no conflict with any of them.
     """
 
     snapshot: Snapshot | None
@@ -116,15 +116,15 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """What a stream says with a commit.
+    """The progress of a stream in a commit.
 
     Parameters
     ----------
     watermark : int, optional
-        Event time in ms up to which the stream's rows are there. The snapshot's is the later one of
-        this and of the base's.
+        Event time up to which the stream's rows are committed, ms since the epoch. The snapshot
+        gets the later one of this and the base's.
     is_wanted_empty : bool
-        Whether there is a snapshot even if nothing changes.
+        Whether to make a snapshot even if nothing changes.
     """
 
     watermark: int | None = None
@@ -136,14 +136,14 @@ NO_STREAM = StreamProgress()
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a commit changes against one base.
+    """The changes of a commit in one base.
 
     Parameters
     ----------
     delta : Delta
         Data files and changelog files.
     index : IndexDelta, optional
-        Index files; None where they stay as they are.
+        Index files; None if they stay unchanged.
     dropped_compactions : tuple of ConflictError
         One for each compaction that does not fit and is left out.
     interleaved : tuple of BucketId
@@ -153,7 +153,7 @@ class Planned:
     merges_manifests : bool
         Whether all manifests of the base are merged.
     stream : StreamProgress
-        What the stream says whose rows these are.
+        The progress of the stream with these rows.
     """
 
     delta: Delta
@@ -178,14 +178,14 @@ NOTHING = Planned(new_delta([]))
 
 
 class CommitPlan(Protocol):
-    """What one snapshot is to change."""
+    """The changes of one snapshot."""
 
     @property
     def kind(self) -> CommitKind:
         """The snapshot's kind."""
 
     def against(self, base: Base) -> Planned:
-        """What the commit changes in one base.
+        """Find the commit's changes in one base.
 
         Raises
         ------
@@ -217,8 +217,8 @@ class AppendPlan:
     base_snapshot_id : int or None
         The snapshot that the writers began from, 0 for the empty table; None if it is not known.
     keys : KeyOverlap, optional
-        The keys of new rows that were made from older ones: others may not have written to them. It
-        caches the keys of the commit's own files.
+        The keys of new rows that were computed from older ones: a write of others to them is a
+        conflict. It caches the keys of the commit's own files.
     read_snapshot : Snapshot or None
         The snapshot that these older rows were read from; None for the empty table.
     stream
@@ -499,7 +499,7 @@ def _deletions(messages: Sequence[CommitMessage]) -> tuple[BucketDeletions, ...]
 
 
 def _index_before(context: CommitContext, base: Snapshot | None) -> Sequence[IndexEntry]:
-    """The index files of a base, all of which this version keeps up to date."""
+    """Read the index files of a base; refuse kinds that this version cannot update."""
     before = context.index_entries(base)
     _check_supported(context, before)
     return before

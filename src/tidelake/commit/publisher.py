@@ -11,8 +11,8 @@ One attempt:
    only then check that the table is still the one that was opened, and that the base is still
    there. If a rollback removed it, the attempt is lost.
 4. Put ``snapshot-(base + 1)`` if it is absent, into that open directory: if the table was dropped
-   meanwhile the directory is gone, and a table that was created anew has another one. Then read it
-   back. It is ours if user, identifier, kind and the names of both lists are equal:
+   meanwhile the directory was removed, and a table that was created again has another one. Then
+   read it back. It is ours if user, identifier, kind and the names of both lists are equal:
 
    ==============  ============================================================================
    put said        what is read back decides
@@ -34,12 +34,12 @@ One attempt:
    no snapshot of the new table names. Check once more that the base is there, too, the very same
    and not another of its number: if a rollback removed it right before the put, our snapshot is
    removed, and is lost.
-6. Lost: remove this attempt's files, wait (longer each time, with a random part), begin anew.
+6. Lost: remove this attempt's files, wait (longer each time, with a random part), begin again.
 
 Before step 3, once per commit, it waits for a statement that asked others to wait, if there is one,
-and begins anew (:mod:`tidelake.commit.fairness`).
+and begins again (:mod:`tidelake.commit.fairness`).
 
-Once an outcome is in doubt nothing is removed any more. Whatever ends the commit then is an
+Once an outcome is in doubt no file is removed. The commit then ends with an
 :class:`OutcomeUnknownError`: the caller must not remove its data files.
 
 Shown by ``tests/unit/commit/test_commit_faults.py``: each storage call of one commit fails in each
@@ -88,20 +88,20 @@ READ_BACK_TRIES = 3
 """Reads of the snapshot file after a put, before its outcome counts as unknown."""
 READ_BACK_WAIT_MS = 10
 WAIT_JITTER = 0.2
-"""Waits are longer by up to this share, by chance, so that losers do not meet again."""
+"""Waits are randomly longer by up to this share, so that losers do not meet again."""
 WAIT_DOUBLINGS_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of a plan.
+    """The result of publishing a plan.
 
     Parameters
     ----------
     snapshot : Snapshot or None
-        What was published; None where there was nothing to commit.
+        The published snapshot; None if there was nothing to commit.
     planned : Planned
-        What the plan changed in the last base that it was asked about.
+        The plan's changes in the last base.
     replayed : bool
         Whether the snapshot had been published before.
     """
@@ -134,7 +134,7 @@ class Publisher:
     context : CommitContext
         The table as it was opened.
     duplicates : DuplicateCheck
-        Who commits, and which snapshots of it were published before.
+        Finds snapshots of this commit that were published before.
     """
 
     def __init__(self, context: CommitContext, duplicates: DuplicateCheck) -> None:
@@ -158,7 +158,7 @@ class Publisher:
             The plan conflicts with the newest snapshot, or all attempts lost their race. Nothing
             was committed.
         NotFoundError
-            The table was dropped, and perhaps created anew. Nothing was committed.
+            The table was dropped, and perhaps created again. Nothing was committed.
         StorageError
             The storage failed before publishing. Nothing was committed.
         OutcomeUnknownError
@@ -240,7 +240,7 @@ class Publisher:
         written: _Written,
         schema_id: int,
     ) -> Snapshot:
-        """Write what only this attempt needs, and make the snapshot."""
+        """Write the files of this attempt, and make the snapshot."""
         index_manifest = None if base is None else base.index_manifest
         if planned.index is not None:
             index_manifest = self._files.write_index(planned.index)
@@ -265,7 +265,7 @@ class Publisher:
             commit_user=self._duplicates.user,
             commit_identifier=self._duplicates.identifier,
             commit_kind=kind,
-            # a clock that runs behind must not make the log's times fall: time travel searches them
+            # a slow clock must not make the log's times decrease: time travel searches them
             time_ms=now_ms if base is None else max(now_ms, base.time_ms),
             total_record_count=self._total_rows(base) + delta_rows,
             delta_record_count=delta_rows,
@@ -303,7 +303,7 @@ class Publisher:
         try:
             self._fileio.delete(self._paths.snapshot(snapshot.id), within=directory)
             if self._fileio.exists(self._paths.snapshot(snapshot.id + 1), within=directory):
-                # somebody built on it already, so it is the table's history
+                # another commit builds on it already, so it is part of the table's history
                 self._log.put(snapshot, within=directory)
                 return _Outcome.PUBLISHED
         except (StorageError, NotFoundError) as error:
@@ -355,7 +355,8 @@ class Publisher:
         except NotFoundError as error:
             raise dropped(self._table) from error
         with directory:
-            # as late as possible: the ids of a table created anew would fit, its columns would not
+            # as late as possible: the ids of a table that was created again would fit, its columns
+            # would not
             self._check_same()
             if not self._is_there(base, directory):
                 return _Outcome.LOST
@@ -365,7 +366,7 @@ class Publisher:
             except StorageRefusedError:
                 raise
             except NotFoundError:
-                self._check_same()  # says that it was dropped, or created anew
+                self._check_same()  # raises if it was dropped, or created again
                 return _Outcome.LOST
             except StorageError as error:
                 done, failure = False, error
@@ -402,10 +403,10 @@ class Publisher:
             self._settle(snapshot, directory, error)
             raise
         except (StorageError, CorruptError, UnsupportedError):
-            return  # what was read back decides; the directory was this table's
+            return  # the snapshot read back decides; the directory was this table's
 
     def _settle(self, snapshot: Snapshot, directory: OpenDirectory, error: NotFoundError) -> None:
-        """Remove our snapshot from another table, or say that the outcome is unknown."""
+        """Remove our snapshot from another table, or raise that the outcome is unknown."""
         path = self._paths.snapshot(snapshot.id)
         try:
             found = self._read_back(snapshot.id)
@@ -476,7 +477,7 @@ def _marks(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 def _risen_watermark(base: Snapshot | None, given: int | None) -> int | None:
-    """A table's watermark never falls, as in Java: what was promised to readers holds."""
+    """A table's watermark never decreases, as in Java: readers may rely on it."""
     before = None if base is None else base.watermark
     known = [watermark for watermark in (before, given) if watermark is not None]
     return max(known, default=None)

@@ -100,7 +100,7 @@ class StatsCollector:
 
         Requires: the footer is given if, and only if, the file is Parquet.
         """
-        assert (footer is not None) == self._footer, "the footer tells bounds that nobody gathered"
+        assert (footer is not None) == self._footer, "the footer has bounds that were not collected"
         if footer is None:
             return tuple(column.result([]) for column in self._columns)
         groups = [footer.row_group(g) for g in range(footer.num_row_groups)]

@@ -1,11 +1,12 @@
-"""Independent pieces of work side by side, with one rule for their end.
+"""Runs independent pieces of work in parallel, with one rule for their end.
 
-1. Nothing begins before the first result is asked for.
-2. When :meth:`Executor.map` is left - by its last result, the error of a piece, an interrupt of
-   the caller, or because its iterator is closed - no piece runs any more and none begins later.
-   What has not begun is dropped, what runs is waited for. So who cleans up after an error is alone.
-3. A piece that takes long asks :func:`check_wanted` from time to time, which ends it where its
-   result is wanted no more. Interrupts that arrive during the wait do not cut it short.
+1. No piece begins before the caller takes the first result.
+2. When :meth:`Executor.map` is left - by its last result, the error of a piece, an interrupt of the
+   caller, or because its iterator is closed - no piece runs any more and none begins later. It
+   drops pieces that have not begun and waits for running ones. So a clean-up after an error has no
+   concurrent work.
+3. A long piece calls :func:`check_wanted` regularly, which ends it if its result is no longer
+   needed. Interrupts that arrive during the wait do not cut it short.
 
 The caller's thread shares only plain locks and simple queues with the others. Both are C code, so
 an interrupt comes before or after them. One inside a ``Condition``, and so inside a ``Future`` or a
@@ -32,12 +33,13 @@ R = TypeVar("R")
 
 
 class Executor(Protocol):
-    """Where independent pieces of work run."""
+    """Runs independent pieces of work."""
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
-        """Results in the order of the items; the first error is raised.
+        """Return results in the order of the items; raise the first error.
 
-        Who may stop before the last result closes the iterator (``contextlib.closing``).
+        A caller that may stop before the last result must close the iterator
+        (``contextlib.closing``).
         """
         ...
 
@@ -50,7 +52,7 @@ class SerialExecutor:
     """Runs work one piece after another in the caller's thread."""
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
-        """Results in the order of the items."""
+        """Return results in the order of the items."""
         for item in items:
             yield work(item)
 
@@ -60,20 +62,20 @@ class SerialExecutor:
 
 
 class Unwanted(BaseException):
-    """Ends a piece of work whose result nobody wants any more; nobody but the executor sees it."""
+    """Ends a piece of work whose result is no longer needed; only the executor catches it."""
 
 
 class ThreadExecutor:
-    """Runs work on a few threads; threads start at the first use, in each process anew."""
+    """Runs work on a few threads, which start at the first use in each process."""
 
     def __init__(self, threads_max: int) -> None:
         self._threads_max = threads_max
         self._threads = PerProcess(partial(_Threads, threads_max))
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
-        """Results in the order of the items; the first error is raised."""
+        """Return results in the order of the items; raise the first error."""
         if _HERE.batch is not None:
-            # in one of the threads: waiting there for the others could wait for itself
+            # in one of the threads, a wait for the others could wait for itself
             yield from SerialExecutor().map(work, items)
             return
         batch, count = _Batch(), 0
@@ -92,7 +94,7 @@ class ThreadExecutor:
             batch.stop()
 
     def uninterrupted(self, work: Callable[[], R]) -> R:
-        """Run it on a thread of its own where this is the thread that interrupts come to."""
+        """Run it on a thread of its own if this is the thread that gets interrupts."""
         if threading.current_thread() is not threading.main_thread():
             return work()
         clean_up = _CleanUp(work)
@@ -105,7 +107,7 @@ class ThreadExecutor:
 
 
 _Outcome = tuple[Any, BaseException | None]
-"""What a piece of work gave, or raised."""
+"""Result or error of a piece of work."""
 
 
 class _Threads:
@@ -118,12 +120,12 @@ class _Threads:
         self._is_served = False
 
     def submit(self, piece: Callable[[], None]) -> None:
-        """Let a thread do a piece when one is free.
+        """Queue a piece for the next free thread.
 
         Raises
         ------
         RuntimeError
-            There is no thread, and the system gives none.
+            There is no thread, and the system refuses a new one.
         """
         self._pieces.put(piece)
         with self._starts:
@@ -139,12 +141,12 @@ class _Threads:
 
     def _serve(self) -> None:
         while True:
-            with suppress(BaseException):  # its batch hands the error on
+            with suppress(BaseException):  # its batch passes the error on
                 self._pieces.get()()
 
 
 class _Batch:
-    """The pieces of one call of ``map``: how many run, and whether they are wanted still."""
+    """The pieces of one call of ``map``: the number that run, and whether they are needed."""
 
     def __init__(self) -> None:
         self.mark = ProcessMark()
@@ -173,7 +175,7 @@ class _Batch:
 
     def stop(self) -> None:
         """Let no piece begin, and wait for those that run."""
-        if self.mark.is_here:  # the threads of a parent are not there to be waited for
+        if self.mark.is_here:  # a forked child does not have the parent's threads
             self.is_wanted = False
             _wait_through_interrupts(self._wait)
 
@@ -186,7 +188,7 @@ class _Batch:
 
 
 class _CleanUp:
-    """Work on a thread of its own, done once, however often the wait for it is begun."""
+    """Work on a thread of its own, done once, even if the wait begins several times."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
@@ -200,7 +202,7 @@ class _CleanUp:
         if not self._is_started:
             try:
                 _thread.start_new_thread(self._run, ())
-            except RuntimeError:  # there is no room for a thread, or the interpreter ends
+            except RuntimeError:  # no thread is available, or the interpreter ends
                 self._run()
             self._is_started = True
         with self._ends:
@@ -211,7 +213,7 @@ class _CleanUp:
             return  # an interrupt came between the start and the note of it
         value: object = None
         has_failed = True  # the caller may be in a handler: then it has an exception without it
-        with suppress(BaseException):  # who waits gets it
+        with suppress(BaseException):  # the waiting thread gets it
             try:
                 value = self._work()
                 has_failed = False
@@ -230,7 +232,7 @@ _HERE = _Here()
 
 
 def check_wanted() -> None:
-    """End a piece of work whose ``map`` was left; nothing happens anywhere else.
+    """End a piece of work whose ``map`` was left; else do nothing.
 
     Costs about 0.1 microseconds: for loops over batches.
     """
@@ -240,7 +242,7 @@ def check_wanted() -> None:
 
 
 def _result(value: Any, error: BaseException | None) -> Any:
-    """Give it; a frame of its own, which lets go of the result when it is given."""
+    """Return the result from a frame of its own, which then releases it."""
     if error is not None:
         try:
             raise error
@@ -250,7 +252,7 @@ def _result(value: Any, error: BaseException | None) -> Any:
 
 
 def _wait_through_interrupts(wait_once: Callable[[], object]) -> None:
-    """Wait to the end; what a signal's handler raised meanwhile is raised then."""
+    """Wait to the end; raise errors of signal handlers after it."""
     try:
         wait_once()
     except BaseException:

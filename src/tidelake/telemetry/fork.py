@@ -1,12 +1,12 @@
-"""What survives ``fork()``: what a process made, told apart from the copy that its child finds.
+"""Protects objects from use in a forked child, which gets copies of them.
 
 A forked child has a copy of all objects of its parent and one thread. So it must not
 
-1. wait for the parent's threads or for a lock that one of them held: a :class:`PerProcess` is made
-   anew in each process;
-2. end what the parent began, delete the parent's files or write into them: who owns such things
-   keeps a :class:`ProcessMark`, and a child refuses (:meth:`ProcessMark.check`) or leaves them
-   alone.
+1. wait for the parent's threads or for a lock that one of them held: each process makes its own
+   value of a :class:`PerProcess`;
+2. end the parent's work, or delete or write the parent's files: an object that owns them keeps a
+   :class:`ProcessMark`, and in a child it refuses (:meth:`ProcessMark.check`) or leaves them
+   unchanged.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tidelake.errors import ClosedError
 __all__ = ["FORKED", "PerProcess", "ProcessMark"]
 
 FORKED = "forked"
-"""Kind of the error of what was carried over a fork."""
+"""Kind of the error for an object used in a forked child."""
 
 T = TypeVar("T")
 
 
 class _Forks:
-    """How many forks lie between this process and the first: an id of a process may come again."""
+    """Number of forks between the first process and this one: process ids are reused."""
 
     count = 0
 
@@ -54,7 +54,7 @@ class ProcessMark:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process, and not a forked child of it."""
+        """Whether this is that process, and not a forked child."""
         return self._forks == _Forks.count
 
     def check(self, what: str) -> None:
@@ -63,7 +63,7 @@ class ProcessMark:
         Parameters
         ----------
         what : str
-            Begins the message: what was carried over the fork.
+            The object, as the beginning of the message.
 
         Raises
         ------
@@ -79,12 +79,12 @@ class ProcessMark:
 
 
 class PerProcess(Generic[T]):
-    """A value that each process makes for itself when it first asks. Threads share it.
+    """A value that each process makes at its first use. Threads share it.
 
     Parameters
     ----------
     make : callable
-        Makes it; of several threads that ask at once the values of all but one are thrown away.
+        Makes the value; if several threads call it at once, one of their values is kept.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class PerProcess(Generic[T]):
 
     @property
     def value(self) -> T:
-        """That of this process."""
+        """The value of this process."""
         forks = _Forks.count
         found = self._made.get(forks)
         # a dict and no lock, which could be held by a thread of the parent at the fork

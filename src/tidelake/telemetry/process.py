@@ -1,8 +1,8 @@
-"""Names of processes that others on the same machine can tell to have ended.
+"""Names processes, so that others on the same machine can find out that they have ended.
 
 A name is made of the machine's boot, the namespace of process ids, the process id and the time at
-which the process began, so that neither a restart nor a process id that comes again is mistaken.
-It is told by ``/proc``; where there is none, names are empty and nobody is known to have ended.
+which the process began, so that neither a restart nor a reused process id confuses it. ``/proc``
+gives them. Without it names are empty, and no process counts as ended.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 __all__ = ["has_ended", "process_name"]
 
 _START_FIELD = 19
-"""Of ``/proc/<pid>/stat``, counted behind the name in brackets: ``starttime``."""
+"""Index of ``starttime`` in ``/proc/<pid>/stat``, counted behind the name in brackets."""
 
 
 def process_name(pid: int | None = None) -> str:
-    """The name of a process, by default of this one; empty where the system does not tell.
+    """Return the name of a process, by default of this one; empty if unknown.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def process_name(pid: int | None = None) -> str:
 
 
 def has_ended(name: str) -> bool:
-    """Whether a process certainly runs no more: of this machine, and not found."""
+    """Whether a process of this machine has certainly ended."""
     here, _, rest = name.rpartition("/")[0].rpartition("/")
     began = name.rpartition("/")[2]
     if not here or here != _here() or not rest.isdigit():
@@ -41,7 +41,7 @@ def has_ended(name: str) -> bool:
 
 
 def _here() -> str:
-    """Name the boot of the machine, and the namespace in which its processes are numbered."""
+    """Name the boot of the machine and the namespace of process ids."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -50,7 +50,7 @@ def _here() -> str:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, in ticks since the boot; empty of one that ended, None if unknown."""
+    """Return a process's start, in ticks since the boot; empty if it has ended, None if unknown."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -63,13 +63,13 @@ def _began(pid: int) -> str | None:
 def _is_gone(pid: int) -> bool:
     """Whether the kernel has no such process.
 
-    That its file could not be read says little: ``hidepid`` hides those of other users, and a
+    An unreadable file does not prove it: ``hidepid`` hides processes of other users, and this
     process may be out of file descriptors.
     """
     try:
         os.kill(pid, 0)  # no signal: only the check
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):  # it is another user's, or no number of a process
+    except (OSError, OverflowError):  # it belongs to another user, or the id is not valid
         return False
     return False

@@ -1,17 +1,17 @@
-"""Checks what others committed since the writers began against what the writers read.
+"""Checks later commits of others against what the writers read.
 
 Writers that only add files never conflict with each other. Four things still depend on what a
 writer read when it began:
 
 1. the number of buckets that its rows were routed by (:func:`check_bucket_counts_kept`);
 2. the partitions in which it looked for keys that may move (:func:`check_keys_unmoved`);
-3. its sequence numbers (:func:`interleaved_buckets`). After a rollback they count on from a history
-   that is gone. They may be smaller than those of older rows of the same keys, which would win
+3. its sequence numbers (:func:`interleaved_buckets`). After a rollback they continue a history that
+   was removed. They may be smaller than those of older rows of the same keys, which would then win
    (:func:`check_history_continues`);
 4. the old rows that an update made its new ones from (:func:`check_rows_unchanged`).
 
 Each function reads the snapshots between the writer's and the one that the commit builds on. An
-attempt that lost its race asks again. No function keeps anything between two calls.
+attempt after a lost race calls it again. No function keeps state between two calls.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ ROWS_CHANGED = "rows_changed"
 """Kind of the conflict: read the rows again and update them again."""
 
 SNAPSHOTS_MAX = 100
-"""Snapshots since the writers began that are looked through one by one."""
+"""The most snapshots since the writers began that are read one by one."""
 READ_SNAPSHOTS_MAX = 1_000
-"""Snapshots since rows were read whose keys are compared; after more it is done again."""
+"""The most snapshots since the read whose keys are compared; after more the work is repeated."""
 
 
 def check_history_continues(
@@ -64,7 +64,7 @@ def check_history_continues(
     first_base: Snapshot | None,
     base_snapshot_id: int | None,
 ) -> None:
-    """Refuse rows that were numbered on a history which was rolled back since, and may lose.
+    """Refuse rows whose sequence numbers continue a history that was rolled back.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def check_bucket_counts_kept(
     *,
     base_snapshot_id: int | None,
 ) -> None:
-    """Refuse files of fixed buckets in a partition that has another number of them by now.
+    """Refuse files of fixed buckets in a partition that now has another number of buckets.
 
     The writer checked its own base when it was opened, so only later snapshots are read. Where the
     base is not known, or snapshots have expired, the partitions' live files are read.
@@ -247,7 +247,7 @@ def check_rows_unchanged(
     Raises
     ------
     ConflictError
-        Somebody has, or it cannot be found out.
+        Others have, or the snapshots that would show it have expired.
     """
     base_id = 0 if base is None else base.id
     since_id = 0 if since is None else since.id
@@ -279,7 +279,7 @@ def check_keys_unmoved(
     *,
     read_ids: frozenset[int],
 ) -> None:
-    """Check that nobody wrote to keys that may move since the writers looked for them.
+    """Check that no one wrote to keys of cross-partition updates since the writers read them.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def check_keys_unmoved(
     Raises
     ------
     ConflictError
-        Somebody did, or it cannot be found out.
+        Others did, or the snapshots that would show it have expired.
     """
     base_id = 0 if base is None else base.id
     read_id = min(read_ids, default=base_id)
@@ -316,7 +316,7 @@ def check_keys_unmoved(
 
 
 def _overwritten(context: CommitContext, snapshot_ids: range) -> bool:
-    """Whether one of these snapshots took rows away, or may have: it has expired."""
+    """Whether one of these snapshots removed rows, or has expired."""
     try:
         kinds = [context.log.load(snapshot_id).commit_kind for snapshot_id in snapshot_ids]
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""Whether deletes still fit the newest snapshot. Pure.
+"""Checks whether deletes still fit the newest snapshot. Pure.
 
 A writer that deletes rows or rewrites files read the data files and vectors of an older snapshot.
 Its change still fits if, in the base,

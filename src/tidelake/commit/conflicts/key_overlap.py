@@ -1,4 +1,4 @@
-"""Whether others wrote, since a snapshot, to keys that a commit writes.
+"""Finds out whether later commits of others wrote to keys of a commit.
 
 A manifest has the smallest and the largest key of each file. A small commit of random keys has
 ranges as wide as the table, so ranges alone would find a common key with every other commit.
@@ -97,12 +97,12 @@ class KeyOverlap:
         self._schemas = {context.schema.id: context.schema}
 
     def written_to(self, snapshot_ids: range) -> str | None:
-        """Say why these snapshots may have written to our keys; None where they have not.
+        """Return why these snapshots may have written to our keys; None if they have not.
 
         Raises
         ------
         CorruptError
-            A data file is damaged; it is named.
+            A data file is damaged; the message names it.
         StorageError
             The storage failed.
         """
@@ -120,7 +120,7 @@ class KeyOverlap:
         return self._common(found)
 
     def _delta(self, snapshot_id: int) -> EntryTable | None:
-        """What a snapshot changed, nothing of a compaction; None where it is gone."""
+        """Read a snapshot's changes, none for a compaction; None if the snapshot was removed."""
         try:
             snapshot = self._context.log.load(snapshot_id)
             if snapshot.commit_kind is CommitKind.COMPACT:
@@ -160,7 +160,7 @@ class KeyOverlap:
         return found
 
     def _common(self, found: Sequence[_Theirs]) -> str | None:
-        """Why some of these files may have a key of ours."""
+        """Return why some of these files may have a key of ours."""
         if not found:
             return None
         files = [theirs.entry.file for theirs in found]

@@ -40,11 +40,11 @@ def are_in_data_files(context: CommitContext) -> bool:
             for schema_id in range(first, last + 1)
         )
     except NotFoundError:
-        return True  # another expiry has removed one: better keep too much than too little
+        return True  # another expiry has removed one: to keep too many files is safe
 
 
 def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[str]:
-    """Paths of the files that changelogs need, whatever snapshots and tags need.
+    """Find the files that changelogs need, without those of snapshots and tags.
 
     Where changelogs are read from data files, these include the data files that were removed since
     the oldest changelog: an older changelog names them. They expire with the changelog that removed

@@ -100,7 +100,7 @@ def expire_changelogs(
         if removed is not None:
             ids.append(number)
             count += removed
-    if end_id > last_id:  # none is left that names what the oldest snapshot removed
+    if end_id > last_id:  # no changelog is left that names files removed by the oldest snapshot
         files = expiry.last_removed(earliest)
         count += len(files)
         if not dry_run:
@@ -129,12 +129,12 @@ class _Expiry:
     in_data_files: bool
 
     def count_files(self, snapshot_id: int) -> int | None:
-        """How many files expire with a changelog; None where another has removed it."""
+        """Count the files that expire with a changelog; None if another expiry removed it."""
         changelog = self._load(snapshot_id)
         return None if changelog is None else len(self._free(changelog))
 
     def remove(self, snapshot_id: int) -> int | None:
-        """Remove a changelog and its files; how many, None where another has removed it."""
+        """Remove a changelog and its files; return their number, None if it was removed before."""
         changelog = self._load(snapshot_id)
         if changelog is None:
             return None

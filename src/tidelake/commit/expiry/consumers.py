@@ -1,7 +1,7 @@
-"""The limit that consumers and their leases set to expiries, and consumers that are forgotten.
+"""Finds the snapshots that consumers and leases keep, and consumers to forget.
 
-A consumer is forgotten when nobody was heard of it for ``consumer.expiration-time``, or for the
-time that its lease says. Source: Paimon's ``ConsumerManager.expire`` (1.3.1).
+A consumer is forgotten after it was silent for ``consumer.expiration-time``, or for its lease's own
+time. Source: Paimon's ``ConsumerManager.expire`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["HeldSnapshots", "forget_consumers", "held_snapshots"]
 
 @dataclass(frozen=True, slots=True)
 class HeldSnapshots:
-    """What consumers keep.
+    """The snapshots that consumers keep.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class HeldSnapshots:
     by_lease : bool
         Whether a live lease keeps it.
     forgotten : tuple of ConsumerState
-        Consumers that nobody was heard of for so long that they keep nothing.
+        Consumers that were silent for so long that they keep no snapshot.
     """
 
     next_id: int | None
@@ -34,17 +34,17 @@ class HeldSnapshots:
     forgotten: tuple[ConsumerState, ...]
 
     def end(self, end_id: int) -> int:
-        """The first id that stays, of an expiry that would end at `end_id`."""
+        """Return the first id to keep, for an expiry that would end at `end_id`."""
         return end_id if self.next_id is None else min(end_id, self.next_id)
 
 
 def held_snapshots(context: CommitContext) -> HeldSnapshots:
-    """What the consumers keep that are not to be forgotten. One listing; each file is read.
+    """Find the snapshots that consumers keep. One listing, and a read of each file.
 
     Raises
     ------
     CorruptError
-        The file of a consumer or a lease is damaged; it is named.
+        The file of a consumer or a lease is damaged; the message names it.
     """
     states = ConsumerLog(context.fileio, context.paths).states().values()
     if not states:
@@ -63,10 +63,10 @@ def held_snapshots(context: CommitContext) -> HeldSnapshots:
 
 
 def forget_consumers(context: CommitContext, held: HeldSnapshots) -> None:
-    """Remove the files of consumers that are to be forgotten.
+    """Remove the files of forgotten consumers.
 
-    One that a run took meanwhile stays. One whose holder lives on, and was slow, has its files
-    again when the holder goes on.
+    A consumer that a run took meanwhile stays. If a slow holder still lives, it writes the files
+    again when it goes on.
     """
     log, now_ms = ConsumerLog(context.fileio, context.paths), context.env.clock.now_ms()
     for state in held.forgotten:

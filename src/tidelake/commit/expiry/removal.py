@@ -1,4 +1,4 @@
-"""What expiries share: removing files, commit times."""
+"""Shared by expiries: removal of files, and commit times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["committed_ms", "remove_files"]
 
 
 def remove_files(context: CommitContext, files: Collection[str]) -> None:
-    """Remove files that nothing names any more, also from the manifest cache.
+    """Remove unreferenced files, also from the manifest cache.
 
     A file that cannot be removed is an orphan.
     """
@@ -27,7 +27,7 @@ def remove_files(context: CommitContext, files: Collection[str]) -> None:
 
 
 def committed_ms(context: CommitContext, snapshot_id: int) -> int | None:
-    """When a snapshot, or one with a long-lived changelog, was committed; None where it is gone."""
+    """Return the commit time of a snapshot or long-lived changelog; None if it was removed."""
     try:
         return context.log.load_or_changelog(snapshot_id).time_ms
     except NotFoundError:

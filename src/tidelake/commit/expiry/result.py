@@ -1,4 +1,4 @@
-"""What an expiry did."""
+"""The result of an expiry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many snapshots and changelogs are kept, and for how long. Pure.
+"""The retention of snapshots and changelogs, by number and age. Pure.
 
 From the oldest on, an id expires if
 
@@ -32,12 +32,12 @@ _OF_CHANGELOGS = (
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept.
+    """The limits of a retention.
 
     Parameters
     ----------
     count_min, count_max : int
-        How many are kept at least, and at most.
+        The least and the most number to keep.
     older_than_ms : int
         One may expire if the next was committed before this time, ms since the epoch.
     limit : int

@@ -1,22 +1,22 @@
 """Consumers: the progress of readers of changes, one file each, ``consumer/consumer-<id>``.
 
 A consumer's file holds ``{"nextSnapshot": N}``: the reader has not read the changes of snapshot N,
-so that snapshot, and those after it, are kept. Source: Paimon's ``ConsumerManager`` (1.3.1), which
-reads these files and ignores unknown keys.
+so this snapshot and later ones are kept. Source: Paimon's ``ConsumerManager`` (1.3.1), which reads
+these files and ignores unknown keys.
 
-Beside it a **lease**, ``lease-<term>-<id>``, says which run of a reader uses the consumer now:
+A **lease** beside it, ``lease-<term>-<id>``, names the run of a reader that uses the consumer now:
 
-1. Terms rise from 1. Who takes the lease puts the next term's file by put-if-absent: of several at
-   once one succeeds. The file with the highest term is the lease; only its run writes it again.
-2. It holds the run's name, its process, the next snapshot, and when it was last renewed. A run that
-   was not heard of for `timeout_ms`, or whose process has certainly ended, may be followed by
-   another one.
-3. While a lease is live its own next snapshot counts too, so that a file of the consumer which an
-   older run wrote late takes nothing from the reader.
-4. Terms are not used twice while an older run may go on: who sets or removes a consumer puts a
-   closed lease of the next term. Without a consumer it is kept for :data:`END_RETAINED_MS`.
-5. Neither file is synced. After a power loss one of the two may be torn, the one that was written
-   last: of a torn consumer the lease tells the next snapshot, and a torn lease is one that ended.
+1. Terms rise from 1. A run takes the lease by put-if-absent of the next term's file, so only one of
+   several runs succeeds. The file with the highest term is the lease; only its run writes it again.
+2. It holds the run's name, its process, the next snapshot, and the time of the last renewal.
+   Another run may take over from a run that was silent for `timeout_ms`, or whose process has
+   certainly ended.
+3. While a lease is live its own next snapshot counts, too. So a late write of an older run to the
+   consumer's file cannot release the reader's snapshots.
+4. No term is used twice while an older run may go on: a reset or removal of a consumer writes a
+   closed lease of the next term. Without a consumer this lease is kept for :data:`END_RETAINED_MS`.
+5. Neither file is synced. After a power loss the file that was written last may be torn. If it is
+   the consumer's, the lease has the next snapshot; a torn lease counts as closed.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ __all__ = [
 CONSUMER_PREFIX = "consumer-"
 LEASE_PREFIX = "lease-"
 END_RETAINED_MS = 86_400_000
-"""How long the closed lease of a consumer that was removed is kept: longer than runs are silent."""
+"""How long the closed lease of a removed consumer is kept: longer than runs are silent."""
 READ_TRIES = 3
-"""Java writes a consumer's file in place: a reader may meet half of it."""
+"""Java writes a consumer's file in place, so a reader may get a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Which run uses a consumer.
+    """The run that uses a consumer.
 
     Parameters
     ----------
@@ -62,17 +62,17 @@ class Lease:
     run_id : str
         The run that holds it.
     next_snapshot_id : int
-        The oldest snapshot that the run still needs; 0 where nobody knows.
+        The oldest snapshot that the run still needs; 0 if unknown.
     renewed_ms : int
-        When its holder last said that it is alive, ms since the epoch.
+        Time of its last renewal, ms since the epoch.
     timeout_ms : int
-        How long it may be silent before another run may take over.
+        Silence after which another run may take over.
     retained_ms : int, optional
-        How long after that time the consumer is forgotten; None: as the table's options say.
+        Time after that until the consumer is forgotten; None: by the table's options.
     process : str
         The holder's process; see :func:`tidelake.telemetry.process_name`.
     is_closed : bool
-        Whether the holder has given it up.
+        Whether its holder has closed it.
     """
 
     consumer_id: str
@@ -97,20 +97,20 @@ class Lease:
 
     @property
     def is_end(self) -> bool:
-        """Whether nobody ever held it: :meth:`ended` made it."""
+        """Whether no run ever held it: :meth:`ended` made it."""
         return self.is_closed and bool(self.run_id) and self.timeout_ms == 0
 
     def ended(self, run_id: str, now_ms: int, *, next_snapshot_id: int = 0) -> Lease:
-        """The closed lease of the next term, by which a run that may still go on finds its end.
+        """Make the closed lease of the next term, which ends a run that may still go on.
 
         Parameters
         ----------
         run_id : str
-            Names who ends it.
+            Name of the run that ends it.
         now_ms : int
             Ms since the epoch.
         next_snapshot_id : int
-            What the consumer reads next; 0 where it goes.
+            The next snapshot of the consumer; 0 if it is removed.
         """
         return Lease(
             self.consumer_id,
@@ -124,7 +124,7 @@ class Lease:
         )
 
     def to_json(self) -> str:
-        """The text of its file."""
+        """Write the text of its file."""
         document = {
             "runId": self.run_id,
             "nextSnapshot": self.next_snapshot_id,
@@ -138,7 +138,7 @@ class Lease:
 
     @classmethod
     def from_json(cls, text: bytes, *, consumer_id: str, term: int, path: str) -> Lease:
-        """Read a lease's file; one that is torn is a closed lease that knows no snapshot."""
+        """Read a lease's file; a torn one counts as closed, without a snapshot."""
         try:
             document = parse_json(text, path=path)
         except CorruptError:
@@ -164,16 +164,16 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerState:
-    """A consumer with its lease, as they were found.
+    """A consumer and its lease, as read.
 
     Parameters
     ----------
     consumer_id : str
         The consumer.
     next_snapshot_id : int, optional
-        What its file says; None where there is none.
+        The snapshot in its file; None without a file.
     modified_ms : int
-        When that file was written, ms since the epoch; 0 where there is none.
+        Time of the file's last write, ms since the epoch; 0 without a file.
     lease : Lease, optional
         The lease of the highest term.
     """
@@ -189,18 +189,18 @@ class ConsumerState:
 
     @property
     def is_end(self) -> bool:
-        """Whether it is only the end of a lease, of a consumer that was removed."""
+        """Whether only the closed lease of a removed consumer is left."""
         return self.next_snapshot_id is None and self.lease is not None and self.lease.is_end
 
     def held_from(self, now_ms: int) -> int | None:
-        """The oldest snapshot that it keeps; None where it keeps none."""
+        """The oldest snapshot that it keeps; None if it keeps none."""
         held = [self.next_snapshot_id]
         if self.lease is not None and self.lease.is_live(now_ms):
             held.append(self.lease.next_snapshot_id)
         return min((number for number in held if number is not None), default=None)
 
     def is_forgotten(self, now_ms: int, retained_ms: int | None) -> bool:
-        """Whether nobody was heard of it for so long that it keeps nothing any more.
+        """Whether it was silent for so long that it keeps no snapshot.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class ConsumerState:
             if lease.retained_ms is not None and (self.is_end or not lease.is_end):
                 retained_ms = lease.retained_ms
         if self.next_snapshot_id is None and not self.is_end:
-            return True  # a lease whose consumer is gone keeps nothing
+            return True  # a lease without its consumer keeps nothing
         return retained_ms is not None and now_ms - heard_ms > retained_ms
 
 
@@ -238,21 +238,21 @@ class ConsumerLog:
         self._paths = paths
 
     def open_dir(self) -> OpenDirectory:
-        """Hold their directory, which is made where there is none; ``NotFoundError``: no table."""
+        """Open their directory, and create it if missing; ``NotFoundError`` without a table."""
         return self._fileio.open_dir(self._paths.consumer_dir, make=True)
 
     def next_ids(self) -> dict[str, int]:
-        """The next snapshot of each consumer, by the consumer's id, sorted.
+        """Read the next snapshot of each consumer, by the consumer's id, sorted.
 
         Raises
         ------
         CorruptError
-            A consumer's file is damaged; it is named.
+            A consumer's file is damaged; the message names it.
         """
         return dict(sorted(self._next_ids(self._listed()).items()))
 
     def next_id(self, consumer_id: str) -> int | None:
-        """The next snapshot of a consumer; None where there is no such consumer.
+        """Read the next snapshot of a consumer; None if the consumer does not exist.
 
         Raises
         ------
@@ -276,20 +276,20 @@ class ConsumerLog:
     def record(
         self, consumer_id: str, next_snapshot_id: int, *, within: OpenDirectory | None = None
     ) -> None:
-        """Say which snapshot a consumer reads next."""
+        """Write the next snapshot of a consumer."""
         document = with_checksum({"nextSnapshot": next_snapshot_id})
         path = self._path(f"{CONSUMER_PREFIX}{consumer_id}")
         held = {} if within is None else {"within": within}
         self._fileio.replace(path, json.dumps(document, indent=2).encode(), **held)
 
     def delete_consumer(self, consumer_id: str, *, within: OpenDirectory) -> None:
-        """Remove a consumer's file alone."""
+        """Remove only a consumer's file."""
         self._fileio.delete(self._path(f"{CONSUMER_PREFIX}{consumer_id}"), within=within)
 
     def delete(self, consumer_id: str) -> bool:
-        """Forget a consumer and its lease; False where there was no such consumer.
+        """Remove a consumer and its lease; False if the consumer does not exist.
 
-        The consumer goes first: a lease alone keeps nothing once its run has ended.
+        The consumer is removed first: a lease alone keeps nothing once its run has ended.
         """
         is_gone = self._fileio.delete(self._path(f"{CONSUMER_PREFIX}{consumer_id}"))
         for _, name in self._terms(self._listed(), consumer_id):
@@ -297,12 +297,12 @@ class ConsumerLog:
         return is_gone
 
     def states(self) -> dict[str, ConsumerState]:
-        """All consumers with their leases, by id, sorted.
+        """Read all consumers with their leases, by id, sorted.
 
         Raises
         ------
         CorruptError
-            A file is damaged; it is named.
+            A file is damaged; the message names it.
         """
         listed = self._listed()
         modified = {status.name: status.modified_ms for status in listed}
@@ -317,17 +317,17 @@ class ConsumerLog:
         return dict(sorted(found.items()))
 
     def state(self, consumer_id: str) -> ConsumerState:
-        """One consumer with its lease; of one that is not there only the id is known."""
+        """Read one consumer with its lease; only the id is set if it does not exist."""
         listed, name = self._listed(), f"{CONSUMER_PREFIX}{consumer_id}"
         modified_ms = next((s.modified_ms for s in listed if s.name == name), 0)
         lease = self._newest(listed, consumer_id)
         return ConsumerState(consumer_id, self.next_id(consumer_id), modified_ms, lease)
 
     def forget(self, state: ConsumerState, now_ms: int) -> bool:
-        """Forget a consumer, unless a run took it since it was looked at; whether it is gone.
+        """Remove a consumer unless a run took it since `state` was read; return whether.
 
-        The next term's lease is put first: a run that comes at once either is before it, or takes
-        the term behind it, whose lease stays.
+        It first writes the next term's lease. A concurrent run either takes its term before that,
+        or takes the term behind it, whose lease stays.
         """
         term = 0 if state.lease is None else state.lease.term
         none = Lease(state.consumer_id, term, "", 0, 0, 0)
@@ -340,18 +340,17 @@ class ConsumerLog:
         return True
 
     def lease(self, consumer_id: str) -> Lease | None:
-        """The lease of a consumer; None where there is none."""
+        """Read the lease of a consumer; None without one."""
         return self._newest(self._listed(), consumer_id)
 
     def newest_term(self, consumer_id: str) -> int:
-        """The highest term of a consumer; 0 without a lease. One listing, nothing is read."""
+        """Find the highest term of a consumer; 0 without a lease. One listing, no read."""
         return max((term for term, _ in self._terms(self._listed(), consumer_id)), default=0)
 
     def take(self, lease: Lease, *, within: OpenDirectory) -> bool:
-        """Put a lease of a new term, and remove those of older terms; False: another run has it.
+        """Write a lease of a new term, and remove older ones; False if another run has it.
 
-        A term that somebody removed may be free again: who put a term looks whether there is a
-        later one.
+        A removed term may be free again, so a run checks for a later term after its write.
         """
         path = self._path(lease.file_name)
         if not self._fileio.put_if_absent(path, lease.to_json().encode(), within=within):
@@ -366,7 +365,7 @@ class ConsumerLog:
         return True
 
     def lease_of(self, consumer_id: str, term: int) -> Lease | None:
-        """The lease of one term; None where it is gone. One file is read."""
+        """Read the lease of one term; None if it was removed. One read."""
         path = self._path(f"{LEASE_PREFIX}{term}-{consumer_id}")
         try:
             data = self._fileio.read_bytes(path)
@@ -375,7 +374,7 @@ class ConsumerLog:
         return Lease.from_json(data, consumer_id=consumer_id, term=term, path=path)
 
     def write_lease(self, lease: Lease, *, within: OpenDirectory) -> None:
-        """Write a lease again, by its holder."""
+        """Write a lease again, for its holder."""
         path = self._path(lease.file_name)
         self._fileio.replace(path, lease.to_json().encode(), within=within)
 
@@ -392,12 +391,12 @@ class ConsumerLog:
             if status.name.startswith(CONSUMER_PREFIX):
                 name = status.name.removeprefix(CONSUMER_PREFIX)
                 next_id = self.next_id(name)
-                if next_id is not None:  # it may go while we look
+                if next_id is not None:  # it may be removed during the read
                     found[name] = next_id
         return found
 
     def _terms(self, listed: list[FileStatus], consumer_id: str) -> list[tuple[int, str]]:
-        """Terms of a consumer's leases with the names of their files, the newest first."""
+        """List terms of a consumer's leases with their file names, the newest first."""
         found = []
         for status in listed:
             if _is_lease(status):
@@ -422,7 +421,7 @@ def _is_lease(status: FileStatus) -> bool:
 
 
 def _lease_of(name: str) -> tuple[int, str]:
-    """Term and consumer of a lease's file; term 0 of another file."""
+    """Parse term and consumer from a lease's file name; term 0 for another file."""
     digits, dash, consumer_id = name.removeprefix(LEASE_PREFIX).partition("-")
     term = numbered(f"{LEASE_PREFIX}{digits}", LEASE_PREFIX)
     is_lease = name.startswith(LEASE_PREFIX) and bool(dash and consumer_id)

@@ -1,7 +1,7 @@
-"""Jobs: queries of Spark's over streams, by names and ids, for as long as they run and after.
+"""Jobs: Spark queries over streams, by name and id, while they run and after.
 
-A job is started, listed, waited for and stopped here; what it reads and how it writes are the rooms
-``streamread`` and ``streamwrite``. No SQL may enter.
+This room starts, lists and stops jobs, and waits for them. The rooms ``streamread`` and
+``streamwrite`` read and write. No SQL may enter.
 """
 
 from tidelake.spark.jobs.job import Job

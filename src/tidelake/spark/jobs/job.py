@@ -1,4 +1,4 @@
-"""One job: a query of Spark's, what state it is in and how far it is."""
+"""One job: a Spark query with its state and progress."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_WATERMARK = "1970-01-01T00:00:00.000Z"
 
 @dataclass(eq=False)
 class Job:
-    """A job; made by INSERT in streaming mode, or by ``tl.write_stream``.
+    """A job; started by INSERT in streaming mode, or by ``tl.write_stream``.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class Job:
     name : str
         The job's name.
     target : str
-        What it writes to: ``"database.table"``; empty if that is not known.
+        The target: ``"database.table"``; empty if unknown.
     started : datetime, optional
-        When it was started, if it was started here.
+        Time of its start, if this session started it.
     """
 
     query: StreamingQuery
@@ -48,12 +48,12 @@ class Job:
 
     @property
     def id(self) -> str:
-        """The job's id; that of its checkpoint, and so the same after a restart."""
+        """The job's id, from its checkpoint; a restart keeps it."""
         return str(self.query.id)
 
     @property
     def status(self) -> JobStatus:
-        """In Flink's words: RUNNING, FINISHED, CANCELED (stopped) or FAILED."""
+        """The state in Flink's terms: RUNNING, FINISHED, CANCELED (stopped) or FAILED."""
         if self.query.isActive:
             return "RUNNING"
         if self.query.exception() is not None:
@@ -62,7 +62,7 @@ class Job:
 
     @property
     def error(self) -> TidelakeError | None:
-        """Why it failed; None if it did not."""
+        """The error; None if it did not fail."""
         failure = None if self.query.isActive else self.query.exception()
         return None if failure is None else stream_failure(failure)
 
@@ -85,7 +85,7 @@ class Job:
 
     @property
     def watermark(self) -> datetime | None:
-        """Event time up to which all rows are taken to have come; None without a watermark."""
+        """Event time up to which all rows count as read; None without a watermark."""
         found = (self.progress.get("eventTime") or {}).get("watermark")
         if found is None or found == NO_WATERMARK:
             return None
@@ -93,13 +93,13 @@ class Job:
 
     @property
     def snapshots_behind(self) -> int | None:
-        """Snapshots of its tables that it has not read, of all sources together."""
+        """Number of unread snapshots of its tables, over all sources."""
         metrics = [source.get("metrics") or {} for source in self.progress.get("sources") or ()]
         found = [int(one[BEHIND]) for one in metrics if BEHIND in one]
         return sum(found) if found else None
 
     def stop(self) -> None:
-        """Stop it; its checkpoint stays, so that it can be started again. Does nothing twice."""
+        """Stop it; its checkpoint stays for a restart. Does nothing if it has ended."""
         if self.query.isActive:
             self._is_stopped = True
             self.query.stop()
@@ -110,7 +110,7 @@ class Job:
         Parameters
         ----------
         timeout : float, optional
-            The most seconds to wait; for ever by default.
+            The most seconds to wait; no limit by default.
 
         Returns
         -------

@@ -1,7 +1,7 @@
-"""The rows of a stream as they come, for somebody who watches.
+"""Gives the rows of a stream as they come, for display.
 
-A query runs beside and hands over each of its batches; it waits until the last one was taken. It
-has no checkpoint that outlives it: who watches anew begins anew.
+A query runs in the background and passes on each batch; it waits until the reader has taken the
+previous one. Its checkpoint is temporary, so a new display begins again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidelake.spark.read.collect import collected
 __all__ = ["LiveRows"]
 
 LOOK_S = 0.2
-"""Seconds between two looks at whether the query still runs."""
+"""Seconds between two checks whether the query still runs."""
 
 
 class LiveRows(Iterator[pa.Table]):
@@ -32,7 +32,7 @@ class LiveRows(Iterator[pa.Table]):
     frame : DataFrame
         The stream.
     interval_ms : int, optional
-        Time from one batch to the next; by default one after the other.
+        Time between the starts of batches; by default each starts after the previous one.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class LiveRows(Iterator[pa.Table]):
             except queue.Empty:
                 if self._query.isActive:
                     continue
-            try:  # a batch may have come between the two looks
+            try:  # a batch may have come between the two checks
                 return self._batches.get_nowait()
             except queue.Empty:
                 failure = self._query.exception()
@@ -77,7 +77,7 @@ class LiveRows(Iterator[pa.Table]):
             self._query.stop()
 
     def _put(self, batch: DataFrame, _: int) -> None:
-        """Hand over a batch; called by Spark."""
+        """Pass on a batch; called by Spark."""
         rows = collected(batch)
         while rows.num_rows and not self._closed.is_set():
             try:

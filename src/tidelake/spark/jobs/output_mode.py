@@ -1,7 +1,7 @@
-"""How the rows of a stream come out of it: each once, or anew where they changed.
+"""Chooses the output mode of a stream: each row once, or again after each change.
 
-``append`` where Spark can: rows that do not change any more. A query that groups without a
-watermark has no such rows; ``update`` gives each group anew when it changed.
+``append``, if Spark can: only final rows. A query that groups without a watermark has no final
+rows; ``update`` gives each changed group again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def output_mode(frame: DataFrame) -> OutputMode:
     Raises
     ------
     UnsupportedError
-        Spark cannot run it in either.
+        Spark cannot run it in either mode.
 
     Notes
     -----
-    Through Spark Connect nothing is known before the start: ``append``.
+    Through Spark Connect the mode cannot be checked before the start: ``append``.
     """
     if is_remote():
         return "append"
@@ -52,7 +52,7 @@ def output_mode(frame: DataFrame) -> OutputMode:
 
 
 def _refusal(frame: DataFrame, mode: str) -> TidelakeError | None:
-    """Why Spark does not run a stream in an output mode; None if it does."""
+    """Return Spark's reason against an output mode; None if it can run the stream."""
     jvm = frame.sparkSession._jvm
     assert jvm is not None
     checker = getattr(jvm, _CHECKER)

@@ -1,7 +1,7 @@
-"""The jobs of a session of Spark's.
+"""The jobs of a Spark session.
 
-Which jobs run is known by Spark alone (``spark.streams.active``), whoever started them. Spark
-forgets a query that has ended, so those that were seen are kept, the newest of them.
+Only Spark knows the running jobs (``spark.streams.active``), including those of others. Spark
+forgets ended queries, so the registry keeps the newest ones that it has seen.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ ENDED_KEPT_MAX = 100
 
 
 class JobRegistry:
-    """The jobs that were seen; threads may share it.
+    """The jobs that were seen. Safe for threads.
 
     Parameters
     ----------
     spark : SparkSession
-        Where they run.
+        Their session.
     clock : Clock
         Gives the time of a start.
     on_start : callable, optional
-        Told of each job that is started here, before its start is answered.
+        Called for each job that is started here, before the start returns.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class JobRegistry:
         self._spark = spark
         self._clock = clock
         self._on_start = on_start
-        self._seen: dict[str, Job] = {}  # by run: a job that is started again is another run
+        self._seen: dict[str, Job] = {}  # by run: a restarted job is another run
         self._lock = threading.Lock()
 
     def start(self, begin: Callable[[], StreamingQuery], *, name: str, target: str) -> Job:
@@ -53,9 +53,9 @@ class JobRegistry:
         begin : callable
             Starts the query.
         name : str
-            The job's name, of which one can run.
+            The job's name; only one job of a name can run.
         target : str
-            What it writes to.
+            The target.
 
         Raises
         ------
@@ -80,13 +80,13 @@ class JobRegistry:
         running = next((j for j in self.all() if j.name == name and j.status == "RUNNING"), None)
         if running is not None:
             message = (
-                f"Job '{name}' runs already: STOP JOB '{running.id}' first, or give this one"
+                f"Job '{name}' already runs: STOP JOB '{running.id}' first, or give this one"
                 " another name, SET 'pipeline.name' = '...'."
             )
             raise AlreadyExistsError(message, kind="job_exists", job=name)
 
     def all(self) -> list[Job]:
-        """All jobs: those that run and the newest that ended, in the order of their start."""
+        """List running jobs and the newest ended ones, in the order of their start."""
         for query in self._spark.streams.active:
             if str(query.runId) not in self._seen:
                 self._remember(Job(query, query.name or str(query.id)))
@@ -94,7 +94,7 @@ class JobRegistry:
             return list(self._seen.values())
 
     def job(self, id: str) -> Job:
-        """The newest job of an id, or of a name.
+        """Find the newest job of an id or a name.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class JobRegistry:
         return [job for job in self.all() if job.status == "RUNNING"]
 
     def stop_all(self) -> None:
-        """Stop the jobs that run."""
+        """Stop running jobs."""
         for job in self.running():
             job.stop()
 

@@ -1,8 +1,8 @@
-"""Whether a query of Spark's still runs, told from a JVM that does not answer.
+"""Finds out whether a Spark query still runs, even if its JVM does not answer.
 
-What lives beside a query in Python ends with it. One call that fails says nothing of the query: a
-connection broke, or the session is being stopped. So a query has ended when Spark says so, when
-the session was stopped, when the process of the JVM is gone, or when several looks in a row got no
+Threads and leases of a query in Python end with it. One failed call does not prove its end: a
+connection may have failed, or the session is being stopped. So a query has ended if Spark says so,
+if the session was stopped, if the JVM's process has ended, or after several checks without an
 answer.
 """
 
@@ -17,19 +17,19 @@ from tidelake.spark.sessions.session import is_stopped
 __all__ = ["QueryLife"]
 
 SILENT_LOOKS_MAX = 5
-"""Looks in a row without an answer after which the JVM is lost."""
+"""Number of checks in a row without an answer after which the JVM counts as lost."""
 
 
 class QueryLife:
-    """Looks whether a query runs. For one thread at a time.
+    """Checks whether a query runs. For one thread at a time.
 
     Parameters
     ----------
     spark : SparkSession, optional
-        The classic session in which the query was started; None where there is none here, and then
-        the query is taken to run for as long as this process does.
+        The classic session in which the query was started; None if there is none here; then the
+        query counts as running while this process runs.
     query_id : str, optional
-        The query, one of that session; None where the session alone is looked at.
+        The query, one of that session; None to check only the session.
     """
 
     def __init__(self, spark: SparkSession | None, query_id: str | None) -> None:
@@ -38,7 +38,7 @@ class QueryLife:
         self._silent_looks_count = 0
 
     def has_ended(self) -> bool:
-        """Whether the query runs no more."""
+        """Whether the query has ended."""
         spark = self._spark
         if spark is None:
             return False
@@ -60,7 +60,7 @@ class QueryLife:
 
 
 def _is_gone(spark: SparkSession) -> bool:
-    """Whether the process of the JVM has ended; False where another one started it."""
+    """Whether the JVM's process has ended; False if another process started the JVM."""
     if is_stopped(spark):
         return True
     process = getattr(spark.sparkContext._gateway, "proc", None)

@@ -1,9 +1,9 @@
-"""Tables as streams in a query, and the text of a query over streams.
+"""Reads tables as streams in a query, and rewrites the text of a query over streams.
 
-In streaming mode every table of a query is a stream, except what stands for a moment: a version or
-a time, changes between two moments, a system table. A lookup, ``FOR SYSTEM_TIME AS OF PROCTIME()``,
-is read anew for each batch. A table's watermark stands on its time column, whether the query names
-that column or not.
+In streaming mode every table of a query is a stream, except a table at a version or time, changes
+between two of these, and a system table. A lookup, ``FOR SYSTEM_TIME AS OF PROCTIME()``, is read
+again in each batch. A table's watermark applies to its time column, even if the query does not name
+the column.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ DISABLE_HINTS = "spark.sql.optimizer.disableHints"
 
 @dataclass(frozen=True, slots=True)
 class PathCatalog:
-    """A temporary table as a catalog of one table: by its directory Spark's calls find it."""
+    """A temporary table as a catalog of one table, which Spark's calls find by its directory."""
 
     path_table: PathTable
 
@@ -67,7 +67,7 @@ class PathCatalog:
         return self.path_table.location
 
     def table(self, name: str) -> Table:
-        """Open the table, whatever the name."""
+        """Open the table under any name."""
         del name
         return self.path_table.open()
 
@@ -78,7 +78,7 @@ class StreamSources:
     Parameters
     ----------
     spark : SparkSession
-        Where they are read.
+        The session of the reads.
     session : SqlSession
         Its catalogs.
     """
@@ -90,7 +90,7 @@ class StreamSources:
     def of_table(
         self, reference: TableReference, found: Table, *, conf: Mapping[str, str] | None = None
     ) -> Source | None:
-        """The stream of a table, or its rows at each batch; None where the query says a moment."""
+        """Read a table as a stream, or again in each batch; None for a table at one moment."""
         clause, function = reference.clause, reference.function
         if clause.version is not None or clause.timestamp is not None:
             return None
@@ -124,7 +124,7 @@ class StreamSources:
         return Source(names, fields, frame)
 
     def of_kafka(self, reference: TableReference, found: ForeignTable) -> Source:
-        """The stream of a topic, with the watermark that its table declares."""
+        """Read a topic as a stream, with the watermark that its table declares."""
         table = kafka_table(found.definition, reference.clause.options)
 
         def frame(columns: list[str], _: object) -> DataFrame:
@@ -137,10 +137,10 @@ class StreamSources:
         return Source(tuple(f.name for f in table.fields), (), frame)
 
     def _catalog(self, reference: TableReference) -> Catalog:
-        """The catalog of a table, whose streams Spark can open."""
+        """Find the catalog of a table, whose streams Spark can open."""
         temporary = self.session.find_temporary(reference.name)
         if isinstance(temporary, PathTable):
-            return cast("Catalog", PathCatalog(temporary))  # streams ask no more of a catalog
+            return cast("Catalog", PathCatalog(temporary))  # streams need no more of a catalog
         return self.session.catalog_named(self.session.resolve(reference.name).catalog_name)
 
     def _stream(
@@ -166,7 +166,7 @@ class StreamSources:
         return selected(read, [*columns, *kinds])
 
     def _lookup(self, table: Table, columns: list[str], row_filter: object) -> DataFrame:
-        """The rows of a table at each batch, broadcast: a shuffle loses the order of a stream."""
+        """Read a table again in each batch, broadcast: a shuffle loses the order of a stream."""
         check_hints_count(self.spark)
         found = lookup_frame(
             self.spark,
@@ -208,14 +208,14 @@ def has_kinds(table: Table) -> bool:
 
 
 def row_columns(frame: DataFrame) -> list[str]:
-    """The columns of a query's rows, without the kinds of a stream of changes."""
+    """List the columns of a query's rows, without the kinds of a stream of changes."""
     if not frame.isStreaming:
         return list(frame.columns)
     return [c for c in frame.columns if c != ROW_KIND]
 
 
 def kinds_first(frame: DataFrame) -> DataFrame:
-    """A query's rows with the kinds of a stream of changes in front, as ``tl.changes`` has them."""
+    """Move the kinds of a stream of changes to the first column, as in ``tl.changes``."""
     rows = row_columns(frame)
     if len(rows) == len(frame.columns) or len(set(rows)) < len(rows):
         return frame  # two columns of one name cannot be selected
@@ -223,13 +223,13 @@ def kinds_first(frame: DataFrame) -> DataFrame:
 
 
 def of_rows(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Columns of a query's rows, and the kinds of a stream of changes."""
+    """Select columns of a query's rows, and the kinds of a stream of changes."""
     kinds = frame.columns[len(row_columns(frame)) :] and [ROW_KIND]
     return selected(frame, [*columns, *kinds])
 
 
 def with_names(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """A query's rows with other names; kinds keep theirs."""
+    """Rename the columns of a query's rows, except kinds."""
     rows = row_columns(frame)
     if len(rows) == len(frame.columns):
         return frame.toDF(*names)
@@ -245,20 +245,20 @@ def stream_texts(
     is_stream: Callable[[TableReference], bool],
     spark: SparkSession,
 ) -> tuple[dict[int, str], list[tuple[int, int, str]]]:
-    """Return what to insert into a query and what to replace, so that it says the same of streams.
+    """Find the edits of a query's text that make it a query over streams.
 
     Parameters
     ----------
     parsed : ParsedQuery
         The query.
     frames : mapping of TableReference to DataFrame
-        What its tables are.
+        The frames of its tables.
     hidden : mapping of TableReference to tuple of str
         Metadata columns in them.
     is_stream : callable
-        Tells whether a table that is in none of these, but Spark's own, is a stream.
+        Whether another table, one of Spark's own, is a stream.
     spark : SparkSession
-        Where the query runs.
+        The session of the query.
     """
     streams = {r: f for r, f in frames.items() if f.isStreaming}
     changing = [r for r, f in streams.items() if ROW_KIND in f.columns]

@@ -1,12 +1,11 @@
 """Runs statements in streaming mode: INSERT starts a job, others list and stop jobs.
 
-1. The query of an INSERT becomes a stream (:mod:`tidelake.spark.sql.queries`), its columns those of
-   the table as in a batch (:mod:`tidelake.spark.sql.writes`).
+1. The query of an INSERT becomes a stream (:mod:`tidelake.spark.sql.queries`). Its columns are
+   fitted to the table as in a batch (:mod:`tidelake.spark.sql.writes`).
 2. The job's name is ``pipeline.name``, or the table's; its checkpoint is the folder of that name in
-   ``execution.checkpointing.dir``. The same statement started again goes on where it was.
-3. Of a statement set all queries are analysed before the first starts, and batches are written when
-   all jobs run. If one does not start, or a batch fails, the jobs that did start are stopped. Each
-   has a checkpoint of its own.
+   ``execution.checkpointing.dir``. A repeated statement goes on where the job was.
+3. All queries of a statement set are analysed before the first one starts. If a job does not start,
+   or its first batch fails, the started jobs are stopped. Each job has a checkpoint of its own.
 4. A target of Kafka gets messages (:mod:`tidelake.spark.kafka.stream_sink`), at least once.
 """
 
@@ -76,7 +75,7 @@ class StatementStreams:
     Parameters
     ----------
     spark : SparkSession
-        Where they run.
+        The session of the jobs.
     session : SqlSession
         Its settings.
     writes : StatementWrites
@@ -95,7 +94,7 @@ class StatementStreams:
 
     @property
     def settings(self) -> StreamSettings:
-        """How statements run now."""
+        """The current settings."""
         return StreamSettings.of(self.session.settings)
 
     def insert(self, statement: Insert | StatementSet, args: Args = None) -> DataFrame | None:
@@ -142,7 +141,7 @@ class StatementStreams:
         return self.spark.createDataFrame([(job.id, job.name) for job in started], JOB_COLUMNS)
 
     def check_mode(self, statement: Delete | Merge | Update) -> None:
-        """Refuse what changes rows in place, which no stream can do, in streaming mode.
+        """Refuse statements that change rows in place, in streaming mode.
 
         Raises
         ------
@@ -153,8 +152,8 @@ class StatementStreams:
             word = type(statement).__name__.upper()
             message = (
                 f"{word} of table '{statement.name}' runs as a batch: SET '{RUNTIME_MODE}' ="
-                " 'batch' first. Deletes and updates of a stream are those of the table that it"
-                " reads."
+                " 'batch' first. A stream only applies the deletes and updates of the table that"
+                " it reads."
             )
             raise UnsupportedError(message, kind="sql_streaming", table=str(statement.name))
 
@@ -186,7 +185,7 @@ class StatementStreams:
         taken: set[str],
         count: int,
     ) -> _Start:
-        """Check a job as far as that can be done without starting it."""
+        """Check a job as far as possible before its start."""
         table = rows.target
         if not settings.is_streaming:
             message = (
@@ -203,8 +202,8 @@ class StatementStreams:
             raise UnsupportedError(message, kind="sql_streaming", table=table)
         if settings.checkpoint_dir is None:
             message = (
-                f"A job into table '{table}' needs a directory for its checkpoint, without which it"
-                f" could not be started again: SET '{CHECKPOINT_DIR}' = '/a/directory/that/stays'."
+                f"A job into table '{table}' needs a directory for its checkpoint, from which a"
+                f" restart goes on: SET '{CHECKPOINT_DIR}' = '/a/directory/that/stays'."
             )
             raise InvalidInputError(message, kind="no_checkpoint", table=table)
         name = self._name(settings, table, taken, count)
@@ -215,13 +214,13 @@ class StatementStreams:
         return _Start(name, table, _beginning(rows, folder, name, mode, settings.interval_ms))
 
     def _name(self, settings: StreamSettings, table: str, taken: set[str], count: int) -> str:
-        """The name of a job, which is its checkpoint's folder."""
+        """Choose the name of a job, which is also its checkpoint's folder."""
         name = settings.pipeline_name or table
         if settings.pipeline_name is not None and count > 1:
             name = f"{name}.{table}"
         if not _NAME.fullmatch(name) or len(name) > NAME_MAX or name.strip(".") == "":
             message = (
-                f"'{name}' cannot name a job: its checkpoint has a folder of that name. Give"
+                f"'{name}' cannot name a job, since its checkpoint gets a folder of that name. Use"
                 f" letters, digits, '_', '-', '.' and blanks, SET '{PIPELINE_NAME}' = '...'."
             )
             raise InvalidInputError(message, kind="job_name", job=name)
@@ -236,7 +235,7 @@ class StatementStreams:
 def _beginning(
     rows: InsertRows | MessageRows, folder: str, name: str, mode: str, interval_ms: int | None
 ) -> Callable[[], StreamingQuery]:
-    """Return what starts the query of a job."""
+    """Return the function that starts the query of a job."""
     trigger = None if interval_ms is None else f"{interval_ms} milliseconds"
     if isinstance(rows, MessageRows):
         return partial(
@@ -253,12 +252,12 @@ def _beginning(
 
 
 def _check_changes(rows: InsertRows | MessageRows, mode: str) -> None:
-    """Refuse changes where the target cannot take them.
+    """Refuse changes if the target cannot take them.
 
     Raises
     ------
     UnsupportedError
-        It cannot; the message says what to write.
+        It cannot; the message names an alternative.
     """
     table = rows.target
     if isinstance(rows, MessageRows):
@@ -271,21 +270,22 @@ def _check_changes(rows: InsertRows | MessageRows, mode: str) -> None:
         what, remedy = "a table without one", "write to a table with a primary key"
     if mode == "update" and not takes_new:
         message = (
-            f"The query for table '{table}' gives rows anew when they change, which needs a primary"
-            f" key: {remedy}. Or group by a window over a watermark, so that each row comes once."
+            f"The query for table '{table}' gives rows again when they change, which needs a"
+            f" primary key: {remedy}. Or group by a window over a watermark, so that each row"
+            " comes once."
         )
         raise UnsupportedError(message, kind="sql_streaming", table=table)
     if ROW_KIND in rows.frame.columns and not takes_kinds:
         message = (
             f"The query for table '{table}' gives changes of a table with a primary key, which"
-            f" {what} cannot take. Say which rows: WHERE {ROW_KIND} IN ('+I', '+U'), in a query"
-            f" that names the columns without {ROW_KIND}; or {remedy}."
+            f" {what} cannot take. Select rows: WHERE {ROW_KIND} IN ('+I', '+U'), in a query that"
+            f" names the columns without {ROW_KIND}; or {remedy}."
         )
         raise UnsupportedError(message, kind="sql_row_kinds", table=table)
 
 
 def _folder(directory: str, name: str) -> str:
-    """The folder of a job's checkpoint."""
+    """Return the folder of a job's checkpoint."""
     if "://" in directory or directory.startswith("file:"):
         return f"{directory.rstrip('/')}/{name}"
     return str(Path(directory).expanduser().absolute() / name)

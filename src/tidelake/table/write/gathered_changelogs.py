@@ -1,12 +1,12 @@
-"""The small changelog files of a commit in one file for each partition, before it is published.
+"""Joins the small changelog files of a commit to one file for each partition.
 
-A commit that brings changes to a hundred buckets leaves a hundred changelog files. With
-``precommit-compact`` their bytes are put together, without decoding them: one file for each
-partition, or more where it would be larger than ``target-file-size``. The metadata names its parts
-(:mod:`tidelake.format.compacted`), as Flink's writers of Paimon do.
+A commit to a hundred buckets writes a hundred changelog files. With ``precommit-compact`` their
+bytes are joined before the commit, without decoding them: one file for each partition, or more if
+it would exceed ``target-file-size``. The metadata names the parts of the file
+(:mod:`tidelake.format.compacted`), as with Flink's writers of Paimon.
 
-The small files are deleted after the commit, whatever its outcome: it names them no more. If it is
-refused, the large ones are deleted as well.
+The small files are always deleted after the commit, which does not name them. If the commit is
+refused, the large files are deleted, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PIECE_BYTES = 8 << 20
 
 
 _Name = tuple[BucketId, str]
-"""A file by its bucket and its name there."""
+"""A file, by its bucket and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Small:
 
 @dataclass(slots=True)
 class GatheredChangelogs:
-    """What a commit names in place of its small changelog files.
+    """The large files that replace the small changelog files of a commit.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ class GatheredChangelogs:
     _replaced: list[str] = field(default_factory=list)
 
     def gather(self, messages: Sequence[CommitMessage]) -> Sequence[CommitMessage]:
-        """Put the files together where the table's options ask for it; the messages name them anew.
+        """Join the files if the table's options ask for it, and rename them in the messages.
 
         Raises
         ------
         StorageError
-            A file was not read or written; :meth:`abort` deletes what was made.
+            A read or write failed; :meth:`abort` deletes the new files.
         """
         if not self.handle.options.get(declared.PRECOMMIT_COMPACT):
             return messages
@@ -78,7 +78,7 @@ class GatheredChangelogs:
         return [_renamed(message, names) for message in messages] if names else messages
 
     def _whole_file(self, group: Sequence[_Small]) -> dict[_Name, str]:
-        """Write one file; the names of its parts by those of the small files."""
+        """Write one file; return the names of its parts by those of the small files."""
         handle, first = self.handle, group[0]
         fileio = handle.fileio
         whole = whole_name(
@@ -124,7 +124,7 @@ class GatheredChangelogs:
 
 
 def _groups(handle: TableHandle, messages: Sequence[CommitMessage]) -> Iterator[list[_Small]]:
-    """The files of one partition and format that go into one file: two at least."""
+    """Group the files of a partition and format that go into one file: at least two."""
     largest = target_file_size_bytes(handle.options, has_primary_key=True)
     by_owner: dict[tuple[bytes, str], list[_Small]] = defaultdict(list)
     for message in sorted(messages, key=lambda m: m.bucket_id):

@@ -1,4 +1,4 @@
-"""What an overwrite replaces: some partitions, the partitions of its rows, or the whole table."""
+"""The target of an overwrite: some partitions, the partitions of its rows, or the whole table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DYNAMIC = "dynamic"
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """What a commit replaces.
+    """The rows that a commit replaces.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Overwrite:
 def write_target(
     handle: TableHandle, mode: str, partition: Mapping[str, object] | None
 ) -> Overwrite | None:
-    """What a write of this mode replaces; None if it adds rows.
+    """Find the rows that a write of this mode replaces; None if it adds rows.
 
     Raises
     ------

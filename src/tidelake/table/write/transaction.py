@@ -63,9 +63,9 @@ __all__ = [
 ]
 
 COMPACTIONS_AGAIN_MAX = 2
-"""How often lost compactions are tried again, before they are left to the next write."""
+"""The most retries of lost compactions, before they are left to the next write."""
 TRIES_MAX = 10
-"""How often a statement is repeated because another commit was faster."""
+"""The most repeats of a statement after other commits were faster."""
 ASSIGNMENTS_MAX = 5
 """The same for rows whose buckets alone depend on the table's content."""
 BUCKETS_CHANGED = "bucket_assignment"

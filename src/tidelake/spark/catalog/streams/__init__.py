@@ -1,6 +1,6 @@
-"""How Spark finds and asks streams: a class of Java's, by name, that hands calls to Python.
+"""Connects Spark's streams to Python: a Java class, found by name, that passes calls on.
 
-It keeps which warehouses are attached to which session. What a source or a sink does is not here:
-:mod:`tidelake.spark.streamread` and :mod:`tidelake.spark.kafka` say what they read; the interface
-of a source and the relation of its batches, which both share, are here.
+It keeps the warehouses that are attached to each session. It has the interface of sources and the
+relation of their batches. The sources themselves are in :mod:`tidelake.spark.streamread` and
+:mod:`tidelake.spark.kafka`, and may not enter.
 """

@@ -1,19 +1,18 @@
-"""The class by whose name Spark finds streams of ours, made without a jar.
+"""Defines, without a jar, the class by which Spark finds our streams.
 
-``spark.readStream.table`` and ``FROM STREAM t`` fall back to Spark's older interface where a table
-offers a ``CatalogTable``; that names a class, which Spark makes by reflection. No Python object has
-such a name. So:
+``spark.readStream.table`` and ``FROM STREAM t`` fall back to Spark's older interface if a table
+offers a ``CatalogTable``. It names a class, which Spark creates by reflection. A Python object has
+no such name. So:
 
-1. Twenty lines of Java implement ``StreamSourceProvider`` and ``StreamSinkProvider``, and hand each
-   call to one object of Python's.
-2. They are compiled and defined where Spark looks for classes
-   (:mod:`tidelake.spark.catalog.streams.java_class`).
-3. The object of Python's (:class:`StreamOpener`) is one per JVM. It knows the warehouses that are
-   attached, and hands on to what opens sources and sinks.
+1. Twenty lines of Java implement ``StreamSourceProvider`` and ``StreamSinkProvider``, and pass each
+   call to one Python object.
+2. :mod:`tidelake.spark.catalog.streams.java_class` compiles them and defines the class where Spark
+   looks for it.
+3. There is one Python object (:class:`StreamOpener`) for each JVM. It knows the attached warehouses
+   and calls the functions that open sources and sinks.
 
-Only the driver needs the class. Private names of Spark 4.3 are
-used; another minor version is refused by name, and so is a patch that lacks one of them
-(:func:`provider_class`).
+Only the driver needs the class. It uses private names of Spark 4.3. Another minor version is
+refused, and so is a patch version that lacks one of the names (:func:`provider_class`).
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ __all__ = [
 
 _NAME = "TidelakeStreams"
 PROVIDER_CLASS = f"{PACKAGE}.{_NAME}"
-"""What ``readStream.format(...)`` and ``writeStream.format(...)`` name."""
+"""The name for ``readStream.format(...)`` and ``writeStream.format(...)``."""
 SINK = "sink"
-"""What the class asks for where a query writes."""
+"""The class's request for a sink."""
 _NEEDED = (
     "org.apache.spark.sql.execution.streaming.Source",
     "org.apache.spark.sql.execution.streaming.Sink",
@@ -67,9 +66,9 @@ _NEEDED = (
     BESIDE,
 )
 SPARK_MINOR = "4.3"
-"""The version of which private names are known; its later patches keep them."""
+"""The version with known private names; its later patches keep them."""
 WAREHOUSE, TABLE, SCHEMA = "tidelake.warehouse", "tidelake.table", "tidelake.schema"
-"""Options of a source: the warehouse's directory, the table, and the schema that was seen."""
+"""Options of a source: the warehouse's directory, the table, and the schema of the frame."""
 
 _JAVA = f"""
 package {PACKAGE};
@@ -106,16 +105,16 @@ public final class {_NAME} implements
 
 @dataclass(frozen=True, slots=True)
 class StreamWarehouse:
-    """A warehouse that streams are opened of.
+    """A warehouse whose streams can be opened.
 
     Parameters
     ----------
     spark : SparkSession
-        Where it is attached.
+        The session to which it is attached.
     catalog : Catalog
         The warehouse.
     name : str
-        What the session calls it, as in ``<name>.<database>.<table>``; empty for no name.
+        Its name in the session, as in ``<name>.<database>.<table>``; empty without one.
     """
 
     spark: SparkSession
@@ -125,22 +124,22 @@ class StreamWarehouse:
 
 @dataclass(frozen=True, slots=True)
 class StreamCall:
-    """What Spark asks to open.
+    """Spark's request to open a source or sink.
 
     Parameters
     ----------
     warehouses : mapping of str to StreamWarehouse
-        Those attached to the session, or to another of this process, by directory.
+        Warehouses of the session, or of another one of this process, by directory.
     options : mapping of str to str
-        Of the stream; Spark gives their keys in lower case.
+        Options of the stream, with keys in lower case.
     schema : JavaObject, optional
-        The columns that the DataFrame has, of a source.
+        For a source: the columns of the DataFrame.
     how : JavaObject or str, optional
-        Of a source its folder in the checkpoint; of a sink the output mode.
+        For a source: its folder in the checkpoint; for a sink: the output mode.
     partitions : tuple of str
-        What ``partitionBy`` says of a sink.
+        For a sink: the columns of ``partitionBy``.
     session : JavaObject, optional
-        The session that asks.
+        The session of the request.
     """
 
     warehouses: Mapping[str, StreamWarehouse]
@@ -152,22 +151,22 @@ class StreamCall:
 
 
 class Opens(Protocol):
-    """What opens a source or a sink, or says a source's columns."""
+    """Opens a source or a sink, or finds a source's columns."""
 
     def __call__(self, call: StreamCall) -> JavaObject:
-        """The proxy, or the Java schema."""
+        """Return the proxy, or the Java schema."""
         ...
 
 
 class _Warehouses:
-    """The warehouses that are attached, by session; of all sessions of this process."""
+    """The attached warehouses of all sessions of this process."""
 
     def __init__(self) -> None:
         self._known: list[StreamWarehouse] = []
         self._lock = threading.Lock()
 
     def add(self, added: StreamWarehouse) -> None:
-        """Have streams of a warehouse opened; what is attached later wins, a name stays."""
+        """Add a warehouse; one attached later replaces it, but keeps its name."""
         with self._lock:
             for one in self._known:
                 if one.spark is added.spark and _directory(one) == _directory(added):
@@ -181,7 +180,7 @@ class _Warehouses:
             self._known.append(added)
 
     def of(self, java_session: JavaObject) -> dict[str, StreamWarehouse]:
-        """Those of a session; of other sessions where it has none, such as a clone of one."""
+        """Find a session's warehouses; those of others if it has none, such as a cloned session."""
         with self._lock:
             known = list(self._known)
         own = {
@@ -199,10 +198,10 @@ _opening = threading.Lock()
 
 
 class StreamOpener(Proxy, implements=("java.util.function.BiFunction",)):
-    """Opens what the Java class is asked for; one for all sessions of this process."""
+    """Handles the requests of the Java class; one for all sessions of this process."""
 
     def apply(self, what: str, given: JavaObject) -> JavaObject:
-        """Open a source or a sink, or say a source's columns."""
+        """Open a source or a sink, or find a source's columns."""
         context, how, third, options = given
         session = context.sparkSession()
         known = _warehouses.of(session)
@@ -221,8 +220,8 @@ class StreamOpener(Proxy, implements=("java.util.function.BiFunction",)):
         return _opens[what](call)
 
     def andThen(self, _after: JavaObject) -> NoReturn:
-        """Nothing is done after it."""
-        message = "What opens streams is not put together with other functions."
+        """Refuse, as nothing may follow it."""
+        message = "The function that opens streams cannot be composed with others."
         raise UnsupportedError(message, kind="stream_provider")
 
 
@@ -230,30 +229,30 @@ _opens: dict[str, Opens] = {}
 
 
 def offer_streams(spark: SparkSession, catalog: Catalog, *, name: str = "", **opens: Opens) -> None:
-    """Have streams of a warehouse's tables opened in a session, once they are asked for.
+    """Make the streams of a warehouse's tables available in a session.
 
     Parameters
     ----------
     spark : SparkSession
-        A classic one, to which the warehouse is attached.
+        A classic session with the attached warehouse.
     catalog : Catalog
         The warehouse.
     name : str
-        What the session calls it.
+        Its name in the session.
     **opens : callable
-        What opens a ``source`` and a ``sink``, and says the ``schema`` of a source.
+        Functions that open a ``source`` and a ``sink``, and find the ``schema`` of a source.
     """
     _warehouses.add(StreamWarehouse(spark, catalog, name))
     _opens.update(opens)
 
 
 def provider_class(gateway: Gateway) -> str:
-    """The name of the class, which is defined where this JVM has none yet.
+    """Return the name of the class; define it if this JVM lacks it.
 
     Raises
     ------
     UnsupportedError
-        This is another minor version of Spark, or does not have what a stream needs.
+        Spark has another minor version, or lacks a name that streams need.
     """
     _check_minor(gateway.spark.version)
     ensure_callback_server_started(gateway.spark.sparkContext._gateway)
@@ -276,7 +275,7 @@ def provider_class(gateway: Gateway) -> str:
 
 
 def _check_minor(version: str) -> None:
-    """Refuse a version whose private names are other ones, though all of these were there."""
+    """Refuse another minor version of Spark, even if it has all of these names."""
     if version.split(".")[:2] != SPARK_MINOR.split("."):
         message = (
             f"Streams of Tidelake are for Spark {SPARK_MINOR}, and this is Spark {version}: use"
@@ -286,9 +285,9 @@ def _check_minor(version: str) -> None:
 
 
 def ready_class(spark: SparkSession) -> None:
-    """Define the class for those who name it themselves; a version that lacks something waits.
+    """Define the class for users who name it; do nothing on an unsupported version.
 
-    It is refused once a stream is asked for.
+    Such a version is refused when a stream is opened.
     """
     with contextlib.suppress(UnsupportedError):
         provider_class(Gateway(spark))
@@ -302,22 +301,21 @@ def fallback_table(
     *,
     catalog: str,
 ) -> JavaObject:
-    """A ``CatalogTable`` that names the class: what a table gives Spark to open streams of it.
+    """Make the ``CatalogTable`` that names the class, with which Spark opens a table's streams.
 
     Parameters
     ----------
     gateway : Gateway
         The session's JVM.
     location : str
-        The table's directory; a sink gets no more than this.
+        The table's directory; a sink gets only this.
     schema : JavaObject
         The columns of a source.
     options : mapping of str to str
-        What a source gets beside the user's options: :data:`WAREHOUSE`, :data:`TABLE` and
-        :data:`SCHEMA`.
+        Options of a source besides the user's: :data:`WAREHOUSE`, :data:`TABLE` and :data:`SCHEMA`.
     catalog : str
-        What statements call the warehouse: after each batch into the table Spark refreshes what it
-        cached of it, by its whole name.
+        The warehouse's name in statements: after each batch Spark refreshes its cache of the table
+        by the full name.
     """
     kind = "org.apache.spark.sql.catalyst.catalog"
     some = gateway.java("scala.Some")
@@ -349,7 +347,7 @@ _PARTS_OF_A_TABLE = 22
 
 
 def _options(given: JavaObject) -> dict[str, str]:
-    """A Scala map of strings, with keys in lower case, as Spark gives most of them."""
+    """Convert a Scala map of strings, with keys in lower case, as Spark passes most of them."""
     said = {}
     pairs = given.iterator()
     while pairs.hasNext():

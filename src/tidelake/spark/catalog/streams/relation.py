@@ -1,9 +1,9 @@
 """The rows of one micro-batch as a relation that Spark prunes.
 
-A source gives Spark a DataFrame whose plan becomes part of the query. Here it is one relation of
-Spark's older data source interface (``PrunedFilteredScan``): Spark optimises the whole query first,
-then asks for the columns and the filters that it needs, and only then anything is planned or read.
-So a batch that Spark asks for again after a restart, and throws away, touches no file.
+A source gives Spark a DataFrame whose plan becomes part of the query. Here the plan is one relation
+of Spark's older data source interface (``PrunedFilteredScan``). Spark first optimises the whole
+query, then requests the rows with the columns and filters that it needs; only then the batch is
+planned and read. So a batch that Spark requests again after a restart, and drops, reads no file.
 
 The rows are a DataFrame, which Spark plans by itself, or an RDD of Spark's own rows.
 
@@ -72,21 +72,21 @@ public final class {_NAME} extends org.apache.spark.sql.sources.BaseRelation
 
 
 class _Scan(Proxy, implements=("java.util.function.BiFunction",)):
-    """Plans a batch once Spark knows what it needs of it."""
+    """Plans a batch once Spark knows the columns and filters that it needs."""
 
     def __init__(self, gateway: Gateway, rows: BatchRows) -> None:
         super().__init__(gateway)
         self._rows = rows
 
     def apply(self, columns: str, filters: JavaObject | None) -> JavaObject:
-        """The rows as an RDD of Spark's own rows."""
+        """Return the rows as an RDD of Spark's own rows."""
         names = columns.split(_BETWEEN) if columns else []
         rows = self._rows(names, filters)
         return rows._jdf.queryExecution().toRdd() if isinstance(rows, DataFrame) else rows
 
     def andThen(self, _after: JavaObject) -> NoReturn:
-        """Nothing is done after it."""
-        message = "The rows of a batch are not put together with other functions."
+        """Refuse, as nothing may follow it."""
+        message = "The rows of a batch cannot be composed with other functions."
         raise UnsupportedError(message, kind="spark_scan")
 
 
@@ -114,11 +114,11 @@ class BatchRelations:
         Parameters
         ----------
         rows : callable
-            Gives the rows; see :data:`BatchRows`.
+            Returns the rows; see :data:`BatchRows`.
         shown : str
-            What EXPLAIN calls it.
+            Its name in EXPLAIN.
         is_streaming : bool
-            The rows are those of a stream's batch, not of a table beside it.
+            Whether the rows are those of a stream's batch, not of a joined table.
         """
         scan = _Scan(self._gateway, rows)
         return self._class.of(self._session, self._schema, scan, shown, is_streaming)

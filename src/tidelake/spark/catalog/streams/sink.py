@@ -1,16 +1,16 @@
 """A table as a sink of Spark's micro-batches: ``writeStream.format(STREAM)``.
 
-``toTable("catalog.database.table")`` finds the table, and gives the sink no more than its
-directory; ``start()`` names the table by options. Then:
+``toTable("catalog.database.table")`` finds the table, and gives the sink only its directory.
+``start()`` names the table by options. Then:
 
-1. :func:`open_sink` is called once for each query, before it starts. It refuses a table, an output
-   mode and a checkpoint that do not fit.
-2. :meth:`TableSink.addBatch` writes each micro-batch on the query's own thread, by the body that
-   ``tl.write_stream`` writes with (:mod:`tidelake.spark.streamwrite.batch_sink`). The rows of a
-   batch are those that Spark's plan of the batch computes, once.
+1. Spark calls :func:`open_sink` once for each query, before it starts. It refuses a table, an
+   output mode and a checkpoint that do not fit.
+2. :meth:`TableSink.addBatch` writes each micro-batch on the query's own thread, by the sink of
+   ``tl.write_stream`` (:mod:`tidelake.spark.streamwrite.batch_sink`). Spark's plan of the batch
+   computes its rows once.
 
-The columns are not known before the first batch: one that lacks a column fails there, and nothing
-is written.
+The columns are unknown before the first batch. A batch that lacks a column fails and writes
+nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidelake.table.write.writable import check_writable
 __all__ = ["TableSink", "open_sink"]
 
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
-"""Spark's setting: where queries with a name have their checkpoints."""
+"""Spark's setting for the checkpoint location of named queries."""
 _DATABASE_SUFFIX = ".db"
 
 
@@ -45,7 +45,7 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
     Parameters
     ----------
     gateway : Gateway
-        The session that the query was started in.
+        The JVM of the query's session.
     sink : BatchSink
         Writes the batches.
     """
@@ -55,7 +55,7 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
         self._sink = sink
 
     def toString(self) -> str:
-        """How progress shows it."""
+        """Return the text that Spark's progress shows."""
         return f"tidelake[{self._sink.handle.identifier}]"
 
     def addBatch(self, batch_id: int, data: JavaObject) -> None:
@@ -63,47 +63,47 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
         self._sink(self._rows(data), batch_id)
 
     def _rows(self, data: JavaObject) -> DataFrame:
-        """The rows as a frame that is no stream, and whose plan is the batch's own."""
+        """Make a frame of the rows that is not a stream, with the plan of the batch."""
         module = getattr(self.gateway.java("org.apache.spark.sql.execution.LogicalRDD$"), "MODULE$")
         plan = module.fromDataset(data.queryExecution().toRdd(), data, False, True)
         session = data.sparkSession()
         dataset = self.gateway.java("org.apache.spark.sql.classic.Dataset").ofRows(session, plan)
         return DataFrame(dataset, SparkSession(self.gateway.spark.sparkContext, session))
 
-    # ---- what a table of Spark's says; of a sink Spark asks none of it
+    # ---- methods of Spark's tables, which Spark does not call on a sink
 
     def name(self) -> str:
-        """How it is shown."""
+        """Return the name for display."""
         return self.toString()
 
     def id(self) -> None:
-        """None: a name says which one it is."""
+        """Return None: the name identifies it."""
 
     def version(self) -> None:
-        """None."""
+        """Return None."""
 
     def schema(self) -> JavaObject:
-        """Those of the rows of each batch; none before."""
+        """Return no columns: each batch has its own."""
         return self.gateway.schema(StructType([]))
 
     def columns(self) -> JavaObject:
-        """As :meth:`schema`."""
+        """Return no columns, as :meth:`schema`."""
         return self.gateway.array(f"{CONNECTOR}.catalog.Column", ())
 
     def partitioning(self) -> JavaObject:
-        """None that Spark sees to."""
+        """Return none that Spark handles."""
         return self.gateway.array(f"{CONNECTOR}.expressions.Transform", ())
 
     def properties(self) -> JavaObject:
-        """None."""
+        """Return None."""
         return self.gateway.mapping({})
 
     def constraints(self) -> JavaObject:
-        """None that Spark sees to."""
+        """Return none that Spark handles."""
         return self.gateway.array(f"{CONNECTOR}.catalog.constraints.Constraint", ())
 
     def capabilities(self) -> JavaObject:
-        """None: it is a sink of the older kind."""
+        """Return none: it is a sink of the older interface."""
         return self.gateway.set(())
 
 
@@ -113,13 +113,13 @@ def open_sink(call: StreamCall) -> TableSink:
     Raises
     ------
     InvalidInputError
-        There is no such table or checkpoint, or they do not fit the query.
+        The table or checkpoint does not exist, or does not fit the query.
     """
     assert call.session is not None, "a session asks"
     warehouse, name = _target(call)
     found = warehouse.catalog.table(name)
     if not isinstance(found, Table):
-        message = f"'{name}' is a system table, which is only read: streams write to tables."
+        message = f"'{name}' is a system table, which is read-only: streams write to tables."
         raise InvalidInputError(message, kind="system_table", table=name)
     _check_partitions(found, call.partitions)
     spark = SparkSession(warehouse.spark.sparkContext, call.session)
@@ -147,7 +147,7 @@ def _check_partitions(table: Table, given: tuple[str, ...]) -> None:
 
 
 def _checkpoint(spark: SparkSession, call: StreamCall) -> str | None:
-    """The folder of the query: its own option, else a query's name under Spark's setting."""
+    """Find the checkpoint folder: the option, else the query's name under Spark's setting."""
     own, query = call.options.get("checkpointlocation"), call.options.get("queryname")
     shared = spark.conf.get(CHECKPOINTS, None)
     if own is not None or shared is None or query is None:
@@ -156,12 +156,13 @@ def _checkpoint(spark: SparkSession, call: StreamCall) -> str | None:
 
 
 def _target(call: StreamCall) -> tuple[StreamWarehouse, str]:
-    """The warehouse and the table that a query names: by its directory, or by its name."""
+    """Find the warehouse and the table of a query, by directory or name."""
     path, name = call.options.get("path"), call.options.get("table")
     if (path is None) == (name is None):
         message = (
-            "A stream into a table of Tidelake names it once: toTable('tidelake.database.table'),"
-            " or option('table', 'database.table') and start()."
+            "A stream into a table of Tidelake must name it once:"
+            " toTable('tidelake.database.table'), or option('table', 'database.table') and"
+            " start()."
         )
         raise InvalidInputError(message, kind="stream_provider")
     if name is None:
@@ -176,8 +177,8 @@ def _target(call: StreamCall) -> tuple[StreamWarehouse, str]:
         return named[-1], rest
     if len(call.warehouses) > 1:
         message = (
-            f"Several warehouses are attached, so that '{name}' may be a table of each: name it"
-            " with its catalog, as in 'tidelake.database.table', or give option('warehouse', ...):"
+            f"Several warehouses are attached, and '{name}' may be a table of each: name it with"
+            " its catalog, as in 'tidelake.database.table', or give option('warehouse', ...):"
             f" {', '.join(sorted(call.warehouses))}."
         )
         raise InvalidInputError(message, kind="stream_provider", table=name)
@@ -185,7 +186,7 @@ def _target(call: StreamCall) -> tuple[StreamWarehouse, str]:
 
 
 def _at(call: StreamCall, path: str) -> tuple[StreamWarehouse, str]:
-    """The table of a directory of a warehouse."""
+    """Find the table of a directory."""
     place = Path(_local(path))
     database = place.parent
     if database.suffix != _DATABASE_SUFFIX:
@@ -197,7 +198,7 @@ def _at(call: StreamCall, path: str) -> tuple[StreamWarehouse, str]:
 
 
 def _warehouse_at(call: StreamCall, place: str) -> StreamWarehouse:
-    """The warehouse of a directory."""
+    """Find the warehouse of a directory."""
     wanted = _local(place)
     for one in call.warehouses.values():
         if _local(str(one.catalog.warehouse)) == wanted:
@@ -210,7 +211,7 @@ def _warehouse_at(call: StreamCall, place: str) -> StreamWarehouse:
 
 
 def _local(place: str) -> str:
-    """A path without its scheme, and without a slash at its end."""
+    """Remove the scheme and a trailing slash of a path."""
     parts = urlsplit(place)
     path = unquote(parts.path) if parts.scheme == "file" else place
     return path.rstrip("/")

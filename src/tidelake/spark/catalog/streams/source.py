@@ -1,16 +1,17 @@
-"""A source of Spark's micro-batches: Java's interfaces, implemented in Python over a cursor.
+"""A source of Spark's micro-batches: implements Java's interfaces in Python over a cursor.
 
 Spark calls, on the query's own thread:
 
-1. :meth:`MicroBatchSource.latestOffset`: how far does the next batch go? The offset goes into the
-   checkpoint before anything of the batch is read. A cursor knows it.
-2. :meth:`MicroBatchSource.getBatch`: the plan of the rows between two offsets. Nothing is looked
-   at: on a restart Spark asks for the last batch again, whose rows may be gone, and throws the
-   answer away. The batch is planned when Spark has optimised the query around it
+1. :meth:`MicroBatchSource.latestOffset`: how far does the next batch go? The cursor knows. Spark
+   writes the offset into the checkpoint before the batch is read.
+2. :meth:`MicroBatchSource.getBatch`: the plan of the rows between two offsets. This call does not
+   read the table: on a restart Spark requests the last batch again, whose rows may be lost, and
+   drops the answer. The batch is planned after Spark has optimised the query around it
    (:mod:`tidelake.spark.catalog.streams.relation`).
-3. :meth:`MicroBatchSource.commit`: one batch late, what is behind the offset is not needed again.
+3. :meth:`MicroBatchSource.commit`: called one batch late; the rows before the offset are not needed
+   again.
 
-An offset is a ``SerializedOffset`` of its text, by which Spark compares it.
+An offset is a ``SerializedOffset`` with a text; Spark compares the texts.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ _NUMBERS = itertools.count(1)
 
 
 class BatchCursor(Protocol):
-    """Where a query is, as texts of offsets."""
+    """The position of a query, as texts of offsets."""
 
     def fix_end(self) -> None:
-        """Go no further than what is there now."""
+        """Set the end of the stream to the newest row of now."""
         ...
 
     def next(self, start: str | None) -> str | None:
-        """The end of the next batch; the start itself where nothing is new."""
+        """Find the end of the next batch; the start itself without new rows."""
         ...
 
     def latest(self) -> str | None:
-        """Behind the newest row."""
+        """Give the offset behind the newest row."""
         ...
 
     def close(self) -> None:
@@ -61,7 +62,7 @@ class MicroBatchSource(
         f"{_READ}.ReportsSourceMetrics",
     ),
 ):
-    """What Spark asks a source of micro-batches; rows and offsets are the subclass's.
+    """Spark's interface of a source of micro-batches; a subclass gives offsets and rows.
 
     Parameters
     ----------
@@ -80,31 +81,31 @@ class MicroBatchSource(
         self._named = named
         self._number = next(_NUMBERS)
 
-    # ---- what a subclass says
+    # ---- methods of a subclass
 
     @abc.abstractmethod
     def _cursor(self) -> BatchCursor:
-        """Where the query is that asks."""
+        """Return the cursor of the calling query."""
 
     @abc.abstractmethod
     def _check(self, text: str) -> None:
-        """Refuse the text of a checkpoint that is no offset."""
+        """Refuse a text of a checkpoint that is not an offset."""
 
     @abc.abstractmethod
     def _batch(self, start: str | None, end: str) -> tuple[BatchRows, str]:
-        """What gives the rows between two offsets, and what EXPLAIN calls it."""
+        """Return the function for the rows between two offsets, and their name in EXPLAIN."""
 
     @abc.abstractmethod
     def _behind(self, at: str) -> Mapping[str, str]:
-        """How far an offset is behind, for progress."""
+        """Measure how far an offset is behind, for progress."""
 
     def _rest(self, at: str) -> None:
-        """Nothing is new behind an offset."""
+        """Handle a look without new rows behind an offset."""
 
-    # ---- what it is
+    # ---- identity
 
     def hashCode(self) -> int:
-        """Of this source alone: a query may read a table twice."""
+        """Return a hash of this source alone: a query may read a table twice."""
         return self._number
 
     def equals(self, other: JavaObject) -> bool:
@@ -116,31 +117,31 @@ class MicroBatchSource(
         return self._schema
 
     def getDefaultReadLimit(self) -> JavaObject:
-        """No limit of Spark's: those of the options hold with every trigger."""
+        """Return no limit: the limits of the options hold with every trigger."""
         return self.gateway.connector("read.streaming.ReadLimit").allAvailable()
 
     # ---- offsets
 
     def getOffset(self) -> NoReturn:
-        """Spark 4.3 asks a source with limits for :meth:`latestOffset`."""
-        message = f"A stream of {self._named} gives offsets under limits only: use Spark 4.3."
+        """Refuse: Spark 4.3 calls :meth:`latestOffset` of a source with limits."""
+        message = f"A stream of {self._named} gives offsets only under limits: use Spark 4.3."
         raise UnsupportedError(message, kind="spark_version")
 
     def initialOffset(self) -> NoReturn:
-        """Spark asks this of its newer interface only."""
+        """Refuse: Spark calls this only on its newer interface."""
         self.getOffset()
 
     def deserializeOffset(self, text: str) -> JavaObject:
-        """An offset of a checkpoint."""
+        """Read an offset of a checkpoint."""
         self._check(text)
         return self._java(text)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Go no further than what is there now."""
+        """Set the end of the stream to the newest row of now."""
         self._cursor().fix_end()
 
     def latestOffset(self, *args: JavaObject) -> JavaObject | None:
-        """The end of the next batch; `start` itself where nothing is new."""
+        """Find the end of the next batch; `start` itself without new rows."""
         start = args[0]
         at = None if start is None else str(start.json())
         end = self._cursor().next(at)
@@ -150,21 +151,21 @@ class MicroBatchSource(
         return start
 
     def reportLatestOffset(self) -> JavaObject | None:
-        """Behind the newest row, for progress."""
+        """Give the offset behind the newest row, for progress."""
         try:
             return self._java(self._cursor().latest())
-        except TidelakeError:  # progress is no reason to stop; what is wrong the next batch says
+        except TidelakeError:  # progress may not stop the query; the next batch raises the error
             return None
 
     def commit(self, offset: JavaObject) -> None:
-        """What is behind the offset is not needed again."""
+        """Release the rows before an offset: Spark does not read them again."""
 
     def stop(self) -> None:
         """The query ends."""
         self._cursor().close()
 
     def metrics(self, consumed: JavaObject) -> JavaObject:
-        """How far the stream is behind, for progress."""
+        """Measure how far the stream is behind, for progress."""
         if not consumed.isPresent():
             return self.gateway.mapping({})
         try:
@@ -180,7 +181,7 @@ class MicroBatchSource(
     # ---- rows
 
     def getBatch(self, start: JavaObject, end: JavaObject) -> JavaObject:
-        """The plan of the rows between two offsets; nothing is looked at."""
+        """Make the plan of the rows between two offsets, without reading the table."""
         began = str(start.get().json()) if start.isDefined() else None
         rows, shown = self._batch(began, str(end.json()))
         return self._relations.dataset(rows, shown=shown)

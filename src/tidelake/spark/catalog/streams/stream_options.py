@@ -1,4 +1,4 @@
-"""The options of a stream that are its table's, as Spark hands them over: keys in lower case."""
+"""Finds a table's options among those of a stream, which have keys in lower case."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE
 __all__ = ["SINK_KEYS", "SOURCE_KEYS", "option_key", "stream_options"]
 
 SOURCE_KEYS = (WAREHOUSE, TABLE, SCHEMA, "path", "serialization.format")
-"""What Spark and this package say of a source, beside the table's options."""
+"""Options of a source, from Spark or this package, that are not the table's."""
 SINK_KEYS = ("path", "warehouse", "table", "checkpointlocation", "queryname")
-"""What the user and Spark say of a sink, beside the table's options."""
+"""Options of a sink, from the user or Spark, that are not the table's."""
 _SPELLING = {
     key.lower(): key
     for option in declared.BY_KEY.values()
@@ -22,7 +22,7 @@ _SPELLING = {
 
 
 def option_key(key: str) -> str:
-    """The key of an option as it is declared; Spark gives keys in lower case.
+    """Return the declared key of an option; Spark gives keys in lower case.
 
     Examples
     --------
@@ -33,19 +33,19 @@ def option_key(key: str) -> str:
 
 
 def stream_options(given: Mapping[str, str], own: tuple[str, ...] = SOURCE_KEYS) -> dict[str, str]:
-    """The options of a table among those that Spark hands over, as they are declared.
+    """Select a table's options from Spark's, with their declared keys.
 
     Parameters
     ----------
     given : mapping of str to str
-        What Spark hands over.
+        Options from Spark.
     own : tuple of str
         Keys, in lower case, that are not the table's.
 
     Raises
     ------
     InvalidInputError
-        A key is unknown; near names are offered.
+        A key is unknown; the message suggests near names.
     """
     found = {}
     for key, value in given.items():

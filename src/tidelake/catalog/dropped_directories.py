@@ -2,7 +2,7 @@
 
 1. Rename the directory to ``<warehouse>/.tidelake-staging/<uuid>-dropped``. Now the table is gone
    for all processes. A process that dies leaves no partial table, and a writer that continues
-   writes to a directory that nobody lists or reads.
+   writes to a directory that no process lists or reads.
 2. Delete it, with the directories that killed drops left there.
 
 If the storage cannot rename it (a mount point, or another file system than the warehouse's), it is

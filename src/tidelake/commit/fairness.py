@@ -8,8 +8,8 @@ times,
    since the epoch, and a digest of its commit user. The lease is as long as two of its tries, at
    most :data:`LEASE_MS_MAX`. A try that is lost all the same renews it,
 2. each attempt of each commit lists the schemas anyway, so it sees the turn without another call.
-   It waits until the file is gone or the lease has ended, once per commit, and then begins again on
-   the newest snapshot. Compactions do not wait,
+   It waits until the file is removed or the lease has ended, once per commit, and then begins again
+   on the newest snapshot. Compactions do not wait,
 3. a statement that holds a turn waits only for turns that end before its own,
 4. the statement removes its file when it ends, however it ends. If it was killed, the file stays
    and the lease ends by time. A commit that sees the file :data:`STALE_MS` later removes it.

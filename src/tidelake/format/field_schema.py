@@ -198,7 +198,7 @@ def footer_columns(fields: Sequence[DataField]) -> list[str]:
 
     Arrow leaves NaN out of bounds, and other readers (parquet-mr, so Spark and Java Paimon; DuckDB)
     treat NaN as greater than every number: a row group of 1.0 and NaN, bounds 1.0 to 1.0, would be
-    skipped for ``d > 100``. When the file is opened nobody knows whether NaN will come.
+    skipped for ``d > 100``. When the file is opened it is unknown whether NaN will come.
     """
     return [path for f in fields for path, t in leaves(f) if t.root not in _FLOATING]
 

@@ -21,7 +21,7 @@ def whole_bytes_max(size_bytes: int | None = None) -> int:
 
 
 def write_unique(fileio: FileIO, path: str, data: bytes) -> None:
-    """Write a file under a name that nobody else can have.
+    """Write a file under a unique name.
 
     If a storage client sends a call twice, it finds its own file; that is no error.
     """

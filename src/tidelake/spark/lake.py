@@ -71,7 +71,7 @@ def attach(
 ) -> Lake:
     """Open a warehouse on a Spark session.
 
-    Settings that help Tidelake are added to the session unless somebody set them
+    Settings that help Tidelake are added to the session unless they are set
     (:data:`tidelake.spark.sessions.session.RUNTIME_CONF`), and ``format("tidelake")`` is registered
     in it.
 

@@ -71,7 +71,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told, or by one tick per reading.
+    """A clock that moves only by a call, or by one tick per reading.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class Env:
         return cls()
 
     def with_memory(self, memory: Memory) -> Env:
-        """The same world with so much memory, and no more tasks side by side than it has room for.
+        """Return the same environment with another memory limit, and tasks that fit into it.
 
         Examples
         --------
@@ -237,7 +237,7 @@ class Env:
         """
         process = os.getpid()
         told = os.environ.get(SPARK_DISKS, "").split(",")
-        # the same variable may name whole disks to a cluster: nobody cleans those
+        # on a cluster the same variable may name whole disks, which no one cleans
         disks = [d for d in told if Path(d).name.startswith(SPARK_DIRECTORY)]
         disk = disks[process % len(disks)] if disks else tempfile.gettempdir()
         return str(Path(disk, f"tidelake-spill-{process}-{self.ids.uuid()}"))
@@ -255,8 +255,8 @@ class Env:
 
 
 SPARK_DISKS, SPARK_DIRECTORY = "SPARK_LOCAL_DIRS", "blockmgr-"
-"""The variable by which Spark tells a Python worker its directories, with commas between them, and
-what their names begin with."""
+"""The variable in which Spark passes its directories to a Python worker, with commas between them,
+and what their names begin with."""
 
 _invariants_on = False
 

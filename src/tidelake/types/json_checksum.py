@@ -1,11 +1,11 @@
 """A checksum inside a JSON file: a flipped bit in a snapshot, tag or schema is an error.
 
 Paimon's JSON files carry none. A changed digit or letter would give other rows or another column,
-and nobody would notice. The files that Tidelake writes end with the key ``tidelake.checksum``: the
-CRC32, in hex, of the document without that key, as compact JSON with sorted keys. Other readers
-ignore unknown keys, and drop the key when they write the next file. A file without it is accepted.
-Equal content (other white space, another order) has the same checksum.
-another order) has the same checksum.
+without notice. The files that Tidelake writes end with the key ``tidelake.checksum``: the CRC32, in
+hex, of the document without that key, as compact JSON with sorted keys. Other readers ignore
+unknown keys, and drop the key when they write the next file. A file without it is accepted. Equal
+content (other white space, another order) has the same checksum. another order) has the same
+checksum.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 A writer that deletes rows or rewrites files read the data files and vectors of an older snapshot.
 Its change still fits if, in the base,
 
-1. the index files that it replaces are all there: nobody changed a vector in them,
-2. a data file that it marks rows of, or removes, has no vector except in one of these: nobody
+1. all index files that it replaces exist: no one changed a vector in them,
+2. a data file that it marks rows of, or removes, has no vector except in one of these: no one
    deleted rows of it for the first time,
-3. the data files that it marks rows of, or removes, are live: nobody compacted or overwrote them.
+3. the data files that it marks rows of, or removes, are live: no one compacted or overwrote them.
 
 Otherwise deleted rows would come back, or a vector would belong to no file, so the commit is a
 conflict. Two deletes in one data file conflict even if they delete different rows; in a table

@@ -4,7 +4,7 @@ A writer of a dynamic bucket chose the bucket of each key by the index of an old
 time it commits others may have committed too. Its choice still holds if, in each partition it wrote
 to,
 
-1. every bucket's index still has all the hashes it had: nobody overwrote the partition,
+1. every bucket's index still has all its hashes: no one overwrote the partition,
 2. no hash that is new in the commit has come into another bucket meanwhile.
 
 Then the index of a bucket that both added keys to becomes the union of both; otherwise one key

@@ -64,7 +64,7 @@ class Retention:
         oldest_id, newest_id : int
             The oldest one there is, and the table's newest snapshot.
         time_ms : callable
-            When an id was committed; None where it is gone.
+            Returns the commit time of an id; None if it was removed.
         consumer_next_id : int, optional
             The oldest that a consumer still has to read.
 

@@ -187,7 +187,7 @@ class _Expiry:
     keeps_changelogs : bool
         Whether changelogs outlive their snapshots.
     is_over : bool
-        Whether the first remaining snapshot is gone.
+        Whether the first remaining snapshot was removed.
     changelog_directory : OpenDirectory, optional
         The directory of changelogs that outlive their snapshots.
     in_data_files : bool
@@ -254,7 +254,7 @@ class _Expiry:
             return False
 
     def count_files(self, snapshot_id: int) -> int | None:
-        """How many files expire with a snapshot; None where it is gone."""
+        """Count the files that expire with a snapshot; None if it was removed."""
         try:
             snapshot = self.context.log.load(snapshot_id)
         except NotFoundError:

@@ -26,7 +26,7 @@ __all__ = ["References"]
 
 BRANCH_PREFIX, TAG_PREFIX = "branch-", "tag-"
 LOOKS_MAX = 10
-"""How often tags are listed again when a listed one is gone before it is read."""
+"""The most times tags are listed again after a listed one was removed before its read."""
 
 
 class References:
@@ -70,7 +70,7 @@ class References:
         raise StorageError(message, kind="tags_change", table=self._context.table)
 
     def _look(self) -> bool:
-        """Read tags and branches; False where a listed one is gone before it is read.
+        """Read tags and branches; False if a listed one was removed before its read.
 
         It may have been renamed after the listing.
         """

@@ -1,7 +1,7 @@
 """Errors of new values, with table, column and position.
 
 Spark reports the failure (an overflow, text that is no number, a division by zero) and the failing
-part of an expression's text. The statement tells which column gets the value.
+part of an expression's text. The statement shows the column that gets the value.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 1. If a condition uses partition columns only, the driver drops whole partitions in the metadata.
 2. A primary-key table: executors read the matching rows, Spark computes them, and they are written
-   back as ``-D`` or ``+U``, by the same stages as any write. An update's commit checks that nobody
-   wrote to its keys since they were read; if somebody did, the update is repeated.
+   back as ``-D`` or ``+U``, by the same stages as any write. An update's commit checks that no
+   other commit wrote to its keys since they were read; else the update is repeated.
 3. An append table: :mod:`tidelake.spark.rowlevel.append_delta`.
 
 Conditions are filters of the kernel (text, a predicate, tuples), which prune files, a Spark

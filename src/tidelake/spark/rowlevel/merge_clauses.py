@@ -64,8 +64,8 @@ class MergeClause:
     plain : mapping of str to str
         The `values` that are a plain column of the source, by the target's columns.
     inside : mapping of str to sequence of FieldColumn
-        For columns of which only some fields get new values: these fields.
-        Of columns of which fields alone get new values: these.
+        For columns that get new values only in some fields: these fields. For columns that get new
+        values only in some fields: these fields.
     """
 
     when: When

@@ -105,7 +105,7 @@ def session(
     NotFoundError
         No Java was found, or the one found does not start Spark.
     InvalidInputError
-        A session runs already, and on another master.
+        Another session already runs, on another master.
     """
     wanted = {key: _text(value) for key, value in (conf or {}).items()}
     running = _running()

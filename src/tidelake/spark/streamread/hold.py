@@ -104,7 +104,8 @@ class SourceHold:
     name : HoldName
         The source's name.
     has_ended : callable
-        Whether Spark has ended, so that nobody calls :meth:`close`. A thread calls it regularly.
+        Whether Spark has ended, so that it will not call :meth:`close`. A thread calls it
+        regularly.
     """
 
     def __init__(self, plan: StreamPlan, name: HoldName, has_ended: Callable[[], bool]) -> None:

@@ -1,6 +1,6 @@
 """A table for the join with a stream: each batch sees the rows of its own time.
 
-Spark plans each micro-batch anew from one logical plan. A frame of a table reads the snapshot that
+Spark plans each micro-batch again from one logical plan. A frame of a table reads the snapshot that
 was the newest when the frame was made, so its plan would give the same rows for ever. Here the plan
 is a relation that takes its rows when Spark plans the batch.
 """

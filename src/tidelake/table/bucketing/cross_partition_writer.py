@@ -9,9 +9,9 @@ which bucket; the keys of the live rows do.
 3. The key columns of the base snapshot's live rows are read as a stream. They decide where each row
    goes (:mod:`tidelake.table.bucketing.cross_partition_assigner`).
 
-The choice holds only while nobody else adds rows, so the commit is refused if somebody did.
-Memory: rows of the budget, their keys, and the keys of the table that are joined at once. Cost: a
-scan of the table's key columns for each time the budget is filled.
+The choice holds only while no other commit adds rows; else the commit is refused. Memory: rows of
+the budget, their keys, and the keys of the table that are joined at once. Cost: a scan of the
+table's key columns for each time the budget is filled.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
    that both neighbours lack is needed nowhere beyond them: a removed file never returns under its
    name. Files that long-lived changelogs need stay.
 3. All of this is read before anything is deleted. The tag's file is deleted first; then the check
-   is repeated, because somebody may have made a tag from this one. A crash half-way leaves orphans.
+   is repeated, because another process may have made a tag from this one. A crash half-way leaves
+   orphans.
 
 In a table with branches, which share files with tags, only the tag's file is deleted; the other
 files become orphans.
@@ -42,7 +43,7 @@ def delete_tag(handle: TableHandle, name: str) -> None:
     except NotFoundError:
         if _is_whole(handle, snapshot):
             raise
-        files = frozenset[str]()  # an unreadable tag: nobody knows which files it kept
+        files = frozenset[str]()  # an unreadable tag: the files that it kept are unknown
     handle.tags.delete(name)
     if files:
         remove_files(handle.commit_context(), files & _only_of_tag(handle, name, snapshot))

@@ -63,7 +63,7 @@ class BucketChange(InBucket):
     before : tuple of str
         The names of its files before; none if it is new.
     after : BucketState or None
-        Its files after; None if it is gone.
+        Its files after; None if it was removed.
     """
 
     partition: bytes

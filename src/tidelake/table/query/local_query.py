@@ -2,7 +2,7 @@
 
 A query is opened once and kept: it copies the files of its buckets into lookup files, which its
 ``refresh`` keeps in step with the table. A ``get`` then touches neither the table's storage nor its
-metadata. :class:`LocalTableQuery` tells what is promised.
+metadata. :class:`LocalTableQuery` documents the promises.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def _check_deletes_remove(handle: TableHandle) -> None:
 
 
 def removing_columns(handle: TableHandle) -> tuple[str, ...]:
-    """Columns of which a row needs one value, so that a -D of its own values removes it.
+    """Find the columns in which a row needs one value, so that a -D of its own values removes it.
 
     Empty if any row can be removed. They are the sequences of groups that remove rows: a null
     sequence decides nothing for its group.

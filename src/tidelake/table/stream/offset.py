@@ -65,7 +65,7 @@ def snapshot_identity(snapshot: Snapshot) -> str:
     A tag's copy and a long-lived changelog of the snapshot have the same identity, since only keys
     that all of them keep count. Each commit makes a new name for the list of its delta.
     """
-    told = (
+    constants = (
         snapshot.id,
         snapshot.commit_user,
         snapshot.commit_identifier,
@@ -73,7 +73,7 @@ def snapshot_identity(snapshot: Snapshot) -> str:
         snapshot.time_ms,
         snapshot.delta_manifest_list,
     )
-    return hashlib.blake2s(json.dumps(told).encode(), digest_size=IDENTITY_BYTES).hexdigest()
+    return hashlib.blake2s(json.dumps(constants).encode(), digest_size=IDENTITY_BYTES).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

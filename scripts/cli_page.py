@@ -123,7 +123,7 @@ def _command_part(command: Command) -> str:
 def _flag_row(flag: Flag) -> tuple[str, ...]:
     value = f" {flag.value}" if flag.value else ""
     if flag.is_operand:
-        return (f"`{flag.value}`", "", flag.what)
+        return (f"`{flag.value}{' ...' * flag.repeats}`", "", flag.what)
     words = flag.what
     if flag.choices:
         words += f" One of {', '.join(f'`{choice}`' for choice in flag.choices)}."

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from tidelake.cli.declaration import (
     COMMANDS,
     EXIT_CODES,
+    GET,
     PROGRAM,
+    SERVE,
     SQL,
     TAIL,
     WAREHOUSE_VARIABLE,
@@ -22,9 +24,18 @@ from tidelake.cli.declaration import (
     Flag,
 )
 
-__all__ = ["SqlArguments", "TailArguments", "UsageError", "read_arguments"]
+__all__ = [
+    "Arguments",
+    "GetArguments",
+    "ServeArguments",
+    "SqlArguments",
+    "TailArguments",
+    "UsageError",
+    "read_arguments",
+]
 
 N = TypeVar("N", int, float)
+PORT_MAX = 65_535
 
 
 class UsageError(Exception):
@@ -120,15 +131,108 @@ class TailArguments:
     memory: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ServeArguments:
+    """Arguments of ``tidelake serve``.
+
+    Parameters
+    ----------
+    warehouse : str
+        The directory.
+    tables : tuple of str
+        ``"database.table"``, each once.
+    on : str
+        ``"local"`` or ``"spark"``.
+    parallelism : int
+        Number of executors.
+    bind : str
+        The address that clients reach, perhaps with a port.
+    tls_cert, tls_key, tls_ca : str, optional
+        PEM files.
+    tokens : str, optional
+        The file of tokens.
+    insecure : bool
+        Another address without TLS and tokens is wanted.
+    metrics_port : int, optional
+        Port of metrics; none by default.
+    interval : float
+        Seconds between two looks.
+    log_format : str
+        ``"text"`` or ``"json"``.
+    master : str, optional
+        Spark's master.
+    conf : mapping
+        Spark's settings.
+    memory : str, optional
+        Memory limit of a process.
+    """
+
+    warehouse: str
+    tables: tuple[str, ...]
+    on: str = "local"
+    parallelism: int = 2
+    bind: str = "127.0.0.1"
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    tls_ca: str | None = None
+    tokens: str | None = None
+    insecure: bool = False
+    metrics_port: int | None = None
+    interval: float = 2.0
+    log_format: str = "text"
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    memory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetArguments:
+    """Arguments of ``tidelake get``.
+
+    Parameters
+    ----------
+    warehouse : str
+        The directory.
+    table : str
+        ``"database.table"``.
+    keys : tuple of str
+        Keys as they were given.
+    columns : tuple of str, optional
+        The columns; all by default.
+    as_json : bool
+        Print JSON objects.
+    local : bool
+        Ask no service.
+    token, tls_ca : str, optional
+        Files with the token, and with certificates.
+    timeout : float
+        Seconds until the service must have answered.
+    memory : str, optional
+        Memory limit of this process.
+    """
+
+    warehouse: str
+    table: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...] | None = None
+    as_json: bool = False
+    local: bool = False
+    token: str | None = None
+    tls_ca: str | None = None
+    timeout: float = 30.0
+    memory: str | None = None
+
+
+Arguments: TypeAlias = SqlArguments | TailArguments | ServeArguments | GetArguments
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of ending the process."""
         raise UsageError(f"{message}\nTry '{self.prog} --help'.")
 
 
-def read_arguments(
-    argv: Sequence[str], environ: Mapping[str, str] = os.environ
-) -> SqlArguments | TailArguments:
+def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Arguments:
     """Parse the command line.
 
     Parameters
@@ -162,9 +266,7 @@ def read_arguments(
         if given["command_name"] == SQL.name:
             message += "; the first table creates the directory"
         raise UsageError(message)
-    if given["command_name"] == TAIL.name:
-        return _tail_arguments(given, warehouse)
-    return _sql_arguments(given, warehouse)
+    return _READERS[given["command_name"]](given, warehouse)
 
 
 def _sql_arguments(given: Mapping[str, Any], warehouse: str) -> SqlArguments:
@@ -195,12 +297,10 @@ def _sql_arguments(given: Mapping[str, Any], warehouse: str) -> SqlArguments:
 
 
 def _tail_arguments(given: Mapping[str, Any], warehouse: str) -> TailArguments:
-    table, columns = given["table"], given["columns"]
-    if "." not in table:
-        table = f"{given['database'] or 'default'}.{table}"
+    columns = given["columns"]
     return TailArguments(
         warehouse=warehouse,
-        table=table,
+        table=_qualified(given["table"], given),
         start=given["from"],
         columns=None if columns is None else _names(columns),
         filter=given["filter"],
@@ -211,6 +311,94 @@ def _tail_arguments(given: Mapping[str, Any], warehouse: str) -> TailArguments:
         options=_pairs(given["option"], "--option"),
         memory=given["memory"],
     )
+
+
+def _serve_arguments(given: Mapping[str, Any], warehouse: str) -> ServeArguments:
+    on = given["on"] or "local"
+    of_spark = [f"--{name}" for name in ("master", "conf") if given[name]]
+    if on == "local" and of_spark:
+        message = f"{of_spark[0]} is of Spark: give --on spark too"
+        raise UsageError(message)
+    if bool(given["tls_cert"]) != bool(given["tls_key"]):
+        message = "--tls-cert and --tls-key need each other"
+        raise UsageError(message)
+    if given["tls_ca"] and not given["tls_cert"]:
+        message = "--tls-ca needs --tls-cert and --tls-key"
+        raise UsageError(message)
+    return ServeArguments(
+        warehouse=warehouse,
+        # a table that is named twice is served once
+        tables=tuple(dict.fromkeys(_qualified(name, given) for name in given["tables"])),
+        on=on,
+        parallelism=_number(given["parallelism"], "--parallelism", int, least=1) or 2,
+        bind=given["bind"] or "127.0.0.1",
+        tls_cert=_file(given["tls_cert"], "--tls-cert"),
+        tls_key=_file(given["tls_key"], "--tls-key"),
+        tls_ca=_file(given["tls_ca"], "--tls-ca"),
+        tokens=_file(given["tokens"], "--tokens"),
+        insecure=given["insecure"],
+        metrics_port=_port(given["metrics_port"], "--metrics-port"),
+        interval=_seconds(given["interval"], "--interval", default=2.0),
+        log_format=given["log_format"] or "text",
+        master=given["master"],
+        conf=_pairs(given["conf"], "--conf"),
+        memory=given["memory"],
+    )
+
+
+def _get_arguments(given: Mapping[str, Any], warehouse: str) -> GetArguments:
+    columns = given["columns"]
+    if given["local"] and (given["token"] or given["tls_ca"]):
+        message = "--token and --tls-ca are for a service, which --local does not ask"
+        raise UsageError(message)
+    return GetArguments(
+        warehouse=warehouse,
+        table=_qualified(given["table"], given),
+        keys=tuple(given["keys"]),
+        columns=None if columns is None else _names(columns),
+        as_json=given["json"],
+        local=given["local"],
+        token=_file(given["token"], "--token"),
+        tls_ca=_file(given["tls_ca"], "--tls-ca"),
+        timeout=_seconds(given["timeout"], "--timeout", default=30.0),
+        memory=given["memory"],
+    )
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], str], Arguments]] = {
+    SQL.name: _sql_arguments,
+    TAIL.name: _tail_arguments,
+    SERVE.name: _serve_arguments,
+    GET.name: _get_arguments,
+}
+
+
+def _qualified(table: str, given: Mapping[str, Any]) -> str:
+    """The name of a table with its database."""
+    return table if "." in table else f"{given['database'] or 'default'}.{table}"
+
+
+def _file(name: str | None, flag: str) -> str | None:
+    if name is not None and not Path(name).is_file():
+        message = f"{flag}: there is no file {name}"
+        raise UsageError(message)
+    return name
+
+
+def _port(text: str | None, flag: str) -> int | None:
+    port = _number(text, flag, int, least=0)
+    if port is not None and port > PORT_MAX:
+        message = f"{flag} takes a port up to {PORT_MAX}, not '{text}'"
+        raise UsageError(message)
+    return port
+
+
+def _seconds(text: str | None, flag: str, *, default: float) -> float:
+    seconds = _number(text, flag, float, least=0)
+    if seconds == 0:
+        message = f"{flag} takes a number of seconds above 0, not '{text}'"
+        raise UsageError(message)
+    return default if seconds is None else seconds
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -281,7 +469,8 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
     if flag.default is not None:
         words += f" Default: {flag.default.replace('`', '')}."
     if flag.is_operand:
-        parser.add_argument(flag.dest, metavar=flag.value, help=words)
+        many = "+" if flag.repeats else None
+        parser.add_argument(flag.dest, metavar=flag.value, help=words, nargs=many)
         return
     if flag.value is None:
         parser.add_argument(*flag.names, action="store_true", help=words, dest=flag.dest)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 __all__ = [
     "COMMANDS",
     "EXIT_CODES",
+    "GET",
     "PROGRAM",
+    "SERVE",
     "SQL",
     "TAIL",
     "WAREHOUSE_VARIABLE",
@@ -74,6 +76,18 @@ WAREHOUSE = Flag(
     default=f"the variable {WAREHOUSE_VARIABLE}",
 )
 DATABASE = Flag(("-d", "--database"), "The current database.", value="NAME", default="default")
+MASTER = Flag(
+    ("--master",),
+    "Spark's master, such as `local[4]` or `spark://host:7077`.",
+    value="URL",
+    default="all cores of this machine",
+)
+CONF = Flag(
+    ("--conf",),
+    "A setting of Spark's session.",
+    value="KEY=VALUE",
+    repeats=True,
+)
 FORMAT = Flag(
     ("--format",),
     "Output format.",
@@ -116,18 +130,8 @@ SQL = Command(
             ("--no-spark",),
             "Never start Spark; refuse statements that need it.",
         ),
-        Flag(
-            ("--master",),
-            "Spark's master, such as `local[4]` or `spark://host:7077`.",
-            value="URL",
-            default="all cores of this machine",
-        ),
-        Flag(
-            ("--conf",),
-            "A setting of Spark's session.",
-            value="KEY=VALUE",
-            repeats=True,
-        ),
+        MASTER,
+        CONF,
         MEMORY,
         Flag(
             ("--echo",),
@@ -188,10 +192,99 @@ TAIL = Command(
         MEMORY,
     ),
 )
-COMMANDS = (SQL, TAIL)
+SERVE = Command(
+    "serve",
+    "Answer point reads of tables as a query service, until Ctrl-C.",
+    (
+        Flag(
+            ("tables",),
+            "The tables: `database.table`, or those of `--database`.",
+            value="TABLE",
+            repeats=True,
+        ),
+        WAREHOUSE,
+        DATABASE,
+        Flag(
+            ("--on",),
+            "Where executors run: processes of this machine, or tasks of a Spark session.",
+            value="WHERE",
+            choices=("local", "spark"),
+            default="local",
+        ),
+        Flag(("--parallelism",), "Number of executors.", value="N", default="2"),
+        Flag(
+            ("--bind",),
+            "Where clients connect, as `host` or `host:port`. Any but this machine's own address"
+            " needs TLS and tokens.",
+            value="ADDRESS",
+            default="127.0.0.1",
+        ),
+        Flag(("--tls-cert",), "The server's certificate, as PEM.", value="FILE"),
+        Flag(("--tls-key",), "Its private key, as PEM.", value="FILE"),
+        Flag(
+            ("--tls-ca",),
+            "Certificates of those who sign clients' certificates, as PEM: clients need one then.",
+            value="FILE",
+        ),
+        Flag(
+            ("--tokens",),
+            "The file of tokens: who may read which tables. It is read again when it changes.",
+            value="FILE",
+        ),
+        Flag(
+            ("--insecure",), "Allow another address than this machine's own without TLS and tokens."
+        ),
+        Flag(
+            ("--metrics-port",),
+            "Answer `GET /metrics` of Prometheus on this port of this machine.",
+            value="N",
+            default="no metrics",
+        ),
+        Flag(("--interval",), "Seconds between two looks at the service.", value="N", default="2"),
+        Flag(
+            ("--log-format",),
+            "How log lines, and figures outside of a terminal, are written.",
+            value="FORMAT",
+            choices=("text", "json"),
+            default="text",
+        ),
+        MASTER,
+        CONF,
+        MEMORY,
+    ),
+)
+GET = Command(
+    "get",
+    "Print rows by their keys: by the table's query service if one runs, else from its files.",
+    (
+        Flag(("table",), "The table: `database.table`, or one of `--database`.", value="TABLE"),
+        Flag(
+            ("keys",),
+            "Keys. Of several columns: their values with commas between, as `2026-11-25,7`.",
+            value="KEY",
+            repeats=True,
+        ),
+        WAREHOUSE,
+        DATABASE,
+        Flag(("--columns",), "The columns to show, as `a,b`.", value="NAMES", default="all"),
+        Flag(("--json",), "Print a JSON object for each key; `null` for a key that is missing."),
+        Flag(("--local",), "Read the files, and ask no service."),
+        Flag(
+            ("--token",),
+            "File with the token for the service.",
+            value="FILE",
+        ),
+        Flag(("--tls-ca",), "Certificates of those who sign the service's, as PEM.", value="FILE"),
+        Flag(
+            ("--timeout",), "Seconds until the service must have answered.", value="N", default="30"
+        ),
+        MEMORY,
+    ),
+)
+COMMANDS = (SQL, TAIL, SERVE, GET)
 EXIT_CODES = (
-    (0, "All statements ran; a tail reached its limit or timeout."),
-    (1, "A statement or a tail failed; later statements did not run."),
+    (0, "All statements ran; a tail reached its limit or timeout; a service was stopped."),
+    (1, "A statement, a tail, a service or a get failed; later statements did not run."),
     (2, "The command line is wrong, or a library is missing; nothing ran."),
     (130, "Interrupted by Ctrl-C."),
     (141, "The reader of the output closed it."),

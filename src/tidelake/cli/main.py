@@ -9,7 +9,14 @@ import warnings
 from collections.abc import Sequence
 
 from tidelake.cli._optional import load
-from tidelake.cli.arguments import TailArguments, UsageError, read_arguments
+from tidelake.cli.arguments import (
+    Arguments,
+    GetArguments,
+    ServeArguments,
+    TailArguments,
+    UsageError,
+    read_arguments,
+)
 from tidelake.cli.declaration import PROGRAM
 from tidelake.errors import UnsupportedError
 
@@ -39,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         given = read_arguments(sys.argv[1:] if argv is None else argv)
-        name = "tail" if isinstance(given, TailArguments) else "sql"
+        name = _name(given)
         command = load(f"tidelake.cli.{name}_command", what=f"tidelake {name}", extra="cli")
     except (UsageError, UnsupportedError) as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
@@ -52,3 +59,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         # flushing the buffer at exit would raise again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
+
+
+def _name(given: Arguments) -> str:
+    """The command that arguments are of."""
+    match given:
+        case TailArguments():
+            return "tail"
+        case ServeArguments():
+            return "serve"
+        case GetArguments():
+            return "get"
+    return "sql"

@@ -1,24 +1,15 @@
-"""The program's Spark session.
-
-The JVM and the Python workers write to an unnamed file, so that the terminal and pipes stay clean.
-If Spark does not start, the error shows the end of that file.
-"""
+"""Runs statements on the program's Spark session."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import IO
 
 import pyarrow as pa
 
-import tidelake.spark
 from tidelake.catalog import Catalog
 from tidelake.cli.output.live_answer import LiveAnswer, with_op
+from tidelake.cli.quiet_spark import quiet_session
 from tidelake.cli.started_jobs import StartedJobs
-from tidelake.errors import NotFoundError, TidelakeError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.errors.run_errors import translate_run_errors
 from tidelake.spark.jobs import JobRegistry
@@ -34,9 +25,7 @@ from tidelake.sql.syntax.ast import Query, Statement
 __all__ = ["SparkSide"]
 
 APP = "tidelake sql"
-LOG_SHOWN_MAX = 2000
 INSERTED, UPDATED = "+I", "+U"
-_OUTPUTS = (1, 2)  # descriptors of the standard output and error
 
 
 class SparkSide:
@@ -68,12 +57,7 @@ class SparkSide:
         notify: Callable[[str], None],
     ) -> None:
         self._is_ours = not is_running()
-        with tempfile.TemporaryFile() as log, _written_to(log):
-            try:
-                with translate_run_errors(Query("", 0, 0)):
-                    self._spark = tidelake.spark.session(APP, master=master, conf=conf)
-            except TidelakeError as error:
-                raise _with_log(error, log) from error
+        self._spark = quiet_session(APP, master=master, conf=conf)
         prepare(self._spark)
         self._started = StartedJobs(notify)
         jobs = JobRegistry(self._spark, session.catalog.env.clock, on_start=self._started.add)
@@ -137,27 +121,3 @@ class _Changes:
     def __iter__(self) -> Iterator[pa.Table]:
         for batch in self._rows:
             yield with_op(batch, self._kind)
-
-
-@contextmanager
-def _written_to(log: IO[bytes]) -> Iterator[None]:
-    """Redirect the output of child processes to a file."""
-    saved = [os.dup(output) for output in _OUTPUTS]
-    for output in _OUTPUTS:
-        os.dup2(log.fileno(), output)
-    try:
-        yield
-    finally:
-        for output, own in zip(_OUTPUTS, saved, strict=True):
-            os.dup2(own, output)
-            os.close(own)
-
-
-def _with_log(error: TidelakeError, log: IO[bytes]) -> TidelakeError:
-    """Add the end of the JVM's log to an error."""
-    log.seek(0, os.SEEK_END)
-    log.seek(max(0, log.tell() - LOG_SHOWN_MAX))
-    tail = log.read().decode(errors="replace").strip()
-    if not tail:
-        return error
-    return NotFoundError(f"{error.message}\nThe JVM says:\n{tail}", kind=error.kind)

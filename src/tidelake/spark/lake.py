@@ -33,6 +33,7 @@ from tidelake.spark.kafka_methods import KafkaMethods
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.rowlevel.delete_update import delete_on_spark, update_on_spark
+from tidelake.spark.service_methods import ServiceMethods
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.session import is_stopped, prepare
 from tidelake.spark.source.data_source import TidelakeSource
@@ -121,7 +122,7 @@ def attach(
     return Lake(spark, opened, catalog_name=catalog)
 
 
-class Lake(JobMethods, KafkaMethods):
+class Lake(JobMethods, KafkaMethods, ServiceMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
     A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from py4j.protocol import Py4JError
-from pyspark import InheritableThread
-from pyspark.errors import PySparkException
+from pyspark import InheritableThread, TaskContext
 from pyspark.sql import SparkSession
 
 from tidelake.errors import TidelakeError
@@ -38,6 +38,8 @@ _LOG = logging.getLogger("tidelake.service")
 POOL = "tidelake-query-service"
 """Scheduler pool of all services; it matters where the session's mode is FAIR."""
 WAIT_MS_MIN, WAIT_MS_MAX = 100, 10_000
+TASK_ATTEMPTS = 1 << 10
+"""More than Spark runs a failed task."""
 SOUND_MS = 30_000
 """A job that ran so long before it failed does not count for the wait after it."""
 STOP_WAIT_S = 5.0
@@ -47,8 +49,11 @@ CANCEL_WAIT_S = 10.0
 class Entry(Protocol):
     """What runs in a task; picklable, and of a module that executors can import."""
 
-    def __call__(self, index: int) -> object:
-        """Serve as executor `index` until told to stop."""
+    def __call__(self, index: int, attempt: int) -> object:
+        """Serve as executor `index` until told to stop; why it ended.
+
+        Of two attempts of one index the greater one counts.
+        """
         ...
 
 
@@ -58,9 +63,11 @@ class _InTask:
 
     entry: Entry
 
-    def __call__(self, indexes: Iterator[int]) -> Iterator[str]:
-        for index in indexes:
-            yield str(self.entry(index))
+    def __call__(self, starts: Iterator[tuple[int, int]]) -> Iterator[str]:
+        task = TaskContext.get()
+        retries = 0 if task is None else task.attemptNumber()
+        for index, start in starts:
+            yield str(self.entry(index, start * TASK_ATTEMPTS + retries))
 
 
 class ExecutorJobs:
@@ -78,8 +85,13 @@ class ExecutorJobs:
         Number of executors.
     clock : Clock
         For the time that jobs ran.
+    ended : callable
+        Told the index whose job has ended.
+
+    Attributes
+    ----------
     on_session_end : callable
-        Called once, by a thread of the service, when the session has ended under it.
+        Called once, by a thread of the jobs, when the session has ended under them.
     """
 
     def __init__(
@@ -90,15 +102,16 @@ class ExecutorJobs:
         count: int,
         *,
         clock: Clock,
-        on_session_end: Callable[[], object] = lambda: None,
+        ended: Callable[[int], object] | None = None,
     ) -> None:
         self._spark = spark
         self._name = name
         self._entry = entry
         self._clock = clock
-        self._on_session_end = on_session_end
+        self._ended = ended
+        self.on_session_end: Callable[[], object] | None = None
         self._stopping = threading.Event()
-        self._session_ended = threading.Lock()  # taken by the thread that sees it first
+        self._session_end = threading.Lock()  # taken by the thread that sees it first
         self._failures: dict[int, TidelakeError] = {}
         self._failures_counts = [0] * count
         self._threads = [
@@ -120,19 +133,20 @@ class ExecutorJobs:
 
     @property
     def restarts_count(self) -> int:
-        """How often jobs were started again."""
+        """How often an executor was started again."""
         return sum(self._failures_counts)
 
-    def failure(self, index: int) -> TidelakeError | None:
-        """The latest failure of an executor's job; None if it never failed."""
-        return self._failures.get(index)
+    def problem(self, index: int) -> str:
+        """Why the job of an executor failed the last time; empty if it never did."""
+        failure = self._failures.get(index)
+        return "" if failure is None else failure.message
 
     def failures_count(self, index: int) -> int:
         """How often the job of an executor failed."""
         return self._failures_counts[index]
 
     def start(self) -> None:
-        """Start the jobs; returns before they run."""
+        """Start the jobs; returns before they run. Call it once."""
         for thread in self._threads:
             thread.start()
 
@@ -150,42 +164,45 @@ class ExecutorJobs:
             True if nothing runs any more.
         """
         self._stopping.set()
-        self._join(timeout_s)
-        if self.is_running and not is_stopped(self._spark):
-            _LOG.warning("Executors of %s did not stop by themselves: cancelled.", self._name)
-            self._spark.sparkContext.cancelJobGroup(self._name)
-            self._join(CANCEL_WAIT_S)
-        return not self.is_running
+        if self._join(timeout_s) or self._has_session_ended():
+            return True
+        _LOG.warning("executors of %s did not stop by themselves: they are cancelled", self._name)
+        self._spark.sparkContext.cancelJobGroup(self._name)
+        return self._join(CANCEL_WAIT_S)
 
-    def _join(self, timeout_s: float) -> None:
-        until = self._clock.now_ms() + timeout_s * 1000
-        for thread in self._threads:
+    def _join(self, timeout_s: float) -> bool:
+        """Wait for the threads; whether all have ended, beside the one that calls."""
+        until = time.monotonic() + timeout_s
+        others = [t for t in self._threads if t is not threading.current_thread()]
+        for thread in others:
             if thread.is_alive():
-                thread.join(max(0.0, (until - self._clock.now_ms()) / 1000))
+                thread.join(max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in others)
 
     def _supervise(self, index: int) -> None:
         """Run the job of an executor again and again; the target of a thread."""
-        wait_ms = 0
+        wait_ms, start = 0, 0
         while not self._stopping.is_set():
             began_ms = self._clock.now_ms()
-            failure = self._run(index)
+            failure = self._run(index, start)
+            if self._ended is not None:
+                self._ended(index)
             if self._stopping.is_set():
                 return
-            if is_stopped(self._spark):
+            if self._has_session_ended():
                 self._end_with_session()
                 return
             if failure is not None:
                 self._failures[index] = failure
             self._failures_counts[index] += 1
+            start += 1
             ran_ms = self._clock.now_ms() - began_ms
             wait_ms = 0 if ran_ms >= SOUND_MS else min(max(WAIT_MS_MIN, 2 * wait_ms), WAIT_MS_MAX)
             why = "it ended by itself" if failure is None else failure.message
-            _LOG.warning(
-                "Executor %d of %s starts again in %d ms: %s", index, self._name, wait_ms, why
-            )
+            _LOG.warning("executor %d is started again in %d ms: %s", index, wait_ms, why)
             self._stopping.wait(wait_ms / 1000)
 
-    def _run(self, index: int) -> TidelakeError | None:
+    def _run(self, index: int, start: int) -> TidelakeError | None:
         """Run one job to its end; why it failed."""
         try:
             sc = self._spark.sparkContext
@@ -193,15 +210,25 @@ class ExecutorJobs:
             # does not mean this one
             sc.clearJobTags()
             sc.setLocalProperty("spark.scheduler.pool", POOL)
-            what = f"executor {index} of the query service"
+            what = f"executor {index} of a query service"
             sc.setJobGroup(self._name, what, interruptOnCancel=True)
-            one = sc.parallelize([index], 1)
+            one = sc.parallelize([(index, start)], 1)
             one.mapPartitions(_InTask(self._entry)).collect()
-        except (PySparkException, Py4JError, OSError) as error:
+        except Exception as error:  # noqa: BLE001  (the thread's outermost loop)
             return run_failure(error)
         return None
 
+    def _has_session_ended(self) -> bool:
+        """Whether the session was stopped, or its JVM is gone."""
+        if is_stopped(self._spark):
+            return True
+        try:
+            return bool(self._spark.sparkContext._jsc.sc().isStopped())
+        except (Py4JError, OSError, AttributeError):  # also: it was stopped a moment ago
+            return True
+
     def _end_with_session(self) -> None:
-        if self._session_ended.acquire(blocking=False):
-            _LOG.warning("The Spark session of %s has ended, and the service with it.", self._name)
-            self._on_session_end()
+        if self._session_end.acquire(blocking=False):
+            _LOG.warning("the Spark session has ended, and the query service with it")
+            if self.on_session_end is not None:
+                self.on_session_end()

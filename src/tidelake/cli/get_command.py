@@ -1,0 +1,181 @@
+"""The command ``tidelake get``: rows by their keys, from the table's query service or its files.
+
+1. The keys are read from their texts by the types of the primary key's columns.
+2. A table that a service answers for has a service file: that service is asked. Where there is
+   none, or it is gone, the table's files are looked into. Which of them answered stands on the
+   standard error, with the snapshot.
+3. Rows come in the order of the keys. Keys that are missing are named on the standard error; as
+   JSON each is a line ``null``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import pyarrow as pa
+
+import tidelake
+from tidelake.catalog import open_catalog
+from tidelake.cli.arguments import GetArguments
+from tidelake.cli.output.cell_text import json_text
+from tidelake.cli.output.formats import FORMATS, rows_of
+from tidelake.errors import InvalidInputError, TidelakeError, shortened
+from tidelake.service.protocol.service_file import read_service_file
+from tidelake.table import Table
+from tidelake.telemetry.env import local_zone
+from tidelake.types.default_value import default_scalar
+
+if TYPE_CHECKING:
+    from tidelake.service.client.table_query import TableQuery
+
+__all__ = ["keys_of", "run"]
+
+FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Rows of keys, and who gave them."""
+
+    rows: pa.Table
+    by: str
+    snapshot_id: int | None
+
+
+def run(arguments: GetArguments) -> int:
+    """Run the command and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
+    try:
+        table = _table(arguments)
+        keys = keys_of(table, arguments.keys)
+        answer = _answer(table, keys, arguments)
+    except TidelakeError as error:
+        sys.stderr.write(f"error: {error.message}\n")
+        return FAILED
+    _write(answer, table, arguments, sys.stdout, sys.stderr)
+    return 0
+
+
+def keys_of(table: Table, texts: Sequence[str]) -> pa.RecordBatch:
+    """Read keys from their texts.
+
+    Parameters
+    ----------
+    table : Table
+        With a primary key.
+    texts : sequence of str
+        Of several columns: values with commas between, in double quotes where they hold one.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The primary key's columns, in their order.
+
+    Raises
+    ------
+    InvalidInputError
+        The table has no primary key, a key has another number of values, or one is of another
+        type.
+    """
+    if not table.primary_keys:
+        message = f"Table '{table.identifier}' has no primary key, so it has no rows by key."
+        raise InvalidInputError(message, kind="no_primary_key", table=table.identifier)
+    fields = [table.table_schema.field(name) for name in table.primary_keys]
+    values: list[list[pa.Scalar]] = [[] for _ in fields]
+    for text in texts:
+        parts = [text] if len(fields) == 1 else next(csv.reader([text]), [])
+        if len(parts) != len(fields):
+            message = (
+                f"The key '{shortened(text)}' has {len(parts)} values, and the primary key of"
+                f" '{table.identifier}' has {len(fields)} columns: {', '.join(table.primary_keys)}."
+            )
+            raise InvalidInputError(message, kind="key_arity", table=table.identifier)
+        for column, field, part in zip(values, fields, parts, strict=True):
+            try:
+                column.append(default_scalar(part, field.type, zone=local_zone() or "UTC"))
+            except TidelakeError as error:
+                message = (
+                    f"'{shortened(part)}' is no key for column '{field.name}': {error.message}"
+                )
+                raise InvalidInputError(message, kind="key_type", column=field.name) from error
+    schema = pa.schema([table.schema.field(name) for name in table.primary_keys])
+    arrays = [
+        pa.array([scalar.as_py() for scalar in column], field.type)
+        for column, field in zip(values, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _table(arguments: GetArguments) -> Table:
+    table = open_catalog(arguments.warehouse, memory=arguments.memory).table(arguments.table)
+    if not isinstance(table, Table):
+        message = (
+            f"'{arguments.table}' is a system table, which has no rows by key: read it with tidelake"
+            f' sql -c "SELECT * FROM {arguments.table}".'
+        )
+        raise InvalidInputError(message, kind="system_table", table=arguments.table)
+    return table
+
+
+def _answer(table: Table, keys: pa.RecordBatch, arguments: GetArguments) -> _Answer:
+    """Ask the service, if there is one, else the files."""
+    columns = arguments.columns or tuple(table.schema.names)
+    # the key says whether a row was found
+    asked = (*columns, *(name for name in table.primary_keys if name not in columns))
+    found = None
+    if not arguments.local:
+        found = read_service_file(table.fileio, table.handle.paths.location)
+    if found is None:
+        with contextlib.closing(table.local_query()) as local:
+            rows = local.get_many(keys, columns=asked)
+            return _Answer(rows, "the table's files", local.snapshot_id)
+    with contextlib.closing(_client(arguments)) as query:
+        rows = query.get_many(keys, columns=asked)
+        by = f"the service at {found.address}"
+        if query.is_local:
+            by = f"the table's files ({by} does not answer)"
+        return _Answer(rows, by, query.snapshot_id)
+
+
+def _client(arguments: GetArguments) -> TableQuery:
+    token = arguments.token
+    return tidelake.query(
+        arguments.warehouse,
+        arguments.table,
+        deadline_seconds=arguments.timeout,
+        token=None if token is None else Path(token).read_text(encoding="utf-8").strip(),
+        tls=arguments.tls_ca,
+        fallback=True,
+    )
+
+
+def _write(
+    answer: _Answer, table: Table, arguments: GetArguments, out: TextIO, err: TextIO
+) -> None:
+    """Write the rows, and who gave them."""
+    columns = list(arguments.columns or table.schema.names)
+    is_found = answer.rows.column(table.primary_keys[0]).is_valid().to_pylist()
+    rows = answer.rows.select(columns)
+    plain = rows_of(rows.to_batches(), local_zone() or "UTC")
+    if arguments.as_json:
+        for found, row in zip(is_found, plain, strict=True):
+            out.write(json_text(dict(zip(columns, row, strict=True))) if found else "null")
+            out.write("\n")
+    else:
+        kept = (row for found, row in zip(is_found, plain, strict=True) if found)
+        for line in FORMATS["table"](rows.schema, kept):
+            out.write(f"{line}\n")
+    out.flush()
+    missing = [key for found, key in zip(is_found, arguments.keys, strict=True) if not found]
+    if missing:
+        err.write(f"Not found: {shortened(', '.join(missing))}\n")
+    err.write(f"From {answer.by}, snapshot {answer.snapshot_id or 'none'}.\n")

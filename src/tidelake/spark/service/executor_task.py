@@ -1,0 +1,40 @@
+"""What runs in a task of Spark's for a query service: one executor, until it is told to stop.
+
+It is sent by reference, so the machines of executors need this package with its extra ``service``.
+gRPC is loaded here, in the Python process of the task: it does not survive a fork.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidelake.service.executor.config import ExecutorConfig
+from tidelake.service.executor.executor import run_executor
+
+__all__ = ["ExecutorTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorTask:
+    """Runs an executor; picklable.
+
+    Parameters
+    ----------
+    config : ExecutorConfig
+        What all executors of the service are told; index and attempt are those of the task.
+    """
+
+    config: ExecutorConfig
+
+    def __call__(self, index: int, attempt: int) -> str:
+        """Serve until told to stop; why it ended.
+
+        Parameters
+        ----------
+        index : int
+            Which executor.
+        attempt : int
+            Goes up with each start of this index.
+        """
+        told = replace(self.config, index=index, attempt=attempt)
+        return run_executor(told).reason

@@ -119,8 +119,8 @@ def _table(arguments: GetArguments) -> Table:
     table = open_catalog(arguments.warehouse, memory=arguments.memory).table(arguments.table)
     if not isinstance(table, Table):
         message = (
-            f"'{arguments.table}' is a system table, which has no rows by key: read it with tidelake"
-            f' sql -c "SELECT * FROM {arguments.table}".'
+            f"'{arguments.table}' is a system table, which has no rows by key: read it with"
+            f' tidelake sql -c "SELECT * FROM {arguments.table}".'
         )
         raise InvalidInputError(message, kind="system_table", table=arguments.table)
     return table

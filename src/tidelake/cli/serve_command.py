@@ -30,7 +30,7 @@ from tidelake.cli.output.service_view import json_line, redrawn, table_lines, te
 from tidelake.errors import TidelakeError
 from tidelake.service.observe.events import EventLog
 from tidelake.service.observe.figures import ServiceFigures, figures
-from tidelake.service.observe.json_logs import log_to
+from tidelake.service.observe.json_logs import LOG_VARIABLE, log_to
 from tidelake.service.observe.metrics import MetricsServer
 from tidelake.telemetry import SystemClock
 
@@ -74,6 +74,7 @@ def run(arguments: ServeArguments) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")
     shown = _Shown(arguments, sys.stdout, sys.stderr)
+    os.environ[LOG_VARIABLE] = shown.log_of_processes
     try:
         with contextlib.ExitStack() as stack:
             stack.callback(shown.close)
@@ -184,6 +185,13 @@ class _Shown:
             logging.getLogger(LOGGER).setLevel(logging.INFO)
         else:
             self._handler = log_to(err, as_json=self._as_json)
+
+    @property
+    def log_of_processes(self) -> str:
+        """How executors log; not at all where their lines would stand in the middle of a table."""
+        if self._redraws and self._err.isatty():
+            return "off"
+        return "json" if self._as_json else "text"
 
     def begin(self, service: Service) -> None:
         """Say where it is."""

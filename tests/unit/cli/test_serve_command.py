@@ -133,9 +133,9 @@ def test_a_signal_stops_it_and_handlers_are_as_before(serve, number):
     assert "hits 75.0%" in lines[1]
     assert errors[0] == "Query service at 127.0.0.1:4000. Ctrl-C stops it."
     assert [line.partition(" INFO ")[2] for line in errors[1:4]] == [
-        "Executor 0 has begun at 127.0.0.1:5000.",
-        "Executor 0 is ready.",
-        "Table shop.orders is served, from snapshot 3.",
+        "executor 0 has begun at 127.0.0.1:5000",
+        "executor 0 is ready",
+        "table shop.orders has snapshot 3",
     ]
     assert errors[-2:] == ["Stopping ...", "Stopped."]
 
@@ -213,6 +213,6 @@ def test_a_terminal_gets_a_table_that_is_drawn_again(serve, monkeypatch):
     assert len(lines) == 11  # the last line of the terminal is the cursor's
     assert max(map(len, lines)) <= 60
     assert lines[9] == ""
-    assert lines[10].endswith(" Executor 0 has begun at 127.0.0.1:5000.")
+    assert lines[10].endswith(" executor 0 has begun at 127.0.0.1:5000")
     assert "│ 75" not in second  # what is too wide is cut
     assert err.getvalue() == "Stopping ...\nStopped.\n"

@@ -7,7 +7,7 @@ killed it ends by itself, as every executor without an address server does.
 
 from __future__ import annotations
 
-import logging
+import os
 import signal
 import sys
 import threading
@@ -16,13 +16,14 @@ import msgspec
 
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.service.executor.executor import run_executor
+from tidelake.service.observe.json_logs import log_of_process
 
 __all__ = ["main"]
 
 
 def main() -> int:
     """Run until told to stop, or until SIGTERM comes."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_of_process(os.environ, sys.stderr)
     line = sys.stdin.buffer.readline()
     if not line:
         return 0  # a spare one, whose parent has ended

@@ -1,4 +1,7 @@
-"""What happened to a service between two statuses, as lines for its log."""
+"""What happened to a service between two statuses, as lines for its log.
+
+That a table is served, or no longer, is logged where it is done: by the address server.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ class Event:
     Parameters
     ----------
     message : str
-        A sentence.
+        What, in a few words.
     fields : mapping
         What it is about.
     level : int
@@ -55,36 +58,34 @@ def _of_executors(before: ServiceStatus | None, after: ServiceStatus) -> Iterato
     new = {e.index: e for e in after.executors}
     for index in sorted(old.keys() - new.keys()):
         fields = {"executor": index, "address": old[index].address}
-        yield Event(f"Executor {index} is gone.", fields, logging.WARNING)
+        yield Event(f"executor {index} is gone", fields, logging.WARNING)
     for index, executor in sorted(new.items()):
         last = old.get(index)
         fields = {"executor": index, "address": executor.address, "process": executor.process}
         if last is None or last.instance != executor.instance:
             again = "" if last is None else " again"
-            yield Event(f"Executor {index} has begun{again} at {executor.address}.", fields)
+            yield Event(f"executor {index} has begun{again} at {executor.address}", fields)
             last = None
         if executor.ready and not (last is not None and last.ready):
-            yield Event(f"Executor {index} is ready.", fields)
+            yield Event(f"executor {index} is ready", fields)
         elif last is not None and last.ready and not executor.ready:
-            yield Event(f"Executor {index} is not ready.", fields, logging.WARNING)
+            yield Event(f"executor {index} is not ready", fields, logging.WARNING)
 
 
 def _of_tables(before: ServiceStatus | None, after: ServiceStatus) -> Iterator[Event]:
     old = {t.table: t for t in before.tables} if before is not None else {}
     new = {t.table: t for t in after.tables}
-    for name in sorted(old.keys() - new.keys()):
-        yield Event(f"Table {name} is no longer served.", {"table": name})
     for name, table in sorted(new.items()):
         last = old.get(name)
         fields: dict[str, object] = {"table": name, "snapshot": table.version.snapshot}
         if last is None:
-            yield Event(f"Table {name} is served, from snapshot {table.version.snapshot}.", fields)
+            yield Event(f"table {name} has snapshot {table.version.snapshot}", fields)
         elif last.version.generation != table.version.generation:
-            yield Event(f"Table {name} was rolled back or made anew.", fields, logging.WARNING)
+            yield Event(f"table {name} was rolled back or made anew", fields, logging.WARNING)
         elif last.version.snapshot != table.version.snapshot:
-            yield Event(f"Table {name} has snapshot {table.version.snapshot}.", fields)
+            yield Event(f"table {name} has snapshot {table.version.snapshot}", fields)
         if table.problem and (last is None or last.problem != table.problem):
-            yield Event(f"Table {name}: {table.problem}", fields, logging.WARNING)
+            yield Event(f"table {name}: {table.problem}", fields, logging.WARNING)
 
 
 class EventLog:

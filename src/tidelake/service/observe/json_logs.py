@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TextIO
 
-__all__ = ["FIELDS", "JsonLines", "log_to"]
+__all__ = ["FIELDS", "LOG_VARIABLE", "JsonLines", "log_of_process", "log_to"]
 
 FIELDS = "fields"
 """Attribute of a record with the values that stand beside its message."""
+LOG_VARIABLE = "TIDELAKE_SERVICE_LOG"
+"""The variable by which a service tells its processes how they log: ``text``, ``json``, ``off``."""
 LOGGER = "tidelake.service"
 TEXT = "%(asctime)s %(levelname)s %(message)s"
 
@@ -68,3 +71,20 @@ def log_to(stream: TextIO, *, as_json: bool) -> logging.Handler:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     return handler
+
+
+def log_of_process(environ: Mapping[str, str], stream: TextIO) -> None:
+    """Write the log lines of an executor's process, in the form that its service chose.
+
+    Parameters
+    ----------
+    environ : mapping
+        Of the process; text is the default.
+    stream : text file
+        Its standard error.
+    """
+    form = environ.get(LOG_VARIABLE, "text")
+    if form == "off":
+        logging.getLogger().addHandler(logging.NullHandler())
+    else:
+        log_to(stream, as_json=form == "json")

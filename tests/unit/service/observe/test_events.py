@@ -10,7 +10,7 @@ import pytest
 from unit.service.observe.statuses import executor, report, status, table
 
 from tidelake.service.observe.events import EventLog, events
-from tidelake.service.observe.json_logs import log_to
+from tidelake.service.observe.json_logs import log_of_process, log_to
 
 
 def messages(before, after):
@@ -19,9 +19,9 @@ def messages(before, after):
 
 def test_the_first_status_names_all_that_is_there():
     assert messages(None, status([executor(0, report())])) == [
-        "Executor 0 has begun at 127.0.0.1:5000.",
-        "Executor 0 is ready.",
-        "Table shop.orders is served, from snapshot 3.",
+        "executor 0 has begun at 127.0.0.1:5000",
+        "executor 0 is ready",
+        "table shop.orders has snapshot 3",
     ]
 
 
@@ -32,11 +32,10 @@ def test_only_what_changed_is_said():
     )
     assert messages(before, before) == []
     assert messages(before, after) == [
-        "Executor 0 is gone.",
-        "Executor 1 has begun again at 127.0.0.1:5001.",
-        "Table a.gone is no longer served.",
-        "Table a.new is served, from snapshot 3.",
-        "Table shop.orders has snapshot 4.",
+        "executor 0 is gone",
+        "executor 1 has begun again at 127.0.0.1:5001",
+        "table a.new has snapshot 3",
+        "table shop.orders has snapshot 4",
     ]
 
 
@@ -47,9 +46,9 @@ def test_a_table_made_anew_and_a_problem_are_warnings():
     )
     found = list(events(before, after))
     assert [event.message for event in found] == [
-        "Executor 0 is not ready.",
-        "Table shop.orders was rolled back or made anew.",
-        "Table shop.orders: it was dropped",
+        "executor 0 is not ready",
+        "table shop.orders was rolled back or made anew",
+        "table shop.orders: it was dropped",
     ]
     assert {event.level for event in found} == {logging.WARNING}
 
@@ -78,15 +77,15 @@ def test_lines_of_json_have_their_fields(log):
     kept.take(status([executor(0, report())]))
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["message"] for line in lines] == [
-        "Executor 0 has begun at 127.0.0.1:5000.",
-        "Executor 0 is ready.",
-        "Table shop.orders is served, from snapshot 3.",
+        "executor 0 has begun at 127.0.0.1:5000",
+        "executor 0 is ready",
+        "table shop.orders has snapshot 3",
     ]
     assert lines[0] | {"at": ""} == {
         "at": "",
         "level": "info",
         "logger": "tidelake.service",
-        "message": "Executor 0 has begun at 127.0.0.1:5000.",
+        "message": "executor 0 has begun at 127.0.0.1:5000",
         "executor": 0,
         "address": "127.0.0.1:5000",
         "process": 100,
@@ -109,4 +108,21 @@ def test_lines_of_text_name_time_and_level(log):
     EventLog().take(status([], []))
     assert out.getvalue() == ""
     EventLog().take(status([], [table()]))
-    assert out.getvalue().endswith(" INFO Table shop.orders is served, from snapshot 3.\n")
+    assert out.getvalue().endswith(" INFO table shop.orders has snapshot 3\n")
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"), [(None, "2"), ("text", "2"), ("json", '{"at": "'), ("off", "")]
+)
+def test_a_process_logs_as_its_service_chose(form, begins):
+    root, logger = logging.getLogger(), logging.getLogger("tidelake.service")
+    before, level = (root.handlers[:], logger.handlers[:]), logger.level
+    out = io.StringIO()
+    try:
+        log_of_process({} if form is None else {"TIDELAKE_SERVICE_LOG": form}, out)
+        logger.info("executor begins")
+    finally:
+        root.handlers[:], logger.handlers[:] = before
+        logger.setLevel(level)
+    assert out.getvalue()[: len(begins)] == begins
+    assert bool(out.getvalue()) == bool(begins)

@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,7 @@ class History:
             primary_keys=["k"],
             options={"bucket": 4, "snapshot.num-retained.min": 1},
         )
+        self.states[self.life, 0] = {}
         self._note({}, lambda: self._written(range(0, KEYS, 2), {}))
 
     def write(self) -> None:
@@ -218,12 +219,12 @@ class History:
     def _newest(self) -> State:
         return self.states[max(self.states)]
 
-    def _written(self, keys: Sequence[int], rows: State, *, deleted: set[int] | None = None) -> State:
+    def _written(self, keys: Sequence[int], rows: State, *, deleted: Collection[int] = ()) -> State:
         """Write values of this commit to keys, and to key 0; the rows after that."""
         self.count += 1
         value, after, batch = self.life * LIFE + self.count, dict(rows), []
         for key in {0, *keys}:
-            is_gone = key in (deleted or ())
+            is_gone = key in deleted
             row = {"k": key, "v": value, "w": key, "_row_kind": "-D" if is_gone else "+I"}
             batch.append(row | {f"c{number + 1}": None for number in range(self.columns)})
             if is_gone:
@@ -337,7 +338,9 @@ def _place(
 # ---- a run
 
 
-def service_kills(work: Path, steps: Sequence[str], *, on: str = "local", seed: int = 1) -> dict[str, Any]:
+def service_kills(
+    work: Path, steps: Sequence[str], *, on: str = "local", seed: int = 1
+) -> dict[str, Any]:
     """Run it.
 
     Parameters
@@ -387,8 +390,9 @@ def service_kills(work: Path, steps: Sequence[str], *, on: str = "local", seed: 
     calls = [answer for answers in told for answer in answers]
     for what, at in killed:
         # calls that were under way, or began while the service was down
-        touched = [a.ended - at for a in calls if a.began < at + 0.5 and a.ended > at and not a.error]
-        recovery[what].append(round(max(touched, default=0.0), 2))
+        touched = [a for a in calls if a.began < at + 0.5 and a.ended > at and not a.error]
+        seconds = max((a.ended - at for a in touched), default=0.0)
+        recovery[what].append(round(seconds, 2))
     return {
         "on": on,
         "clients": CLIENTS,

@@ -9,7 +9,7 @@ with a reason, and the caller asks for it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from tidelake.service.protocol.packed_columns import (
 )
 from tidelake.service.protocol.packed_values import PLAIN, pack_rows, python_columns
 from tidelake.service.protocol.reasons import BUCKETS_KEY, Reason, buckets_to_text
+from tidelake.table.query.lookup_result import LookupResult
 from tidelake.types import DataField
 
 __all__ = ["Lookups"]
@@ -41,6 +42,8 @@ SLICES_MAX = 65_536
 FEW_KEYS_MAX = 32
 """Up to as many keys are looked up one by one: 10 us each, against 500 us for any number of them by
 Arrow columns."""
+SWAPS_MAX = 8
+"""Snapshots that may come while one lookup is tried."""
 PARTITION_BYTES_MAX = 64 << 10
 ROW_BYTES_MIN = 12
 """A partition's row: its arity and at least a header."""
@@ -116,13 +119,14 @@ class Lookups:
                     " open it again."
                 )
                 raise Refusal(Status.FAILED_PRECONDITION, Reason.SCHEMA_CHANGED, message)
-            slices = _slices(opened, request.slices)
+            at, counts = _counts(opened)
+            _slices(opened, request.slices, counts)
             columns = _columns(opened, request.columns)
-            few = _few_keys(opened, request, columns)
+            few = _few_keys(opened, request, columns, at)
             if few is not None:
                 return few
             keys = _keys(opened, request.keys)
-            result = opened.query.lookup(keys, columns=list(request.columns) or None, slices=slices)
+            result = _result(opened, request, keys)
             version = opened.version_at(result.snapshot_id)
             # packed while the files are open: rows may lie in mapped memory
             reply = pb.LookupReply(version=version_message(version), found=bits(result.found))
@@ -149,8 +153,38 @@ class Lookups:
             raise _wrong("slices", message)
 
 
+def _result(opened: OpenTable, request: pb.LookupRequest, keys: pa.RecordBatch) -> LookupResult:
+    """What the query finds, in buckets that are those of the snapshot it is at.
+
+    The query may swap to the next snapshot between the check of the slices and the lookup. After a
+    rescale the same bucket then holds other keys.
+    """
+    for _ in range(SWAPS_MAX):
+        at, counts = _counts(opened)
+        slices = _slices(opened, request.slices, counts)
+        result = opened.query.lookup(keys, columns=list(request.columns) or None, slices=slices)
+        if result.snapshot_id == at or opened.counts.get(result.snapshot_id or 0) == counts:
+            return result
+    raise _changing(opened)
+
+
+def _counts(opened: OpenTable) -> tuple[int | None, Mapping[bytes, int]]:
+    """The snapshot that the query is at, and the numbers of buckets in it."""
+    for _ in range(SWAPS_MAX):
+        at = opened.query.snapshot_id
+        counts = opened.counts.get(at or 0)
+        if counts is not None:
+            return at, counts
+    raise _changing(opened)
+
+
+def _changing(opened: OpenTable) -> Refusal:
+    message = f"Table '{opened.table.identifier}' is changing: try again."
+    return Refusal(Status.UNAVAILABLE, Reason.NOT_READY, message)
+
+
 def _slices(
-    opened: OpenTable, given: Sequence[pb.Slice]
+    opened: OpenTable, given: Sequence[pb.Slice], counts: Mapping[bytes, int]
 ) -> list[tuple[BucketId | None, int]] | None:
     """The slices as the query takes them, after a check of their owner; None: it routes keys."""
     found: list[tuple[BucketId | None, int]] = []
@@ -169,7 +203,7 @@ def _slices(
             is_routed = is_routed and bool(partition)
             found.append((BucketId(partition, ANY_BUCKET), one.count))
             continue
-        buckets = opened.buckets_of(partition)
+        buckets = counts.get(partition, opened.default_buckets)
         if one.buckets != buckets:
             others[number] = buckets
             continue
@@ -211,9 +245,12 @@ def _check_owner(opened: OpenTable, bucket_id: BucketId) -> None:
 
 
 def _few_keys(
-    opened: OpenTable, request: pb.LookupRequest, columns: Sequence[DataField]
+    opened: OpenTable, request: pb.LookupRequest, columns: Sequence[DataField], at: int | None
 ) -> tuple[pb.LookupReply, int] | None:
-    """Answer a few keys one by one; None where they have to go by columns."""
+    """Answer a few keys one by one; None where they have to go by columns.
+
+    `at` is the snapshot whose buckets were checked.
+    """
     fields = opened.key_fields
     if (
         not 0 < request.keys.count <= FEW_KEYS_MAX
@@ -226,14 +263,15 @@ def _few_keys(
         return None
     keys = zip(*python_columns(request.keys, fields, what="The keys"), strict=True)
     query, names = opened.query, [f.name for f in columns]
-    snapshot_id = query.snapshot_id
+    if query.snapshot_id != at:
+        return None
     rows = [query.get(key, columns=names) for key in keys]
-    if query.snapshot_id != snapshot_id:
+    if query.snapshot_id != at:
         return None  # an update came between two keys
     found = [row for row in rows if row is not None]
     flags = sum((row is not None) << place for place, row in enumerate(rows))
     reply = pb.LookupReply(
-        version=version_message(opened.version_at(snapshot_id)),
+        version=version_message(opened.version_at(at)),
         found=flags.to_bytes((len(rows) + 7) // 8, "little"),
         rows=pack_rows(found, columns),
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidelake.catalog import Catalog
-from tidelake.errors import NotFoundError
+from tidelake.errors import ConflictError, NotFoundError
 from tidelake.lookup import LookupStats
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import DataFileMeta
@@ -56,8 +56,9 @@ class OpenTable:
         The buckets.
     generation : int
         The generation.
-    buckets : mapping of bytes to int
-        The number of buckets of the partitions whose number is not the table's.
+    counts : dict of int to (mapping of bytes to int)
+        By snapshot: the number of buckets of the partitions whose number is not the table's. It has
+        the snapshot that the query is at, and during a swap the next one too.
     snapshot : Snapshot, optional
         Where the query is.
     own : set of BucketId
@@ -72,7 +73,7 @@ class OpenTable:
     query: LocalTableQuery
     owns: Ownership
     generation: int
-    buckets: Mapping[bytes, int] = field(default_factory=dict)
+    counts: dict[int, Mapping[bytes, int]] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     own: set[BucketId] = field(default_factory=set)
     users: int = 0
@@ -99,6 +100,16 @@ class OpenTable:
 
     def apply(self, snapshot_id: int, reply: pb.ChangesReply) -> None:
         """Bring the query to a snapshot."""
+        counts = {c.partition: c.buckets for c in reply.changes if c.bucket == ANY_BUCKET}
+        # another dict, and not a change of this one: lookups read it meanwhile
+        self.counts = {**self.counts, snapshot_id: counts}
+        try:
+            self._swap(snapshot_id, reply)
+        finally:
+            at = self.query.snapshot_id or 0
+            self.counts = {id: kept for id, kept in self.counts.items() if id == at}
+
+    def _swap(self, snapshot_id: int, reply: pb.ChangesReply) -> None:
         if not snapshot_id:
             self.query.refresh()
             return
@@ -111,9 +122,16 @@ class OpenTable:
         gone = {c.bucket_id for c in changes if c.after is None}
         self.own = (own | {c.bucket_id for c in changes}) - gone
 
-    def buckets_of(self, partition: bytes) -> int:
-        """How many buckets a partition has."""
-        return self.buckets.get(partition, self.table.options.get(declared.BUCKET))
+    @property
+    def default_buckets(self) -> int:
+        """How many buckets a partition has that counts do not name."""
+        count: int = self.table.options.get(declared.BUCKET)
+        return count
+
+    @property
+    def buckets(self) -> Mapping[bytes, int]:
+        """The counts of the snapshot that it is at."""
+        return self.counts.get(self.query.snapshot_id or 0, {})
 
     @property
     def buckets_count(self) -> int:
@@ -204,7 +222,6 @@ class OwnedTable:
         opened = self._open
         if opened is None or not _is_of(opened, version):
             opened = self._opened(version)
-        opened.buckets = {c.partition: c.buckets for c in reply.changes if c.bucket == ANY_BUCKET}
         opened.apply(version.snapshot, reply)
         self.problem = ""
         with self._changed:
@@ -260,6 +277,10 @@ class OwnedTable:
 
     def _opened(self, version: TableVersion) -> OpenTable:
         table = served_table(self._catalog, self.name)
+        if table.table_schema.id != version.schema:
+            # its number of buckets may be another than that of the changes
+            message = f"Table '{self.name}' was altered meanwhile: it is opened again."
+            raise ConflictError(message, kind="table_altered", table=self.name)
         owns = Ownership.of(table.handle.bucket_mode, *self._place)
         query = table.local_query(owns=owns, directory=self._directory)
         return OpenTable(table, query, owns, version.generation)

@@ -103,7 +103,7 @@ def test_a_rescaled_table_is_routed_by_the_number_of_each_partition(catalog, ser
     told = [executor.tables.find("db.t")._open for executor in service.executors]
     (small,) = {partition for o in told for partition in o.buckets}
     assert all(o.buckets == {small: 2} for o in told)
-    assert all(o.buckets_of(b"another partition") == 4 for o in told)
+    assert all(o.default_buckets == 4 for o in told)
 
 
 def test_a_table_that_is_made_anew_is_served_again(catalog, serve):

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from datetime import date
 
 import pytest
 
@@ -37,10 +38,7 @@ def lake(spark, tmp_path_factory):
         primary_keys=["day", "hour"],
         partition_keys=["day"],
     )
-    lake.sql(
-        "INSERT INTO shop.days SELECT date_add(DATE'2026-11-25', id % 3), id, id * 2 FROM range(60)"
-    )
-    assert days.primary_keys == ("day", "hour")
+    days.write([{"day": date(2026, 11, 25 + i % 3), "hour": i, "sold": i * 2} for i in range(60)])
     return lake
 
 

@@ -16,6 +16,8 @@ CLI_HEAD = """\
 
 `tidelake sql` runs [SQL](sql.md) on a warehouse, a directory of tables.
 [`tidelake tail`](#following-a-table) prints the changes of a table as they come.
+`tidelake get` prints rows by their keys, and `tidelake serve` answers such reads for other
+processes: [Query service](query-service.md#on-the-command-line).
 
 ```console
 $ pip install 'tidelake[spark]'

@@ -72,6 +72,7 @@ PIECES: dict[str, Piece] = {
     "fork": Piece((RELIABILITY, "fork", "--size", "full")),
     "abort": Piece((RELIABILITY, "abort", "--size", "full")),
     "soak": Piece((RELIABILITY, "soak", "--size", "full")),
+    "service": Piece((RELIABILITY, "service", "--size", "full")),
     "mutants": Piece((RELIABILITY, "mutants", "--size", "full")),
     "machine": _tests("tests/model/test_state_machine.py"),
     "grid": _tests("tests/unit/table/write/test_engine_grid.py"),

@@ -1,7 +1,7 @@
 """Run a reliability check at a chosen size and print its figures.
 
 Usage: python scripts/reliability.py
-       {faults,damage,sim,concurrent,race,kill,fork,abort,soak,mutants,all}
+       {faults,damage,sim,concurrent,race,kill,fork,abort,soak,service,mutants,all}
        [--size small|full] [--seed N] [--from N] [--minutes M]
 
 `sim` and `concurrent` take one seed with --seed (an exact replay) or a range by size, which begins
@@ -38,6 +38,7 @@ from proving import (  # noqa: E402  (the path comes first)
     kill,
     mutants,
     race,
+    service_kills,
     soak,
 )
 from proving.lineage import Broken  # noqa: E402
@@ -60,6 +61,7 @@ SIZES = {
         "kills": numbers.kills,
         "forks": numbers.forks,
         "aborts": numbers.aborts,
+        "service_steps": numbers.service_steps,
         "damage_step": DAMAGE_STEPS[name],
     }
     for name, numbers in NUMBERS.items()
@@ -165,6 +167,19 @@ def check_soak(size: dict, seed: int | None) -> dict:
         return soak.soak(Path(directory), seconds=seconds, seed=seed or 1)
 
 
+def check_service(size: dict, seed: int | None) -> dict:
+    """A query service is killed piece by piece while 64 clients ask."""
+    seed = seed or 1
+    steps = service_kills.steps_of(size["service_steps"], seed)
+    figures = {}
+    # on Spark a part of them: a driver's start takes as long as ten steps
+    for on, count in (("local", len(steps)), ("spark", max(5, len(steps) // 4))):
+        with tempfile.TemporaryDirectory() as directory:
+            run = service_kills.service_kills(Path(directory), steps[:count], on=on, seed=seed)
+        figures[on] = run
+    return {**figures, "violations": 0}
+
+
 def check_mutants(_: dict, __: int | None) -> dict:
     """Every planted bug must be caught."""
     caught = {}
@@ -199,6 +214,7 @@ CHECKS = {
     "fork": check_fork,
     "abort": check_abort,
     "soak": check_soak,
+    "service": check_service,
     "mutants": check_mutants,
 }
 

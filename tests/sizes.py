@@ -63,6 +63,8 @@ class Sizes:
     """Kills of one or the other in each run."""
     stream_soak_s: int
     """Seconds that a chain of streams runs while it is counted what it takes."""
+    service_steps: int
+    """Kills of a query service, and jobs on its table, while 64 clients ask."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
@@ -91,6 +93,7 @@ SMALL = Sizes(
     stream_rivals=1,
     stream_rival_kills=1,
     stream_soak_s=60,
+    service_steps=5,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
@@ -117,6 +120,7 @@ FULL = Sizes(
     stream_rivals=10,
     stream_rival_kills=4,
     stream_soak_s=600,
+    service_steps=60,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

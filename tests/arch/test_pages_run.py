@@ -45,6 +45,7 @@ def text_of(page, *, until=None):
         # what comes after needs a Spark session; tests/spark runs it
         ("README.md", "\n## On Spark", "/tmp/warehouse"),
         ("docs/quickstart.md", "\n## On Spark", "/tmp/quickstart"),
+        ("docs/query-service.md", None, "/tmp/service-warehouse"),
     ],
 )
 def test_the_code_of_a_page_runs(page, until, place, tmp_path, capsys):

@@ -47,6 +47,8 @@ LIFE = 1_000_000
 READY = "ready"
 KILLED = ("executor", "server")
 DONE_TO_TABLE = ("compact", "expire", "evolve", "rescale", "remake")
+FIRST = ("rescale", "executor", "evolve", "remake", "server", "compact", "expire")
+"""A short run has the first of these; a long one all of them, then others."""
 SETTLE_S = 60.0
 
 State = dict[int, int]
@@ -338,6 +340,19 @@ def _place(
 # ---- a run
 
 
+def steps_of(count: int, seed: int = 1) -> list[str]:
+    """Steps of a run.
+
+    Examples
+    --------
+    >>> steps_of(2)
+    ['rescale', 'executor']
+    """
+    rng = random.Random(seed)
+    drawn = [rng.choice((*KILLED, *DONE_TO_TABLE)) for _ in range(len(FIRST), count)]
+    return [*FIRST[:count], *drawn]
+
+
 def service_kills(
     work: Path, steps: Sequence[str], *, on: str = "local", seed: int = 1
 ) -> dict[str, Any]:
@@ -364,6 +379,7 @@ def service_kills(
     AssertionError
         An answer was wrong or older than one before, or a client failed.
     """
+    work.mkdir(parents=True, exist_ok=True)
     history = History(tidelake.open(work / "warehouse"), random.Random(seed))
     history.create()
     served = Program(work, on)

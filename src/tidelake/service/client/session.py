@@ -28,6 +28,7 @@ from tidelake.service.client.keys.key_columns import KeyColumns
 from tidelake.service.client.keys.key_router import KeyRouter
 from tidelake.service.client.open_table import opened_table
 from tidelake.service.client.settings import LOCATE_SECONDS_MAX, Settings
+from tidelake.service.observe.spans import carried
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.service.protocol.service_file import read_service_file
@@ -100,7 +101,7 @@ class Session:
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """What each call says besides its message."""
-        return self._connections.metadata
+        return (*self._connections.metadata, *carried())
 
     def has_service(self) -> bool:
         """Whether a service has registered for the table, and not taken its name back."""

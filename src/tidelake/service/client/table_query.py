@@ -18,6 +18,7 @@ from tidelake.service.client.local import LocalAnswers
 from tidelake.service.client.session import Session
 from tidelake.service.client.settings import Settings
 from tidelake.service.client.steps import Answer, Goal, GoneError, lookup
+from tidelake.service.observe.spans import span
 
 __all__ = ["TableQuery"]
 
@@ -210,8 +211,11 @@ class TableQuery:
         """Those of the service; None where the table's files are to be read instead."""
         if self._local.is_on and not self._local.may_ask_again(now()):
             return None
+        told = {"tidelake.table": self._session.identifier, "tidelake.keys": work.count}
         try:
-            answers: list[Answer] = carry_out(self._session, lookup(self._session, work, goal, now))
+            with span("tidelake.query.get", told):
+                steps = lookup(self._session, work, goal, now)
+                answers: list[Answer] = carry_out(self._session, steps)
         except GoneError:
             self._local.turn_on(now())
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -70,7 +71,8 @@ class TableQueryServicer(rpc.TableQueryServicer):
         if not context.add_callback(lambda: self._in_flight.leave(flight)):
             self._in_flight.leave(flight)  # the caller has gone already
         caller = self._access.caller(context.invocation_metadata())
-        reply = self._lookups.answer(request, caller, self._end(context.time_remaining()))
+        with _span(request, context):
+            reply = self._lookups.answer(request, caller, self._end(context.time_remaining()))
         reply.id = request.id
         self._in_flight.hold(flight, reply.ByteSize())
         return reply
@@ -84,7 +86,8 @@ class TableQueryServicer(rpc.TableQueryServicer):
         try:
             # with each request: a token may expire, or be revoked, while a session lasts
             caller = self._access.caller(context.invocation_metadata())
-            reply = self._lookups.answer(request, caller, self._end(wait_seconds))
+            with _span(request, context):
+                reply = self._lookups.answer(request, caller, self._end(wait_seconds))
             self._in_flight.hold(flight, reply.ByteSize())
         except (Refusal, TidelakeError) as error:
             reply = pb.LookupReply(problem=_problem(error))
@@ -95,6 +98,12 @@ class TableQueryServicer(rpc.TableQueryServicer):
         wait = self._lookups.limits.wait_seconds
         left = wait if seconds is None else max(0.0, seconds - MARGIN_SECONDS)
         return time.monotonic() + left
+
+
+def _span(request: pb.LookupRequest, context: Any) -> AbstractContextManager[Any]:
+    """A span around an answer; the caller's is its parent."""
+    told = {"tidelake.table": request.table, "tidelake.keys": request.keys.count}
+    return span("tidelake.query.lookup", told, metadata=context.invocation_metadata())
 
 
 def _problem(error: Refusal | TidelakeError) -> pb.Problem:

@@ -90,6 +90,19 @@ def test_one_key_goes_where_many_go(tmp_path, columns, given, keys):
     assert single.packed(chosen).SerializeToString() == rows.packed(chosen).SerializeToString()
 
 
+def test_keys_that_are_asked_again_in_another_order_go_where_they_went(tmp_path):
+    columns, given, keys = TABLES["partitions"]
+    key = KeyColumns.of(made(tmp_path, columns, given).handle)
+    router, rows = KeyRouter(key, 3), RowWork(key, key.rows(keys))
+    for part in rows.parts(router, np.arange(len(keys))[::-1]):
+        at = 0
+        for run in part.runs:
+            for position in part.positions[at : at + run.keys_count].tolist():
+                route = router.route(key.values(keys[position]))
+                assert (part.executor, *run) == (*route[:3], run.keys_count, route.buckets)
+            at += run.keys_count
+
+
 def test_buckets_are_those_that_writers_fill(tmp_path):
     columns, given, keys = TABLES["partitions"]
     table = made(tmp_path, columns, given)

@@ -79,7 +79,7 @@ def run(arguments: ServeArguments) -> int:
         with contextlib.ExitStack() as stack:
             stack.callback(shown.close)
             service = stack.enter_context(_started(arguments))
-            stopping = stack.enter_context(_told_by_signals())
+            stopping = stack.enter_context(_stop_signals())
             if arguments.metrics_port is not None:
                 metrics = MetricsServer(service.status, port=arguments.metrics_port)
                 stack.callback(metrics.close)
@@ -122,7 +122,7 @@ def connection(arguments: ServeArguments) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _told_by_signals() -> Iterator[threading.Event]:
+def _stop_signals() -> Iterator[threading.Event]:
     """A flag that the first signal sets; a second one ends the program as usual.
 
     Spark's own handler of Ctrl-C would cancel the executors, which then could not end as they

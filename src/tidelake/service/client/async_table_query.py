@@ -158,9 +158,8 @@ class AsyncTableQuery:
         """Those of the service; None where the table's files are to be read instead."""
         if self._local.is_on and not self._local.may_ask_again(now()):
             return None
-        told = {"tidelake.table": self._session.identifier, "tidelake.keys": work.count}
         try:
-            with span("tidelake.query.get", told):
+            with span("query.get", self._session.identifier, work.count):
                 steps = lookup(self._session, work, goal, now)
                 answers: list[Answer] = await carry_out_async(self._session, steps)
         except GoneError:

@@ -102,8 +102,8 @@ class TableQueryServicer(rpc.TableQueryServicer):
 
 def _span(request: pb.LookupRequest, context: Any) -> AbstractContextManager[Any]:
     """A span around an answer; the caller's is its parent."""
-    told = {"tidelake.table": request.table, "tidelake.keys": request.keys.count}
-    return span("tidelake.query.lookup", told, metadata=context.invocation_metadata())
+    metadata = context.invocation_metadata()
+    return span("query.lookup", request.table, request.keys.count, metadata=metadata)
 
 
 def _problem(error: Refusal | TidelakeError) -> pb.Problem:

@@ -15,6 +15,8 @@ from tidelake.service._optional import tracing_library
 
 __all__ = ["carried", "is_traced", "span"]
 
+TABLE, KEYS = "db.collection.name", "db.operation.batch.size"
+"""Names of OpenTelemetry's conventions for clients of databases."""
 _TRACE = tracing_library()
 _PROPAGATE = None if _TRACE is None else tracing_library("propagate")
 _TRACER: Any = None if _TRACE is None else _TRACE.get_tracer("tidelake.query")
@@ -28,7 +30,8 @@ def is_traced() -> bool:
 
 def span(
     name: str,
-    attributes: Mapping[str, str | int] | None = None,
+    table: str,
+    keys_count: int,
     *,
     metadata: Sequence[tuple[str, Any]] | None = None,
 ) -> AbstractContextManager[Any]:
@@ -37,21 +40,23 @@ def span(
     Parameters
     ----------
     name : str
-        Such as ``"tidelake.query.lookup"``.
-    attributes : mapping, optional
-        What it is about: ``tidelake.table``, ``tidelake.keys``.
+        Such as ``"query.lookup"``.
+    table : str
+        The table.
+    keys_count : int
+        How many keys it is about.
     metadata : sequence of pairs, optional
         That of the call which is answered: its span is the parent.
     """
     if _TRACER is None:
         return _NOTHING
-    return _span(name, attributes, metadata)
+    return _span(name, {TABLE: table, KEYS: keys_count}, metadata)
 
 
 @contextmanager
 def _span(
     name: str,
-    attributes: Mapping[str, str | int] | None,
+    attributes: Mapping[str, str | int],
     metadata: Sequence[tuple[str, Any]] | None,
 ) -> Iterator[Any]:
     context = None

@@ -25,6 +25,7 @@ from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread, TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidelake.errors import TidelakeError
@@ -214,7 +215,8 @@ class ExecutorJobs:
             sc.setJobGroup(self._name, what, interruptOnCancel=True)
             one = sc.parallelize([(index, start)], 1)
             one.mapPartitions(_InTask(self._entry)).collect()
-        except Exception as error:  # noqa: BLE001  (the thread's outermost loop)
+        # pyspark raises the last two where a session ends under a call
+        except (PySparkException, Py4JError, OSError, AttributeError, TypeError) as error:
             return run_failure(error)
         return None
 

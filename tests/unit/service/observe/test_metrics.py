@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import urllib.request
+from pathlib import Path
 
 import pytest
 from unit.service.observe.statuses import executor, report, status, table
@@ -52,3 +53,11 @@ def test_a_port_that_is_taken_is_said():
         port = taken.getsockname()[1]
         with pytest.raises(StorageError, match=f"127.0.0.1:{port}"):
             MetricsServer(lambda: status([]), port=port)
+
+
+def test_the_page_names_all_metrics():
+    page = Path(__file__).parents[4] / "docs" / "query-service.md"
+    text = page.read_text(encoding="utf-8")
+    assert [
+        metric.name for metric in METRICS if f"`tidelake_query_{metric.name}`" not in text
+    ] == []

@@ -26,19 +26,19 @@ def finished(monkeypatch):
 
 
 def test_the_span_of_an_answer_is_a_child_of_the_calls(finished):
-    with spans.span("tidelake.query.get", {"tidelake.table": "db.t", "tidelake.keys": 3}):
+    with spans.span("query.get", "db.t", 3):
         metadata = [("authorization", "Bearer x"), ("raw-bin", b"\0"), *spans.carried()]
-    with spans.span("tidelake.query.lookup", metadata=metadata):
+    with spans.span("query.lookup", "db.t", 1, metadata=metadata):
         pass
     call, answer = finished()
-    assert (call.name, answer.name) == ("tidelake.query.get", "tidelake.query.lookup")
-    assert dict(call.attributes) == {"tidelake.table": "db.t", "tidelake.keys": 3}
+    assert (call.name, answer.name) == ("query.get", "query.lookup")
+    assert dict(call.attributes) == {"db.collection.name": "db.t", "db.operation.batch.size": 3}
     assert answer.parent.span_id == call.context.span_id
     assert answer.context.trace_id == call.context.trace_id
 
 
 def test_an_error_is_part_of_its_span(finished):
-    with pytest.raises(ValueError, match="bad"), spans.span("tidelake.query.get"):
+    with pytest.raises(ValueError, match="bad"), spans.span("query.get", "db.t", 1):
         raise ValueError("bad")
     assert not finished()[0].status.is_ok
 
@@ -52,7 +52,7 @@ def test_without_the_package_there_are_no_spans():
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from tidelake.service.observe import spans\n"
         "assert not spans.is_traced()\n"
-        "with spans.span('a', {'b': 1}, metadata=[('c', 'd')]) as s: assert s is None\n"
+        "with spans.span('a', 't', 1, metadata=[('c', 'd')]) as s: assert s is None\n"
         "assert spans.carried() == ()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

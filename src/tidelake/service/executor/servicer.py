@@ -45,12 +45,7 @@ class TableQueryServicer(rpc.TableQueryServicer):
 
     def Lookup(self, request: pb.LookupRequest, context: Any) -> pb.LookupReply:
         """Answer one request."""
-        about: dict[str, str | int] = {
-            "tidelake.table": request.table,
-            "tidelake.keys": request.keys.count,
-        }
-        with span("tidelake.query.lookup", about, metadata=context.invocation_metadata()):
-            return answer(context, lambda: self._lookup(request, context))
+        return answer(context, lambda: self._lookup(request, context))
 
     def Session(
         self, requests: Iterator[pb.LookupRequest], context: Any

@@ -161,7 +161,7 @@ def _result(opened: OpenTable, request: pb.LookupRequest, keys: pa.RecordBatch) 
     """
     for _ in range(SWAPS_MAX):
         at, counts = _counts(opened)
-        slices = _slices(opened, request.slices, counts)
+        slices = _slices(opened, request.slices, counts) if keys.num_rows else []
         result = opened.query.lookup(keys, columns=list(request.columns) or None, slices=slices)
         if result.snapshot_id == at or opened.counts.get(result.snapshot_id or 0) == counts:
             return result

@@ -130,6 +130,7 @@ class AddressServicer(rpc.AddressServicer):
                 address=r.report.address,
                 ready=r.is_ready(request.table),
                 instance=r.report.instance,
+                frames=r.report.frames,
             )
             for r in registry.live()
         ]

@@ -169,7 +169,9 @@ class Session:
         if old is not None and old.keys == keys:
             counts = old.router.bucket_counts
         executors = {
-            e.index: self._connections.to(e.address, secure=secure, server_name=layout.server_name)
+            e.index: self._connections.to(
+                e.address, secure=secure, server_name=layout.server_name, frames=e.frames
+            )
             for e in layout.executors
         }
         router = KeyRouter(keys, layout.executors_count, counts)

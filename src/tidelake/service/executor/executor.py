@@ -35,9 +35,11 @@ from tidelake.errors import TidelakeError
 from tidelake.service.address.access import Access
 from tidelake.service.address.listener import Listener
 from tidelake.service.address.messages import version_from, version_message
+from tidelake.service.address.security import host_of
 from tidelake.service.address.snapshot_scanner import TableVersion
 from tidelake.service.address.token_file import TokenFile
 from tidelake.service.executor.config import ExecutorConfig
+from tidelake.service.executor.frame_listener import FrameListener
 from tidelake.service.executor.in_flight import InFlight
 from tidelake.service.executor.lookup import Lookups
 from tidelake.service.executor.meter import Meter
@@ -146,9 +148,14 @@ class QueryExecutor:
         self.address = self._listener.address
         server = self._listener.server
         lookups = Lookups(self.tables, limits, self._poke)
-        rpc.add_TableQueryServicer_to_server(  # type: ignore[no-untyped-call]  # generated
-            TableQueryServicer(lookups, self.in_flight, access), server
-        )
+        servicer = TableQueryServicer(lookups, self.in_flight, access)
+        rpc.add_TableQueryServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
+        self._frames: FrameListener | None = None
+        self.frames_address = ""
+        if not config.security.has_tls:
+            host = host_of(config.bind)
+            self._frames = FrameListener(host, servicer, limits)
+            self.frames_address = f"{self.address.rpartition(':')[0]}:{self._frames.port}"
         self._health = health.HealthServicer()
         self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -173,6 +180,8 @@ class QueryExecutor:
         """
         stop = stop or threading.Event()
         self._listener.start()
+        if self._frames is not None:
+            self._frames.start()
         _LOG.info("executor %d listens at %s", self._config.index, self.address)
         reason = "asked"
         try:
@@ -190,6 +199,8 @@ class QueryExecutor:
                 self._report(leaving=True)
             except grpc.RpcError:
                 _LOG.debug("the address server did not hear that executor leaves")
+        if self._frames is not None:
+            self._frames.stop()
         self._listener.stop(STOP_GRACE_SECONDS)
         self._updaters.shutdown(wait=True, cancel_futures=True)
         self.tables.keep(set(), self._table)
@@ -235,6 +246,7 @@ class QueryExecutor:
             tables=[self._table_report(table) for table in self.tables.all()],
             leaving=leaving,
             host=socket.gethostname(),
+            frames=self.frames_address,
         )
         return self._stub.Register(
             report, timeout=HEARTBEAT_TIMEOUT_SECONDS, metadata=self._metadata()

@@ -146,19 +146,21 @@ class Layout(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., table: _Optional[str] = ..., service_id: _Optional[str] = ..., executors_count: _Optional[int] = ..., executors: _Optional[_Iterable[_Union[ExecutorAddress, _Mapping]]] = ..., version: _Optional[_Union[Version, _Mapping]] = ..., bucket_mode: _Optional[str] = ..., server_name: _Optional[str] = ...) -> None: ...
 
 class ExecutorAddress(_message.Message):
-    __slots__ = ("index", "address", "ready", "instance")
+    __slots__ = ("index", "address", "ready", "instance", "frames")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
     index: int
     address: str
     ready: bool
     instance: str
-    def __init__(self, index: _Optional[int] = ..., address: _Optional[str] = ..., ready: _Optional[bool] = ..., instance: _Optional[str] = ...) -> None: ...
+    frames: str
+    def __init__(self, index: _Optional[int] = ..., address: _Optional[str] = ..., ready: _Optional[bool] = ..., instance: _Optional[str] = ..., frames: _Optional[str] = ...) -> None: ...
 
 class ExecutorReport(_message.Message):
-    __slots__ = ("protocol", "service_id", "index", "attempt", "instance", "address", "epoch", "process", "tables", "leaving", "host")
+    __slots__ = ("protocol", "service_id", "index", "attempt", "instance", "address", "epoch", "process", "tables", "leaving", "host", "frames")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
@@ -170,6 +172,7 @@ class ExecutorReport(_message.Message):
     TABLES_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     service_id: str
     index: int
@@ -181,7 +184,8 @@ class ExecutorReport(_message.Message):
     tables: _containers.RepeatedCompositeFieldContainer[TableReport]
     leaving: bool
     host: str
-    def __init__(self, protocol: _Optional[int] = ..., service_id: _Optional[str] = ..., index: _Optional[int] = ..., attempt: _Optional[int] = ..., instance: _Optional[str] = ..., address: _Optional[str] = ..., epoch: _Optional[int] = ..., process: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableReport, _Mapping]]] = ..., leaving: _Optional[bool] = ..., host: _Optional[str] = ...) -> None: ...
+    frames: str
+    def __init__(self, protocol: _Optional[int] = ..., service_id: _Optional[str] = ..., index: _Optional[int] = ..., attempt: _Optional[int] = ..., instance: _Optional[str] = ..., address: _Optional[str] = ..., epoch: _Optional[int] = ..., process: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableReport, _Mapping]]] = ..., leaving: _Optional[bool] = ..., host: _Optional[str] = ..., frames: _Optional[str] = ...) -> None: ...
 
 class TableReport(_message.Message):
     __slots__ = ("table", "ready", "version", "buckets_count", "requests", "keys", "found", "refused", "files", "mapped_bytes", "disk_bytes", "files_built", "p50_us", "p99_us", "problem", "keys_per_second")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from tidelake.errors import InvalidInputError
+from tidelake.service.client.connection.frame_calls import FrameCalls
 from tidelake.service.client.connection.tls import Tls
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
 from tidelake.service.protocol.tidelake_query_v1_pb2_grpc import AddressStub, TableQueryStub
@@ -44,6 +45,7 @@ class Connection:
     channel: grpc.Channel
     table_query: TableQueryStub
     address_server: AddressStub
+    frames: FrameCalls | None = None
 
 
 @dataclass(slots=True)
@@ -60,10 +62,12 @@ class Connections:
 
     tls: Tls | None
     token: str | None
-    _made: dict[tuple[str, bool, str], Connection] = field(default_factory=dict)
+    _made: dict[tuple[str, bool, str, str], Connection] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def to(self, address: str, *, secure: bool, server_name: str = "") -> Connection:
+    def to(
+        self, address: str, *, secure: bool, server_name: str = "", frames: str = ""
+    ) -> Connection:
         """The connection to an address.
 
         Parameters
@@ -74,6 +78,8 @@ class Connections:
             Whether it answers by TLS.
         server_name : str
             The name in its certificate, if it is not the host's.
+        frames : str
+            Where it takes frames, if anywhere; not used with TLS.
 
         Raises
         ------
@@ -81,7 +87,7 @@ class Connections:
             The token would go over the network unencrypted, or a file of TLS cannot be read.
         """
         secure = secure or self.tls is not None  # a service that claims less is not believed
-        place = (address, secure, server_name)
+        place = (address, secure, server_name, "" if secure else frames)
         found = self._made.get(place)
         if found is not None:
             return found
@@ -94,11 +100,15 @@ class Connections:
         with self._lock:
             if place not in self._made:
                 channel = self._channel(address, secure=secure, server_name=server_name)
+                short = place[3]
                 self._made[place] = Connection(
                     address,
                     channel,
                     TableQueryStub(channel),  # type: ignore[no-untyped-call]
                     AddressStub(channel),  # type: ignore[no-untyped-call]
+                    FrameCalls(short, self.token, answer_bytes_max=ANSWER_BYTES_MAX)
+                    if short
+                    else None,
                 )
             return self._made[place]
 
@@ -123,6 +133,8 @@ class Connections:
             closed = [self._made.pop(place) for place in gone]
         for connection in closed:
             connection.channel.close()
+            if connection.frames is not None:
+                connection.frames.close()
 
     def close(self) -> None:
         """Close all."""

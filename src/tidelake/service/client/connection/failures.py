@@ -99,7 +99,9 @@ OF_REASON: Mapping[str, Remedy] = {
     Reason.NOT_READY: Remedy.WAIT,
     "nested-column": Remedy.REOPEN,  # the table has got a column that needs an Arrow body
 }
-SPLIT_REASONS = frozenset({"too-many-keys", "too-many-slices", "answer-too-large"})
+SPLIT_REASONS = frozenset(
+    {"too-many-keys", "too-many-slices", "answer-too-large", "request-too-large"}
+)
 TOO_LARGE = "larger than max"
 """What gRPC itself says of a message over its limit."""
 

@@ -1,0 +1,189 @@
+"""The port for frames of one executor: each connection is a session of its servicer.
+
+A connection has a thread while it lasts, so there are few places (:data:`CONNECTIONS_MAX`); who
+finds none is told so and uses gRPC. Limits, tokens, idle and slow clients are those of sessions
+(:class:`~tidelake.service.executor.in_flight.InFlight`). What is no frame ends its own connection
+and nothing else. See :mod:`tidelake.service.protocol.framing` for the bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from tidelake.service.executor.config import Limits
+from tidelake.service.executor.servicer import TableQueryServicer
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol.framing import (
+    MAGIC,
+    TOKEN_BYTES_MAX,
+    framed,
+    read_exactly,
+    read_frame,
+)
+from tidelake.service.protocol.reasons import REASON_KEY, TOKEN_KEY, bearer
+
+__all__ = ["FrameListener"]
+
+_LOG = logging.getLogger("tidelake.service")
+
+CONNECTIONS_MAX = 64
+HELLO_SECONDS = 5.0
+"""How long a connection may take to say who it is."""
+FRAME_SECONDS = 30.0
+"""How long a request may take to arrive once it has begun."""
+BACKLOG = 128
+
+
+class FrameListener:
+    """Listens for frames; must be stopped.
+
+    Parameters
+    ----------
+    host : str
+        Where; the port is any free one.
+    servicer : TableQueryServicer
+        Answers sessions.
+    limits : Limits
+        What the executor takes on.
+    """
+
+    def __init__(self, host: str, servicer: TableQueryServicer, limits: Limits) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, 0), family=family, backlog=BACKLOG)
+        self._servicer = servicer
+        self._limits = limits
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self.port: int = self._socket.getsockname()[1]
+
+    def start(self) -> None:
+        """Answer from now on."""
+        threading.Thread(target=self._accept, name="tidelake-frames", daemon=True).start()
+
+    def stop(self) -> None:
+        """Take no new connections, and end all."""
+        with suppress(OSError):  # wakes the thread that accepts
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        with self._lock:
+            connections = list(self._open)
+        for connection in connections:
+            _hang_up(connection)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return  # stopped
+            with self._lock:
+                has_place = len(self._open) < CONNECTIONS_MAX
+                if has_place:
+                    self._open.add(connection)
+            if not has_place:
+                connection.close()
+                continue
+            threading.Thread(
+                target=self._serve, args=(connection,), name="tidelake-frame", daemon=True
+            ).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._session(connection)
+        except (OSError, EOFError) as error:
+            _LOG.debug("a connection for frames ended: %s", error)
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            connection.close()
+
+    def _session(self, connection: socket.socket) -> None:
+        connection.settimeout(HELLO_SECONDS)
+        if read_exactly(connection, len(MAGIC)) != MAGIC:
+            return
+        try:
+            token = read_frame(connection, TOKEN_BYTES_MAX) or b""
+            context = _Context(connection, token.decode("ascii"))
+            replies = self._servicer.Session(self._requests(connection), context)
+            for reply in replies:
+                connection.settimeout(self._limits.slow_reader_seconds)
+                connection.sendall(framed(reply.SerializeToString()))
+        except _Aborted as aborted:
+            connection.sendall(framed(aborted.reply.SerializeToString()))
+        except (ValueError, DecodeError) as error:
+            said = grpc.StatusCode.RESOURCE_EXHAUSTED
+            reason = "request-too-large"
+            if not str(error).startswith("a message of"):
+                said, reason = grpc.StatusCode.INVALID_ARGUMENT, "no-message"
+            reply = _problem(said, reason, f"The frame is refused: {error}.")
+            connection.settimeout(self._limits.slow_reader_seconds)
+            connection.sendall(framed(reply.SerializeToString()))
+
+    def _requests(self, connection: socket.socket) -> Iterator[pb.LookupRequest]:
+        while True:
+            connection.settimeout(None)  # an idle session is ended where its place is needed
+            connection.recv(1, socket.MSG_PEEK)
+            connection.settimeout(FRAME_SECONDS)
+            message = read_frame(connection, self._limits.request_bytes)
+            if message is None:
+                return
+            yield pb.LookupRequest.FromString(message)
+
+
+class _Aborted(Exception):
+    """A session that is refused."""
+
+    def __init__(self, reply: pb.LookupReply) -> None:
+        super().__init__(reply.problem.message)
+        self.reply = reply
+
+
+class _Context:
+    """What a servicer asks of the context of a call."""
+
+    def __init__(self, connection: socket.socket, token: str) -> None:
+        self._connection = connection
+        self._metadata = ((TOKEN_KEY, bearer(token)),) if token else ()
+        self._trailing: tuple[tuple[str, Any], ...] = ()
+
+    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+        """What the client said besides its messages."""
+        return self._metadata
+
+    def set_trailing_metadata(self, metadata: tuple[tuple[str, Any], ...]) -> None:
+        """Keep the reason of an abort."""
+        self._trailing = tuple(metadata)
+
+    def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
+        """End the session with a problem."""
+        reason = str(dict(self._trailing).get(REASON_KEY, ""))
+        raise _Aborted(_problem(code, reason, details))
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        """Nothing: an unexpected error ends the connection."""
+
+    def set_details(self, details: str) -> None:
+        """Nothing, as above."""
+
+    def cancel(self) -> None:
+        """End the session: its place is needed, or its client does not read."""
+        _hang_up(self._connection)
+
+
+def _problem(code: grpc.StatusCode, reason: str, message: str) -> pb.LookupReply:
+    number: int = code.value[0]
+    return pb.LookupReply(problem=pb.Problem(code=number, reason=reason, message=message))
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

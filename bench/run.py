@@ -26,6 +26,7 @@ import peers  # noqa: E402
 import pipeline  # noqa: E402
 import planning  # noqa: E402
 import scale  # noqa: E402
+import service  # noqa: E402
 import sql  # noqa: E402
 import streams  # noqa: E402
 import streams_kafka  # noqa: E402
@@ -53,8 +54,14 @@ QUESTIONS = {
     "streams-sink": streams.sink_lines,
     "streams-follow": streams.follow_lines,
     "streams-kafka": streams_kafka.lines,
+    "service-single": service.single_lines,
+    "service-batch": service.batch_lines,
+    "service-lone": service.lone_lines,
 }
-GROUPS = {"streams": [name for name in QUESTIONS if name.startswith("streams-")]}
+GROUPS = {
+    group: [name for name in QUESTIONS if name.startswith(f"{group}-")]
+    for group in ("streams", "service")
+}
 """Questions that have a name together."""
 PACKAGES = ("tidelake", "pyarrow", "numpy", "pyspark", "fastavro")
 

@@ -89,7 +89,8 @@ def rows_as_table(answers: Sequence[Answer], count: int) -> pa.Table:
         rows_count += len(at)
         batches += rows.to_batches() if isinstance(rows, pa.Table) else [rows]
     schema = pa.schema([f.with_nullable(True) for f in to_arrow_schema(answers[0].fields)])
-    table = pa.Table.from_batches([b.cast(schema) for b in batches], schema=schema)
+    nullable = [pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in batches]
+    table = pa.Table.from_batches(nullable, schema=schema)
     if np.array_equal(index, np.arange(count)):
         return table
     return table.combine_chunks().take(pa.array(index, mask=index < 0))

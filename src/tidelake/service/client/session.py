@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import grpc
@@ -30,6 +30,7 @@ from tidelake.service.client.open_table import opened_table
 from tidelake.service.client.settings import LOCATE_SECONDS_MAX, Settings
 from tidelake.service.observe.spans import carried
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
+from tidelake.service.protocol.packed_columns import is_packable
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.table import Table
@@ -69,6 +70,18 @@ class View:
     router: KeyRouter
     layout: pb.Layout
     executors: Mapping[int, Connection]
+    _bodies: dict[tuple[str, ...] | None, pb.Body] = field(default_factory=dict)
+
+    def body(self, columns: tuple[str, ...] | None) -> pb.Body:
+        """The form of answers that have these columns."""
+        found = self._bodies.get(columns)
+        if found is None:
+            fields = self.table.table_schema.fields
+            wanted = [f for f in fields if columns is None or f.name in columns]
+            packed = all(is_packable(f.type) for f in wanted)
+            found = pb.BODY_PACKED if packed else pb.BODY_ARROW
+            self._bodies[columns] = found
+        return found
 
 
 class Session:

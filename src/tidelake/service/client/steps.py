@@ -39,7 +39,6 @@ from tidelake.service.client.settings import (
     pause_ms,
 )
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
-from tidelake.service.protocol.packed_columns import is_packable
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.types.schema import DataField
 
@@ -250,14 +249,14 @@ def _ask(
     """Ask all parts at once; the outcome of each."""
     outcomes: dict[int, Answer | Failure] = {}
     requests, asked = [], []
-    body = _body(view, goal.columns)
+    body = view.body(goal.columns)
     for index, part in enumerate(parts):
         if part.executor not in view.executors:
             outcomes[index] = _unregistered(session, part.executor)
             continue
         request = _request(session, view, work, part, goal, progress.least)
         request.body = body
-        if request.keys.ByteSize() > CALL_BYTES_MAX and len(part.positions) > 1:
+        if len(part.positions) > 1 and request.keys.ByteSize() > CALL_BYTES_MAX:
             outcomes[index] = Failure(Remedy.SPLIT, _too_large(session))
             continue
         requests.append((part.executor, request))
@@ -294,12 +293,6 @@ def _request(
         keys=work.packed(part.positions),
         columns=goal.columns or (),
     )
-
-
-def _body(view: View, columns: Sequence[str] | None) -> pb.Body:
-    schema = view.table.table_schema
-    fields = [f for f in schema.fields if columns is None or f.name in columns]
-    return pb.BODY_PACKED if all(is_packable(f.type) for f in fields) else pb.BODY_ARROW
 
 
 def _learn(

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "query-protocol.md"
 
 def blocks():
     """The hex of each block of annotated bytes."""
-    for text in re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL):
+    for text in re.findall(r"```text\n([0-9a-f]{2} .*?)```", PAGE.read_text(), re.DOTALL):
         lines = [re.match(r"(\s*[0-9a-f]{2}\b)+", line)[0] for line in text.splitlines()]
         yield bytes.fromhex("".join(lines))
 

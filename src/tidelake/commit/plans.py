@@ -265,7 +265,7 @@ class AppendPlan:
         return CommitKind.OVERWRITE if self.deletions else CommitKind.APPEND
 
     def against(self, base: Base) -> Planned:
-        """What the commit changes in one base; see :meth:`CommitPlan.against`."""
+        """Find the commit's changes in one base; see :meth:`CommitPlan.against`."""
         context, new_files, snapshot = self.context, self.new_files, base.snapshot
         began_id = self.base_snapshot_id
         check_history_continues(
@@ -383,7 +383,7 @@ class OverwritePlan:
         return self.partitions.partitions == frozenset() and not self.stream.is_wanted_empty
 
     def against(self, base: Base) -> Planned:
-        """What the commit changes in one base; see :meth:`CommitPlan.against`."""
+        """Find the commit's changes in one base; see :meth:`CommitPlan.against`."""
         context, delta = self.context, self.new_files
         if base.snapshot is not None:
             live = replaced_files(context, base.snapshot, self.partitions)
@@ -424,7 +424,7 @@ class CompactionPlan:
     all_or_nothing: bool
 
     def against(self, base: Base) -> Planned:
-        """What the commit changes in one base; see :meth:`CommitPlan.against`."""
+        """Find the commit's changes in one base; see :meth:`CommitPlan.against`."""
         context = self.context
         before = context.index_entries(base.snapshot)
         fitting = fitting_compactions(

@@ -79,7 +79,7 @@ class ReadRequest:
 
 
 class InputFiles(Protocol):
-    """What a reader needs of a storage."""
+    """The part of a storage that a reader needs."""
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access."""

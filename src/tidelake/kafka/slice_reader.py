@@ -130,7 +130,7 @@ class SliceReader:
             raise said  # what came is of two topics: with the next try it is left out
 
     def _other_topic(self, part: Slice) -> ConflictError | NotFoundError | None:
-        """What is wrong if the topic is not the one that the slice was planned for."""
+        """Make the error if the topic is not the one that the slice was planned for."""
         found = self._topic_id(part.topic)
         if found == part.topic_id:
             return None

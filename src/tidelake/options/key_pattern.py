@@ -44,7 +44,7 @@ AGGREGATE_FUNCTIONS = (
     "sum",
     "theta_sketch",
 )
-"""What ``fields.<column>.aggregate-function`` may name: the aggregators of Paimon 1.3.1."""
+"""Values of ``fields.<column>.aggregate-function``: the aggregators of Paimon 1.3.1."""
 
 
 @dataclass(frozen=True, slots=True)

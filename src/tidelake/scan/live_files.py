@@ -94,7 +94,7 @@ def grouped(
 
 
 def bucket_starts(entries: EntryTable) -> NDArray[np.intp]:
-    """Where each bucket begins. Requires: entries are sorted by partition and bucket."""
+    """Find the start of each bucket. Requires: entries are sorted by partition and bucket."""
     partition_id, bucket = entries["partition_id"], entries["bucket"]
     differs = (partition_id[1:] != partition_id[:-1]) | (bucket[1:] != bucket[:-1])
     return np.flatnonzero(np.r_[entries.num_rows > 0, differs])

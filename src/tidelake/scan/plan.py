@@ -261,7 +261,7 @@ def _live(
 
 
 def _in_buckets(entries: EntryTable, buckets: Collection[BucketId]) -> NDArray[np.bool_]:
-    """Which entries lie in some buckets."""
+    """Find the entries in some buckets."""
     buckets_of: dict[int, list[int]] = {}
     for partition, bucket in buckets:
         buckets_of.setdefault(entries.partition_id(partition), []).append(bucket)
@@ -340,7 +340,7 @@ def _splits(
 
 @dataclass(frozen=True, slots=True)
 class _Verdicts:
-    """Which files of a bucket may match, and which may by their statistics alone."""
+    """Find the files of a bucket that may match, and those that may by statistics alone."""
 
     matches: NDArray[np.bool_]
     by_stats: NDArray[np.bool_]

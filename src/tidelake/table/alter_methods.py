@@ -36,7 +36,7 @@ Self = TypeVar("Self", bound="AlterMethods")
 
 
 class AlterMethods(abc.ABC):
-    """What ALTER TABLE can do. A column inside another is named by a tuple of names."""
+    """The changes of ALTER TABLE. A column inside another is named by a tuple of names."""
 
     @abc.abstractmethod
     def _alter(self, changes: tuple[SchemaChange, ...]) -> None:

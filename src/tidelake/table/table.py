@@ -540,7 +540,7 @@ class Table(
         filter: object = None,
         mode: ChangesMode = "diff",
     ) -> pa.Table:
-        """What changed after `start`, up to and with `end`; see :meth:`changes_batches`."""
+        """Return the changes after `start`, up to and with `end`; see :meth:`changes_batches`."""
         return self.changes_batches(
             start, end, columns=columns, filter=filter, mode=mode
         ).read_all()

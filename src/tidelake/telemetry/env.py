@@ -1,4 +1,4 @@
-"""What the outside world gives the engine: time, randomness, names, threads, memory, local disk.
+"""The environment of the engine: time, randomness, names, threads, memory, local disk.
 
 Engine code takes an :class:`Env` and nothing else, so a test can replay a run exactly: the same
 seed gives the same clock readings, file names, waits and order of work.

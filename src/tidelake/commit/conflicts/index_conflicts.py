@@ -110,7 +110,7 @@ class HashIndexChanges:
         return files
 
     def _rebased(self, read_id: int, now: dict[BucketId, IndexEntry]) -> HashIndexes:
-        """What the writers that read an older snapshot's index add to the index of now."""
+        """Find what writers that read an older snapshot's index add to the current one."""
         try:
             read = _by_bucket(self._entries_of(read_id)) if read_id else {}
         except NotFoundError as error:

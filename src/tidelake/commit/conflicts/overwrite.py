@@ -48,7 +48,7 @@ class PartitionChoice:
     partitions: Predicate | frozenset[bytes] | None
 
     def mask(self, partitions: Sequence[bytes]) -> np.ndarray:
-        """Which of some partitions are replaced; booleans ``[n]``."""
+        """Find the partitions that are replaced; booleans ``[n]``."""
         if self.partitions is None:
             return np.ones(len(partitions), dtype=bool)
         if isinstance(self.partitions, frozenset):

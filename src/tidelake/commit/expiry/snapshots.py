@@ -224,7 +224,7 @@ class _Expiry:
         return cls(context, references, directory, end, end_data, kept_metadata, keeps_changelogs)
 
     def preview(self, oldest_id: int) -> Expired:
-        """What would be removed."""
+        """Find what an expiry would remove."""
         found = {i: self.count_files(i) for i in range(oldest_id, self.end.id)}
         counts = {i: count for i, count in found.items() if count is not None}
         return Expired(tuple(counts), sum(counts.values()))

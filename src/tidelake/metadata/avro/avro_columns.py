@@ -177,7 +177,7 @@ def _read(
 
 
 def _chain(starts: Positions, ends: Positions, count: int, end: int) -> NDArray[np.intp]:
-    """Which positions are the records, one after the other from the first byte to the last."""
+    """Find the positions of the records, which follow each other from first to last byte."""
     if (
         len(starts) == count
         and starts[0] == 0

@@ -26,7 +26,7 @@ BATCH_IDENTIFIER = 2**63 - 1
 
 
 class CommitKind(enum.StrEnum):
-    """What a snapshot did (on disk: never rename)."""
+    """The kind of a snapshot's commit (on disk: never rename)."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"

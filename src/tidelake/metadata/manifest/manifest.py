@@ -114,7 +114,7 @@ def decode_manifest(data: bytes, *, path: str) -> EntryTable:
 
 
 def _entry_starts(payload: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Where entries may begin, by the bytes of a version, a kind and a partition.
+    """Find where entries may begin, by the bytes of a version, a kind and a partition.
 
     In bytes: ``04`` (version 2), ``00`` or ``02`` (kind), the zigzag length of a row of at least
     12 bytes, and the three high bytes of its number of fields, which are zero.

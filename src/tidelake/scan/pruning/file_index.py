@@ -119,7 +119,7 @@ def ask_indexes(
 
 
 def _has_index(entries: EntryTable) -> Mask:
-    """Which files may have one: extra files need not be indexes."""
+    """Find the files that may have an index: extra files need not be indexes."""
     extra = pc.greater(pc.list_value_length(entries["extra_files"]), 0)
     found = pc.or_(pc.is_valid(entries["embedded_index"]), pc.fill_null(extra, False))
     mask: Mask = found.to_numpy(zero_copy_only=False)

@@ -44,7 +44,7 @@ def manifest_may_hold(
 def in_partitions(
     context: ReadContext, entries: EntryTable, predicate: Predicate
 ) -> NDArray[np.bool_]:
-    """Which entries lie in partitions that match."""
+    """Find the entries in partitions that match."""
     fields = [context.schema.field(name) for name in context.schema.partition_keys]
     values = [context.paths.partition_values(p) for p in entries.partitions]
     return matching_partitions(values, fields, predicate)[entries["partition_id"]]
@@ -88,7 +88,7 @@ class StatsPruning:
     def mask(
         self, entries: EntryTable, predicate: Predicate | None, stats: Stats
     ) -> NDArray[np.bool_]:
-        """Which files may hold rows that match."""
+        """Find the files that may hold rows that match."""
         if predicate is None:
             return np.ones(entries.num_rows, dtype=bool)
         paths, has_partitions = self._context.paths, bool(self._context.schema.partition_keys)

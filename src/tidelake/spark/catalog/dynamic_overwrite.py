@@ -25,11 +25,11 @@ class DynamicOverwrite(WriteOfRows, implements=(f"{WRITE}.Write",)):
     """A dynamic overwrite."""
 
     def description(self) -> str:
-        """What EXPLAIN says."""
+        """The text in EXPLAIN."""
         return f"tidelake {self._name}, overwrite of partitions"
 
     def toBatch(self) -> JavaObject:
-        """What carries it out."""
+        """The command that runs it."""
         return _BatchWrite(self.gateway, self._insert, self._name)
 
 

@@ -163,5 +163,5 @@ class _Answer(NoBatch, implements=(f"{CONNECTOR}.read.LocalScan",)):
         return self._frame._jdf.queryExecution().executedPlan().executeCollect()
 
     def description(self) -> str:
-        """What EXPLAIN says."""
+        """The text in EXPLAIN."""
         return "tidelake procedure"

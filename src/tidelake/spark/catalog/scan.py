@@ -110,7 +110,7 @@ class FrameScan(NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportSt
     schema : StructType
         Its columns.
     shown : str
-        What EXPLAIN says.
+        The text in EXPLAIN.
     row_count, size_bytes : int, optional
         Statistics.
     """
@@ -138,7 +138,7 @@ class FrameScan(NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportSt
         return self._schema
 
     def description(self) -> str:
-        """What EXPLAIN says."""
+        """The text in EXPLAIN."""
         return self._shown
 
     def estimateStatistics(self) -> JavaObject:
@@ -176,7 +176,7 @@ class _CountScan(NoBatch, implements=(f"{READ}.LocalScan",)):
         return self.gateway.schema(self._struct)
 
     def description(self) -> str:
-        """What EXPLAIN says."""
+        """The text in EXPLAIN."""
         return self._shown
 
     def rows(self) -> JavaObject:

@@ -243,7 +243,7 @@ class RowsWrite(WriteOfRows, implements=(f"{WRITE}.V1Write",)):
         return _Insertable(self.gateway, self._insert, self._name)
 
     def description(self) -> str:
-        """What EXPLAIN says."""
+        """The text in EXPLAIN."""
         return f"tidelake {self._name}"
 
     def toBatch(self) -> NoReturn:

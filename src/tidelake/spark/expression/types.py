@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 COMMENT_KEY = "comment"
-"""Where Spark keeps a column's comment in its metadata."""
+"""Key of a column's comment in Spark's metadata."""
 STRING_LENGTH_MAX = 2_147_483_647
 SPARK_FRACTION_DIGITS = 6
 TIME_DIGITS = 3

@@ -131,7 +131,7 @@ def begun(writer: DataStreamWriter, trigger: Mapping[str, object], *, table: str
 
 
 class _Sink(Protocol):
-    """What writes the batches of a query."""
+    """The protocol of the object that writes the batches of a query."""
 
     error: BaseException | None
 
@@ -176,7 +176,7 @@ class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no typ
         return None if found is None else self._refusal(found) or found
 
     def _refusal(self, failure: Exception) -> TidelakeError | None:
-        """What of ours made the query fail."""
+        """Return our own error that made the query fail."""
         ours = self._sink.error
         if isinstance(ours, PythonException):  # of a task
             return stream_failure(ours)

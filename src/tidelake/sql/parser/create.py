@@ -16,7 +16,7 @@ from tidelake.types import DataField
 __all__ = ["create_table", "detect_spelling", "read_column", "read_watermark"]
 
 _AFTER_DEFAULT = frozenset({",", ")"})
-"""What may follow a default; anything else continues an expression."""
+"""Tokens that may follow a default; any other one continues an expression."""
 OWN_FORMATS = frozenset({"tidelake", "paimon"})
 _REFUSED_CLAUSES = {
     "LOCATION": "the warehouse and the table's name give its location; CREATE TEMPORARY TABLE takes"

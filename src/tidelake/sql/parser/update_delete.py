@@ -30,7 +30,7 @@ _TRAILING_CLAUSES = frozenset(
         "USING", "RETURNING",
     }
 )  # fmt: skip
-"""What may follow the condition of a query; refused here."""
+"""Keywords that may follow the condition of a query; refused here."""
 _CASE_KEYWORDS = frozenset({"WHEN", "THEN"})
 
 

@@ -1,4 +1,4 @@
-"""What this package imports from sqlglot."""
+"""The names that this package imports from sqlglot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table's compactions do besides merging, by its options.
+"""The work of a table's compactions besides merging, by its options.
 
 Source: Paimon's ``LookupStrategy``, ``LookupMergeTreeCompactRewriter`` and
 ``FullChangelogMergeTreeCompactRewriter`` (1.3.1).

@@ -83,7 +83,7 @@ def changes_between(
     predicate: Predicate | None,
     mode: ChangesMode,
 ) -> PlannedChanges:
-    """What changed after `start`, up to and with `end`; see :meth:`tidelake.Table.changes_batches`.
+    """Plan the changes after `start`, `end` included; see :meth:`tidelake.Table.changes_batches`.
 
     Parameters
     ----------

@@ -74,13 +74,13 @@ class TableHandle(TableState):
         )
 
     def store_context(self) -> StoreContext:
-        """What bucket writers need; each call names a new spill directory."""
+        """The context of bucket writers; each call names a new spill directory."""
         return StoreContext(*self._state, spill_dir=self.env.spill_directory())
 
     def read_context(
         self, snapshot: Snapshot | None = None, *, all_rows: bool = False
     ) -> ReadContext:
-        """What reading needs.
+        """The context of reads.
 
         Parameters
         ----------
@@ -127,11 +127,11 @@ class TableHandle(TableState):
         )
 
     def commit_context(self) -> CommitContext:
-        """What commits need."""
+        """The context of commits."""
         return CommitContext(*self._state, manifests=self.manifests, table=self.identifier)
 
     def committer(self) -> Committer:
-        """What makes writes visible."""
+        """The committer, which makes writes visible."""
         return Committer(self.commit_context())
 
     def with_options(self, options: Options) -> TableHandle:

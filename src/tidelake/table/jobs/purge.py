@@ -110,7 +110,7 @@ def purge_files(handle: TableHandle, *, dry_run: bool = False) -> PurgeResult:
 
 
 def _foreseen(handle: TableHandle) -> PurgeResult:
-    """What a purge would remove now."""
+    """Find what a purge would remove now."""
     newest = handle.snapshots.latest()
     if newest is None:
         return PurgeResult()

@@ -1,4 +1,4 @@
-"""What a read will do: snapshot, files read and pruned and why, splits, bytes."""
+"""Describes a read: snapshot, files read and pruned and why, splits, bytes."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def read_without(
 
 
 def _mask(positions: Positions, begin: int, count: int) -> npt.NDArray[np.bool_]:
-    """Which of `count` rows from ordinal `begin` on are among ascending positions."""
+    """Find which of `count` rows from ordinal `begin` on are among ascending positions."""
     low, high = np.searchsorted(positions, [begin, begin + count])
     mask = np.zeros(count, np.bool_)
     mask[positions[low:high] - begin] = True

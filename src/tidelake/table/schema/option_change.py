@@ -1,4 +1,4 @@
-"""What ALTER may do to a table's options.
+"""Changes of a table's options that ALTER may make.
 
 Source: Paimon's ``SchemaManager`` (1.3.1): ``checkAlterTableOption``, ``checkResetTableOption``.
 """

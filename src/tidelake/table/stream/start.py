@@ -74,7 +74,7 @@ ENDS_COUNT = 2
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a stream begins, and where it ends if it is bounded.
+    """The beginning of a stream, and its end if it is bounded.
 
     Parameters
     ----------

@@ -253,7 +253,7 @@ def file_paths(handle: TableHandle, entries: EntryTable) -> pa.Array:
 
 
 def _needs_a_look(entries: EntryTable) -> NDArray[np.bool_]:
-    """Which files may be outside the table or have an invalid name: these are few."""
+    """Find the files that may be outside the table or have an invalid name: these are few."""
     names = entries["file_name"]
     plain = pc.match_substring_regex(names, r"^[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*$")
     short = pc.less_equal(pc.binary_length(names), NAME_BYTES_MAX)

@@ -303,7 +303,7 @@ class RowView(MetadataTable):
         filter: object = None,
         mode: ChangesMode = "auto",
     ) -> pa.Table:
-        """What changed after `start`, up to and with `end`; see :meth:`changes_batches`."""
+        """Return the changes after `start`, up to and with `end`; see :meth:`changes_batches`."""
         return self.changes_batches(
             start, end, columns=columns, filter=filter, mode=mode
         ).read_all()

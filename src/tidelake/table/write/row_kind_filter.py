@@ -77,7 +77,7 @@ class RowKindFilter:
         return kinds
 
     def stored(self, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
-        """Which rows are stored; None if all are."""
+        """Find the rows to store; None if all are."""
         out = np.zeros(len(kinds), np.bool_)
         if self._spec is not None and self._spec.ignore_delete:
             out |= (kinds & 1) != 0

@@ -21,6 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 import engines  # noqa: E402  (the path comes first)
 import indexes  # noqa: E402
 import kernel  # noqa: E402
+import lookup_join  # noqa: E402
 import merging  # noqa: E402
 import peers  # noqa: E402
 import pipeline  # noqa: E402
@@ -47,6 +48,7 @@ QUESTIONS = {
     "merging": merging.lines,
     "merging-others": merging.other_lines,
     "sql": sql.lines,
+    "lookup-join": lookup_join.lines,
     "streams-source": streams.source_lines,
     "streams-changes": streams.change_lines,
     "streams-triggers": streams.trigger_lines,

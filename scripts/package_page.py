@@ -118,7 +118,9 @@ def _page(name: str) -> str:
     ]
     if order:
         levels = ", ".join(" and ".join(f"`{room}`" for room in level) for level in order)
-        said = f"Each room imports only from those after it, by contract: {levels}."
+        said = (
+            f"By contract each room imports only from those after it. From high to low: {levels}."
+        )
         parts.append(wrapped(said) + "\n")
     parts.append(_modules(package))
     for room in rooms:

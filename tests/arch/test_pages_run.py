@@ -21,6 +21,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md"))
 NEEDS_SPARK = {
     "docs/kafka.md",
+    "docs/lookup-joins.md",
     "docs/merge-into.md",
     "docs/spark.md",
     "docs/sql.md",

@@ -30,6 +30,7 @@ from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import fields_from_spark
 from tidelake.spark.job_methods import JobMethods
 from tidelake.spark.kafka_methods import KafkaMethods
+from tidelake.spark.lookup_methods import LookupMethods
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.rowlevel.delete_update import delete_on_spark, update_on_spark
@@ -122,7 +123,7 @@ def attach(
     return Lake(spark, opened, catalog_name=catalog)
 
 
-class Lake(JobMethods, KafkaMethods, ServiceMethods):
+class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
     A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read

@@ -21,6 +21,7 @@ from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.sessions.session import settings
 from tidelake.spark.sql.expressions import Reading
+from tidelake.spark.sql.lookups import QueryLookups
 from tidelake.spark.sql.stream_sources import (
     StreamSources,
     in_windows,
@@ -121,21 +122,36 @@ class StatementQueries:
         frames: dict[str, DataFrame] = {}
         hidden = {r: named_metadata_columns(parsed, r, s.hidden) for r, s in ours.items()}
         reads = _reads(parsed, ours, names, hidden, zone=self._zone_for(ours))
-        for number, (reference, read) in enumerate(reads.items()):
-            frames[f"tl_{number}"] = read()
+        lookups = QueryLookups(self.spark, parsed, _MARK)
+        candidates = lookups.candidates(ours, hidden)
+        streams = {r: read() for r, read in reads.items() if r not in candidates}
+        lookups.add(candidates, ours, streams)
+        streams |= {r: reads[r]() for r in candidates if r not in lookups.joins}
+        for number, (reference, frame) in enumerate(streams.items()):
+            frames[f"tl_{number}"] = frame
             relations[reference] = f"{_MARK}tl_{number}{_MARK}"
-        streams = {r: frames[name.strip(_MARK)] for r, name in relations.items()}
         before, replaced = stream_texts(
-            parsed, streams, hidden, is_stream=self._is_stream, spark=self.spark
+            parsed,
+            streams,
+            hidden,
+            is_stream=self._is_stream,
+            spark=self.spark,
+            looked_up=lookups.joins,
         )
-        text = (
-            query.explain + head + parsed.rewrite(relations, before=before, replacements=replaced)
+        rewritten = parsed.rewrite(
+            relations,
+            before=before,
+            replacements=[*replaced, *lookups.hints],
+            joins=lookups.joins,
         )
+        text = query.explain + head + rewritten
+        frames |= lookups.frames
         if frames:
             text = text.replace("{", "{{").replace("}", "}}")
             for name in frames:
                 text = text.replace(f"{_MARK}{name}{_MARK}", "{" + name + "}")
-        with translate_analysis_errors(query, [c for s in ours.values() for c in s.columns]):
+        columns = [c for s in ours.values() for c in s.columns]
+        with lookups.known(), translate_analysis_errors(query, columns):
             given: Any = args if args is None or isinstance(args, Mapping) else list(args)
             return self.spark.sql(text, given, **frames)
 

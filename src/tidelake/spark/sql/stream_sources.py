@@ -8,7 +8,7 @@ the column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -27,6 +27,7 @@ from tidelake.spark.sql.declared_stream import declared_stream
 from tidelake.spark.sql.table_sources import (
     INCREMENTAL,
     INCREMENTAL_TIMES,
+    LookedUp,
     Source,
     in_windows,
     selected,
@@ -113,7 +114,12 @@ class StreamSources:
         fields = table.table_schema.fields
         names = tuple(field.name for field in fields)
         if clause.lookup:
-            return Source(names, fields, lambda columns, keep: self._lookup(table, columns, keep))
+            return Source(
+                names,
+                fields,
+                lambda columns, keep: self._lookup(table, columns, keep),
+                looked_up=LookedUp(table, at_each_batch=True),
+            )
 
         def frame(columns: list[str], row_filter: object) -> DataFrame:
             own = [c for c in columns if c in names]
@@ -244,6 +250,7 @@ def stream_texts(
     *,
     is_stream: Callable[[TableReference], bool],
     spark: SparkSession,
+    looked_up: Collection[TableReference] = (),
 ) -> tuple[dict[int, str], list[tuple[int, int, str]]]:
     """Find the edits of a query's text that make it a query over streams.
 
@@ -259,15 +266,18 @@ def stream_texts(
         Whether another table, one of Spark's own, is a stream.
     spark : SparkSession
         The session of the query.
+    looked_up : collection of TableReference
+        Tables of which each row looks its own up.
     """
     streams = {r: f for r, f in frames.items() if f.isStreaming}
     changing = [r for r, f in streams.items() if ROW_KIND in f.columns]
     if not changing:
         kept = KeptKinds({})
     else:
-        others = [r for r in parsed.references if r not in frames and is_stream(r)]
+        foreign = [r for r in parsed.references if r not in frames and r not in looked_up]
+        others = [r for r in foreign if is_stream(r)]
         rows = [r for r in streams if r not in changing]
-        kept = kept_kinds(parsed, changing, streaming=[*rows, *others])
+        kept = kept_kinds(parsed, changing, streaming=[*rows, *others], looked_up=looked_up)
         if kept.needs_broadcast:
             check_hints_count(spark)
     hidden = {**hidden, **{r: (*hidden.get(r, ()), ROW_KIND) for r in kept.hidden}}

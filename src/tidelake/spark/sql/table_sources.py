@@ -33,12 +33,28 @@ from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.system.row_views import AUDIT_LOG
 from tidelake.types import DataField
 
-__all__ = ["Source", "TableSources", "in_windows", "selected"]
+__all__ = ["LookedUp", "Source", "TableSources", "in_windows", "selected"]
 
 INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
 INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
 INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
 ROW_KIND = "rowkind"
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """A table of ``FOR SYSTEM_TIME AS OF PROCTIME()``.
+
+    Parameters
+    ----------
+    table : Table
+        With the options of the session and the query.
+    at_each_batch : bool
+        Whether it stands in a query over streams.
+    """
+
+    table: Table
+    at_each_batch: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +75,8 @@ class Source:
         The moment that is read.
     hidden : tuple of str
         Columns that a query gets only by name.
+    looked_up : LookedUp, optional
+        The table whose rows these are as they are when they are looked up.
     """
 
     columns: tuple[str, ...]
@@ -67,6 +85,7 @@ class Source:
     table: Table | None = None
     moment: Mapping[str, Any] | None = None
     hidden: tuple[str, ...] = ()
+    looked_up: LookedUp | None = None
 
 
 class TableSources:
@@ -124,7 +143,8 @@ class TableSources:
         names = tuple(f.name for f in fields)
         plain = function is None
         hidden = hidden_columns(names) if plain else ()
-        return Source(names, fields, frame, table if plain else None, moment, hidden)
+        looked_up = LookedUp(table, at_each_batch=False) if reference.clause.lookup else None
+        return Source(names, fields, frame, table if plain else None, moment, hidden, looked_up)
 
     def of_kafka(self, reference: TableReference, found: ForeignTable) -> Source:
         """The messages of a topic, from its start mode to what is there."""

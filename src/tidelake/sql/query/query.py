@@ -110,6 +110,7 @@ class ParsedQuery:
         *,
         before: Mapping[int, str] | None = None,
         replacements: Iterable[tuple[int, int, str]] = (),
+        joins: Mapping[TableReference, tuple[int, int, str]] | None = None,
     ) -> str:
         """Return the query's text with other text for some references.
 
@@ -121,6 +122,8 @@ class ParsedQuery:
             Text to insert, by offset.
         replacements : iterable of (int, int, str)
             Start, end and new text of other parts.
+        joins : mapping of TableReference to (int, int, str), optional
+            Start, end and new text of whole joins, which give the alias of their table.
 
         Returns
         -------
@@ -136,11 +139,15 @@ class ParsedQuery:
             alias = aliases.get(reference, reference.alias)
             as_alias = "" if reference.has_alias else f" AS {quoted_name(alias)}"
             pieces.append((reference.start, after, f"{relation}{sample}{as_alias}"))
-        named = {r: aliases.get(r, r.alias) for r in relations}
+        joins = joins or {}
+        named = {r: aliases.get(r, r.alias) for r in (*relations, *joins)}
         named |= {r: r.alias for r in self.references if r.start == HEAD_POSITION}
         pieces += requalify(self.query.text, self.tree, named)
         pieces += self._respell(relations)
         pieces += replacements
+        spans = [(start, end) for start, end, _ in joins.values()]
+        pieces = [p for p in pieces if not any(start <= p[0] < end for start, end in spans)]
+        pieces += joins.values()
         out: list[str] = []
         at = offset
         for start, end, piece in sorted(pieces):

@@ -13,8 +13,9 @@ old and the new row of an update. It is refused, unless the SELECT that reads th
    column ``_row_kind``; then rule 1 applies to it, too. The exception holds for this SELECT only.
 4. UNION ALL keeps kinds if one side has them; rows of the other are ``+I``.
 5. The last change of a key wins at the target, so the order of changes must stay. A join that
-   shuffles rows loses the order, so every table that is joined to changes gets a broadcast hint. A
-   join with another stream, or a user's hint that shuffles, is refused.
+   shuffles rows loses the order, so every table that is joined to changes gets a broadcast hint;
+   a table that is looked up by its key is not joined. A join with another stream, or a user's hint
+   that shuffles, is refused.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _OF_UNION = frozenset({"this", "expression", "with_", "by_name"})
 _OF_SUBQUERY = frozenset({"this", "alias", "with_"})
 _OF_TABLE = frozenset({"this", "db", "catalog", "alias", "when"})
 _KEPT_BY = frozenset({"", "INNER", "CROSS", "LEFT", "SEMI", "ANTI", "OUTER"})
-_HINTS_IN_ORDER = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN", "COALESCE"})
-"""Spark's hints that keep the order of rows in a partition."""
+_HINTS_IN_ORDER = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN", "COALESCE", "LOOKUP"})
+"""Hints that keep the order of rows in a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def kept_kinds(
     changing: Collection[TableReference],
     *,
     streaming: Collection[TableReference] = (),
+    looked_up: Collection[TableReference] = (),
 ) -> KeptKinds:
     """Find the edits of a query that make it keep the kinds.
 
@@ -78,6 +80,8 @@ def kept_kinds(
         Tables of the query whose rows have kinds.
     streaming : collection of TableReference
         Other streams among its tables.
+    looked_up : collection of TableReference
+        Tables that are not joined: each row looks its own up.
 
     Raises
     ------
@@ -102,6 +106,7 @@ def kept_kinds(
         aliases=relation_aliases(parsed.tree, parsed.references),
         changing=changing,
         streaming=streaming,
+        looked_up={id(r.node) for r in looked_up},
     )
     kinds.follow(parsed.tree, {})
     unseen = [r for r in changing if id(r.node) not in kinds.seen]
@@ -155,6 +160,8 @@ class _Kinds:
         Aliases that differ from those in the text.
     changing, streaming : collection of TableReference
         Streams with kinds, and streams without.
+    looked_up : collection of int
+        The ids of the nodes of tables that are not joined.
     """
 
     parsed: ParsedQuery
@@ -162,6 +169,7 @@ class _Kinds:
     aliases: Mapping[TableReference, str]
     changing: Collection[TableReference]
     streaming: Collection[TableReference]
+    looked_up: Collection[int]
     texts: dict[int, str] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     named: set[int] = field(default_factory=set)
@@ -315,8 +323,9 @@ class _Kinds:
         if number > 1:
             remedy = "Name the changes first in FROM."
             raise self._disordered(start, "A join with tables that were joined before", remedy)
-        if others:
-            names = ", ".join(quoted_name(source.alias) for source in others)
+        joined = [source for source in others if id(source.node) not in self.looked_up]
+        if joined:
+            names = ", ".join(quoted_name(source.alias) for source in joined)
             self._insert(self._list(node).start, f" /*+ BROADCAST({names}) */")
             self.needs_broadcast = True
 

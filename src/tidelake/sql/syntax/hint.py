@@ -1,4 +1,4 @@
-"""Checks hints ``/*+ ... */``: OPTIONS after a table, Spark's hints after SELECT.
+"""Checks hints ``/*+ ... */``: OPTIONS after a table, LOOKUP and Spark's hints after SELECT.
 
 Spark ignores an unknown hint and only logs it: a misspelt ``OPTION(...)`` would read the wrong
 snapshot.
@@ -21,7 +21,8 @@ SPARK = frozenset(
         "REBALANCE",
     }
 )  # fmt: skip
-FLINK = frozenset({"LOOKUP", "STATE_TTL", "NEST_LOOP", "MULTI_JOIN", "JSON_AGGREGATE_WRAPPED"})
+LOOKUP = "LOOKUP"
+FLINK = frozenset({"STATE_TTL", "NEST_LOOP", "MULTI_JOIN", "JSON_AGGREGATE_WRAPPED"})
 _STRING = re.compile(r"'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
 _ARGUMENTS = re.compile(r"\([^()]*\)")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -61,7 +62,7 @@ def _names_alone(body: str) -> str:
 
 def _check(text: str, start: int, name: str) -> None:
     upper = name.upper()
-    if upper in SPARK:
+    if upper in SPARK or upper == LOOKUP:
         return
     if upper == OWN:
         message = "Write OPTIONS after a table, alone: t /*+ OPTIONS('key' = 'value') */."
@@ -69,5 +70,5 @@ def _check(text: str, start: int, name: str) -> None:
     if upper in FLINK:
         message = f"{upper} is a hint of Flink: leave it out, or use a hint of Spark."
         raise error_at(text, start, message, kind="sql_hint", error=UnsupportedError)
-    message = f"There is no hint '{name}'.{near_names(upper, [OWN, *sorted(SPARK)])}"
+    message = f"There is no hint '{name}'.{near_names(upper, [OWN, LOOKUP, *sorted(SPARK)])}"
     raise error_at(text, start, message, kind="sql_hint")

@@ -128,7 +128,7 @@ def test_a_fault_has_kind_and_context():
         ("BROADCASTT(t)", InvalidInputError, r"no hint 'BROADCASTT'\. Did you mean 'BROADCAST'"),
         ("COALESCE(1), OPTION('a'='b')", InvalidInputError, r"no hint 'OPTION'"),
         ("OPTIONS('a' = 'b'), COALESCE(1)", InvalidInputError, r"after a table, alone"),
-        ("LOOKUP('table' = 'x')", UnsupportedError, r"hint of Flink"),
+        ("STATE_TTL('x' = '1d')", UnsupportedError, r"hint of Flink"),
     ],
 )
 def test_a_hint_that_nobody_knows_is_refused_where_it_stands(hint, error, message):

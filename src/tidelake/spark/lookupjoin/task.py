@@ -1,0 +1,234 @@
+"""The executor's side of a lookup join: batches of keys in, the rows found out.
+
+A row gets a list: the struct of the columns where its key was found, else nothing. Spark's
+``inline`` makes columns of it, and drops rows without a match or keeps them. So only keys go to
+Python and only what was found comes back, the rows' other columns stay where they are, and with
+them their watermark and their order.
+
+A process keeps what it opened: the next task of a stream only takes in the files that changed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.spark.expression.types import spark_arrow_schema, to_spark_arrow
+from tidelake.spark.lookupjoin.key_column import present_keys
+from tidelake.spark.lookupjoin.pin import NO_SNAPSHOT
+from tidelake.spark.lookupjoin.request import Retry
+from tidelake.table import Table
+from tidelake.table.query import LocalTableQuery
+from tidelake.telemetry import Clock, SystemClock
+from tidelake.types import DataField
+from tidelake.types.arrow import to_arrow_schema
+
+__all__ = ["LocalLookup", "LookupSource", "LookupTask", "lookup_lists"]
+
+QUERIES_KEPT_MAX = 16
+"""Tables that a process keeps open; the one unused for the longest time is closed."""
+_QUERIES: OrderedDict[tuple[object, ...], LocalTableQuery] = OrderedDict()
+
+Found: TypeAlias = "tuple[np.ndarray, pa.RecordBatch]"
+"""Per key whether it was found, and the rows found in the order of the keys."""
+
+
+class LookupSource(Protocol):
+    """Where keys are looked up. Picklable."""
+
+    def show(self, snapshot: int) -> None:
+        """Prepare for calls of :meth:`at` for a snapshot, until this is called for another."""
+        ...
+
+    def at(self, keys: pa.RecordBatch, snapshot: int) -> Found:
+        """Look keys up in that snapshot."""
+        ...
+
+    def newest(self, keys: pa.RecordBatch) -> Found:
+        """Look keys up as the table is now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLookup:
+    """Looks keys up in files of this machine. Picklable.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    columns : tuple of str
+        The columns wanted.
+    """
+
+    table: Table
+    columns: tuple[str, ...]
+
+    def show(self, snapshot: int) -> None:
+        """Take in the files that changed; a number may be of another snapshot after a rollback."""
+        self._query("pinned").refresh(snapshot)
+
+    def at(self, keys: pa.RecordBatch, snapshot: int) -> Found:
+        """Look keys up in that snapshot."""
+        query = self._query("pinned")
+        assert query.snapshot_id == snapshot, "show() was called for it"
+        return self._found(query, keys)
+
+    def newest(self, keys: pa.RecordBatch) -> Found:
+        """Look keys up as the table is now."""
+        query = self._query("newest")
+        query.refresh()
+        return self._found(query, keys)
+
+    def _found(self, query: LocalTableQuery, keys: pa.RecordBatch) -> Found:
+        result = query.lookup(keys, columns=self.columns)
+        return np.asarray(result.found, dtype=bool), result.rows
+
+    def _query(self, role: str) -> LocalTableQuery:
+        options = tuple(sorted(self.table.options.raw.items()))
+        key = (role, self.table.paths.location, self.table.table_schema.id, options, self.columns)
+        query = _QUERIES.get(key)
+        if query is None:
+            kept = dict.fromkeys([*self.columns, *self.table.primary_keys])
+            query = _QUERIES[key] = self.table.local_query(columns=list(kept))
+            while len(_QUERIES) > QUERIES_KEPT_MAX:
+                _QUERIES.popitem(last=False)[1].close()
+        _QUERIES.move_to_end(key)
+        return query
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTask:
+    """What a task needs. Picklable.
+
+    Parameters
+    ----------
+    source : LookupSource
+        Where keys are looked up.
+    keys : tuple of DataField
+        The columns of the primary key, as the task's arguments have them.
+    columns : tuple of DataField
+        The columns of the rows that are found.
+    retry : Retry, optional
+        Whether missing keys are asked for again.
+    clock : Clock
+        Waits between the tries.
+    """
+
+    source: LookupSource
+    keys: tuple[DataField, ...]
+    columns: tuple[DataField, ...]
+    retry: Retry | None = None
+    clock: Clock = field(default_factory=SystemClock)
+
+    def lists(self, keys: Sequence[pa.Array], snapshot: int) -> pa.ListArray:
+        """Look up one batch: per row a list of the row found, or an empty one.
+
+        Parameters
+        ----------
+        keys : sequence of Array
+            Per column of the key.
+        snapshot : int
+            The one that the source was prepared for; or
+            :data:`~tidelake.spark.lookupjoin.pin.NO_SNAPSHOT`, in which nothing is found.
+        """
+        present, valid = present_keys(keys, self.keys)
+        hits, rows = self._looked_up(present, snapshot)
+        found = hits
+        if valid is not None:
+            found = np.zeros(len(keys[0]), dtype=bool)
+            found[valid.to_numpy(zero_copy_only=False)] = hits
+        offsets = np.zeros(len(found) + 1, dtype=np.int32)
+        np.cumsum(found, out=offsets[1:])
+        columns = to_spark_arrow(rows, self.columns)
+        struct = pa.StructArray.from_arrays(
+            columns.columns, fields=list(spark_arrow_schema(self.columns))
+        )
+        return pa.ListArray.from_arrays(pa.array(offsets), struct)
+
+    def _looked_up(self, keys: pa.RecordBatch, snapshot: int) -> Found:
+        hits, rows = np.zeros(keys.num_rows, dtype=bool), self._no_rows()
+        if keys.num_rows and snapshot != NO_SNAPSHOT:
+            hits, rows = self.source.at(keys, snapshot)
+        retry = self.retry
+        for _ in range(0 if retry is None else retry.attempts_max):
+            if hits.all():
+                break
+            assert retry is not None
+            self.clock.sleep_ms(retry.delay_ms)
+            hits, rows = self._again(keys, hits, rows)
+        return hits, rows
+
+    def _again(self, keys: pa.RecordBatch, hits: np.ndarray, rows: pa.RecordBatch) -> Found:
+        """Ask for the missing keys once more, and put what is found between the other rows."""
+        late, late_rows = self.source.newest(keys.filter(pa.array(~hits)))
+        if not late.any():
+            return hits, rows
+        every = hits.copy()
+        every[np.flatnonzero(~hits)[late]] = True
+        # the rows found before and those found now, each to the place of its key
+        ranks = np.cumsum(every) - 1
+        source = np.empty(len(late_rows) + len(rows), dtype=np.int64)
+        source[ranks[hits]] = np.arange(len(rows))
+        source[ranks[every & ~hits]] = len(rows) + np.arange(len(late_rows))
+        both = pa.concat_batches([rows, late_rows.cast(rows.schema)])
+        return every, both.take(pa.array(source))
+
+    def _no_rows(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([], schema=to_arrow_schema(self.columns))
+
+
+def lookup_lists(
+    task: LookupTask, *, calls_max: int
+) -> Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]]:
+    """Make the function of an Arrow UDF: batches of keys and a snapshot in, lists out, in order.
+
+    Parameters
+    ----------
+    task : LookupTask
+        What it does.
+    calls_max : int
+        How many batches are looked up at a time; 1 without threads.
+    """
+
+    def lists(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        calls = _calls(task, batches)
+        if calls_max > 1:
+            yield from _several(calls, calls_max)
+            return
+        for call in calls:
+            yield call()
+
+    return lists
+
+
+def _calls(
+    task: LookupTask, batches: Iterator[tuple[pa.Array, ...]]
+) -> Iterator[Callable[[], pa.Array]]:
+    """The lookups of a task, one per batch; all of one snapshot."""
+    shown = NO_SNAPSHOT
+    for *keys, pins in batches:
+        snapshot = pins[0].as_py() if len(pins) else shown
+        if snapshot != shown:
+            task.source.show(snapshot)
+            shown = snapshot
+        yield partial(task.lists, keys, shown)
+
+
+def _several(calls: Iterator[Callable[[], pa.Array]], calls_max: int) -> Iterator[pa.Array]:
+    """Run some calls at a time; the answers in the order of the calls."""
+    with ThreadPoolExecutor(calls_max, thread_name_prefix="tidelake-lookup") as pool:
+        waiting: deque[Future[pa.Array]] = deque()
+        for call in calls:
+            if len(waiting) == calls_max:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(call))
+        while waiting:
+            yield waiting.popleft().result()

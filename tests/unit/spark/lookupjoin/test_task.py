@@ -1,0 +1,79 @@
+"""What a task makes of keys, over a source of rows that the test holds."""
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from tidelake.spark.lookupjoin.key_column import present_keys
+from tidelake.spark.lookupjoin.request import Retry
+from tidelake.spark.lookupjoin.task import LookupTask, lookup_lists
+from tidelake.telemetry import ManualClock
+from tidelake.types import DataField, parse_type
+
+KEY = DataField(0, "id", parse_type("INT NOT NULL"))
+NAME = DataField(1, "name", parse_type("STRING"))
+
+
+class Rows:
+    """Snapshots of a table, by key."""
+
+    def __init__(self, *snapshots):
+        self.snapshots = snapshots
+        self.shown = []
+
+    def show(self, snapshot):
+        self.shown.append(snapshot)
+
+    def at(self, keys, snapshot):
+        assert self.shown == [snapshot]
+        return self.found(keys, self.snapshots[snapshot - 1])
+
+    def newest(self, keys):
+        self.snapshots = self.snapshots[-len(self.snapshots) + 1 or -1 :]
+        return self.found(keys, self.snapshots[0])
+
+    def found(self, keys, rows):
+        asked = keys.column(0).to_pylist()
+        hits = [rows[k] for k in asked if k in rows]
+        batch = pa.RecordBatch.from_pydict({"name": pa.array(hits, pa.string())})
+        return pa.array([k in rows for k in asked]).to_numpy(zero_copy_only=False), batch
+
+
+def looked_up(rows, batches, *, calls_max=1, retry=None, clock=None):
+    task = LookupTask(rows, (KEY,), (NAME,), retry, clock or ManualClock())
+    given = [(pa.array(k, pa.int32()), pa.array([s] * len(k), pa.int64())) for k, s in batches]
+    found = lookup_lists(task, calls_max=calls_max)(iter(given))
+    return [[[r["name"] for r in row] for row in batch.to_pylist()] for batch in found]
+
+
+@pytest.mark.parametrize("calls_max", [1, 3])
+def test_rows_stay_in_order_and_a_null_finds_nothing(calls_max):
+    rows = Rows({1: "a", 3: "c"})
+    batches = [([3, None, 2, 1], 1), ([], 1), ([None], 1), ([1, 1], 1), ([2], 1)]
+    found = looked_up(rows, batches, calls_max=calls_max)
+    assert found == [[["c"], [], [], ["a"]], [], [[]], [["a"], ["a"]], [[]]]
+    assert rows.shown == [1]
+
+
+def test_a_table_without_a_snapshot_has_no_rows():
+    rows = Rows({1: "a"})
+    assert looked_up(rows, [([1], 0)]) == [[[]]]
+    assert rows.shown == []
+
+
+def test_a_missing_key_is_asked_for_again():
+    clock = ManualClock()
+    rows = Rows({2: "b"}, {3: "c", 2: "newer"}, {1: "a"}, {9: "late"})
+    before = clock.now_ms()
+    found = looked_up(rows, [([1, 2, 3, 9], 1)], retry=Retry(2, 500), clock=clock)
+    assert found == [[["a"], ["b"], ["c"], []]]
+    assert 1_000 <= clock.now_ms() - before < 1_500
+
+
+def test_a_time_between_two_keys_is_no_key():
+    field = DataField(0, "at", parse_type("TIMESTAMP(3) NOT NULL"))
+    times = [dt.datetime(1969, 12, 31, 23, 59, 59, 999_000 + n) for n in (0, 1)]
+    keys, valid = present_keys([pa.array(times, pa.timestamp("us"))], [field])
+    assert valid.to_pylist() == [True, False]
+    assert keys.column(0).to_pylist() == [times[0]]

@@ -559,6 +559,7 @@ def test_windows_close_by_the_declared_watermark_in_the_datas_own_time(
         query.processAllAvailable()
         query.stop()
     finally:
+        spark.catalog.dropTempView("clicks")  # or it hides other tests' table
         spark.conf.set("spark.sql.session.timeZone", zone)
     assert [tuple(row) for row in found] == [
         (datetime(2026, 3, 8, 2, 0, 0), datetime(2026, 3, 8, 2, 0, 10), 2)

@@ -61,6 +61,8 @@ class Sizes:
     """Runs of two drivers whose streams go into the same tables."""
     stream_rival_kills: int
     """Kills of one or the other in each run."""
+    stream_rival_tables: int
+    """Tables into which both write."""
     stream_soak_s: int
     """Seconds that a chain of streams runs while it is counted what it takes."""
     service_steps: int
@@ -92,6 +94,7 @@ SMALL = Sizes(
     stream_kills=2,
     stream_rivals=1,
     stream_rival_kills=1,
+    stream_rival_tables=2,
     stream_soak_s=60,
     service_steps=5,
     shows_order_of_checks=False,
@@ -119,6 +122,7 @@ FULL = Sizes(
     stream_kills=3,
     stream_rivals=10,
     stream_rival_kills=4,
+    stream_rival_tables=4,
     stream_soak_s=600,
     service_steps=60,
     shows_order_of_checks=True,

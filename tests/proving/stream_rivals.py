@@ -35,16 +35,16 @@ LEFT_MAX = 120
 """Seconds in which a driver reads what is left."""
 _BY_N = {"sequence.field": "n"}
 TABLES: dict[str, tuple[tuple[str, ...], dict[str, object]]] = {
+    "dynamic": (("k",), {"bucket": -1, "dynamic-bucket.target-row-num": 10, **_BY_N}),
     "append": ((), {"bucket": -1}),
     "keyed": (("k",), {"bucket": 2, "changelog-producer": "lookup", **_BY_N}),
-    "dynamic": (("k",), {"bucket": -1, "dynamic-bucket.target-row-num": 10, **_BY_N}),
     "vectors": (("k",), {"bucket": 1, "deletion-vectors.enabled": True, **_BY_N}),
 }
-"""Primary keys and options of the tables. Rows have numbers of their own, so the order in which two
+"""Primary keys and options of tables; a small run has the first of them. Rows have numbers of their own, so the order in which two
 drivers write them says nothing."""
 
 
-def program(work: Path, driver: str) -> None:
+def program(work: Path, driver: str, names: list[str]) -> None:
     """Run the streams of a driver, until the parent says that no more comes; then to their ends."""
     own = work / driver
     own.mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ def program(work: Path, driver: str) -> None:
     lake = tidelake.spark.attach(spark, work / "warehouse")
     sys.stdout.write(f"{READY}\n")
     sys.stdout.flush()
-    queries = {name: _start(lake, work, driver, name, "1 second") for name in TABLES}
+    queries = {name: _start(lake, work, driver, name, "1 second") for name in names}
     while not (work / "end").exists():
         for name, query in queries.items():
             if not query.isActive:
@@ -60,7 +60,7 @@ def program(work: Path, driver: str) -> None:
         time.sleep(0.1)
     for query in queries.values():
         query.stop()
-    for name in TABLES:
+    for name in names:
         _start(lake, work, driver, name, "availableNow").awaitTermination()
     sys.stdout.write(f"{DONE}\n")
     sys.stdout.flush()
@@ -73,14 +73,16 @@ def _start(lake: Lake, work: Path, driver: str, name: str, trigger: str) -> Stre
     return lake.write_stream(frame, f"db.{name}", checkpoint=place, trigger=trigger)
 
 
-def stream_rivals(work: Path, seed: int, *, kills: int) -> dict:
+def stream_rivals(work: Path, seed: int, *, kills: int, tables: int = len(TABLES)) -> dict:
     """Run two drivers with kills; the figures, or AssertionError where a promise broke."""
     rng = random.Random(seed)
     catalog = tidelake.open(str(work / "warehouse"))
     kept = {"snapshot.num-retained.min": 1, "snapshot.num-retained.max": 1000}
     for driver in DRIVERS:
         catalog.create_table(f"db.feed_{driver}", ROWS, options={"bucket": -1, **kept})
-    for name, (keys, options) in TABLES.items():
+    names = list(TABLES)[:tables]
+    for name in names:
+        keys, options = TABLES[name]
         catalog.create_table(f"db.{name}", ROWS, primary_keys=keys, options={**options, **kept})
     fed: list[Row] = []
     killed: Counter[str] = Counter()
@@ -88,29 +90,31 @@ def stream_rivals(work: Path, seed: int, *, kills: int) -> dict:
     with contextlib.ExitStack() as ends:
         for run in runs.values():
             ends.callback(run.close)
-        children = {driver: _begun(runs[driver], work, driver) for driver in DRIVERS}
+        children = {driver: _begun(runs[driver], work, driver, names) for driver in DRIVERS}
         for number in range(kills):
             until = time.monotonic() + rng.uniform(2.0, 6.0)
             while time.monotonic() < until:
-                _work(catalog, fed, rng)
+                _work(catalog, names, fed, rng)
             _check_runs(children, work)
             driver = DRIVERS[(number + seed) % 2]
             victim = KILLED[(number + seed) % len(KILLED)]
             killed[kill_in(children[driver], victim, rng)] += 1
             runs[driver].close()
-            children[driver] = _begun(runs[driver], work, driver)
-        _work(catalog, fed, rng)
+            children[driver] = _begun(runs[driver], work, driver, names)
+        _work(catalog, names, fed, rng)
         (work / "end").touch()
         for child in children.values():
             assert child.stdout is not None
             assert child.stdout.readline().strip() == DONE, (work / "log").read_text()[-3000:]
             child.wait(LEFT_MAX)
-    commits = sum(_check(catalog, work, name, fed) for name in TABLES)
+    commits = sum(_check(catalog, work, name, fed) for name in names)
     return {"rows": len(fed), "killed": dict(killed), "commits": commits, "violations": 0}
 
 
-def _begun(run: contextlib.ExitStack, work: Path, driver: str) -> subprocess.Popen[str]:
-    return run.enter_context(running(work, "proving.stream_rivals", driver))
+def _begun(
+    run: contextlib.ExitStack, work: Path, driver: str, names: list[str]
+) -> subprocess.Popen[str]:
+    return run.enter_context(running(work, "proving.stream_rivals", driver, *names))
 
 
 def _check_runs(children: dict[str, subprocess.Popen[str]], work: Path) -> None:
@@ -118,7 +122,7 @@ def _check_runs(children: dict[str, subprocess.Popen[str]], work: Path) -> None:
         assert child.poll() is None, f"{driver}: {(work / 'log').read_text()[-3000:]}"
 
 
-def _work(catalog: tidelake.Catalog, fed: list[Row], rng: random.Random) -> None:
+def _work(catalog: tidelake.Catalog, names: list[str], fed: list[Row], rng: random.Random) -> None:
     """One thing that goes on beside the drivers; first of all both feeds get rows."""
     if rng.random() < 0.7 or not fed:
         for driver in DRIVERS:
@@ -128,7 +132,7 @@ def _work(catalog: tidelake.Catalog, fed: list[Row], rng: random.Random) -> None
             catalog.table(f"db.feed_{driver}").write(rows)
             fed.extend(rows)
     else:
-        table = catalog.table(f"db.{rng.choice(sorted(TABLES))}")
+        table = catalog.table(f"db.{rng.choice(names)}")
         with contextlib.suppress(ConflictError):
             if rng.random() < 0.5:
                 table.compact(full=rng.random() < 0.5)
@@ -155,4 +159,4 @@ def _check(catalog: tidelake.Catalog, work: Path, name: str, fed: list[Row]) -> 
 
 
 if __name__ == "__main__":
-    program(Path(sys.argv[1]), sys.argv[2])
+    program(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -109,6 +109,14 @@ for text in ("SELECT nothing FROM range(3)", "SELECT 1 / 0"):
 spark.sparkContext._jvm.org.apache.logging.log4j.LogManager.getLogger("a.Place").error("shown")
 tl = tidelake.spark.attach(spark, "lake")
 tl.sql("CREATE TABLE t (k INT)")
+tl.create_table("default.s", "k INT")
+tl.catalog.table("default.t").write([{"k": 1}])
+try:
+    from_nine = tl.read_stream("default.t", options={"scan.snapshot-id": 9})
+    query = tl.write_stream(from_nine, "default.s", checkpoint="c", trigger="availableNow")
+    query.awaitTermination()
+except tidelake.NotFoundError as error:
+    print(error.kind)
 spark.stop()
 for use in (lambda: tl.sql("SELECT * FROM t"), lambda: tl.table("default.t")):
     try:
@@ -117,7 +125,10 @@ for use in (lambda: tl.sql("SELECT * FROM t"), lambda: tl.table("default.t")):
         assert "attach" in str(error)
         print(error.kind)
 """
-TOLD = ["AnalysisException", "ArithmeticException", "spark_stopped", "spark_stopped"]
+TOLD = [
+    "AnalysisException", "ArithmeticException", "snapshot_not_found", "spark_stopped",
+    "spark_stopped",
+]  # fmt: skip
 
 
 def talk(tmp_path, **environ):
@@ -137,8 +148,11 @@ def talk(tmp_path, **environ):
 def test_a_session_of_ours_prints_errors_alone_and_says_that_it_was_stopped(tmp_path):
     # the JVM's own word about the module that Spark asks for cannot be turned off
     said = [line for line in talk(tmp_path) if "incubator" not in line]
-    assert len(said) == 1
     assert said[0].endswith("ERROR Place: shown")
+    # of a query that fails without anybody who waits for it, this is all that is seen
+    assert "ERROR MicroBatchExecution: Query" in said[1]
+    assert said[2].startswith("Stream of table 'default.t': there is no snapshot 9")
+    assert len([line for line in said if line]) == 3
 
 
 def test_a_log4j_file_of_the_users_is_left_in_charge(tmp_path):

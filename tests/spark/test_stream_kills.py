@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from proving.stream_kills import CHAINS, KINDS, stream_kills
-from proving.stream_rivals import TABLES, stream_rivals
+from proving.stream_rivals import stream_rivals
 from sizes import SIZE
 
 
@@ -22,6 +22,8 @@ def test_the_chains_of_each_run_meet_all_kinds():
 
 @pytest.mark.parametrize("seed", range(SIZE.stream_rivals))
 def test_two_drivers_that_are_killed_write_each_row_once_into_one_table(tmp_path, seed):
-    figures = stream_rivals(tmp_path, seed, kills=SIZE.stream_rival_kills)
+    figures = stream_rivals(
+        tmp_path, seed, kills=SIZE.stream_rival_kills, tables=SIZE.stream_rival_tables
+    )
     assert sum(figures["killed"].values()) == SIZE.stream_rival_kills
-    assert figures["commits"] > len(TABLES)
+    assert figures["commits"] > SIZE.stream_rival_tables

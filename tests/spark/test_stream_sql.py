@@ -226,6 +226,19 @@ def test_changes_count_as_the_query_says(streaming):
     assert rows(lake, "SELECT * FROM s") == [(0, 20)]
 
 
+def test_a_limit_takes_the_first_rows_of_an_append_stream(streaming):
+    lake = streaming
+    lake.sql("CREATE TABLE q (id INT, n INT) WITH ('bucket' = '-1')")
+    lake.sql("CREATE TABLE o (id INT, n INT) WITH ('bucket' = '-1')")
+    lake.sql("INSERT INTO q VALUES (1, 10)")
+    job = started(lake, "INSERT INTO o SELECT * FROM q LIMIT 2")
+    drained(job)
+    lake.sql("INSERT INTO q VALUES (2, 20), (3, 30)")
+    drained(job)
+    assert len(rows(lake, "SELECT * FROM o")) == 2
+    job.stop()
+
+
 def test_a_lookup_sees_the_table_as_it_is_at_each_batch(streaming):
     lake = streaming
     lake.sql("CREATE TABLE q (id INT, k INT) WITH ('bucket' = '-1')")

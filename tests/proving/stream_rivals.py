@@ -40,8 +40,8 @@ TABLES: dict[str, tuple[tuple[str, ...], dict[str, object]]] = {
     "keyed": (("k",), {"bucket": 2, "changelog-producer": "lookup", **_BY_N}),
     "vectors": (("k",), {"bucket": 1, "deletion-vectors.enabled": True, **_BY_N}),
 }
-"""Primary keys and options of tables; a small run has the first of them. Rows have numbers of their own, so the order in which two
-drivers write them says nothing."""
+"""Primary keys and options of tables; a small run has the first of them. Rows have numbers of their
+own, so the order in which two drivers write them says nothing."""
 
 
 def program(work: Path, driver: str, names: list[str]) -> None:

@@ -172,7 +172,8 @@ def test_columns_that_do_not_fit_stop_the_first_batch(lake, feed, frame, writer)
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"checkpointLocation": ""}, "needs checkpoint="),
+        ({"checkpointLocation": ""}, "needs checkpoint=, or the option 'checkpointLocation'"),
+        ({"checkpointLocation": __file__}, "is a file, or lies in one"),
         ({"checkpointLocation": "s3://b/c"}, "is not supported"),
         ({"table": "streamed.default.a", "mode": "update"}, "no primary key"),
         ({"table": "streamed.default.t$files"}, "system table"),

@@ -101,9 +101,9 @@ class Checkpoint:
         """
         if given is None or not str(given).strip():
             message = (
-                f"A stream into table '{table}' needs checkpoint=, a folder of its own that"
-                " outlives this process. Spark records the stream's progress there, so that a"
-                " restart loses and repeats no rows."
+                f"A stream into table '{table}' needs checkpoint=, or the option"
+                " 'checkpointLocation': a folder of its own that outlives this process. Spark records"
+                " the stream's progress there, so that a restart loses and repeats no rows."
             )
             raise InvalidInputError(message, kind="no_checkpoint", table=table)
         parts = urlsplit(str(given))

@@ -128,6 +128,7 @@ def open_sink(call: StreamCall) -> TableSink:
     check_writable(handle)
     check_mode(handle, mode)
     checkpoint = Checkpoint.of(_checkpoint(spark, call), table=name)
+    checkpoint.query_id()  # says what Spark would say with a stack of Java's
     mark = check_mark(checkpoint, sink_mark(handle, mode))
     checkpoint.remove_torn_start()
     sink = BatchSink(handle, checkpoint, mark, handle.env.ids.uuid(), spark=spark)

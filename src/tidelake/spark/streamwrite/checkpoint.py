@@ -102,8 +102,8 @@ class Checkpoint:
         if given is None or not str(given).strip():
             message = (
                 f"A stream into table '{table}' needs checkpoint=, or the option"
-                " 'checkpointLocation': a folder of its own that outlives this process. Spark records"
-                " the stream's progress there, so that a restart loses and repeats no rows."
+                " 'checkpointLocation': a folder of its own that outlives this process. There Spark"
+                " records the stream's progress, so that a restart loses and repeats no rows."
             )
             raise InvalidInputError(message, kind="no_checkpoint", table=table)
         parts = urlsplit(str(given))

@@ -1,11 +1,13 @@
 """Errors of ours that went through Java, found again by their text.
 
-A callback's error reaches the user as Spark's exception, whose text holds ours. The newest errors
-are kept, so that who makes ours of Spark's gives the very one, of its class and with its kind.
+A callback's error reaches the user as Spark's exception, whose text holds ours. Copies of the newest
+errors are kept, so that who makes ours of Spark's gives one of the same class and kind. A copy has
+no traceback, which would keep the callback's data in memory.
 """
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 
 from tidelake.errors import TidelakeError
@@ -18,7 +20,7 @@ _KEPT: deque[TidelakeError] = deque(maxlen=KEPT_MAX)
 
 def keep_error(error: TidelakeError) -> None:
     """Keep an error that goes through Java."""
-    _KEPT.append(error)
+    _KEPT.append(copy.copy(error))
 
 
 def passed_error(text: str) -> TidelakeError | None:

@@ -19,8 +19,13 @@ OF_A_TASK = (
 
 def test_what_a_callback_raised_comes_back_as_it_was():
     ours = NotFoundError("There is no snapshot 41.", kind="snapshot_not_found", snapshot=41)
-    keep_error(ours)
-    assert stream_failure(Exception(FAILED.format(ours.message))) is ours
+    try:
+        raise ours
+    except NotFoundError:
+        keep_error(ours)
+    found = stream_failure(Exception(FAILED.format(ours.message)))
+    assert (type(found), vars(found)) == (NotFoundError, vars(ours))
+    assert found.__traceback__ is None  # whose frames hold data
     assert stream_failure(ours) is ours
 
 

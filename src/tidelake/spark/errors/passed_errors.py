@@ -1,8 +1,8 @@
 """Errors of ours that went through Java, found again by their text.
 
-A callback's error reaches the user as Spark's exception, whose text holds ours. Copies of the newest
-errors are kept, so that who makes ours of Spark's gives one of the same class and kind. A copy has
-no traceback, which would keep the callback's data in memory.
+A callback's error reaches the user as Spark's exception, whose text holds ours. Copies of the
+newest errors are kept, so that who makes ours of Spark's gives one of the same class and kind. A
+copy has no traceback, which would keep the callback's data in memory.
 """
 
 from __future__ import annotations
@@ -35,5 +35,5 @@ def passed_error(text: str) -> TidelakeError | None:
     """
     for error in reversed(_KEPT.copy()):
         if error.message in text:
-            return error
+            return copy.copy(error)
     return None

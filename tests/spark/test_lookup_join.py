@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import functions as F
 
-from tidelake.errors import InvalidInputError, UnsupportedError
+import tidelake
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.spark.lookupjoin import pin
 
 DIMENSION = "CREATE TABLE {} (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)"
@@ -99,6 +100,24 @@ def test_a_batch_sees_the_table_as_it_was_and_asks_again_for_what_is_missing(lak
         (1, "newer"),
         (4, "four"),
     ]
+
+
+def test_the_service_answers_as_local_files_do(lake):
+    dimension(lake)
+    facts = lake.spark.range(6).select("id", (F.col("id") % 3).alias("other"))
+    local = rows(lake.lookup_join(facts, "default.d", on="id", via="local"))
+    with pytest.raises(NotFoundError, match="No query service is registered"):
+        lake.lookup_join(facts, "default.d", on="id", via="service")
+    with tidelake.serve(str(lake.catalog.warehouse), ["default.d"], parallelism=1):
+        assert rows(lake.lookup_join(facts, "default.d", on="id", via="service")) == local
+        facts.createOrReplaceTempView("served")
+        found = lake.sql(
+            "SELECT /*+ LOOKUP('table'='d', 'via'='service') */ o.id, d.name FROM served AS o"
+            " LEFT JOIN d FOR SYSTEM_TIME AS OF PROCTIME() AS d ON o.other = d.id"
+        )
+        assert rows(found) == [(n, {1: "one", 2: "two"}.get(n % 3)) for n in range(6)]
+        lost = lake.lookup_join(facts, "default.d", on="id")
+    assert rows(lost) == local
 
 
 def test_what_cannot_be_looked_up_is_refused_before_anything_runs(lake):

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelake.spark.lookupjoin.join import joined
-from tidelake.spark.lookupjoin.request import How, LookupRequest, Retry
+from tidelake.catalog import Catalog
+from tidelake.spark.lookupjoin.join import LookupMeans, joined
+from tidelake.spark.lookupjoin.request import (
+    VIA,
+    How,
+    LookupRequest,
+    Retry,
+    Via,
+    check_choice,
+)
 from tidelake.table import Table
 
 __all__ = ["LookupMethods"]
@@ -18,6 +27,8 @@ RETRY_DELAY_MS = 1_000
 
 class LookupMethods:
     """Methods of :class:`tidelake.spark.Lake`."""
+
+    catalog: Catalog
 
     @property
     @abc.abstractmethod
@@ -32,7 +43,7 @@ class LookupMethods:
     def _in_session(self, table: Table, options: Mapping[str, object] | None) -> Table:
         """The table with the options of the session, then with those of one use."""
 
-    def lookup_join(
+    def lookup_join(  # noqa: PLR0913 - each is one choice of a join
         self,
         frame: DataFrame,
         name: str,
@@ -40,9 +51,11 @@ class LookupMethods:
         on: str | Sequence[str] | Mapping[str, str],
         how: How = "left",
         columns: str | Sequence[str] | Mapping[str, str] | None = None,
+        via: Via = "auto",
         retry_attempts: int = 0,
         retry_delay_ms: int = RETRY_DELAY_MS,
         options: Mapping[str, object] | None = None,
+        service: Mapping[str, Any] | None = None,
     ) -> DataFrame:
         """Give each row of a frame or a stream columns of a table, found by its primary key.
 
@@ -63,6 +76,10 @@ class LookupMethods:
         columns : sequence of str or mapping, optional
             The table's columns that rows get, maybe with new names: ``{"name": "origin_name"}``;
             by default all but the key. Only these are kept beside the keys.
+        via : str
+            ``"local"`` looks up in files on each machine, ``"service"`` asks the table's query
+            service; ``"auto"`` asks it where one has registered, and goes on with local files
+            where it is gone. A service may answer from a later snapshot than that of the batch.
         retry_attempts : int
             How often a key that is missing is asked for again, at most 100 times. Then the newest
             snapshot counts, which may be newer than that of the other rows.
@@ -70,6 +87,8 @@ class LookupMethods:
             The wait before each of these, for a batch of keys as a whole; at most a minute.
         options : mapping, optional
             Options of the table for this use, over those of the session.
+        service : mapping, optional
+            Further arguments of :func:`tidelake.query`: ``token``, ``tls``, ``deadline_seconds``.
 
         Returns
         -------
@@ -83,7 +102,7 @@ class LookupMethods:
         InvalidInputError
             `on` is not the primary key, types cannot be compared, or a name is there twice.
         NotFoundError
-            No such table or column; near names are offered.
+            No such table or column; near names are offered. Or no service has registered.
         UnsupportedError
             The table has no primary key, or its options name a moment.
 
@@ -104,4 +123,6 @@ class LookupMethods:
             columns=columns,
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
         )
-        return joined(spark, frame, table, request, retry=retry)
+        check_choice("via", via, VIA, table.identifier)
+        means = LookupMeans(via, retry, self.catalog, service or {})
+        return joined(spark, frame, table, request, means)

@@ -7,23 +7,49 @@ not of the UDF itself, for Spark would run the UDF once more for each filter abo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.errors import UnsupportedError
+from tidelake.catalog import Catalog
+from tidelake.errors import NotFoundError, UnsupportedError
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.lookupjoin.pin import pinned_at_each_batch, pinned_now
-from tidelake.spark.lookupjoin.request import LookupRequest, Retry, key_fields
-from tidelake.spark.lookupjoin.task import LocalLookup, LookupTask, lookup_lists
+from tidelake.spark.lookupjoin.request import LookupRequest, Retry, Via, key_fields
+from tidelake.spark.lookupjoin.service_source import CALLS_MAX, ServiceLookup, is_served
+from tidelake.spark.lookupjoin.task import LocalLookup, LookupSource, LookupTask, lookup_lists
 from tidelake.spark.write.write_task import for_task
 from tidelake.table import Table
 from tidelake.table.handle.time_travel import option_moment
 from tidelake.types import DataField
 
-__all__ = ["joined", "lookup_function", "names_moment"]
+__all__ = ["LookupMeans", "joined", "lookup_function", "names_moment"]
+
+
+@dataclass(frozen=True, slots=True)
+class LookupMeans:
+    """How rows are looked up.
+
+    Parameters
+    ----------
+    via : str
+        In local files, by the table's query service, or by the service where one has registered.
+    retry : Retry, optional
+        Whether missing keys are asked for again.
+    catalog : Catalog, optional
+        Where the service finds the table; without one rows are looked up in local files.
+    service : mapping
+        Further arguments of :func:`tidelake.query`.
+    """
+
+    via: Via = "auto"
+    retry: Retry | None = None
+    catalog: Catalog | None = None
+    service: Mapping[str, Any] = field(default_factory=dict)
 
 
 def joined(
@@ -31,8 +57,7 @@ def joined(
     frame: DataFrame,
     table: Table,
     request: LookupRequest,
-    *,
-    retry: Retry | None = None,
+    means: LookupMeans,
 ) -> DataFrame:
     """Join a frame with the rows of a table that its keys name.
 
@@ -46,8 +71,8 @@ def joined(
         As :func:`~tidelake.spark.read.table_frame.in_session` gives it.
     request : LookupRequest
         What is joined.
-    retry : Retry, optional
-        Whether missing keys are asked for again.
+    means : LookupMeans
+        How it is looked up.
 
     Returns
     -------
@@ -67,35 +92,49 @@ def joined(
         raise UnsupportedError(message, kind="lookup_join", table=table.identifier)
     streams = frame.isStreaming
     pin = pinned_at_each_batch(spark, table).scalar() if streams else pinned_now(table)
-    find = lookup_function(table, request.columns, retry=retry)
+    find = lookup_function(table, request.columns, means)
     inline = F.inline_outer if request.is_outer else F.inline
     found = inline(find(*(F.expr(key) for key in request.keys), pin))
     return frame.select("*", found.alias(*request.names))
 
 
-def lookup_function(
-    table: Table, columns: tuple[DataField, ...], *, retry: Retry | None = None
-) -> Any:
+def lookup_function(table: Table, columns: tuple[DataField, ...], means: LookupMeans) -> Any:
     """Make the UDF: from the key's columns and a snapshot to a list of at most one struct.
 
     Parameters
     ----------
-    table, retry
+    table, means
         As of :func:`joined`.
     columns : tuple of DataField
         The fields of the struct.
+
+    Raises
+    ------
+    NotFoundError
+        The service is asked for, and none has registered for the table.
     """
-    looked_up = Table(for_task(table.handle))
-    task = LookupTask(
-        LocalLookup(looked_up, tuple(f.name for f in columns)),
-        key_fields(table),
-        columns,
-        retry,
-    )
-    work = lookup_lists(task, calls_max=1)
+    source = _source(table, tuple(f.name for f in columns), means)
+    task = LookupTask(source, key_fields(table), columns, means.retry)
+    calls_max = CALLS_MAX if isinstance(source, ServiceLookup) else 1
+    work = lookup_lists(task, calls_max=calls_max)
     work.__name__ = f"lookup of {table.identifier}"  # EXPLAIN shows it
     returned = st.ArrayType(spark_schema(columns, table=table.identifier), containsNull=False)
     return F.arrow_udf(work, returned)
+
+
+def _source(table: Table, columns: tuple[str, ...], means: LookupMeans) -> LookupSource:
+    catalog = means.catalog
+    is_asked = means.via == "service"
+    if means.via == "local" or catalog is None or not (is_asked or is_served(table)):
+        return LocalLookup(Table(for_task(table.handle)), columns)
+    if not is_served(table):
+        message = (
+            f"No query service is registered for table '{table.identifier}': start one by tidelake"
+            f" serve {table.identifier}, or look up with via='local'."
+        )
+        raise NotFoundError(message, kind="service_not_found", table=table.identifier)
+    settings = {"fallback": not is_asked, **means.service}
+    return ServiceLookup(catalog, table.identifier, table.primary_keys[0], columns, settings)
 
 
 def names_moment(table: Table) -> bool:

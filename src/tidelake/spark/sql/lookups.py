@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -28,7 +28,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.errors import TidelakeError
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
-from tidelake.spark.lookupjoin.join import lookup_function, names_moment
+from tidelake.spark.lookupjoin.join import LookupMeans, lookup_function, names_moment
 from tidelake.spark.lookupjoin.key_type import key_expression
 from tidelake.spark.lookupjoin.pin import PIN, newest_snapshot, pinned_at_each_batch
 from tidelake.spark.lookupjoin.request import Retry, key_fields
@@ -146,8 +146,8 @@ class QueryLookups:
             if keys is None or select in joined:
                 joined.add(select)  # behind a LATERAL VIEW no table can be joined
             else:
-                retry = self._retry(reference, hints)
-                self._write(lookup, sources[reference], keys, aliases.get(reference), retry)
+                hint = next((h for h in hints if _names(h, reference)), None)
+                self._write(lookup, sources[reference], keys, aliases.get(reference), hint)
         for hint in hints:
             if not any(_names(hint, reference) for reference in self.joins):
                 raise self._unused(hint)
@@ -189,10 +189,6 @@ class QueryLookups:
             texts.append(expression)
         return texts
 
-    def _retry(self, reference: TableReference, hints: Sequence[LookupHint]) -> Retry | None:
-        hint = next((h for h in hints if h.attempts_max and _names(h, reference)), None)
-        return None if hint is None else Retry(hint.attempts_max, hint.delay_ms)
-
     def _unused(self, hint: LookupHint) -> TidelakeError:
         message = (
             f"LOOKUP names '{hint.table}', but this query looks no such table up by its primary"
@@ -207,7 +203,7 @@ class QueryLookups:
         source: Source,
         keys: Sequence[str],
         alias: str | None,
-        retry: Retry | None,
+        hint: LookupHint | None,
     ) -> None:
         assert source.looked_up is not None
         table, reference = source.looked_up.table, lookup.reference
@@ -216,7 +212,11 @@ class QueryLookups:
         number = next(_NUMBERS)
         function = f"{_FUNCTION}{number}"
         columns = tuple(by_name[name] for name in names)
-        self._functions[function] = lookup_function(table, columns, retry=retry)
+        means = LookupMeans(catalog=source.looked_up.catalog)
+        if hint is not None:
+            retry = Retry(hint.attempts_max, hint.delay_ms) if hint.attempts_max else None
+            means = replace(means, retry=retry, via=hint.via)
+        self._functions[function] = lookup_function(table, columns, means)
         if source.looked_up.at_each_batch:
             frame = f"tl_pin_{number}"
             self.frames[frame] = pinned_at_each_batch(self.spark, table)

@@ -29,6 +29,7 @@ from tidelake.spark.sql.table_sources import (
     INCREMENTAL_TIMES,
     LookedUp,
     Source,
+    catalog_of,
     in_windows,
     selected,
 )
@@ -118,7 +119,9 @@ class StreamSources:
                 names,
                 fields,
                 lambda columns, keep: self._lookup(table, columns, keep),
-                looked_up=LookedUp(table, at_each_batch=True),
+                looked_up=LookedUp(
+                    table, at_each_batch=True, catalog=catalog_of(self.session, reference)
+                ),
             )
 
         def frame(columns: list[str], row_filter: object) -> DataFrame:

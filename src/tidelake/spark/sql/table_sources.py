@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError
 from tidelake.kafka.rows import KIND
 from tidelake.options import declared
@@ -33,7 +34,7 @@ from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.system.row_views import AUDIT_LOG
 from tidelake.types import DataField
 
-__all__ = ["LookedUp", "Source", "TableSources", "in_windows", "selected"]
+__all__ = ["LookedUp", "Source", "TableSources", "catalog_of", "in_windows", "selected"]
 
 INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
 INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
@@ -51,10 +52,13 @@ class LookedUp:
         With the options of the session and the query.
     at_each_batch : bool
         Whether it stands in a query over streams.
+    catalog : Catalog, optional
+        Where its query service finds it; None for a table of a path.
     """
 
     table: Table
     at_each_batch: bool
+    catalog: Catalog | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,11 @@ class TableSources:
         names = tuple(f.name for f in fields)
         plain = function is None
         hidden = hidden_columns(names) if plain else ()
-        looked_up = LookedUp(table, at_each_batch=False) if reference.clause.lookup else None
+        looked_up = None
+        if reference.clause.lookup:
+            looked_up = LookedUp(
+                table, at_each_batch=False, catalog=catalog_of(self.session, reference)
+            )
         return Source(names, fields, frame, table if plain else None, moment, hidden, looked_up)
 
     def of_kafka(self, reference: TableReference, found: ForeignTable) -> Source:
@@ -244,6 +252,13 @@ class TableSources:
         if ends is None:
             return None
         return tuple(int(e) if e.isdecimal() else e for e in ends)  # type: ignore[return-value]
+
+
+def catalog_of(session: SqlSession, reference: TableReference) -> Catalog | None:
+    """The catalog of a table; None for a temporary table of a path."""
+    if session.find_temporary(reference.name) is not None:
+        return None
+    return session.catalog_named(session.resolve(reference.name).catalog_name)
 
 
 def in_windows(frame: DataFrame, reference: TableReference, name: str) -> DataFrame:

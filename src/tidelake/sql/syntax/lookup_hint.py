@@ -5,7 +5,9 @@
     SELECT /*+ LOOKUP('table'='d', 'retry-predicate'='lookup_miss', 'retry-strategy'='fixed_delay',
                       'fixed-delay'='1s', 'max-attempts'='3') */ ...
 
-Keys are looked up in batches and rows keep their order, whatever ``async`` and its like say.
+Keys are looked up in batches and rows keep their order, whatever ``async`` and its like say. An
+option of our own, ``via``, is ``auto``, ``local`` or ``service``: see
+:meth:`tidelake.spark.Lake.lookup_join`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from tidelake.errors import near_names
 from tidelake.sql.syntax.tokens import error_at, non_option_hints
@@ -26,7 +29,12 @@ _UNITS_MS = {"ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000}
 TABLE, PREDICATE, STRATEGY = "table", "retry-predicate", "retry-strategy"
 DELAY, ATTEMPTS = "fixed-delay", "max-attempts"
 _RETRY = {PREDICATE: "lookup_miss", STRATEGY: "fixed_delay"}
+VIA = "via"
+_VIAS: Mapping[str, Via] = {"auto": "auto", "local": "local", "service": "service"}
 _WITHOUT_EFFECT = ("async", "output-mode", "capacity", "timeout")
+
+
+Via: TypeAlias = Literal["auto", "local", "service"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,8 @@ class LookupHint:
         The table's name, or its alias.
     attempts_max, delay_ms : int
         How often a missing key is asked for again, and the wait before; 0 tries without a retry.
+    via : str
+        Where keys are looked up.
     start, end : int
         Offsets of what Spark is not given: the hint, or the whole comment where it stands alone.
     """
@@ -46,6 +56,7 @@ class LookupHint:
     table: str
     attempts_max: int
     delay_ms: int
+    via: Via
     start: int
     end: int
 
@@ -93,9 +104,13 @@ def _hint(text: str, at: int, written: str, span: tuple[int, int]) -> LookupHint
     options = _options(text, at, written)
     if TABLE not in options:
         raise error_at(text, at, "LOOKUP needs 'table' = '...'.", kind="sql_hint")
+    via = _VIAS.get(options.get(VIA, "auto").casefold())
+    if via is None:
+        message = f"'{VIA}' of LOOKUP is auto, local or service, not '{options[VIA]}'."
+        raise error_at(text, at, message, kind="sql_hint")
     given = [k for k in (*_RETRY, DELAY, ATTEMPTS) if k in options]
     if not given:
-        return LookupHint(options[TABLE], 0, 0, *span)
+        return LookupHint(options[TABLE], 0, 0, via, *span)
     missing = [k for k in (*_RETRY, DELAY, ATTEMPTS) if k not in options]
     if missing:
         message = f"A retry of LOOKUP needs '{missing[0]}' too."
@@ -111,11 +126,11 @@ def _hint(text: str, at: int, written: str, span: tuple[int, int]) -> LookupHint
         message = f"'{wrong}' of LOOKUP is {what}, not '{options[wrong]}'."
         raise error_at(text, at, message, kind="sql_hint")
     delay_ms = int(delay["number"]) * _UNITS_MS[delay["unit"]]
-    return LookupHint(options[TABLE], int(attempts), delay_ms, *span)
+    return LookupHint(options[TABLE], int(attempts), delay_ms, via, *span)
 
 
 def _options(text: str, at: int, written: str) -> Mapping[str, str]:
-    known = (TABLE, *_RETRY, DELAY, ATTEMPTS, *_WITHOUT_EFFECT)
+    known = (TABLE, VIA, *_RETRY, DELAY, ATTEMPTS, *_WITHOUT_EFFECT)
     options: dict[str, str] = {}
     position = 0
     while position < len(written.rstrip()):

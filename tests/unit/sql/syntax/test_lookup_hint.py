@@ -44,6 +44,7 @@ def test_spark_is_not_given_the_hint():
         (RETRY[7:-1].replace("fixed_delay", "random"), "is 'fixed_delay', not 'random'"),
         (RETRY[7:-1].replace("10 s", "soon"), "'fixed-delay' of LOOKUP is a time"),
         (RETRY[7:-1].replace("'3'", "'-3'"), "'max-attempts' of LOOKUP is a number"),
+        ("'table'='d', 'via'='redis'", "'via' of LOOKUP is auto, local or service"),
         ("'table' 'd'", "are 'key' = 'value'"),
     ],
 )

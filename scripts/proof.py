@@ -73,6 +73,7 @@ PIECES: dict[str, Piece] = {
     "abort": Piece((RELIABILITY, "abort", "--size", "full")),
     "soak": Piece((RELIABILITY, "soak", "--size", "full")),
     "service": Piece((RELIABILITY, "service", "--size", "full")),
+    "service-strangers": _tests("tests/unit/service/executor/test_hostile.py"),
     "mutants": Piece((RELIABILITY, "mutants", "--size", "full")),
     "machine": _tests("tests/model/test_state_machine.py"),
     "grid": _tests("tests/unit/table/write/test_engine_grid.py"),

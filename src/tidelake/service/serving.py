@@ -44,12 +44,12 @@ def serve(
         What one executor takes on: ``request_bytes``, ``keys``, ``calls``, ``answer_bytes``,
         ``flight_bytes``, ``slow_reader_seconds``, ``wait_seconds``.
     **connection
-        ``bind`` is where to listen, by default ``"127.0.0.1"``; a port may follow (``":9090"``) for
-        the address server. ``tls_cert``, ``tls_key`` are paths of the certificate and its key;
-        ``tls_ca`` of the authority whose clients may connect (mutual TLS); ``tls_server_name`` the
-        name in the certificate if it is not the host's. ``tokens`` is the path of the file of
-        tokens. Listening elsewhere than at the loopback interface takes a certificate and tokens,
-        or ``insecure=True``.
+        ``bind`` is where to listen, by default ``"127.0.0.1"``; the address server takes a port
+        that follows, as in ``"127.0.0.1:9090"``. ``tls_cert``, ``tls_key`` are paths of the
+        certificate and its key; ``tls_ca`` of the authority whose clients may connect (mutual TLS);
+        ``tls_server_name`` the name in the certificate if it is not the host's. ``tokens`` is the
+        path of the file of tokens. Listening elsewhere than at the loopback interface takes a
+        certificate and tokens, or ``insecure=True``.
 
     Returns
     -------

@@ -139,7 +139,8 @@ class AddressServer:
         self._stopping = threading.Event()
         self.stop_asked = threading.Event()
         self._tables: dict[str, ServedTable] = {}
-        self._lock = threading.RLock()
+        self._adding: set[str] = set()
+        self._lock = threading.Lock()
         self._wake = threading.Event()
         tokens = TokenFile(self.security.tokens, clock) if self.security.tokens else None
         self.access = Access(secret, tokens, clock)
@@ -177,8 +178,11 @@ class AddressServer:
             It is not there, or cannot be asked by key.
         """
         with self._lock:
-            if identifier in self._tables:
+            if identifier in self._tables or identifier in self._adding:
                 return
+            self._adding.add(identifier)
+        try:
+            # without the lock, which every heartbeat takes: a stale file is asked for a second
             scanner = SnapshotFileScanner(
                 self.catalog,
                 identifier,
@@ -188,7 +192,11 @@ class AddressServer:
             served = ServedTable(scanner)
             self._register(served)
             scanner.poll()
-            self._tables[identifier] = served
+            with self._lock:
+                self._tables[identifier] = served
+        finally:
+            with self._lock:
+                self._adding.discard(identifier)
         self.registry.raise_epoch()
         _LOG.info("table %s is served at %s", identifier, self.address)
 

@@ -42,6 +42,15 @@ def test_a_projection_and_an_arrow_body_hold_what_was_asked_for(shared, asked):
     assert body.version.snapshot == 1
 
 
+def test_few_keys_have_the_rows_that_many_have(shared, asked):
+    table, _ = shared
+    many = rows_of(asked.lookup(request_of(table, list(range(-4, 60)))), table)
+    few = [rows_of(asked.lookup(request_of(table, [key])), table)[0] for key in range(-4, 20)]
+    assert few == many[: len(few)]
+    some = asked.lookup(request_of(table, list(range(8)), columns=["v", "id"]))
+    assert rows_of(some, table, ["v", "id"]) == many[4:12]
+
+
 def test_an_empty_request_is_answered(shared, asked):
     reply = asked.lookup(request_of(shared[0], []))
     assert reply.found == b""

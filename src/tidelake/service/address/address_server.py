@@ -283,7 +283,11 @@ class AddressServer:
         with ThreadPoolExecutor(SCAN_THREADS, thread_name_prefix="tidelake-scan") as pool:
             while not self._wake.is_set():
                 begin = time.monotonic()
-                looks = [(s, pool.submit(self._look_at, s, begin * 1000)) for s in self.served()]
+                tables, at = self.served(), begin * 1000
+                try:
+                    looks = [(table, pool.submit(self._look_at, table, at)) for table in tables]
+                except RuntimeError:  # the interpreter is ending
+                    return
                 for served, look in looks:
                     error = look.exception()
                     if error is not None:

@@ -31,6 +31,7 @@ KEEPALIVE_MS = 30_000
 KEEPALIVE_TIMEOUT_MS = 10_000
 HANDSHAKE_MS = 10_000
 """A connection that says nothing sensible is closed after so long."""
+STOP_WAIT_SECONDS = 2.0
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -102,7 +103,8 @@ class Listener:
 
     def stop(self, grace_seconds: float) -> None:
         """Take no new calls, and end those that run after a while."""
-        self.server.stop(grace_seconds).wait()
+        # not for ever: at the end of the interpreter gRPC's own thread may have died before
+        self.server.stop(grace_seconds).wait(grace_seconds + STOP_WAIT_SECONDS)
         self._threads.shutdown(wait=False)
 
 

@@ -7,6 +7,7 @@ killed, executors end by themselves a few seconds later.
 
 from __future__ import annotations
 
+import atexit
 import secrets
 import threading
 import time
@@ -165,6 +166,7 @@ class QueryService:
             if self._is_stopped:
                 return
             self._is_stopped = True
+        atexit.unregister(self.stop)
         self._server.tell_stop()
         self._executors.stop()
         self._server.stop(wait_seconds=0)
@@ -212,7 +214,9 @@ def serve_locally(
     except BaseException:
         server.stop(wait_seconds=0)
         raise
-    return QueryService(server, supervisor)
+    service = QueryService(server, supervisor)
+    atexit.register(service.stop)  # a program that forgets it leaves no file behind
+    return service
 
 
 def check_arguments(tables: object, parallelism: object) -> None:

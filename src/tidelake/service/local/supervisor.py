@@ -33,7 +33,6 @@ WAIT_SECONDS_MAX = 10.0
 KILL_AFTER_SECONDS = 5.0
 SPARE_AFTER_SECONDS = 2.0
 """A spare is started when no other process has been started for so long."""
-SPARE_END_SECONDS = 2.0
 
 
 @dataclass
@@ -93,13 +92,20 @@ class Supervisor:
         return True
 
     def _end_all(self, timeout_s: float) -> None:
-        end = time.monotonic() + timeout_s
-        for child in self._children:
-            if child.process is not None:
-                _end(child.process, end - time.monotonic())
+        running = [child.process for child in self._children if child.process is not None]
+        for process in running:
+            process.terminate()  # they finish what they answer, and say that they leave
         if self._spare is not None:
             _close_pipes(self._spare)  # the end of its input ends it
-            _end(self._spare, SPARE_END_SECONDS)
+            running.append(self._spare)
+        end = time.monotonic() + timeout_s
+        for process in running:
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            _close_pipes(process)
 
     def _watch(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
@@ -172,19 +178,6 @@ def _environment() -> dict[str, str]:
     """The environment of this process, with its path of modules."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return {**os.environ, "PYTHONPATH": path}
-
-
-def _end(process: subprocess.Popen[bytes], wait_seconds: float) -> None:
-    try:
-        process.wait(max(0.0, wait_seconds))
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        try:
-            process.wait(1.0)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    _close_pipes(process)
 
 
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:

@@ -91,6 +91,18 @@ def test_what_a_killed_owner_leaves_ends_by_itself_and_is_taken_over(catalog, tm
     assert file_of(table) is None
 
 
+def test_a_program_that_forgets_its_service_leaves_no_file(catalog, tmp_path):
+    table = made_table(catalog, rows=10)
+    code = (
+        "import sys, tidelake\n"
+        "service = tidelake.serve(sys.argv[1], ['db.t'], parallelism=1, directory=sys.argv[2])\n"
+        "service.wait_ready()\n"
+    )
+    arguments = [sys.executable, "-c", code, catalog.warehouse, str(tmp_path / "lookup")]
+    subprocess.run(arguments, check=True, timeout=60, capture_output=True)
+    assert file_of(table) is None
+
+
 @pytest.mark.parametrize(
     ("tables", "fields", "error", "said"),
     [

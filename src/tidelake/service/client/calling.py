@@ -76,13 +76,15 @@ def _called(session: Session, step: Calls) -> list[Outcome]:
     if len(step.requests) == 1:
         ((executor, request),) = step.requests
         connection = step.view.executors[executor]
-        if connection.frames is not None:
+        metadata = session.metadata
+        # frames carry a token but no span
+        if connection.frames is not None and not session.is_traced(metadata):
             found = connection.frames.call(request, step.seconds)
             if found is not None:
                 return [found]
         stub = connection.table_query
         try:
-            return [stub.Lookup(request, timeout=step.seconds, metadata=session.metadata)]
+            return [stub.Lookup(request, timeout=step.seconds, metadata=metadata)]
         except grpc.RpcError as error:
             return [_failure(error, step.view, executor)]
         except ValueError as error:  # what grpc raises on a channel that was closed

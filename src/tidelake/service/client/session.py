@@ -107,6 +107,7 @@ class Session:
         self.view: View | None = None
         self.shown = Floor(0, 0)
         self._connections = Connections(settings.tls, settings.token)
+        self._token_metadata = self._connections.metadata
         self._schemas: dict[tuple[int, int], TableSchema] = {}
         self._lock = threading.Lock()
         self._locating = threading.Lock()
@@ -114,7 +115,12 @@ class Session:
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """What each call says besides its message."""
-        return (*self._connections.metadata, *carried())
+        span = carried()
+        return (*self._token_metadata, *span) if span else self._token_metadata
+
+    def is_traced(self, metadata: tuple[tuple[str, str], ...]) -> bool:
+        """Whether these of a call name a span."""
+        return metadata is not self._token_metadata
 
     def has_service(self) -> bool:
         """Whether a service has registered for the table, and not taken its name back."""

@@ -374,7 +374,7 @@ def _recover(
             # one failure leads to the next until the deadline: each waits before it tries
             yield from _recover_locating(session, progress, failure, goal, now)
     if now() >= goal.end:
-        raise _over(session, worst, goal)
+        raise _over(session, worst)
 
 
 def _recover_locating(
@@ -387,7 +387,7 @@ def _recover_locating(
             raise failure.error
         _check_patience(session, progress, failure, goal, now)
         if now() >= goal.end:
-            raise _over(session, failure, goal)
+            raise _over(session, failure)
         ms = pause_ms(progress.attempt, session.catalog.env.rng)
         progress.attempt += 1
         yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
@@ -423,8 +423,9 @@ def _check_patience(
         raise GoneError(failure.error.message, table=session.identifier) from failure.error
 
 
-def _over(session: Session, failure: Failure, goal: Goal) -> StorageError:
-    del goal
+def _over(session: Session, failure: Failure) -> StorageError:
+    if session.settings.fallback:
+        return GoneError(failure.error.message, table=session.identifier)
     seconds = session.settings.deadline_seconds
     message = (
         f"Table '{session.identifier}' was not answered within {seconds:g} seconds:"

@@ -104,9 +104,10 @@ def test_a_write_is_read_at_once_and_a_service_that_ends_is_told(catalog):
         with pytest.raises(StorageError, match="no snapshot 99 yet"):
             local.get(3, min_snapshot=99)
     query.close()
-    with tidelake.query(catalog, "db.t", deadline_seconds=0.3, fallback=True) as gone:
+    with tidelake.query(catalog, "db.t", deadline_seconds=2, fallback=True) as gone:
         gone.get(3)
-        with running(catalog):
+        with running(catalog) as back:
+            back.wait_ready()
             gone._local._asked_at = -1e9  # five seconds later
             assert gone.get(3) == {"id": 3, "v": "later"}
             assert not gone.is_local

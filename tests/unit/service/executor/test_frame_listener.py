@@ -14,6 +14,7 @@ from unit.service.service_kit import made_table, running, until
 import tidelake
 from tidelake.service.address.security import Security
 from tidelake.service.executor import frame_listener
+from tidelake.service.executor.config import Limits
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import MAGIC, framed, read_frame
 
@@ -104,6 +105,19 @@ def test_a_client_that_finds_no_place_uses_grpc(catalog, monkeypatch):
     with running(catalog, count=1) as service, tidelake.query(catalog, "db.t") as query:
         assert query.get(2) == query.get(2) == {"id": 2, "v": "v2"}
         assert frames_open(service.executors[0]) == 0
+
+
+def test_a_client_whose_session_finds_no_place_uses_grpc(catalog):
+    made_table(catalog, rows=5)
+    with running(catalog, count=1, limits=Limits(calls=1)) as service:
+        hello = MAGIC + framed(b"")
+        wait = pb.LookupRequest(
+            protocol=1, table="db.t", wait_ms=5000, at_least=pb.Version(generation=2**60)
+        )
+        with connected(service.executors[0]) as busy, tidelake.query(catalog, "db.t") as query:
+            busy.sendall(hello + framed(wait.SerializeToString()))
+            until(lambda: service.executors[0].in_flight.counts()[1] == 1)
+            assert query.get(2) == {"id": 2, "v": "v2"}
 
 
 def test_a_token_is_asked_for_by_frames_too(catalog, tmp_path):

@@ -24,6 +24,7 @@ __all__ = ["FrameCalls"]
 CONNECT_SECONDS = 1.0
 AVOIDED_SECONDS = 5.0
 """How long gRPC alone is used after the server had no place or did not answer."""
+NO_PLACE = grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -116,12 +117,17 @@ class FrameCalls:
         connection.close()
         return None
 
-    def _failed(self, connection: socket.socket, reply: pb.LookupReply, number: int) -> Failure:
+    def _failed(
+        self, connection: socket.socket, reply: pb.LookupReply, number: int
+    ) -> Failure | None:
         problem = reply.problem
         if reply.id == number:
             self._give_back(connection)
         else:
             connection.close()  # the server refused the session, and has closed it
+            if problem.code == NO_PLACE:
+                self._avoid()
+                return None
         return failure_of_status(
             CODES.get(problem.code, grpc.StatusCode.UNKNOWN),
             problem.reason,

@@ -4,9 +4,10 @@ A lookup file is a local copy of one data file that is indexed by its keys. Tabl
 choose and Spark may not enter: :mod:`tidelake.table.query` plans, and this package answers.
 """
 
-from tidelake.lookup.bucket_view import BucketView, KeyRows, LookupRun
+from tidelake.lookup.bucket_view import BucketView, LookupRun
 from tidelake.lookup.build import LookupBuild
 from tidelake.lookup.cache import LookupCache, LookupLimits, LookupStats
+from tidelake.lookup.gather import KeyRows, gathered
 from tidelake.lookup.key_form import KeyForm
 from tidelake.lookup.opened_file import OpenedFile
 from tidelake.lookup.stored_columns import StoredColumns
@@ -22,4 +23,5 @@ __all__ = [
     "LookupStats",
     "OpenedFile",
     "StoredColumns",
+    "gathered",
 ]

@@ -29,8 +29,10 @@ import pyarrow as pa
 
 from tidelake.codec.arrow_memory import take_rows
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, is_system_name
+from tidelake.lookup.file_memory import MappedBudget
+from tidelake.lookup.gather import KeyRows
 from tidelake.lookup.key_form import Hashes, Image, Images, some_images
-from tidelake.lookup.opened_file import OpenedFile, RowNumbers
+from tidelake.lookup.opened_file import Finder, OpenedFile, RowNumbers
 from tidelake.lookup.row_values import ValueOf
 from tidelake.merge import MergeSpec, fold_rows
 from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
@@ -39,9 +41,12 @@ from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 
-__all__ = ["BucketView", "KeyRows", "LookupRun", "by_age", "is_first_hit", "is_newer_run_by_run"]
+__all__ = ["BucketView", "LookupRun", "by_age", "is_first_hit", "is_newer_run_by_run"]
 
 Row: TypeAlias = dict[str, Any]
+
+NARROWED_SHARE = 0.75
+"""Later files are asked for fewer keys once so few of those asked are open."""
 
 
 def by_age(file: DataFileMeta) -> tuple[int, int, int, str]:
@@ -117,19 +122,22 @@ class LookupRun:
         return self.meta.delete_row_count != 0
 
     @cached_property
-    def _kind_of(self) -> ValueOf | None:
+    def kind_of(self) -> ValueOf | None:
+        """Gives a row's kind; None if no row retracts."""
         return self.opened.value_of(KIND_FIELD.name) if self.may_retract else None
 
-    def row_of(self, hashed: int, image: Image) -> int:
-        """The row of a key that no vector deletes; -1 without one."""
-        row = self.opened.find(hashed, image)
-        if row >= 0 and self.is_deleted is not None and self.is_deleted[row]:
-            return -1
-        return row
+    def column(self, name: str, kind: pa.DataType) -> pa.Array:
+        """A column of the file."""
+        return self.opened.column(name, kind)
 
-    def retracts(self, row: int) -> bool:
-        """Whether a row retracts."""
-        return self._kind_of is not None and bool(self._kind_of(row) & 1)
+    def values_of(self, field: DataField, rows: RowNumbers) -> pa.Array:
+        """A column of some rows; of system columns that are not stored the manifest's value."""
+        kind = to_arrow_type(field.type)
+        if field in self.opened.fields or not is_system_name(field.name):
+            taken = take_rows(self.opened.column(field.name, kind), rows)
+            return taken if taken.type == kind else taken.cast(kind)
+        value = 0 if field.name == KIND_FIELD.name else self.meta.min_sequence_number
+        return pa.array(np.full(len(rows), value), kind)
 
     def rows_of(self, hashes: Hashes, images: Images) -> tuple[RowNumbers, RowNumbers]:
         """The keys that have a row here, and the rows."""
@@ -143,25 +151,31 @@ class LookupRun:
         """Whether each row retracts; None if none does."""
         if not self.may_retract or not len(rows):
             return None
-        (kinds,) = self.opened.columns([KIND_FIELD.name], [to_arrow_type(KIND_FIELD.type)])
+        kinds = self.opened.column(KIND_FIELD.name, pa.int8())
         retracts: npt.NDArray[np.bool_] = (kinds.to_numpy()[rows] & 1) != 0
         return retracts if retracts.any() else None
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRows:
-    """The rows of some keys.
+class _Reader:
+    """How single gets ask one file: its parts at hand, so that no step looks for them."""
 
-    Parameters
-    ----------
-    keys : int array [m]
-        Which of the keys asked for have a row; in any order.
-    rows : RecordBatch [m]
-        Their rows.
-    """
+    find: Finder
+    is_deleted: npt.NDArray[np.bool_] | None
+    kind_of: ValueOf | None
+    row_of: Callable[[int], Row]
+    run: LookupRun
 
-    keys: RowNumbers
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """Rows that a fold gave."""
+
     rows: pa.RecordBatch
+
+    def column(self, name: str, _: pa.DataType) -> pa.Array:
+        """A column by name."""
+        return self.rows.column(name)
 
 
 class BucketView:
@@ -194,49 +208,60 @@ class BucketView:
         self._passes_over = spec.ignore_delete or spec.engine == FIRST_ROW
         # first-row: those above level 0 are the oldest
         self._asked = self.runs if spec.engine == FIRST_ROW else self.runs[::-1]
-        self._readers: dict[
-            tuple[str, ...], tuple[tuple[LookupRun, Callable[[int], Row]], ...]
-        ] = {}
+        self._readers: dict[tuple[str, ...], tuple[_Reader, ...]] = {}
+
+    def map_what_fits(self, budget: MappedBudget) -> None:
+        """Map files that had no room when they were opened."""
+        if any([run.opened.map_if_fits(budget) for run in self.runs]):
+            self._readers.clear()  # they read piece by piece
 
     # ---- one key
 
     def get(self, hashed: int, image: Image, names: tuple[str, ...]) -> Row | None:
         """The row of one key; None without one."""
-        if not self._first_hit:
-            return self._folded(hashed, image, names)
         readers = self._readers.get(names) or self._readers_of(names)
-        for run, row_of in readers:
-            row = run.opened.find(hashed, image)
-            if row < 0 or (run.is_deleted is not None and run.is_deleted[row]):
+        if not self._first_hit:
+            return self._folded(hashed, image, names, readers)
+        for reader in readers:
+            row = reader.find(hashed, image)
+            if row < 0 or (reader.is_deleted is not None and reader.is_deleted[row]):
                 continue
-            if not run.may_retract or not run.retracts(row):
-                return row_of(row)
+            if reader.kind_of is None or not reader.kind_of(row) & 1:
+                return reader.row_of(row)
             if not self._passes_over:
                 return None
         return None
 
-    def _readers_of(
-        self, names: tuple[str, ...]
-    ) -> tuple[tuple[LookupRun, Callable[[int], Row]], ...]:
-        readers = tuple((run, _row_reader(run.opened, names)) for run in self._asked)
+    def _readers_of(self, names: tuple[str, ...]) -> tuple[_Reader, ...]:
+        readers = tuple(
+            _Reader(
+                run.opened.find, run.is_deleted, run.kind_of, _row_reader(run.opened, names), run
+            )
+            for run in self._asked
+        )
         self._readers[names] = readers
         return readers
 
-    def _folded(self, hashed: int, image: Image, names: tuple[str, ...]) -> Row | None:
-        readers = self._readers.get(names) or self._readers_of(names)
-        hits = [
-            (run, row_of, row) for run, row_of in readers if (row := run.row_of(hashed, image)) >= 0
-        ]
+    def _folded(
+        self, hashed: int, image: Image, names: tuple[str, ...], readers: Sequence[_Reader]
+    ) -> Row | None:
+        hits: list[tuple[_Reader, int]] = []
+        for reader in readers:
+            row = reader.find(hashed, image)
+            if row >= 0 and (reader.is_deleted is None or not reader.is_deleted[row]):
+                hits.append((reader, row))
         if not hits:
             return None
         if len(hits) == 1:
-            run, row_of, row = hits[0]
-            return None if run.retracts(row) else row_of(row)
+            reader, row = hits[0]
+            retracts = reader.kind_of is not None and reader.kind_of(row) & 1
+            return None if retracts else reader.row_of(row)
+        if self._asked is not self.runs:
+            hits.reverse()
         key = np.zeros(1, np.int64)
-        by_run = [(run, key, np.array([row])) for run, _, row in hits]
-        found = self._fold(by_run if self._asked is self.runs else by_run[::-1], names)
-        row_values: list[Row] = found.rows.to_pylist()
-        return row_values[0] if row_values else None
+        found = self._fold([KeyRows(key, r.run, np.array([row])) for r, row in hits], names)
+        values: list[Row] = found.rows.to_pylist()
+        return values[0] if values else None
 
     # ---- many keys
 
@@ -248,7 +273,7 @@ class BucketView:
         hashes, images
             Of the keys, as :class:`~tidelake.lookup.KeyForm` makes them.
         names : tuple of str
-            The columns wanted.
+            The columns that will be wanted of the rows.
 
         Yields
         ------
@@ -256,97 +281,85 @@ class BucketView:
             Rows of different keys.
         """
         if self._first_hit:
-            yield from self._first_hits(hashes, images, names)
+            yield from self._first_hits(hashes, images)
             return
-        hits = [(run, *run.rows_of(hashes, images)) for run in self.runs]
-        hits = [hit for hit in hits if len(hit[1])]
+        hits = [KeyRows(keys, run, rows) for run in self.runs
+                for keys, rows in [run.rows_of(hashes, images)] if len(keys)]  # fmt: skip
         if len(hits) == 1:
-            run, keys, rows = hits[0]
-            retracts = run.retract_many(rows)
-            if retracts is not None:
-                keys, rows = keys[~retracts], rows[~retracts]
-            yield KeyRows(keys, self._taken(run, rows, names))
+            yield from _adding(hits[0])
         elif hits:
-            yield self._fold(hits, names)
+            keys, merged = self._fold_many(hits, names)
+            yield KeyRows(keys, _Merged(merged), np.arange(len(keys)))
 
-    def _first_hits(
-        self, hashes: Hashes, images: Images, names: tuple[str, ...]
-    ) -> Iterator[KeyRows]:
-        still = np.arange(len(hashes))
+    def _first_hits(self, hashes: Hashes, images: Images) -> Iterator[KeyRows]:
+        decided = np.zeros(len(hashes), np.bool_)
+        still: RowNumbers | None = None  # all
+        left = open_count = len(hashes)
         for run in self._asked:
-            if not len(still):
-                return
-            all_open = len(still) == len(hashes)
-            sought = hashes if all_open else hashes[still]
-            keys, rows = run.rows_of(sought, images if all_open else some_images(images, still))
+            keys, rows = run.rows_of(hashes, images)
+            if still is not None:
+                keys = still[keys]
+            if left < open_count:
+                fresh = ~decided[keys]
+                keys, rows = keys[fresh], rows[fresh]
             if not len(keys):
                 continue
-            decided = np.zeros(len(still), np.bool_)
             retracts = run.retract_many(rows)
-            if retracts is None:
-                decided[keys] = True
-            else:
-                decided[keys[~retracts] if self._passes_over else keys] = True
+            if retracts is not None:
+                passed = keys if not self._passes_over else keys[~retracts]
                 keys, rows = keys[~retracts], rows[~retracts]
+            else:
+                passed = keys
+            decided[passed] = True
+            left -= len(passed)
             if len(keys):
-                yield KeyRows(still[keys], self._taken(run, rows, names))
-            still = still[~decided]
+                yield KeyRows(keys, run.opened, rows)
+            if not left:
+                return
+            if (
+                left < open_count * NARROWED_SHARE
+            ):  # else asking fewer keys costs more than it saves
+                more = np.flatnonzero(~decided if still is None else ~decided[still])
+                still = more if still is None else still[more]
+                hashes, images, open_count = hashes[more], some_images(images, more), left
 
-    def _taken(self, run: LookupRun, rows: RowNumbers, names: tuple[str, ...]) -> pa.RecordBatch:
-        schema = to_arrow_schema([self._fields[name] for name in names])
-        if not names:
-            return _without_columns(len(rows))
-        columns = run.opened.columns(names, schema.types)
-        arrays = [
-            _as_type(take_rows(column, rows), kind)
-            for column, kind in zip(columns, schema.types, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    def _fold(self, hits: Sequence[KeyRows], names: tuple[str, ...]) -> _Merged:
+        return _Merged(self._fold_many(hits, names)[1])
 
-    def _fold(
-        self, hits: Sequence[tuple[LookupRun, RowNumbers, RowNumbers]], names: tuple[str, ...]
-    ) -> KeyRows:
+    def _fold_many(
+        self, hits: Sequence[KeyRows], names: tuple[str, ...]
+    ) -> tuple[RowNumbers, pa.RecordBatch]:
         """Merge all rows of the keys; the oldest run's first."""
         keys_unasked = set(self._spec.key_columns).difference(names)
         needed = [n for n in self._spec.with_needed(names) if n not in keys_unasked]
         fields = [*(self._fields[name] for name in needed), SEQUENCE_FIELD, KIND_FIELD]
         schema = to_arrow_schema(fields)
-        batches = [
-            pa.RecordBatch.from_arrays(
-                [_column_of(run, field, rows) for field in fields], schema=schema
-            )
-            for run, _, rows in hits
-        ]
-        keys = np.concatenate([keys for _, keys, _ in hits])
-        levels = np.repeat([run.meta.level for run, _, _ in hits], [len(k) for _, k, _ in hits])
-        merged_keys, rows = fold_rows(batches, keys, levels, self._spec, columns=names)
-        return KeyRows(merged_keys, rows)
+        batches, levels = [], []
+        for hit in hits:
+            run = hit.source
+            assert isinstance(run, LookupRun)
+            columns = [run.values_of(field, hit.rows) for field in fields]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+            levels.append(np.full(len(hit.rows), run.meta.level))
+        keys = np.concatenate([hit.keys for hit in hits])
+        return fold_rows(batches, keys, np.concatenate(levels), self._spec, columns=names)
+
+
+def _adding(hit: KeyRows) -> Iterator[KeyRows]:
+    """The keys whose only row adds."""
+    run = hit.source
+    assert isinstance(run, LookupRun)
+    retracts = run.retract_many(hit.rows)
+    if retracts is None:
+        yield KeyRows(hit.keys, run.opened, hit.rows)
+    elif not retracts.all():
+        yield KeyRows(hit.keys[~retracts], run.opened, hit.rows[~retracts])
 
 
 def _row_reader(opened: OpenedFile, names: tuple[str, ...]) -> Callable[[int], Row]:
-    readers = [opened.value_of(name) for name in names]
+    readers = [(name, opened.value_of(name)) for name in names]
 
     def row_of(row: int) -> Row:
-        return dict(zip(names, [read(row) for read in readers], strict=True))
+        return {name: read(row) for name, read in readers}
 
     return row_of
-
-
-def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array if array.type == kind else array.cast(kind)
-
-
-def _column_of(run: LookupRun, field: DataField, rows: RowNumbers) -> pa.Array:
-    """A column of some rows; of system columns that the lookup file lacks the manifest's value."""
-    kind = to_arrow_type(field.type)
-    if field in run.opened.fields or not is_system_name(field.name):
-        (column,) = run.opened.columns([field.name], [kind])
-        return _as_type(take_rows(column, rows), kind)
-    value = 0 if field.name == KIND_FIELD.name else run.meta.min_sequence_number
-    return pa.array(np.full(len(rows), value), kind)
-
-
-def _without_columns(count: int) -> pa.RecordBatch:
-    """Rows without columns that have their number."""
-    empty = pa.StructArray.from_buffers(pa.struct([]), count, [None])
-    return pa.RecordBatch.from_struct_array(empty)

@@ -20,7 +20,7 @@ import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -38,12 +38,10 @@ __all__ = ["LookupCache", "LookupLimits", "LookupStats"]
 
 SUFFIX = ".lookup"
 LOCK_SUFFIX = ".lock"
-BUILD_TRIES = 2
-"""A file that is found damaged right after it was made twice is the disk's fault."""
 YOUNG_MS = 60_000
 """A temporary file of this age may be about to be locked by its writer."""
-USES_PER_RETENTION = 4
-"""How often a file's use is noted while it is kept."""
+SWEEPS_PER_RETENTION = 4
+"""How often the use of files is noted while they are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class LookupStats:
     hits, misses : int
         Keys that had a row, and others.
     builds : int
-        Lookup files made; others were found.
+        Lookup files that this process made for the table; others were found.
     """
 
     files_count: int = 0
@@ -110,7 +108,8 @@ class LookupCache:
         self._ids = ids
         self._own = PerProcess(_InProcess)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.remove_stale(())
+        self._swept_ms = 0
+        self._remove_stale(())
 
     def opened(
         self,
@@ -157,18 +156,25 @@ class LookupCache:
             own.turns.pop(path, None)
         return opened
 
-    def note_use(self, paths: Iterable[Path]) -> None:
-        """Keep files from being removed by other processes, for some time."""
-        now_ms = self._clock.now_ms()
-        for path in paths:
-            with contextlib.suppress(OSError):
-                if now_ms - _used_ms(path) > self.limits.retention_ms // USES_PER_RETENTION:
-                    _mark_used(path, now_ms)
+    def sweep(self, in_use: Collection[Path]) -> None:
+        """Now and then: note the use of files, and remove those that nobody used for long.
 
-    def remove_stale(self, in_use: Iterable[Path]) -> None:
-        """Remove files that nobody used for long, and what dead processes left."""
+        Parameters
+        ----------
+        in_use : collection of Path
+            The files of a view that answers.
+        """
         now_ms = self._clock.now_ms()
-        kept = set(in_use)
+        if now_ms - self._swept_ms < self.limits.retention_ms // SWEEPS_PER_RETENTION:
+            return
+        for path in in_use:
+            with contextlib.suppress(OSError):
+                _mark_used(path, now_ms)
+        self._remove_stale(in_use)
+
+    def _remove_stale(self, in_use: Collection[Path]) -> None:
+        self._swept_ms = now_ms = self._clock.now_ms()
+        kept = {*in_use, *self._own.value.opened}
         for path in self._files(TEMPORARY_SUFFIX):
             with contextlib.suppress(OSError):
                 if now_ms - _used_ms(path) > YOUNG_MS and _is_unlocked(path):
@@ -234,7 +240,7 @@ class LookupCache:
                 facts = path.stat()
                 sizes[path] = (facts.st_mtime_ns, facts.st_size)
         total = sum(size for _, size in sizes.values())
-        kept = set(in_use)
+        kept = {*in_use, *self._own.value.opened}
         for path, (_, size) in sorted(sizes.items(), key=lambda item: item[1]):
             if total + needed_bytes <= limit:
                 return

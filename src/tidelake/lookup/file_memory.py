@@ -51,9 +51,10 @@ class FileBytes:
         return self._unpack(os.pread(self._file, self._size, self._offset + place * self._size))[0]
 
 
-def map_file(file: int, size_bytes: int) -> mmap.mmap:
-    """Map a whole file to read."""
-    return mmap.mmap(file, size_bytes, prot=mmap.PROT_READ, flags=mmap.MAP_SHARED)
+def map_file(file: int, size_bytes: int, *, populated: bool = False) -> mmap.mmap:
+    """Map a whole file to read; if `populated`, with all its pages in memory."""
+    flags = mmap.MAP_SHARED | (getattr(mmap, "MAP_POPULATE", 0) if populated else 0)
+    return mmap.mmap(file, size_bytes, prot=mmap.PROT_READ, flags=flags)
 
 
 class MappedBudget:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -90,9 +90,9 @@ class OpenedFile:
         size = os.fstat(self._file).st_size
         self._header = self._read_header(size, identity)
         self._map: mmap.mmap | None = None
-        if budget.take(size):
-            weakref.finalize(self, budget.give, size)
-            self._map = map_file(self._file, size)
+        self._window: Callable[[], mmap.mmap | None] = _no_window
+        self._mapped_windows: tuple[npt.NDArray[np.uint64], int] | None = None
+        self.map_if_fits(budget)
         if not is_new:
             self._check_body()
 
@@ -113,6 +113,15 @@ class OpenedFile:
         """Whether it is mapped, and not read piece by piece."""
         return self._map is not None
 
+    def map_if_fits(self, budget: MappedBudget) -> bool:
+        """Map the file if it is not mapped and fits now; returns whether that changed."""
+        if self._map is not None or not budget.take(self.size_bytes):
+            return False
+        weakref.finalize(self, budget.give, self.size_bytes)
+        self._map = map_file(self._file, self.size_bytes, populated=True)
+        self.__dict__.pop("find", None)  # it reads piece by piece
+        return True
+
     def warm(self) -> None:
         """Bring the file's pages into memory."""
         for _ in self._blocks(0):
@@ -129,8 +138,8 @@ class OpenedFile:
         kind = self._kinds[place]
         is_text = kind not in CODES and not self._stored.form.is_integer
         if is_text:
-            ends, image_at = self._column_items(place)(1, self._offset_code), self._bytes(place)
-            return _bytes_finder(slots, homes, ends, lambda a, b: image_at(2, a, b))
+            ends = self._column_items(place)(1, self._offset_code)
+            return _bytes_finder(slots, homes, ends, self._bytes(place))
         return _integer_finder(slots, homes, self._column_items(place)(1, self._integer_code(kind)))
 
     def value_of(self, name: str) -> ValueOf:
@@ -173,32 +182,35 @@ class OpenedFile:
             Their rows.
         """
         memory = self._memory()
-        begin, size = self._header.slots.offset, self._header.slots.size_bytes
-        slots = np.frombuffer(memory, np.uint64, size // 8, begin)
-        windows = np.lib.stride_tricks.as_strided(
-            slots, (len(slots) - SLOTS_BEHIND + 1, SLOTS_BEHIND), (8, 8), writeable=False
-        )
+        windows, last_window = self._windows(memory)
         key_column = self._key_column(memory)
-        places = ((hashes * np.uint64(self._header.homes_count)) >> _U32).astype(np.int64)
-        pending = np.arange(len(hashes))
+        homes = np.uint64(self._header.homes_count)
+        at = ((hashes * homes) >> _U32).view(np.int64)
+        halves = hashes.astype(np.uint32)
+        pending: RowNumbers | None = None  # all of them
         found_keys: list[RowNumbers] = []
         found_rows: list[RowNumbers] = []
-        while len(pending):
-            seen = windows[places]
-            own = hashes[pending]
-            matches = ((seen >> _U32) == own[:, None]) & (seen != 0)
-            key, slot = np.nonzero(matches)
-            if len(key):
-                rows = ((seen[key, slot] & _LOW) - np.uint64(1)).astype(np.int64)
-                keys = pending[key]
+        while True:
+            seen = windows[at]
+            upper = seen.view(np.uint32)[:, 1::2]
+            hit = np.flatnonzero(upper == halves[:, None])
+            slots = seen.ravel()[hit]
+            if not slots.all():  # an empty slot looks like a hash of 0
+                hit, slots = hit[slots != 0], slots[slots != 0]
+            if len(hit):
+                key = hit // SLOTS_BEHIND
+                rows = (slots & _LOW).view(np.int64) - 1
+                keys = key if pending is None else pending[key]
                 same = _equal(key_column, rows, images, keys)
                 found_keys.append(keys[same])
                 found_rows.append(rows[same])
-            last = seen[:, -1]
-            more = (last != 0) & ((last >> _U32) <= own)
-            if not more.any():
+            # a search goes on behind a full window, unless a larger hash ends it
+            more = np.flatnonzero((seen[:, -1] != 0) & (upper[:, -1] <= halves))
+            if not len(more):
                 break
-            pending, places = pending[more], places[more] + SLOTS_BEHIND
+            pending = more if pending is None else pending[more]
+            halves = halves[more]
+            at = np.minimum(at[more] + SLOTS_BEHIND, last_window)
         if len(found_keys) == 1:
             return found_keys[0], found_rows[0]
         if not found_keys:
@@ -206,23 +218,33 @@ class OpenedFile:
             return nothing, nothing
         return np.concatenate(found_keys), np.concatenate(found_rows)
 
-    def columns(self, names: Sequence[str], kinds: Sequence[pa.DataType]) -> list[pa.Array]:
-        """Give whole columns; those that the file lacks are null. Nothing is copied.
+    def _windows(self, memory: mmap.mmap) -> tuple[npt.NDArray[np.uint64], int]:
+        """The slots from each on, so many as are seen at once; and where the last ones begin."""
+        part = self._header.slots
+        if memory is self._map and self._mapped_windows is not None:
+            return self._mapped_windows
+        slots = np.frombuffer(memory, np.uint64, part.size_bytes // 8, part.offset)
+        last = len(slots) - SLOTS_BEHIND
+        windows = np.lib.stride_tricks.as_strided(
+            slots, (last + 1, SLOTS_BEHIND), (8, 8), writeable=False
+        )
+        if memory is self._map:
+            self._mapped_windows = (windows, last)
+        return windows, last
+
+    def column(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Give a whole column; one that the file lacks is null. Nothing is copied.
 
         Parameters
         ----------
-        names : sequence of str
-            The columns.
-        kinds : sequence of pyarrow.DataType
-            Their types.
+        name : str
+            The column.
+        kind : pyarrow.DataType
+            Its type; text and lists may come in their large forms.
         """
-        memory = self._memory()
-        return [
-            self._column_of(self._names.index(name), memory)
-            if name in self._names
-            else pa.nulls(self.rows_count, kind)
-            for name, kind in zip(names, kinds, strict=True)
-        ]
+        if name not in self._names:
+            return pa.nulls(self.rows_count, kind)
+        return self._column_of(self._names.index(name), self._memory())
 
     # ---- the file's memory
 
@@ -250,7 +272,13 @@ class OpenedFile:
 
     def _memory(self) -> mmap.mmap:
         """The file mapped: as it is, or for as long as the answer refers to it."""
-        return self._map or map_file(self._file, self.size_bytes)
+        if self._map is not None:
+            return self._map
+        window = self._window()
+        if window is None:
+            window = map_file(self._file, self.size_bytes)
+            self._window = weakref.ref(window)
+        return window
 
     def _items(self, part: Part, code: str) -> Items:
         if self._map is None:
@@ -298,12 +326,12 @@ class OpenedFile:
 
         return items
 
-    def _bytes(self, place: int) -> Callable[[int, int, int], bytes]:
+    def _bytes(self, place: int) -> Callable[[int, int], bytes]:
         first, mapped, file = self._buffer_starts[place], self._map, self._file
         base = self._header.buffers[first + 2].offset if _has_bytes(self._kinds[place]) else 0
         if mapped is None:
-            return lambda _, begin, end: os.pread(file, end - begin, base + begin)
-        return lambda _, begin, end: mapped[base + begin : base + end]
+            return lambda begin, end: os.pread(file, end - begin, base + begin)
+        return lambda begin, end: mapped[base + begin : base + end]
 
     def _column(self, place: int) -> pa.Array:
         if self._map is None:
@@ -335,6 +363,10 @@ class OpenedFile:
             large = pa.large_binary() if self._header.has_wide_offsets else pa.binary()
             return column.cast(large)
         return fixed_values(column, f"i{column.type.bit_width // 8}")
+
+
+def _no_window() -> None:
+    return None
 
 
 def _no_value(_: int) -> None:

@@ -21,8 +21,8 @@ ValueOf = Callable[[int], Any]
 """From a row to its value in one column."""
 ItemsOf = Callable[[int, str], Items]
 """Items of a buffer by its number among those of the column, and their format."""
-BytesOf = Callable[[int, int, int], bytes]
-"""Some bytes of such a buffer."""
+BytesOf = Callable[[int, int], bytes]
+"""Some bytes of the column's text, from where to where."""
 
 CODES = {
     pa.int8(): "b",
@@ -51,7 +51,7 @@ def value_reader(
     kind : pyarrow.DataType
         The column's type.
     items, data : callable
-        Its buffers: 0 is validity.
+        Its buffers, and the bytes of its text: buffer 0 is validity.
     has_nulls : bool
         Whether it has nulls.
     wide : bool
@@ -84,8 +84,8 @@ def _plain_reader(
         return lambda row: from_ordinal(days[row] + _DAYS_BEFORE_EPOCH)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         ends = items(1, "q" if wide else "i")
-        return lambda row: data(2, ends[row], ends[row + 1]).decode()
+        return lambda row: data(ends[row], ends[row + 1]).decode()
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         ends = items(1, "q" if wide else "i")
-        return lambda row: data(2, ends[row], ends[row + 1])
+        return lambda row: data(ends[row], ends[row + 1])
     return None

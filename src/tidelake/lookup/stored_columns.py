@@ -32,23 +32,19 @@ class StoredColumns:
         How keys are hashed and compared.
     fields : tuple of DataField
         The stored columns in order, the key's among them where it is compared itself.
+    read_with : tuple of str
+        What else the values depend on: the time zone of casts, for one.
     """
 
     key_columns: tuple[str, ...]
     form: KeyForm
     fields: tuple[DataField, ...]
+    read_with: tuple[str, ...] = ()
 
     @property
     def has_images(self) -> bool:
         """Whether images are a column of their own."""
         return not self.form.is_own_column
-
-    @property
-    def key_index(self) -> int:
-        """Which of the stored columns keys are compared with."""
-        if self.has_images:
-            return len(self.fields)
-        return [field.name for field in self.fields].index(self.key_columns[0])
 
     def of_file(self, ids: Collection[int]) -> tuple[DataField, ...]:
         """The columns that a data file has; those added to the table later are null in it.
@@ -71,6 +67,7 @@ class StoredColumns:
             [str(kind.not_null()) for kind in self.form.types],
             [[field.id, str(to_arrow_type(field.type)), str(field.type)] for field in stored],
             self.has_images,
+            list(self.read_with),
         ]
         return json.dumps(facts, separators=(",", ":")).encode()
 

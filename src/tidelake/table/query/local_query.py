@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,18 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
-from tidelake.codec.arrow_memory import take_rows
 from tidelake.errors import ClosedError, InvalidInputError, NotFoundError, StorageRefusedError
-from tidelake.lookup import KeyForm, LookupCache, LookupLimits, LookupStats, StoredColumns
-from tidelake.lookup.key_form import some_images
+from tidelake.format import orc_zone_moves
+from tidelake.lookup import (
+    KeyForm,
+    KeyRows,
+    LookupCache,
+    LookupLimits,
+    LookupStats,
+    StoredColumns,
+    gathered,
+)
+from tidelake.lookup.key_form import bytes_hash, integer_hash, some_images
 from tidelake.merge import MergeSpec
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
@@ -90,9 +98,12 @@ class LocalTableQuery:
         parts = _Parts.of(handle, columns)
         self._columns, self._form = parts.columns, parts.stored.form
         self._parts = parts
+        self._schema = to_arrow_schema([handle.schema.field(name) for name in parts.columns])
         self._keys = KeyInput(parts.shape.key_fields, table=handle.identifier)
         names = [field.name for field in parts.shape.key_fields]
         self._key_indexes = tuple(names.index(name) for name in parts.stored.key_columns)
+        self._is_plain = self._form.is_integer and len(names) == 1
+        self._hash_of: Callable[[Any], int] = integer_hash if self._form.is_integer else bytes_hash
         self._lock = PerProcess(threading.RLock)
         self._cache: LookupCache | None = None
         self._view: TableView | None = None
@@ -115,7 +126,7 @@ class LocalTableQuery:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the rows."""
-        return to_arrow_schema(self._handle.schema.field(name) for name in self._columns)
+        return self._schema
 
     @property
     def key_schema(self) -> pa.Schema:
@@ -251,8 +262,11 @@ class LocalTableQuery:
         values = self._keys.values(key)
         names = self._columns if columns is None else self._known(columns)
         buckets = view.buckets_for(values)
-        image = self._form.image([values[place] for place in self._key_indexes])
-        hashed = self._form.hash_of(image)
+        if self._is_plain:
+            image = values[0]
+        else:
+            image = self._form.image([values[index] for index in self._key_indexes])
+        hashed = self._hash_of(image)
         for bucket in buckets:
             row = bucket.get(hashed, image, names)
             if row is not None:
@@ -307,11 +321,10 @@ class LocalTableQuery:
         view = self._view or self._current()
         batch = self._keys.batch(keys)
         names = self._columns if columns is None else self._known(columns)
-        images = self._form.images([batch.column(place) for place in self._key_indexes])
+        images = self._form.images([batch.column(index) for index in self._key_indexes])
         hashes = self._form.hashes(images)
         found = np.zeros(batch.num_rows, np.bool_)
-        places: list[np.ndarray] = []
-        rows: list[pa.RecordBatch] = []
+        parts: list[KeyRows] = []
         if slices is None:
             routed = view.routed(batch)
         else:
@@ -320,24 +333,23 @@ class LocalTableQuery:
         for buckets, own in routed:
             still = own
             for bucket in buckets:
-                asked = (
-                    (hashes, images)
-                    if still is None
-                    else (hashes[still], some_images(images, still))
-                )
+                asked = (hashes, images)
+                if still is not None:
+                    asked = (hashes[still], some_images(images, still))
                 for part in bucket.find(*asked, names):
-                    at = part.keys if still is None else still[part.keys]
-                    found[at] = True
-                    places.append(at)
-                    rows.append(part.rows)
+                    keys = part.keys if still is None else still[part.keys]
+                    found[keys] = True
+                    parts.append(KeyRows(keys, part.source, part.rows))
                 if len(buckets) > 1:
                     still = np.flatnonzero(~found) if still is None else still[~found[still]]
         hits = int(np.count_nonzero(found))
         self._hits += hits
         self._misses += batch.num_rows - hits
-        schema = to_arrow_schema([self._handle.schema.field(name) for name in names])
+        if hits < batch.num_rows:
+            ranks = np.cumsum(found) - 1
+            parts = [KeyRows(ranks[part.keys], part.source, part.rows) for part in parts]
         snapshot_id = None if view.snapshot is None else view.snapshot.id
-        return LookupResult(snapshot_id, found, _in_order(places, rows, schema))
+        return LookupResult(snapshot_id, found, gathered(parts, hits, self._schema_of(names)))
 
     # ---- inside
 
@@ -348,6 +360,11 @@ class LocalTableQuery:
         view = self._view
         assert view is not None, "a refresh shows a view"
         return view
+
+    def _schema_of(self, names: tuple[str, ...]) -> pa.Schema:
+        if names == self._columns:
+            return self._schema
+        return to_arrow_schema([self._handle.schema.field(name) for name in names])
 
     def _known(self, columns: Sequence[str]) -> tuple[str, ...]:
         if type(columns) is tuple and columns in self._parts.known_projections:
@@ -386,10 +403,10 @@ class LocalTableQuery:
                 )
             builder = self._builder(context)
             self._view = view = builder.next_view(before, snapshot, states)
-            cache = builder.cache
-            paths = list(view.opened)
-            cache.note_use(paths)
-            cache.remove_stale(paths)
+            before = None  # what only it had mapped makes room for others
+            for bucket in view.buckets.values():
+                bucket.map_what_fits(builder.cache.budget)
+            builder.cache.sweep(view.opened)
         self.generation += was_rolled_back
         return self.snapshot_id
 
@@ -449,22 +466,9 @@ class _Parts:
             is_hashed=handle.bucket_mode is BucketMode.FIXED,
             keys_may_move=moves,
         )
-        return cls(names, spec, shape, StoredColumns(spec.key_columns, form, fields), set())
-
-
-def _in_order(
-    places: list[np.ndarray], rows: list[pa.RecordBatch], schema: pa.Schema
-) -> pa.RecordBatch:
-    """The rows in the order of their keys."""
-    if not rows:
-        return pa.RecordBatch.from_pylist([], schema=schema)
-    together = rows[0] if len(rows) == 1 else pa.concat_batches(rows)
-    at = places[0] if len(places) == 1 else np.concatenate(places)
-    if (at[1:] > at[:-1]).all():
-        return together
-    order = np.argsort(at)
-    columns = [take_rows(column, order) for column in together.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+        read_with = (str(handle.env.zone), str(orc_zone_moves(options)))
+        stored = StoredColumns(spec.key_columns, form, fields, read_with)
+        return cls(names, spec, shape, stored, set())
 
 
 _CACHES: PerProcess[dict[tuple[Path, LookupLimits], LookupCache]] = PerProcess(dict)

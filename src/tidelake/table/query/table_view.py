@@ -139,6 +139,8 @@ class TableView:
         elif not shape.keys_may_move:
             self._only = next(iter(self._partitions.values()), Partition({}, None))
         self._bucket_of = _bucket_function(shape)
+        only = self._only
+        self._only_buckets = None if only is None or only.total_buckets != 1 else only.all_buckets
         self._everywhere = tuple(buckets.values())
 
     @property
@@ -157,6 +159,8 @@ class TableView:
         values : sequence
             The key's parts, as Arrow's memory holds them.
         """
+        if self._only_buckets is not None:
+            return self._only_buckets
         partition = self._only
         if partition is None:
             if self.shape.keys_may_move:

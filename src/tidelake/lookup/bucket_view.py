@@ -212,8 +212,9 @@ class BucketView:
 
     def map_what_fits(self, budget: MappedBudget) -> None:
         """Map files that had no room when they were opened."""
-        if any([run.opened.map_if_fits(budget) for run in self.runs]):
-            self._readers.clear()  # they read piece by piece
+        for run in self.runs:
+            if run.opened.map_if_fits(budget):
+                self._readers.clear()  # they read piece by piece
 
     # ---- one key
 

@@ -44,7 +44,7 @@ class LookupBuild:
     stored : StoredColumns
         What it holds.
     fields : tuple of DataField
-        The columns of the batches: those that the data file has.
+        The columns that are stored: those that the data file has.
     directory : str
         Where it is made.
     spool_bytes : int
@@ -60,19 +60,26 @@ class LookupBuild:
         spool_bytes: int = SPOOL_BYTES,
     ) -> None:
         self._stored = stored
+        self._names = [field.name for field in fields]
         self._budget = SpoolBudget(spool_bytes, directory)
         kinds = stored.arrow_types(fields)
         self._columns = [ColumnSpool(kind, self._budget) for kind in kinds]
         self._hashes: list[np.ndarray] = []
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> int:
-        """Take the rows of the data file, in its order; returns how many they were."""
+        """Take the rows of the data file, in its order; returns how many they were.
+
+        Parameters
+        ----------
+        batches : iterable of RecordBatch
+            The stored columns, and those of the key.
+        """
         form, names = self._stored.form, self._stored.key_columns
         count = 0
         for batch in batches:
             images = form.images([batch.column(name) for name in names])
             self._hashes.append(form.hashes(images).astype(np.uint32))
-            arrays = list(batch.columns)
+            arrays = [batch.column(name) for name in self._names]
             if self._stored.has_images:
                 is_array = isinstance(images, pa.Array)
                 arrays.append(images if is_array else pa.array(images))
@@ -124,12 +131,14 @@ class LookupBuild:
         wide = any(column.needs_wide_offsets for column in self._columns)
         nodes = tuple(node for column in self._columns for node in column.nodes())
         buffers = [part for column in self._columns for part in column.buffers(wide=wide)]
-        begin = end = aligned(Header.size_bytes(len(nodes), len(buffers), identity))
+        begin = Header.size_bytes(len(nodes), len(buffers), identity)
+        end = aligned(begin)
         parts = []
         for size_bytes in (slots.nbytes, *(buffer.size_bytes for buffer in buffers)):
             parts.append(Part(end, size_bytes))
             end = aligned(end + size_bytes)
         body = _Body(file, begin)
+        body.add(b"", pad=begin)
         body.add(slots.view(np.uint8).data, pad=slots.nbytes)
         for buffer in buffers:
             for block in buffer.blocks():

@@ -146,12 +146,12 @@ class LookupCache:
         own = self._own.value
         with own.lock:
             turn = own.turns.setdefault(path, threading.Lock())
-        # a renamed column keeps its files; what is open answers by the names it was opened with
-        names = tuple(field.name for field in fields)
         with turn:
-            opened = own.opened.get((path, names))
+            # columns are stored by id: after a rename one file has them under two names
+            shared = (path, tuple(field.name for field in fields))
+            opened = own.opened.get(shared)
             if opened is None:
-                opened = own.opened[path, names] = self._open_or_make(order)
+                opened = own.opened[shared] = self._open_or_make(order)
         with own.lock:
             own.turns.pop(path, None)
         return opened
@@ -174,7 +174,7 @@ class LookupCache:
 
     def _remove_stale(self, in_use: Collection[Path]) -> None:
         self._swept_ms = now_ms = self._clock.now_ms()
-        kept = {*in_use, *self._own.value.opened}
+        kept = {*in_use, *self._own.value.paths()}
         for path in self._files(TEMPORARY_SUFFIX):
             with contextlib.suppress(OSError):
                 if now_ms - _used_ms(path) > YOUNG_MS and _is_unlocked(path):
@@ -240,7 +240,7 @@ class LookupCache:
                 facts = path.stat()
                 sizes[path] = (facts.st_mtime_ns, facts.st_size)
         total = sum(size for _, size in sizes.values())
-        kept = {*in_use, *self._own.value.opened}
+        kept = {*in_use, *self._own.value.paths()}
         for path, (_, size) in sorted(sizes.items(), key=lambda item: item[1]):
             if total + needed_bytes <= limit:
                 return
@@ -287,8 +287,13 @@ class _InProcess:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.turns: dict[Path, threading.Lock] = {}
-        self.opened: WeakValueDictionary[tuple[Path, tuple[str, ...]], OpenedFile]
-        self.opened = WeakValueDictionary()
+        self.opened: WeakValueDictionary[tuple[Path, tuple[str, ...]], OpenedFile] = (
+            WeakValueDictionary()
+        )
+
+    def paths(self) -> set[Path]:
+        """The files that are open."""
+        return {path for path, _ in list(self.opened)}
 
 
 def _used_ms(path: Path) -> int:

@@ -260,8 +260,9 @@ class OpenedFile:
         return header
 
     def _check_body(self) -> None:
-        checksum = xxh3_64()
-        for block in self._blocks(self._header.slots.offset):
+        checksum, header = xxh3_64(), self._header
+        begin = Header.size_bytes(len(header.nodes), len(header.buffers), header.identity)
+        for block in self._blocks(begin):
             checksum.update(block)
         if checksum.intdigest() != self._header.body_checksum:
             raise ValueError("the checksum of its content differs")

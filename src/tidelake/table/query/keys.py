@@ -111,9 +111,9 @@ class KeyInput:
             )
             raise InvalidInputError(message, kind="key_form", table=self._table)
         rows = [self._parts(key) for key in keys]
-        columns = dict(zip(self._names, map(list, zip(*rows, strict=True)), strict=True))
         if not rows:
             return pa.RecordBatch.from_pylist([], schema=to_arrow_schema(self._fields))
+        columns = dict(zip(self._names, map(list, zip(*rows, strict=True)), strict=True))
         for name, values in columns.items():
             if None in values:
                 raise self._null(name)

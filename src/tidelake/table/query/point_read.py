@@ -56,6 +56,8 @@ def read_keys(
         columns = known_columns(request.columns, schema.field_names, table=handle.identifier)
         fields = tuple(schema.field(name) for name in schema.primary_keys)
         given = KeyInput(fields, table=handle.identifier)
+        if is_one:
+            given.values(keys)  # its error names the key
         batch = given.batch([keys] if is_one else keys)
         wanted = to_arrow_schema(context.fields(columns))
         if snapshot is None:

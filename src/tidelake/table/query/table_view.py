@@ -180,6 +180,8 @@ class TableView:
 
     def routed(self, keys: pa.RecordBatch) -> Iterator[Place]:
         """The keys of a batch by the buckets that may hold them."""
+        if not keys.num_rows:
+            return
         if self.shape.keys_may_move:
             yield self._everywhere, None
             return

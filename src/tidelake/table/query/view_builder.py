@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
-
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, kv_fields
 from tidelake.lookup import (
     BucketView,
@@ -29,7 +27,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import ReadContext, Split, names_expiry, read_file
 from tidelake.table.query.bucket_files import BucketState
 from tidelake.table.query.table_view import TableShape, TableView
-from tidelake.types import DataField
 
 __all__ = ["ViewBuilder"]
 
@@ -131,8 +128,11 @@ class ViewBuilder:
             0, state.partition, state.bucket, state.total_buckets, (((file,),),), raw=True
         )
 
+        keys = [context.schema.field(name) for name in piece.stored.key_columns]
+        read = tuple(dict.fromkeys((*keys, *fields)))
+
         def fill(build: LookupBuild) -> int:
-            return build.add(_rows(read_file(context, split, file, fields), fields))
+            return build.add(read_file(context, split, file, read))
 
         path = self.cache.directory / piece.stored.file_name(
             file, piece.stored.identity(file, fields)
@@ -172,10 +172,3 @@ class _InUse:
 
     def __call__(self) -> Iterable[Path]:
         return frozenset(self._paths)
-
-
-def _rows(
-    batches: Iterable[pa.RecordBatch], fields: tuple[DataField, ...]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield batch.select([f.name for f in fields])

@@ -8,7 +8,7 @@ import pytest
 from unit.table.query.conftest import BUCKETS, ENGINES, KEYS, key_of, made, row_of
 
 NUMBERS = 60
-STEPS = 7
+STEPS = 5
 """Commits of each table, some of them compactions."""
 SINGLE = [[kind] for kind in KEYS]
 SEVERAL = [["STRING", "INT"], ["DECIMAL(30, 2)", "BYTES", "DOUBLE"], ["DATE", "BOOLEAN"]]

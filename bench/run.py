@@ -21,6 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 import engines  # noqa: E402  (the path comes first)
 import indexes  # noqa: E402
 import kernel  # noqa: E402
+import lookup  # noqa: E402
 import lookup_join  # noqa: E402
 import merging  # noqa: E402
 import peers  # noqa: E402
@@ -41,6 +42,7 @@ QUESTIONS = {
     "kernel": kernel.lines,
     "engines": engines.lines,
     "indexes": indexes.lines,
+    "lookup": lookup.lines,
     "planning": planning.lines,
     "scale": scale.lines,
     "peers": peers.lines,

@@ -71,7 +71,6 @@ ARRANGE = {
     "table/system/file_tables.py": "the files of a system table",
     "table/rowlevel/row_positions.py": "rows that were found, back into the order of the query",
     "table/bucketing/cross_partition_assigner.py": "keys, each of which is looked for once",
-    "table/query/local_query.py": "rows that were found, back into the order of their keys",
     "table/query/table_view.py": "keys of a batch by bucket",
     "table/bucketing/router.py": "rows of a batch by bucket, in the order that they came in",
 }

@@ -200,7 +200,6 @@ def lines(size_name: str) -> Iterator[Line]:
         note = f"{1e6 * built / size.rows:.2f} s of CPU a million rows, "
         note += f"{query.stats.disk_bytes / size.rows:.0f} bytes a row"
         yield Line("W5", f"lookup files built, {size.rows:,} rows", "", None, "", note)
-        yield from follow_lines(table, query, place, size.rows, size)
         larger = make(place, size.larger_rows, size)
         big = opened(larger, place)
         more = keys_of(size.larger_rows, size)
@@ -214,4 +213,5 @@ def lines(size_name: str) -> Iterator[Line]:
         what = f"single gets, {size.larger_rows:,} rows"
         note = f"bytes a row x {bytes_growth:.2f}"
         yield Line("W5", what, f"{size.rows:,} rows", ratio, f"<= {GROWTH_MAX}", note)
+        yield from follow_lines(table, query, place, size.rows, size)
         yield from follow_lines(larger, big, place, size.larger_rows, size)

@@ -87,7 +87,7 @@ sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps (FROM=n t
 	$(BIN)/python scripts/reliability.py sim --size $(SIZE) --from $(FROM) $(if $(SEED),--seed $(SEED))
 
 model-full: setup ## the state machine and the grid of engines, longer and with new draws
-	env -u CI TIDELAKE_SIZE=full $(BIN)/pytest --numprocesses 2 --dist worksteal tests/model/test_state_machine.py tests/unit/table/write/test_engine_grid.py
+	env -u CI TIDELAKE_SIZE=full $(BIN)/pytest --numprocesses 2 --dist worksteal tests/model/test_state_machine.py tests/unit/table/write/test_engine_grid.py tests/unit/table/query/test_same_as_read.py
 
 concurrent-full: setup ## seeded runs of processes that meet on one table at every call, 1,000 of them (FROM=n to go on)
 	$(BIN)/python scripts/reliability.py concurrent --size $(SIZE) --from $(FROM) $(if $(SEED),--seed $(SEED))

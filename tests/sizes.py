@@ -65,6 +65,8 @@ class Sizes:
     """Tables into which both write."""
     stream_soak_s: int
     """Seconds that a chain of streams runs while it is counted what it takes."""
+    lookup_keys: int
+    """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     service_steps: int
     """Kills of a query service, and jobs on its table, while 64 clients ask."""
     shows_order_of_checks: bool
@@ -96,6 +98,7 @@ SMALL = Sizes(
     stream_rival_kills=1,
     stream_rival_tables=2,
     stream_soak_s=60,
+    lookup_keys=80,
     service_steps=5,
     shows_order_of_checks=False,
 )
@@ -124,6 +127,7 @@ FULL = Sizes(
     stream_rival_kills=4,
     stream_rival_tables=4,
     stream_soak_s=600,
+    lookup_keys=100_000,
     service_steps=60,
     shows_order_of_checks=True,
 )

@@ -12,10 +12,10 @@ START = dt.datetime(2026, 1, 1)  # a TIMESTAMP has no zone
 KEYS = {
     "INT": lambda n: n - 20,
     "BIGINT": lambda n: (n - 20) * 3_000_000_000,
-    "TINYINT": lambda n: n - 100,
+    "TINYINT": lambda n: n % 200 - 100,
     "STRING": lambda n: "k" * (n % 7) + str(n),
     "DATE": lambda n: dt.date(1969, 12, 1) + dt.timedelta(days=n),
-    "TIME(3)": lambda n: dt.time(1, 2, n % 60, n * 1000),
+    "TIME(3)": lambda n: dt.time(1, n // 60_000 % 60, n // 1000 % 60, n % 1000 * 1000),
     "DECIMAL(10, 2)": lambda n: Decimal(n - 30) / 4,
     "DECIMAL(30, 2)": lambda n: Decimal(n - 30) * 10**25,
     "TIMESTAMP(3)": lambda n: START - dt.timedelta(milliseconds=n),

@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from sizes import SIZE
 from unit.table.query.conftest import BUCKETS, ENGINES, KEYS, key_of, made, row_of
 
-NUMBERS = 60
+KEYS_COUNT = SIZE.lookup_keys
+NUMBERS = KEYS_COUNT * 2 // 3
+"""Keys that rows may have; a third of those looked up is never there."""
 STEPS = 5
 """Commits of each table, some of them compactions."""
 SINGLE = [[kind] for kind in KEYS]
@@ -30,13 +33,13 @@ def cells():
 def step(table, draw):
     """One commit: rows, deletes or a compaction."""
     what = draw.random()
-    numbers = draw.sample(range(NUMBERS), 25)
+    numbers = draw.sample(range(NUMBERS), NUMBERS * 5 // 12)
     rows = [row_of(table, number, draw) for number in numbers]
     engine = table.options.raw.get("merge-engine", "deduplicate")
     if what < 0.15:
         table.compact(full=draw.random() < 0.5)
     elif what < 0.35 and engine not in {"aggregation"}:
-        table.write(rows[:9], row_kinds=["-D"] * 9)
+        table.write(rows[: NUMBERS // 6], row_kinds=["-D"] * (NUMBERS // 6))
     else:
         table.write(rows)
 
@@ -50,7 +53,7 @@ def expected(table, snapshot_id=None):
 
 
 def keys_of(table):
-    return list(dict.fromkeys(key_of(table, number) for number in range(NUMBERS + NUMBERS // 3)))
+    return list(dict.fromkeys(key_of(table, number) for number in range(KEYS_COUNT)))
 
 
 @pytest.mark.parametrize(("engine", "buckets", "types"), list(cells()))

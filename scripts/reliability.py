@@ -51,6 +51,7 @@ from sizes import SIZES as NUMBERS  # noqa: E402
 CONSOLE = Console(stderr=True)
 SOUND = {"violations": 0}
 DAMAGE_STEPS = {"small": 11, "full": 1}
+SETTLED_S = {"small": 0, "full": 12}
 SIZES = {
     name: {
         "seeds": numbers.model_seeds,
@@ -62,6 +63,7 @@ SIZES = {
         "forks": numbers.forks,
         "aborts": numbers.aborts,
         "service_steps": numbers.service_steps,
+        "settled_s": SETTLED_S[name],
         "damage_step": DAMAGE_STEPS[name],
     }
     for name, numbers in NUMBERS.items()
@@ -175,8 +177,9 @@ def check_service(size: dict, seed: int | None) -> dict:
     # on Spark a part of them: a driver's start takes as long as ten steps
     for on, count in (("local", len(steps)), ("spark", max(5, len(steps) // 4))):
         with tempfile.TemporaryDirectory() as directory:
-            run = service_kills.service_kills(Path(directory), steps[:count], on=on, seed=seed)
-        figures[on] = run
+            figures[on] = service_kills.service_kills(
+                Path(directory), steps[:count], on=on, seed=seed, settled_s=size["settled_s"]
+            )
     return {**figures, "violations": 0}
 
 

@@ -354,7 +354,7 @@ def steps_of(count: int, seed: int = 1) -> list[str]:
 
 
 def service_kills(
-    work: Path, steps: Sequence[str], *, on: str = "local", seed: int = 1
+    work: Path, steps: Sequence[str], *, on: str = "local", seed: int = 1, settled_s: float = 0.0
 ) -> dict[str, Any]:
     """Run it.
 
@@ -368,6 +368,9 @@ def service_kills(
         ``"local"`` or ``"spark"``.
     seed : int
         Of keys and pauses.
+    settled_s : float
+        Seconds before each kill. An executor that is killed again within ten seconds is started
+        again after a wait, so that seconds of recovery say little without.
 
     Returns
     -------
@@ -393,6 +396,7 @@ def service_kills(
                     history.write()
                     time.sleep(0.1)
                 if step in KILLED:
+                    time.sleep(settled_s)
                     killed.append((step, time.monotonic()))
                     _kill(served, step, history)
                 else:

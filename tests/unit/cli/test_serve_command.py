@@ -8,12 +8,14 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import urllib.request
 
 import pytest
 from unit.service.observe.statuses import executor, report, status
 
+import tidelake
 from tidelake.cli import serve_command
 from tidelake.cli.arguments import UsageError, read_arguments
 from tidelake.cli.main import main
@@ -216,3 +218,38 @@ def test_a_terminal_gets_a_table_that_is_drawn_again(serve, monkeypatch):
     assert lines[10].endswith(" executor 0 has begun at 127.0.0.1:5000")
     assert "│ 75" not in second  # what is too wide is cut
     assert err.getvalue() == "Stopping ...\nStopped.\n"
+
+
+def test_a_service_is_started_asked_and_interrupted(tmp_path, capsys):
+    orders = tidelake.open(tmp_path).create_table(
+        "shop.orders", {"id": "INT", "item": "STRING"}, primary_keys=["id"], options={"bucket": 2}
+    )
+    orders.write([{"id": 1, "item": "tea"}])
+    place = ["-w", str(tmp_path), "shop.orders"]
+    argv = [sys.executable, "-W", "ignore", "-m", "tidelake", "serve", *place]
+    with subprocess.Popen(
+        [*argv, "--parallelism", "1", "--interval", "0.2", "--log-format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    ) as child:
+        try:
+            lines = map(json.loads, child.stdout)
+            assert next((t["ready"] for line in lines for t in line["tables"] if t["ready"]), False)
+            assert main(["get", *place, "1", "--json"]) == 0
+            assert next((t["gets_per_second"] for line in lines for t in line["tables"]), 0) >= 0
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=30)
+        finally:
+            child.kill()
+    shown = capsys.readouterr()
+    assert shown.out == '{"id":1,"item":"tea"}\n'
+    assert shown.err.startswith("From the service at 127.0.0.1:")
+    assert child.returncode == 0
+    messages = [json.loads(line)["message"] for line in err.splitlines()]
+    assert messages[-1] == "Stopped."
+    assert any(message.startswith("executor 0 listens at") for message in messages)
+    assert all(json.loads(line)["service"] for line in out.splitlines())
+    assert main(["get", *place, "1"]) == 0
+    assert capsys.readouterr().err == "From the table's files, snapshot 1.\n"

@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[spark,demo,dev]'
 	@touch $@
 
-demo: setup ## the main job: a year of real flights through Spark, in two acts, with a report page in out/flights
+demo: setup ## the main job: a year of real flights through Spark, in three acts, with a report page in out/flights
 	$(BIN)/python examples/flights/demo.py
 
 SQL_DEMO := out/flights-sql

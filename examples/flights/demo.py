@@ -3,8 +3,9 @@
 Run by ``make demo``. Every flight of 2013 out of New York is written as scheduled; then departures,
 landings and cancellations follow in more than sixty commits in the order of time. In a second act
 three topics of Kafka fill one row a flight, and the delays per airline follow its changelog:
-streams in a program of their own, which is killed once and started again. All is read back in
-several ways, compared with a recomputation from the raw data, and shown on a page.
+streams in a program of their own, which is killed once and started again. In a third a query
+service on the session answers for flights and airports while its executor is killed. All is read
+back in several ways, compared with a recomputation from the raw data, and shown on a page.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import answers
 import board
 import data
 import page
+import service
 import streams
 import topics
 from feed import Feed, create_tables, write_events, write_schedule, write_weather
@@ -40,8 +42,9 @@ def main() -> int:
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     raw = data.load()
-    known = f"{len(raw.flights):,} flights, {len(raw.weather):,} hours of weather"
-    console.print(f"{known}. Spark starts ...")
+    console.print(
+        f"{len(raw.flights):,} flights, {len(raw.weather):,} hours of weather. Spark starts ..."
+    )
     conf = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2"}
     spark = tidelake.spark.session("flights", master="local[2]", conf=conf)
     lake = tidelake.spark.attach(spark, OUT / "warehouse")
@@ -59,6 +62,7 @@ def main() -> int:
         checking = progress.add_task("checking every row", total=5)
         filling = progress.add_task("three streams, one row", total=len(sent))
         following = progress.add_task("compacted, replayed", total=5)
+        asking = progress.add_task("asked for by key", total=4)
         create_tables(lake)
         write_schedule(lake, raw, feed)
         progress.advance(schedule)
@@ -77,7 +81,6 @@ def main() -> int:
         checks = answers.check_everything(
             lake, raw, feed, whens, lambda: progress.advance(checking)
         )
-        joined = "the join of flights, weather and planes"
         fed = board.Fed()
         board.create_tables(lake)
         with topics.running(OUT, console.print) as places:
@@ -86,7 +89,9 @@ def main() -> int:
             )
         second = board.second_act(lake, raw, fed, lambda: progress.advance(following))
         found.second = second
-        found.checks = [*checks, (joined, f"{len(found.cross)} groups equal"), *second.checks]
+        third = service.third_act(lake, raw, lambda: progress.advance(asking))
+        joins = ("the join of flights, weather and planes", f"{len(found.cross)} groups equal")
+        found.checks = [*checks, joins, *second.checks, *third]
     spark.stop()
     close(console, found, feed, time.perf_counter() - began)
     return 0

@@ -121,7 +121,7 @@ def test_a_stream_into_a_topic_and_its_bad_messages_into_a_table(
         assert "\n" not in refused.value.message
     large = frame.withColumn("name", F.repeat("name", 80_000))
     query = lake.write_stream(large, "copy", checkpoint=tmp_path / "e", trigger="availableNow")
-    with pytest.raises(InvalidInputError, match="larger than is allowed"):
+    with pytest.raises(InvalidInputError, match="larger than the limit"):
         query.awaitTermination(60)
 
 

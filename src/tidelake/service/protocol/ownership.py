@@ -37,7 +37,7 @@ def executor_of(partition: bytes, bucket: int, executors_count: int) -> int:
     --------
     >>> from tidelake.codec.binary_row import serialize_row
     >>> [executor_of(serialize_row((), ()), bucket, 2) for bucket in range(3)]
-    [0, 1, 0]
+    [1, 0, 1]
     """
     assert executors_count > 0, "executors"
     return (_partition_hash(partition) % executors_count + max(bucket, 0)) % executors_count

@@ -121,7 +121,7 @@ def check_setting(key: str, value: str) -> None:
     >>> check_setting("execution.checkpointing.intervals", "1 s")
     Traceback (most recent call last):
     tidelake.errors.InvalidInputError: There is no setting 'execution.checkpointing.intervals'. \
-Did you mean 'execution.checkpointing.interval' or 'execution.checkpointing.dir'? SET shows those \
+Did you mean 'execution.checkpointing.interval' or 'execution.checkpointing.dir'? SET lists those \
 that are set.
     """
     if key == RUNTIME_MODE and value.lower() == "automatic":

@@ -28,6 +28,7 @@ ACTING = (
     "bucket-key",
     "changelog-producer",
     "full-compaction.delta-commits",
+    "lookup.cache-max-memory-size",
     "merge-engine",
     "partial-update.ignore-delete",
     "partition.default-name",
@@ -40,7 +41,6 @@ ACTING = (
     "write-mode",
 )
 KEPT = {
-    "lookup.cache-max-memory-size": ("64 mb", "much"),
     "partition.expiration-check-interval": ("1 h", "often"),
     "partition.expiration-time": ("7 d", "a week"),
     "partition.timestamp-formatter": ("yyyyMMdd", None),

@@ -37,6 +37,8 @@ _INTEGERS = frozenset(
 _TEXTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _FLOATS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_NUMPY_SCIENTIFIC_FROM = 1e6
+"""From here on NumPy 2.4 prints a single float with an exponent; Java does so from 1e7 on."""
 
 
 def row_texts(rows: pa.Array, types: Sequence[DataType]) -> list[pa.Array]:
@@ -158,8 +160,11 @@ def _time_texts(nanos: NDArray[np.int64]) -> pa.Array:
 
 def _float_texts(values: NDArray[np.float64], data_type: DataType) -> pa.Array:
     size = np.abs(values)
-    plain = (size >= PLAIN_FROM) & (size < SCIENTIFIC_FROM)
-    own = values.astype(np.float32) if data_type.root is TypeRoot.FLOAT else values
+    is_single = data_type.root is TypeRoot.FLOAT
+    plain = (size >= PLAIN_FROM) & (
+        size < (_NUMPY_SCIENTIFIC_FROM if is_single else SCIENTIFIC_FROM)
+    )
+    own = values.astype(np.float32) if is_single else values
     # the fewest digits that distinguish the value from its neighbours, as in Java
     printed = pa.array(np.where(plain, own, own.dtype.type(1)).astype("U32"), pa.string())
     if plain.all():

@@ -114,7 +114,7 @@ def test_a_table_that_is_made_anew_gets_the_file_again(catalog, serve):
     made_table(catalog)
     server = serve()
     catalog.drop_table("db.t")
-    until(lambda: server.status().tables[0].problem)
+    until(lambda: server._tables["db.t"].scanner.state is None)
     with Asked(server.address) as asked:
         assert refusal(asked.locate)[:2] == ("NOT_FOUND", "table-gone")
         table = made_table(catalog, buckets=3)

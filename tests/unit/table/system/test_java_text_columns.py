@@ -45,6 +45,13 @@ def printed_both_ways(rows, types):
     return [texts.to_pylist() for texts in many], single
 
 
+def test_single_floats_have_no_exponent_below_ten_million():
+    many, single = printed_both_ways(
+        [(1e6,), (1234567.5,), (9999999.0,), (1e7,)], [parse_type("FLOAT")]
+    )
+    assert many == single == [["1000000.0", "1234567.5", "9999999.0", "1.0E7"]]
+
+
 @pytest.mark.parametrize("type_text", VALUES)
 def test_many_values_are_printed_as_each_is(type_text):
     types = [parse_type(type_text)]

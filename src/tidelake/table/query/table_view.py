@@ -10,7 +10,8 @@ A view is immutable: threads read it while a refresh makes the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from tidelake.codec.binary_row import decode_row, encode_row
 from tidelake.codec.bucket import buckets_of, hash_bytes
+from tidelake.codec.key_order import FLOAT_DTYPES
 from tidelake.lookup import BucketView, OpenedFile
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
@@ -74,10 +76,15 @@ class TableShape:
         names = [f.name for f in self.key_fields]
         return tuple(names.index(f.name) for f in self.bucket_fields)
 
+    @property
+    def has_float_partitions(self) -> bool:
+        """Whether a partition column holds floats, which ``==`` does not tell apart as bytes do."""
+        return any(f.type.root in FLOAT_DTYPES for f in self.partition_fields)
+
     def partition_values(self, partition: bytes) -> tuple[object, ...]:
-        """A partition's values as Arrow's memory holds them."""
+        """A partition's values as Arrow's memory holds them; floats by :func:`_told_apart`."""
         values = decode_row(partition, [f.type for f in self.partition_fields])
-        return tuple(
+        return _told_apart(
             memory_value(value, f) for value, f in zip(values, self.partition_fields, strict=True)
         )
 
@@ -131,6 +138,7 @@ class TableView:
         self.buckets = buckets
         self._partitions = self._by_partition()
         self._partition_indexes = shape.partition_indexes()
+        self._has_floats = shape.has_float_partitions
         self._by_values: dict[tuple[object, ...], Partition] = {}
         self._only: Partition | None = None
         if self._partition_indexes:
@@ -166,6 +174,8 @@ class TableView:
             if self.shape.keys_may_move:
                 return self._everywhere
             own = tuple(values[place] for place in self._partition_indexes)
+            if self._has_floats:
+                own = _told_apart(own)
             partition = self._by_values.get(own)
             if partition is None:
                 return ()
@@ -252,6 +262,11 @@ class TableView:
         (total,) = totals if len(totals) == 1 else (0,)
         fits = all(state.bucket < total for state in states)
         return total if self.shape.is_hashed and total > 0 and fits else None
+
+
+def _told_apart(values: Iterable[object]) -> tuple[object, ...]:
+    """Values as a dict tells partitions apart: -0.0 is not 0.0, and NaN is NaN."""
+    return tuple(struct.pack("<d", v) if isinstance(v, float) else v for v in values)
 
 
 def _bucket_function(shape: TableShape) -> Callable[[Sequence[Any], int], int]:

@@ -11,7 +11,7 @@ from xxhash import xxh3_128_hexdigest
 
 from tidelake.lookup.key_form import KeyForm
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.types import DataField
+from tidelake.types import DataField, DataType
 from tidelake.types.arrow import to_arrow_type
 
 __all__ = ["IMAGE_NAME", "StoredColumns"]
@@ -60,12 +60,14 @@ class StoredColumns:
         """Everything that a lookup file's content depends on.
 
         A column counts by its id and type, so that renaming one, or adding others, keeps files.
+        A nested field counts by its id too: one that was dropped and added again is null in older
+        data files.
         """
         facts = [
             [file.file_name, file.file_size_bytes, file.row_count, file.creation_time_ms],
             [file.min_sequence_number, file.max_sequence_number, file.delete_row_count],
             [str(kind.not_null()) for kind in self.form.types],
-            [[field.id, str(to_arrow_type(field.type)), str(field.type)] for field in stored],
+            [[f.id, str(to_arrow_type(f.type)), str(f.type), *_nested_ids(f.type)] for f in stored],
             self.has_images,
             list(self.read_with),
         ]
@@ -80,3 +82,9 @@ class StoredColumns:
     def file_name(file: DataFileMeta, identity: bytes) -> str:
         """The name of the lookup file."""
         return f"{file.file_name}-{xxh3_128_hexdigest(identity)}.lookup"
+
+
+def _nested_ids(data_type: DataType) -> list[int]:
+    """The ids of the fields inside a type, depth first."""
+    own = [field_id for field_id, _ in data_type.child_fields]
+    return own + [field_id for child in data_type.children for field_id in _nested_ids(child)]

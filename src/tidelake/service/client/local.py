@@ -10,7 +10,7 @@ import threading
 
 import pyarrow as pa
 
-from tidelake.errors import StorageError
+from tidelake.errors import InvalidInputError, NotFoundError, StorageError
 from tidelake.service.client.answers import Row
 from tidelake.service.client.keys.work import Work
 from tidelake.service.client.open_table import opened_table
@@ -71,11 +71,7 @@ class LocalAnswers:
     def _lookup(self, work: Work, goal: Goal) -> LookupResult:
         session = self._session
         with self._lock:
-            if self._query is None:
-                table = opened_table(session.catalog, session.identifier)
-                self._query = table.local_query()
-            query = self._query
-            query.refresh()
+            query = self._refreshed()
             wanted = None if goal.columns is None else list(goal.columns)
             result = query.lookup(work.rows(), columns=wanted)
             found = result.snapshot_id or 0
@@ -87,6 +83,20 @@ class LocalAnswers:
                 raise StorageError(message, kind="snapshot_awaited", table=session.identifier)
             session.show(Floor(session.shown.generation, found))
             return result
+
+    def _refreshed(self) -> LocalTableQuery:
+        """The open query at the newest snapshot; opened again where the table has changed."""
+        if self._query is not None:
+            try:
+                self._query.refresh()
+            except (NotFoundError, InvalidInputError):  # made anew, or a column has another type
+                self._query.close()
+            else:
+                return self._query
+        table = opened_table(self._session.catalog, self._session.identifier)
+        self._query = table.local_query()
+        self._query.refresh()
+        return self._query
 
     def close(self) -> None:
         """Close the files."""

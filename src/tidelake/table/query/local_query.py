@@ -166,6 +166,8 @@ class LocalTableQuery:
         ------
         NotFoundError
             There is no such snapshot, or the table was dropped. The old answers stay.
+        InvalidInputError
+            A column has another type since the query was opened. The old answers stay.
         StorageError
             The disk has no room for the lookup files. The old answers stay.
         """

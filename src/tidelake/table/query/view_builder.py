@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tidelake.errors import InvalidInputError
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, kv_fields
 from tidelake.lookup import (
     BucketView,
@@ -27,6 +28,7 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import ReadContext, Split, names_expiry, read_file
 from tidelake.table.query.bucket_files import BucketState
 from tidelake.table.query.table_view import TableShape, TableView
+from tidelake.types import DataType, TableSchema
 
 __all__ = ["ViewBuilder"]
 
@@ -78,6 +80,8 @@ class ViewBuilder:
             A file is missing: the snapshot expired meanwhile, or the file was lost.
         CorruptError
             A data file is damaged.
+        InvalidInputError
+            A column has another type since the query was opened.
         StorageError
             The disk has no room for lookup files.
         """
@@ -123,6 +127,7 @@ class ViewBuilder:
     def _run(self, kept: Mapping[Path, OpenedFile], in_use: _InUse, piece: _Piece) -> LookupRun:
         context, file, state = self.context, piece.file, piece.state
         schema = context.file_schema(file.schema_id, file_name=file.file_name)
+        self._check_types(schema)
         fields = piece.stored.of_file({f.id for f in kv_fields(schema)})
         split = Split(
             0, state.partition, state.bucket, state.total_buckets, (((file,),),), raw=True
@@ -143,12 +148,47 @@ class ViewBuilder:
         in_use.add(opened.path)
         return LookupRun(file, opened, self._deleted(piece))
 
+    def _check_types(self, schema: TableSchema) -> None:
+        """Refuse a column that has another type since the query was opened: a cast back may lose.
+
+        Raises
+        ------
+        InvalidInputError
+            Files were written by such a schema.
+        """
+        if schema.id <= self.context.schema.id:
+            return
+        newer = {field.id: field for field in schema.fields}
+        for field in self.stored.fields:
+            now = newer.get(field.id)
+            if now is not None and _is_retyped(field.type, now.type):
+                message = (
+                    f"Column '{field.name}' of table '{self.context.options.table}' is {now.type} now and"
+                    f" was {field.type} when this query was opened: open a new one."
+                )
+                raise InvalidInputError(message, kind="table_altered", table=self.context.options.table)
+
     def _deleted(self, piece: _Piece) -> Positions | None:
         where = piece.state.deletions.get(piece.file.file_name)
         if where is None:
             return None
         name, rows = piece.file.file_name, piece.file.row_count
         return read_deletions(self.context.fileio, where, file_name=name, row_count=rows)
+
+
+def _is_retyped(before: DataType, now: DataType) -> bool:
+    """Whether values are of another type; fields of a ROW may come and go."""
+    facts = [(t.root, t.length, t.precision, t.scale) for t in (before, now)]
+    if facts[0] != facts[1]:
+        return True
+    if not before.child_fields:
+        pairs = zip(before.children, now.children, strict=True)
+        return any(_is_retyped(old, new) for old, new in pairs)
+    by_id = {own: t for (own, _), t in zip(now.child_fields, now.children, strict=True)}
+    return any(
+        own in by_id and _is_retyped(child, by_id[own])
+        for (own, _), child in zip(before.child_fields, before.children, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ HELLO_SECONDS = 5.0
 FRAME_SECONDS = 30.0
 """How long a request may take to arrive once it has begun."""
 BACKLOG = 128
+ACCEPT_PAUSE_SECONDS = 0.05
+"""How long to wait after the system gave no connection."""
 
 
 class FrameListener:
@@ -48,7 +50,7 @@ class FrameListener:
     Parameters
     ----------
     host : str
-        Where; the port is any free one.
+        Where, an IPv6 address perhaps in brackets; the port is any free one.
     servicer : TableQueryServicer
         Answers sessions.
     limits : Limits
@@ -57,11 +59,13 @@ class FrameListener:
 
     def __init__(self, host: str, servicer: TableQueryServicer, limits: Limits) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, 0), family=family, backlog=BACKLOG)
+        place = (host.strip("[]"), 0)  # brackets are for addresses with a port
+        self._socket = socket.create_server(place, family=family, backlog=BACKLOG)
         self._servicer = servicer
         self._limits = limits
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
+        self._stopped = threading.Event()
         self.port: int = self._socket.getsockname()[1]
 
     def start(self) -> None:
@@ -70,6 +74,7 @@ class FrameListener:
 
     def stop(self) -> None:
         """Take no new connections, and end all."""
+        self._stopped.set()
         with suppress(OSError):  # wakes the thread that accepts
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -79,21 +84,34 @@ class FrameListener:
             _hang_up(connection)
 
     def _accept(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             try:
                 connection, _ = self._socket.accept()
-            except OSError:
-                return  # stopped
-            with self._lock:
-                has_place = len(self._open) < CONNECTIONS_MAX
-                if has_place:
-                    self._open.add(connection)
-            if not has_place:
-                connection.close()
+            except OSError as error:  # stopped; or no more files may be open, or it has gone
+                if not self._stopped.wait(ACCEPT_PAUSE_SECONDS):
+                    _LOG.debug("no connection for frames was taken: %s", error)
                 continue
-            threading.Thread(
-                target=self._serve, args=(connection,), name="tidelake-frame", daemon=True
-            ).start()
+            self._take(connection)
+
+    def _take(self, connection: socket.socket) -> None:
+        """Give a connection a thread; hang up where there is no place for it."""
+        with self._lock:
+            has_place = len(self._open) < CONNECTIONS_MAX
+            if has_place:
+                self._open.add(connection)
+        if not has_place:
+            connection.close()
+            return
+        thread = threading.Thread(
+            target=self._serve, args=(connection,), name="tidelake-frame", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no more threads
+            _LOG.warning("no thread for a connection for frames: %s", error)
+            with self._lock:
+                self._open.discard(connection)
+            connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
         try:

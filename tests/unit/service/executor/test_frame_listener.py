@@ -1,5 +1,6 @@
 """Frames: the short way of a call, and what is no frame."""
 
+import errno
 import hashlib
 import json
 import os
@@ -118,6 +119,61 @@ def test_a_client_whose_session_finds_no_place_uses_grpc(catalog):
             busy.sendall(hello + framed(wait.SerializeToString()))
             until(lambda: service.executors[0].in_flight.counts()[1] == 1)
             assert query.get(2) == {"id": 2, "v": "v2"}
+
+
+class _Servicer:
+    """Answers each request with its number."""
+
+    def Session(self, requests, _):
+        for request in requests:
+            yield pb.LookupReply(id=request.id)
+
+
+class _Scarce:
+    """A socket of a process that may open no more files for a while."""
+
+    def __init__(self, own, failures):
+        self._own, self._failures = own, failures
+
+    def accept(self):
+        if self._failures:
+            raise OSError(self._failures.pop(), "none left")
+        return self._own.accept()
+
+    def __getattr__(self, name):
+        return getattr(self._own, name)
+
+
+def asked_for(port, host="127.0.0.1"):
+    with socket.create_connection((host, port), 5) as connection:
+        connection.sendall(MAGIC + framed(b"") + framed(pb.LookupRequest(id=7).SerializeToString()))
+        return pb.LookupReply.FromString(read_frame(connection, 1 << 20)).id
+
+
+def test_connections_are_taken_again_when_files_may_be_opened_again():
+    listener = frame_listener.FrameListener("127.0.0.1", _Servicer(), Limits())
+    failures = [errno.EMFILE, errno.ECONNABORTED]
+    listener._socket = _Scarce(listener._socket, failures)
+    listener.start()
+    try:
+        assert asked_for(listener.port) == 7
+        assert not failures
+    finally:
+        listener.stop()
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+def test_it_listens_at_an_ipv6_address(host):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        pytest.skip(f"no IPv6 here: {error}")
+    listener = frame_listener.FrameListener(host, _Servicer(), Limits())
+    listener.start()
+    try:
+        assert asked_for(listener.port, "::1") == 7
+    finally:
+        listener.stop()
 
 
 def test_a_token_is_asked_for_by_frames_too(catalog, tmp_path):

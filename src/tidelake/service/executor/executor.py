@@ -23,7 +23,7 @@ import socket
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,6 @@ from tidelake.service.address.access import Access
 from tidelake.service.address.listener import Listener
 from tidelake.service.address.messages import version_from, version_message
 from tidelake.service.address.security import host_of
-from tidelake.service.address.snapshot_scanner import TableVersion
 from tidelake.service.address.token_file import TokenFile
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.service.executor.frame_listener import FrameListener
@@ -108,7 +107,6 @@ class _Update:
     is_wanted: bool = False
     failures: int = 0
     not_before: float = 0.0
-    since: TableVersion = field(default_factory=TableVersion)
 
 
 class QueryExecutor:
@@ -317,7 +315,7 @@ class QueryExecutor:
                 return
             update.is_running, update.is_wanted = True, False
         try:
-            future = self._updaters.submit(self._update_once, table, update)
+            future = self._updaters.submit(self._update_once, table)
         except RuntimeError:  # it is closing
             update.is_running = False
         else:
@@ -339,19 +337,17 @@ class QueryExecutor:
             self._start_update(table)
         self._wake.set()
 
-    def _update_once(self, table: OwnedTable, update: _Update) -> None:
+    def _update_once(self, table: OwnedTable) -> None:
         request = pb.ChangesRequest(
             protocol=PROTOCOL,
             table=table.name,
             index=self._config.index,
-            since=version_message(update.since),
+            since=version_message(table.since),
         )
         reply = self._stub.Changes(
             request, timeout=CHANGES_TIMEOUT_SECONDS, metadata=self._metadata()
         )
-        update.since = TableVersion()  # of an update that fails nothing is known
         table.update(reply)
-        update.since = version_from(reply.version)
 
     def _update_failed(self, table: OwnedTable, update: _Update, error: BaseException) -> None:
         update.failures += 1

@@ -180,6 +180,9 @@ class OwnedTable:
         self.problem = ""
         self.location: str | None = None
         """The table's directory, once the address server has said it."""
+        self.since = TableVersion()
+        """The version that changes may begin at; none, so that all are asked for, unless the last
+        update of this very object went well."""
         self._catalog = catalog
         self._place = (index, executors_count)
         self._directory = directory
@@ -219,6 +222,7 @@ class OwnedTable:
             The table is gone, or its files cannot be read: what was open stays open.
         """
         version = version_from(reply.version)
+        self.since = TableVersion()  # of an update that fails nothing is known
         opened = self._open
         if opened is None or not _is_of(opened, version):
             opened = self._opened(version)
@@ -229,6 +233,7 @@ class OwnedTable:
             self._changed.notify_all()
         if before is not None and before is not opened:
             self._retire(before)
+        self.since = version
 
     @contextlib.contextmanager
     def use(

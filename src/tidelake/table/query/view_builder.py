@@ -162,11 +162,12 @@ class ViewBuilder:
         for field in self.stored.fields:
             now = newer.get(field.id)
             if now is not None and _is_retyped(field.type, now.type):
+                table = self.context.options.table
                 message = (
-                    f"Column '{field.name}' of table '{self.context.options.table}' is {now.type} now and"
-                    f" was {field.type} when this query was opened: open a new one."
+                    f"Column '{field.name}' of table '{table}' is {now.type} now and was"
+                    f" {field.type} when this query was opened: open a new one."
                 )
-                raise InvalidInputError(message, kind="table_altered", table=self.context.options.table)
+                raise InvalidInputError(message, kind="table_altered", table=table)
 
     def _deleted(self, piece: _Piece) -> Positions | None:
         where = piece.state.deletions.get(piece.file.file_name)

@@ -137,3 +137,14 @@ def test_a_failed_update_is_tried_again_and_says_why(catalog, tmp_path, serve, m
     service.wait_ready_at(table)
     assert owned.problem == ""
     assert asked_everywhere(service.server, table, [7]) == {7: {"id": 7, "v": "after"}}
+
+
+def test_a_table_that_is_opened_anew_asks_for_all_its_files(catalog, serve):
+    table = made_table(catalog)
+    service = serve(count=1)
+    (executor,) = service.executors
+    before = executor.tables.find("db.t")
+    executor.tables.keep(set(), executor._table)  # removed, and added again between two updates
+    executor.tables.keep({"db.t"}, executor._table)
+    until(lambda: (owned := executor.tables.find("db.t")) is not before and owned.version)
+    assert asked_everywhere(service.server, table, [7]) == {7: {"id": 7, "v": "v7"}}

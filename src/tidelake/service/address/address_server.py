@@ -77,12 +77,15 @@ class ServedTable:
         Why clients do not find it here; empty if they do.
     looked_ms, released_ms : float
         When its service file was looked at, and its lease advanced.
+    looked_generation : int
+        The table's generation then: one that was made anew has lost the file.
     """
 
     scanner: SnapshotFileScanner
     problem: str = ""
     looked_ms: float = field(default=-1e12)
     released_ms: float = field(default=-1e12)
+    looked_generation: int = 0
 
     @property
     def name(self) -> str:
@@ -299,8 +302,10 @@ class AddressServer:
     def _look_at(self, served: ServedTable, now_ms: float) -> None:
         scanner = served.scanner
         scanner.poll()
-        if now_ms - served.looked_ms >= FILE_LOOK_MS:
-            served.looked_ms = now_ms
+        generation = 0 if scanner.state is None else scanner.state.version.generation
+        is_due = now_ms - served.looked_ms >= FILE_LOOK_MS
+        if is_due or generation != served.looked_generation:
+            served.looked_ms, served.looked_generation = now_ms, generation
             self._keep_registered(served)
         state = scanner.state
         if state is not None and now_ms - served.released_ms >= RELEASE_MS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from tidelake.service.client.lanes import Routed, work_of
 from tidelake.service.client.local import LocalAnswers
 from tidelake.service.client.session import Session
 from tidelake.service.client.settings import Settings
-from tidelake.service.client.steps import Answer, Goal, GoneError, lookup
+from tidelake.service.client.steps import Answer, Goal, GoneError, KeyChangedError, lookup
 from tidelake.service.observe.spans import span
 
 __all__ = ["AsyncTableQuery"]
@@ -83,9 +83,18 @@ class AsyncTableQuery:
         min_snapshot: int | None = None,
     ) -> Row | None:
         """Give the row of a key, or None: ``TableQuery.get``."""
+        try:
+            return await self._get(key, columns, min_snapshot)
+        except KeyChangedError:
+            return await self._get(key, columns, min_snapshot)  # by the key that it has now
+
+    async def _get(
+        self, key: Key, columns: Sequence[str] | None, min_snapshot: int | None
+    ) -> Row | None:
         session = self._session
         self._check()
-        values = session.keys.values(key)
+        keys = session.keys
+        values = keys.values(key)
         wanted = None if columns is None else await self._columns(columns)
         view = session.view
         if (
@@ -96,13 +105,13 @@ class AsyncTableQuery:
         ):
             # whoever waits for a snapshot makes nobody else wait for it
             goal = self._goal(wanted, min_snapshot, consistent=True)
-            return (await self._dicts(ValueWork(session.keys, (values,)), goal))[0]
+            return (await self._dicts(ValueWork(keys, (values,)), goal))[0]
         router = view.router
         route = router.route(values)
 
         async def fly(gets: Sequence[Routed]) -> list[Row | None]:
             goal = self._goal(wanted, None, consistent=True)
-            return await self._dicts(work_of(gets, session.keys), goal)
+            return await self._dicts(work_of(gets, keys), goal)
 
         return await self._lanes.get((route.executor, wanted), (values, route, router), fly)
 
@@ -114,10 +123,21 @@ class AsyncTableQuery:
         min_snapshot: int | None = None,
     ) -> list[Row | None] | pa.Table:
         """Give the rows of many keys: ``TableQuery.get_many``."""
+        if isinstance(keys, Iterator):
+            keys = list(keys)  # they may be sent twice
+        try:
+            return await self._get_many(keys, columns, min_snapshot)
+        except KeyChangedError:
+            return await self._get_many(keys, columns, min_snapshot)
+
+    async def _get_many(
+        self, keys: object, columns: Sequence[str] | None, min_snapshot: int | None
+    ) -> list[Row | None] | pa.Table:
         session = self._session
         self._check()
         wanted = await self._columns(columns)
-        work = RowWork(session.keys, session.keys.rows(keys))
+        own = session.keys
+        work = RowWork(own, own.rows(keys))
         goal = self._goal(wanted, min_snapshot, consistent=session.settings.consistent)
         if not isinstance(keys, (pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)):
             return await self._dicts(work, goal)

@@ -212,7 +212,7 @@ class Session:
         """Compare with a service of a newer generation by snapshots."""
         version = layout.version
         with self._lock:
-            if version.generation > self.shown.generation and version.snapshot > 0:
+            if version.generation > self.shown.generation:
                 snapshot = min(self.shown.snapshot, version.snapshot)
                 self.shown = Floor(version.generation, snapshot)
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from tidelake.errors import StorageError
+from tidelake.errors import InvalidInputError, StorageError
 from tidelake.service.client.connection.failures import Failure, Remedy
 from tidelake.service.client.keys.key_router import Part, Positions
 from tidelake.service.client.keys.work import Work
@@ -47,6 +47,7 @@ __all__ = [
     "Calls",
     "Goal",
     "GoneError",
+    "KeyChangedError",
     "Locate",
     "Pause",
     "ReadSchema",
@@ -60,6 +61,12 @@ class GoneError(StorageError):
     """Nobody answers, and the caller allowed to read the table itself."""
 
     default_kind = "service_unavailable"
+
+
+class KeyChangedError(InvalidInputError):
+    """The table was made anew with a key of other types while its keys were looked up."""
+
+    default_kind = "table_altered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +205,8 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
                 yield from _recover(session, progress, [failure], goal, now)
             view = session.view
             continue
+        if view.keys.types != work.keys.types:
+            raise _key_changed(session, view)
         progress.least = max(progress.least, session.least(goal.min_snapshot))
         if len(pending):
             parts = _cut(work, view, pending, progress.keys_max)
@@ -219,6 +228,15 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
             parts, pending = _again_from_all(before, view, left, every, progress)
         else:
             pending = np.concatenate([p.positions for p in left])
+
+
+def _key_changed(session: Session, view: View) -> KeyChangedError:
+    shown = ", ".join(f"{f.name} {f.type.as_nullable()}" for f in view.keys.fields)
+    message = (
+        f"Table '{session.identifier}' was made anew while it was asked, and its key is ({shown})"
+        " now: ask again."
+    )
+    return KeyChangedError(message, table=session.identifier)
 
 
 def _cut(work: Work, view: View, positions: Positions, keys_max: int) -> list[Part]:
@@ -369,18 +387,25 @@ def _recover(
         progress.attempt += 1
         yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
     if worst.remedy in LOCATED:
-        failure = yield Locate(view, reopen=worst.remedy is Remedy.REOPEN)
+        reopen = worst.remedy is Remedy.REOPEN
+        failure = yield Locate(view, reopen=reopen)
         if failure is not None:
             # one failure leads to the next until the deadline: each waits before it tries
-            yield from _recover_locating(session, progress, failure, goal, now)
+            yield from _recover_locating(session, progress, failure, goal, now, reopen=reopen)
     if now() >= goal.end:
         raise _over(session, worst)
 
 
 def _recover_locating(
-    session: Session, progress: _Progress, failure: Failure, goal: Goal, now: Any
+    session: Session,
+    progress: _Progress,
+    failure: Failure,
+    goal: Goal,
+    now: Any,
+    *,
+    reopen: bool,
 ) -> Generator[Step, Any, None]:
-    """Wait and locate until that succeeds."""
+    """Wait and locate until that succeeds; a table that has to be opened again is, in the end."""
     while failure is not None:
         progress.failure = failure
         if failure.remedy is Remedy.NONE:
@@ -391,7 +416,8 @@ def _recover_locating(
         ms = pause_ms(progress.attempt, session.catalog.env.rng)
         progress.attempt += 1
         yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
-        failure = yield Locate(session.view, reopen=failure.remedy is Remedy.REOPEN)
+        reopen = reopen or failure.remedy is Remedy.REOPEN
+        failure = yield Locate(session.view, reopen=reopen)
 
 
 PAUSED = frozenset({Remedy.WAIT, Remedy.WAIT_AND_LOCATE, Remedy.LOCATE, Remedy.REOPEN})

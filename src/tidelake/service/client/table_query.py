@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from tidelake.service.client.lanes import Lanes, Routed, work_of
 from tidelake.service.client.local import LocalAnswers
 from tidelake.service.client.session import Session
 from tidelake.service.client.settings import Settings
-from tidelake.service.client.steps import Answer, Goal, GoneError, lookup
+from tidelake.service.client.steps import Answer, Goal, GoneError, KeyChangedError, lookup
 from tidelake.service.observe.spans import span
 
 __all__ = ["TableQuery"]
@@ -111,9 +111,16 @@ class TableQuery:
         StorageError
             Nobody answered within the deadline.
         """
+        try:
+            return self._get(key, columns, min_snapshot)
+        except KeyChangedError:
+            return self._get(key, columns, min_snapshot)  # by the key that the table has now
+
+    def _get(self, key: Key, columns: Sequence[str] | None, min_snapshot: int | None) -> Row | None:
         session = self._session
         self._check()
-        values = session.keys.values(key)
+        keys = session.keys
+        values = keys.values(key)
         wanted = None if columns is None else self._columns(columns)
         end = now() + session.settings.deadline_seconds
         view = session.view
@@ -125,12 +132,12 @@ class TableQuery:
             or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
         ):
             # whoever waits for a snapshot makes nobody else wait for it
-            return self._dicts(ValueWork(session.keys, (values,)), alone)[0]
+            return self._dicts(ValueWork(keys, (values,)), alone)[0]
         router = view.router
         route = router.route(values)
 
         def fly(gets: Sequence[Routed]) -> list[Row | None]:
-            return self._dicts(work_of(gets, session.keys), alone)
+            return self._dicts(work_of(gets, keys), alone)
 
         seconds = session.settings.deadline_seconds
         routed = (values, route, router)
@@ -163,10 +170,21 @@ class TableQuery:
         TidelakeError
             As of :meth:`get`.
         """
+        if isinstance(keys, Iterator):
+            keys = list(keys)  # they may be sent twice
+        try:
+            return self._get_many(keys, columns, min_snapshot)
+        except KeyChangedError:
+            return self._get_many(keys, columns, min_snapshot)
+
+    def _get_many(
+        self, keys: object, columns: Sequence[str] | None, min_snapshot: int | None
+    ) -> list[Row | None] | pa.Table:
         session = self._session
         self._check()
         wanted = None if columns is None else self._columns(columns)
-        batch = session.keys.rows(keys)
+        own = session.keys
+        work = RowWork(own, own.rows(keys))
         goal = Goal(
             wanted,
             min_snapshot,
@@ -174,8 +192,8 @@ class TableQuery:
             end=now() + session.settings.deadline_seconds,
         )
         if isinstance(keys, (pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)):
-            return self._table(RowWork(session.keys, batch), goal)
-        return self._dicts(RowWork(session.keys, batch), goal)
+            return self._table(work, goal)
+        return self._dicts(work, goal)
 
     def close(self) -> None:
         """Close the connections; may be called several times."""

@@ -113,10 +113,10 @@ class Lookups:
         self._check_size(request)
         wanted = version_from(request.at_least)
         with table.use(wanted, end, lambda: self.poke(table)) as opened:
-            if request.HasField("at_least") and not opened.has_keys_of(wanted.schema):
+            if request.HasField("at_least") and not opened.has_keys_of(wanted):
                 message = (
-                    f"Table '{table.name}' has other key columns than in schema {wanted.schema}:"
-                    " open it again."
+                    f"Table '{table.name}' has other key columns than in schema {wanted.schema}, or"
+                    " was made anew since: open it again."
                 )
                 raise Refusal(Status.FAILED_PRECONDITION, Reason.SCHEMA_CHANGED, message)
             at, counts = _counts(opened)

@@ -34,6 +34,7 @@ from tidelake.service.protocol.reasons import Reason
 from tidelake.table import Table
 from tidelake.table.query import BucketChange, FileChanges, LocalTableQuery
 from tidelake.table.query.bucket_files import BucketState
+from tidelake.table.stream.offset import table_identity
 from tidelake.types import DataField, TableSchema
 
 __all__ = ["OpenTable", "OwnedTable", "OwnedTables"]
@@ -56,6 +57,10 @@ class OpenTable:
         The buckets.
     generation : int
         The generation.
+    identity : str
+        Tells the table from one that was made anew under its name.
+    first_generation : int
+        The oldest generation that is known to be of this very table.
     counts : dict of int to (mapping of bytes to int)
         By snapshot: the number of buckets of the partitions whose number is not the table's. It has
         the snapshot that the query is at, and during a swap the next one too.
@@ -73,6 +78,8 @@ class OpenTable:
     query: LocalTableQuery
     owns: Ownership
     generation: int
+    identity: str
+    first_generation: int
     counts: dict[int, Mapping[bytes, int]] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     own: set[BucketId] = field(default_factory=set)
@@ -138,8 +145,15 @@ class OpenTable:
         """How many buckets with files it owns."""
         return len(self.own)
 
-    def has_keys_of(self, schema_id: int) -> bool:
-        """Whether keys have the columns that they have in another schema."""
+    def has_keys_of(self, version: TableVersion) -> bool:
+        """Whether keys have the columns, and the way to a bucket, that they have in a version.
+
+        A table that was made anew counts its schemas from 0 again, so the ids of a generation that
+        may be another table's say nothing.
+        """
+        if 0 < version.generation < self.first_generation:
+            return False
+        schema_id = version.schema
         if schema_id == self.schema.id:
             return True
         try:
@@ -288,7 +302,12 @@ class OwnedTable:
             raise ConflictError(message, kind="table_altered", table=self.name)
         owns = Ownership.of(table.handle.bucket_mode, *self._place)
         query = table.local_query(owns=owns, directory=self._directory)
-        return OpenTable(table, query, owns, version.generation)
+        handle, before = table.handle, self._open
+        identity = table_identity(handle.fileio, handle.paths, self.name)
+        first = version.generation
+        if before is not None and before.identity == identity:
+            first = before.first_generation
+        return OpenTable(table, query, owns, version.generation, identity, first)
 
     def _retire(self, opened: OpenTable) -> None:
         with self._changed:

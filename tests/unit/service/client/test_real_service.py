@@ -196,3 +196,25 @@ def test_files_of_tls_are_checked(catalog):
         pytest.raises(InvalidInputError, match="cannot be read"),
     ):
         query.get(1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "partitions"), [("FLOAT", []), ("INT", ["part"])], ids=["type", "partitions"]
+)
+def test_a_table_made_anew_with_another_key_is_followed(catalog, kind, partitions):
+    columns = {"id": "INT", "part": "INT", "v": "STRING"}
+    given = {"primary_keys": ["id", "part"], "options": {"bucket": 2}}
+    catalog.create_table("db.t", columns, **given).write([{"id": 1, "part": 0, "v": "old"}])
+    keys = [(id, 0) for id in range(50)]
+    with running(catalog, count=1) as service, tidelake.query(catalog, "db.t") as query:
+        assert query.get((1, 0)) == {"id": 1, "part": 0, "v": "old"}
+        catalog.drop_table("db.t")
+        columns["id"] = kind  # as wide as before: nothing in the bytes tells
+        table = catalog.create_table("db.t", columns, **given, partition_keys=partitions)
+        rows = [{"id": id, "part": part, "v": "new"} for id, part in keys]
+        table.write(rows)
+        table.write(rows[:1])  # snapshot 2: the old table had none, so this waits for the new one
+        service.wait_ready_at(table)
+        assert query.get_many(keys) == rows
+        assert [query.get(key) for key in keys[:3]] == rows[:3]
+        assert query.get_many(key for key in keys) == rows

@@ -27,6 +27,11 @@ class Work(Protocol):
     """Keys to look up."""
 
     @property
+    def keys(self) -> KeyColumns:
+        """The columns that they are of."""
+        ...
+
+    @property
     def count(self) -> int:
         """How many."""
         ...

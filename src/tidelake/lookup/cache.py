@@ -309,7 +309,10 @@ def _lock_of(path: Path) -> Iterator[None]:
     """Hold the lock of a file that is made: one process at a time, until it ends."""
     with path.with_name(path.name + LOCK_SUFFIX).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:  # not by closing it: a child that was forked meanwhile has it open too
+            fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 def _is_unlocked(path: Path) -> bool:

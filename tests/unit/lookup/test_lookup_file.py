@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import fcntl
+import os
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from unit.lookup.conftest import found_singly, found_together, type_of
 
 from tidelake.lookup import key_form
+from tidelake.lookup.cache import _lock_of
 from tidelake.lookup.layout import SLOTS_BEHIND, slots_of
 from tidelake.types.arrow import to_arrow_type
 
@@ -163,3 +166,21 @@ def test_a_damaged_file_is_refused(maker, damage):
             maker.opened(stored, (path, identity))
     path.write_bytes(whole)
     assert maker.opened(stored, (path, identity)).rows_count == 50
+
+
+def test_a_child_that_was_forked_under_the_lock_of_a_file_does_not_keep_it(tmp_path):
+    path = tmp_path / "a.lookup"
+    reads, writes = os.pipe()
+    with _lock_of(path):
+        child = os.fork()
+        if not child:
+            os.close(writes)
+            os.read(reads, 1)  # until the parent is done; it has the file of the lock open
+            os._exit(0)
+    try:
+        with path.with_name("a.lookup.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(writes)
+        os.close(reads)
+        os.waitpid(child, 0)

@@ -28,7 +28,7 @@ from functools import partial
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import TidelakeError
@@ -43,7 +43,7 @@ from tidelake.service.executor.in_flight import InFlight
 from tidelake.service.executor.lookup import Lookups
 from tidelake.service.executor.meter import Meter
 from tidelake.service.executor.owned_table import OwnedTable, OwnedTables
-from tidelake.service.executor.servicer import TableQueryServicer
+from tidelake.service.executor.servicer import ExecutorHealth, TableQueryServicer
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.reasons import PROTOCOL, TOKEN_KEY, bearer
@@ -154,7 +154,7 @@ class QueryExecutor:
             host = host_of(config.bind)
             self._frames = FrameListener(host, servicer, limits)
             self.frames_address = f"{self.address.rpartition(':')[0]}:{self._frames.port}"
-        self._health = health.HealthServicer()
+        self._health = ExecutorHealth()
         self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         self._healthy: dict[str, bool] = {}

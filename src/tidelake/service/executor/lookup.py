@@ -284,7 +284,7 @@ def _columns(opened: OpenTable, names: Sequence[str]) -> list[DataField]:
     if unknown:
         message = (
             f"Table '{opened.table.identifier}' has no column '{unknown[0][:100]}'."
-            f"{near_names(unknown[0], fields)}"
+            f"{near_names(unknown[0][:100], fields)}"
         )
         raise _wrong("unknown-column", message)
     if len(set(names)) != len(names):

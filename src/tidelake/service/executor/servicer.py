@@ -1,12 +1,14 @@
-"""The calls of an executor: Lookup, and Session for many of them on one stream."""
+"""The calls of an executor: Lookup, Session for many of them on one stream, and its health."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
+
+from grpc_health.v1 import health, health_pb2
 
 from tidelake.errors import TidelakeError
 from tidelake.service.address.access import Access
@@ -19,10 +21,37 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.reasons import BUCKETS_KEY, buckets_from_text
 
-__all__ = ["TableQueryServicer"]
+__all__ = ["ExecutorHealth", "TableQueryServicer"]
 
 MARGIN_SECONDS = 0.05
 """A call is refused so long before its deadline, so that the caller learns why."""
+
+
+class ExecutorHealth(health.HealthServicer):  # type: ignore[misc]  # it has no types
+    """The standard health service; keeps nothing of names that strangers make up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names = {""}
+
+    def set(self, service: str, status: int) -> None:
+        """Say how a service is: a table, or ``""`` for all."""
+        self._names.add(service)
+        super().set(service, status)
+
+    def Watch(
+        self,
+        request: health_pb2.HealthCheckRequest,
+        context: Any,
+        send_response_callback: Callable[[Any], None] | None = None,
+    ) -> Any:
+        """Follow a service; of one that is not known say so, and end."""
+        if request.service in self._names or send_response_callback is None:
+            return super().Watch(request, context, send_response_callback)
+        unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+        send_response_callback(health_pb2.HealthCheckResponse(status=unknown))
+        send_response_callback(None)
+        return None
 
 
 class TableQueryServicer(rpc.TableQueryServicer):

@@ -19,6 +19,8 @@ ANY_BUCKET = -1
 
 ARITY_BYTES = 4
 PARTITIONS_KEPT = 65_536
+PARTITION_BYTES_MAX = 256
+"""Longer partitions are hashed each time: callers may send any, and all that are kept count."""
 
 
 def executor_of(partition: bytes, bucket: int, executors_count: int) -> int:
@@ -40,9 +42,12 @@ def executor_of(partition: bytes, bucket: int, executors_count: int) -> int:
     [1, 0, 1]
     """
     assert executors_count > 0, "executors"
-    return (_partition_hash(partition) % executors_count + max(bucket, 0)) % executors_count
+    hashed = _kept_hash if len(partition) <= PARTITION_BYTES_MAX else _partition_hash
+    return (hashed(partition) % executors_count + max(bucket, 0)) % executors_count
 
 
-@lru_cache(maxsize=PARTITIONS_KEPT)
 def _partition_hash(partition: bytes) -> int:
     return abs(hash_bytes(partition[ARITY_BYTES:]))
+
+
+_kept_hash = lru_cache(maxsize=PARTITIONS_KEPT)(_partition_hash)

@@ -203,6 +203,20 @@ def test_the_health_service_knows_the_tables(asked):
         status("db.none")
 
 
+def test_who_watches_the_health_of_made_up_names_costs_no_memory(shared, asked):
+    stub = health_pb2_grpc.HealthStub(asked.channel)
+    watched = stub.Watch(health_pb2.HealthCheckRequest(service="db.t"), timeout=5)
+    assert next(watched).status == health_pb2.HealthCheckResponse.SERVING
+    watched.cancel()
+    unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+    for number in range(20):
+        request = health_pb2.HealthCheckRequest(service=f"db.none{number}")
+        assert [reply.status for reply in stub.Watch(request, timeout=5)] == [unknown]
+    _, service = shared
+    names = set(service.executors[0]._health._send_response_callbacks)
+    assert names <= {"", "db.t"}
+
+
 def test_counts_say_what_was_asked_and_found(shared, asked):
     table, service = shared
     meter = service.executors[0].tables.find("db.t").meter

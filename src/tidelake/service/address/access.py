@@ -83,6 +83,11 @@ class Access:
         self._tokens = tokens
         self._clock = clock
 
+    @property
+    def needs_token(self) -> bool:
+        """Whether callers need a token."""
+        return self._tokens is not None
+
     def caller(self, metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
         """Tell the caller.
 

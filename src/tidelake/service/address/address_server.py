@@ -152,6 +152,7 @@ class AddressServer:
             self.security,
             threads=THREADS,
             concurrent_max=CONCURRENT_MAX,
+            access=self.access,
             request_bytes_max=REQUEST_BYTES_MAX,
         )
         rpc.add_AddressServicer_to_server(  # type: ignore[no-untyped-call]  # generated

@@ -4,24 +4,29 @@ The synchronous server with threads: it costs two thirds of the asynchronous one
 67). More calls than `concurrent_max` are refused with RESOURCE_EXHAUSTED before a thread sees them.
 What is no HTTP/2 (a client of another protocol, random bytes) ends its own connection and nothing
 else.
+
+A call takes a thread before its message has arrived. So where callers need a token, one without a
+valid one is refused by the head of the call alone (:class:`TokenGate`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import resource
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
 
 import grpc
 
 from tidelake.errors import InvalidInputError, TidelakeError
+from tidelake.service.address.access import Access
 from tidelake.service.address.refusal import Refusal, Status, internal, refusal_of
 from tidelake.service.address.security import Security, advertised_host, split_address
 from tidelake.service.protocol.reasons import PROTOCOL, Reason
 
-__all__ = ["Listener", "abort", "answer", "check_protocol"]
+__all__ = ["Listener", "TokenGate", "abort", "answer", "check_protocol"]
 
 T = TypeVar("T")
 
@@ -32,6 +37,12 @@ KEEPALIVE_TIMEOUT_MS = 10_000
 HANDSHAKE_MS = 10_000
 """A connection that says nothing sensible is closed after so long."""
 STOP_WAIT_SECONDS = 2.0
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+"""What may be called without a token: those who watch over processes have none."""
+HEALTH_CHECKS_MAX = 4
+"""Health checks at a time; each holds a thread."""
+HEALTH_SECONDS = 5.0
+"""How long the message of one may take."""
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -46,6 +57,8 @@ class Listener:
         How connections are protected.
     threads, concurrent_max : int
         Threads that answer, and calls in flight.
+    access : Access
+        Tells callers.
     request_bytes_max, answer_bytes_max : int
         The largest messages.
 
@@ -62,6 +75,7 @@ class Listener:
         *,
         threads: int,
         concurrent_max: int,
+        access: Access,
         request_bytes_max: int,
         answer_bytes_max: int = -1,
     ) -> None:
@@ -80,6 +94,7 @@ class Listener:
                 ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
                 ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
             ],
+            interceptors=[TokenGate(access)] if access.needs_token else [],
             maximum_concurrent_rpcs=concurrent_max,
         )
         at = f"[{host}]:{port}" if ":" in host else f"{host or '[::]'}:{port}"
@@ -106,6 +121,63 @@ class Listener:
         # not for ever: at the end of the interpreter gRPC's own thread may have died before
         self.server.stop(grace_seconds).wait(grace_seconds + STOP_WAIT_SECONDS)
         self._threads.shutdown(wait=False)
+
+
+class TokenGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no types
+    """Refuses calls without a valid token before they take a place or read a message.
+
+    Parameters
+    ----------
+    access : Access
+        Tells callers.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._health_checks = threading.BoundedSemaphore(HEALTH_CHECKS_MAX)
+
+    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        """The handler of a call, or one that refuses it."""
+        if details.method == HEALTH_CHECK:
+            return self._bounded(continuation(details))
+        try:
+            self._access.caller(details.invocation_metadata)
+        except Refusal as refusal:
+            return _refusing(refusal)
+        return continuation(details)
+
+    def _bounded(self, handler: Any) -> Any:
+        """A health check that holds one of a few places, whether its message comes or not."""
+        if handler is None:
+            return None
+
+        def check(requests: Iterator[Any], context: Any) -> Any:
+            if not self._health_checks.acquire(blocking=False):
+                message = f"{HEALTH_CHECKS_MAX} health checks are under way: try again later."
+                abort(context, Refusal(Status.RESOURCE_EXHAUSTED, "too-many-calls", message))
+            timer = threading.Timer(HEALTH_SECONDS, context.cancel)
+            timer.start()
+            try:
+                return handler.unary_unary(next(requests), context)
+            except StopIteration:
+                message = "A health check has one message, and this had none."
+                abort(context, Refusal(Status.INVALID_ARGUMENT, "no-message", message))
+            finally:
+                timer.cancel()
+                self._health_checks.release()
+
+        return grpc.stream_unary_rpc_method_handler(
+            check, handler.request_deserializer, handler.response_serializer
+        )
+
+
+def _refusing(refusal: Refusal) -> Any:
+    """A handler that reads nothing."""
+
+    def refuse(_: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        abort(context, refusal)
+
+    return grpc.stream_stream_rpc_method_handler(refuse)
 
 
 def answer(context: Any, work: Callable[[], T]) -> T:

@@ -141,6 +141,7 @@ class QueryExecutor:
             config.security,
             threads=LOOKUP_THREADS + limits.calls,
             concurrent_max=2 * limits.calls + SLACK_CALLS,
+            access=access,
             request_bytes_max=limits.request_bytes,
         )
         self.address = self._listener.address

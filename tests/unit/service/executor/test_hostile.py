@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import random
 import socket
@@ -14,9 +16,19 @@ import threading
 import grpc
 import psutil
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from sizes import VARIABLE
-from unit.service.service_kit import Asked, made_table, refusal, request_of, until, with_limits
+from unit.service.service_kit import (
+    Asked,
+    made_table,
+    refusal,
+    request_of,
+    running,
+    until,
+    with_limits,
+)
 
+from tidelake.service.address.security import Security
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
 IS_FULL = os.environ.get(VARIABLE) == "full"
@@ -245,3 +257,42 @@ def test_a_caller_that_goes_away_frees_its_place(catalog, serve, leaves):
         if leaves == "cancel":
             call.cancel()
     until(lambda: in_flight.counts()[0] == 0)
+
+
+def unfinished(channel, method, count, release):
+    """Calls whose message does not come."""
+
+    def nothing():
+        release.wait(20)
+        yield from ()
+
+    call = channel.stream_unary(method)
+    return [call.future(nothing(), timeout=20) for _ in range(count)]
+
+
+def test_calls_without_a_token_hold_no_place_though_no_message_comes(catalog, tmp_path):
+    table = made_table(catalog)
+    tokens, token = tmp_path / "tokens.json", "a token of 16 characters"
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    tokens.write_text(json.dumps({"tokens": [{"name": "a", "sha256": digest}]}))
+    release = threading.Event()
+    own = "/tidelake.query.v1."
+    with running(catalog, count=1, security=Security(tokens=str(tokens))) as service:
+        service.wait_ready()
+        (executor,) = service.executors
+        with Asked(executor.address) as stranger, Asked(service.server.address) as other:
+            calls = unfinished(stranger.channel, f"{own}TableQuery/Lookup", 200, release)
+            calls += unfinished(other.channel, f"{own}Address/Locate", 20, release)
+            codes = {call.exception(5).code().name for call in calls}
+            checks = unfinished(stranger.channel, "/grpc.health.v1.Health/Check", 20, release)
+            until(lambda: sum(check.done() for check in checks) >= 16)
+            with Asked(executor.address, token=token) as asked:
+                assert asked.lookup(request_of(table, [7])).found
+            with Asked(service.server.address, token=token) as asked:
+                assert asked.locate().executors_count == 1
+            release.set()
+            codes |= {check.exception(5).code().name for check in checks}
+            assert codes == {"UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"}
+            serving = health_pb2.HealthCheckResponse.SERVING
+            stub = health_pb2_grpc.HealthStub(stranger.channel)
+            assert stub.Check(health_pb2.HealthCheckRequest(), timeout=5).status == serving

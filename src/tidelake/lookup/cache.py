@@ -167,6 +167,7 @@ class LookupCache:
         now_ms = self._clock.now_ms()
         if now_ms - self._swept_ms < self.limits.retention_ms // SWEEPS_PER_RETENTION:
             return
+        self._swept_ms = now_ms  # before anything slow: other threads need not do it too
         for path in in_use:
             with contextlib.suppress(OSError):
                 _mark_used(path, now_ms)

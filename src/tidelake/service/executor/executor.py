@@ -290,6 +290,8 @@ class QueryExecutor:
             version = table.version
             if version is None or version < wanted:
                 self._start_update(table)
+            else:
+                table.note_use()
         self._tell_health()
 
     def _table(self, name: str) -> OwnedTable:

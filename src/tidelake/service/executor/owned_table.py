@@ -222,6 +222,12 @@ class OwnedTable:
         opened = self._open
         return None if opened is None else opened.query.stats
 
+    def note_use(self) -> None:
+        """Keep its lookup files on disk, be they used for hours without a change."""
+        opened = self._open
+        if opened is not None:
+            opened.query.note_use()
+
     def is_behind(self, wanted: TableVersion) -> bool:
         """Whether it does not have a version yet."""
         version = self.version

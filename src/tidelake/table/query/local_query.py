@@ -226,6 +226,16 @@ class LocalTableQuery:
                     states[change.bucket_id] = change.after
             return self._show(changes.snapshot, states)
 
+    def note_use(self) -> None:
+        """Say that the lookup files are in use, so that the next process still finds them.
+
+        A refresh does so. Who answers for hours from a table that does not change calls it now and
+        then; it costs nothing until a part of ``lookup.cache-file-retention`` is over.
+        """
+        view, cache = self._view, self._cache
+        if view is not None and cache is not None:
+            cache.sweep(view.opened)
+
     def warm(self) -> None:
         """Bring the lookup files into memory, so that the first answers are fast too."""
         for opened in self._current().opened.values():
@@ -408,7 +418,7 @@ class LocalTableQuery:
             before = None  # what only it had mapped makes room for others
             for bucket in view.buckets.values():
                 bucket.map_what_fits(builder.cache.budget)
-            builder.cache.sweep(view.opened)
+        self.note_use()
         self.generation += was_rolled_back
         return self.snapshot_id
 

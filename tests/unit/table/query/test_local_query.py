@@ -15,7 +15,7 @@ import pytest
 
 from tidelake.errors import ClosedError, InvalidInputError, NotFoundError, StorageError
 from tidelake.metadata.bucket_id import BucketId
-from tidelake.table.query import changes_between
+from tidelake.table.query import changes_between, local_query
 from tidelake.table.query.bucket_files import states_of
 
 COLUMNS = {"a": "STRING", "b": "INT", "v": "STRING", "n": "BIGINT"}
@@ -390,6 +390,19 @@ def test_unused_files_and_those_of_dead_writers_go(table, lookup_dir):
     assert young in left
     assert query.get(("k1", 1))["v"] == "v1"  # open files stay readable, whoever removed them
     del used
+
+
+def test_files_of_a_table_that_does_not_change_are_found_by_the_next_process(table, lookup_dir):
+    table = table.with_options({"lookup.cache-file-retention": "200 ms"})
+    query = table.local_query(directory=lookup_dir)
+    query.refresh()
+    for _ in range(8):
+        time.sleep(0.05)
+        query.refresh()
+    local_query._CACHES.value.clear()  # as a process does that has just started
+    again = table.local_query(directory=lookup_dir)
+    again.refresh()
+    assert (again.stats.files_count, again.stats.builds) == (query.stats.files_count, 0)
 
 
 # ---- processes and threads

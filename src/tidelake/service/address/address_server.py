@@ -86,6 +86,9 @@ class ServedTable:
     looked_ms: float = field(default=-1e12)
     released_ms: float = field(default=-1e12)
     looked_generation: int = 0
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    """Held by who looks at it, and by who leaves it: a late look must not register it again."""
+    is_left: bool = False
 
     @property
     def name(self) -> str:
@@ -301,6 +304,11 @@ class AddressServer:
                 self._wake.wait(max(POLL_MS / 1000, time.monotonic() - begin))
 
     def _look_at(self, served: ServedTable, now_ms: float) -> None:
+        with served.guard:
+            if not served.is_left:
+                self._look(served, now_ms)
+
+    def _look(self, served: ServedTable, now_ms: float) -> None:
         scanner = served.scanner
         scanner.poll()
         generation = 0 if scanner.state is None else scanner.state.version.generation
@@ -376,11 +384,13 @@ class AddressServer:
             return bool(layout.service_id == found.service_id)
 
     def _leave(self, served: ServedTable) -> None:
-        served.scanner.close()
-        try:
-            remove_service_file(self.catalog.fileio, served.scanner.location, self.service_id)
-        except TidelakeError as error:
-            _LOG.warning("table %s: its service file stays: %s", served.name, error.message)
+        with served.guard:
+            served.is_left = True
+            served.scanner.close()
+            try:
+                remove_service_file(self.catalog.fileio, served.scanner.location, self.service_id)
+            except TidelakeError as error:
+                _LOG.warning("table %s: its service file stays: %s", served.name, error.message)
 
 
 _SOMEBODY = frozenset(

@@ -164,6 +164,7 @@ class SnapshotFileScanner:
         self._context: ReadContext | None = None
         self._lease: StreamLease | None = None
         self._problem = ""
+        self._is_closed = False
         self._opened_as: str | None = None
         self._handle: TableHandle = served_table(catalog, table).handle
         self.location = self._handle.paths.location
@@ -186,6 +187,8 @@ class SnapshotFileScanner:
     def poll(self) -> bool:
         """Look at the table; whether there is news. An error is kept as `problem`."""
         with self._lock:
+            if self._is_closed:
+                return False
             before = self._state
             try:
                 self._look()
@@ -239,8 +242,9 @@ class SnapshotFileScanner:
                 self._lease = None
 
     def close(self) -> None:
-        """Give up the lease."""
+        """Give up the lease, and look no more."""
         with self._lock:
+            self._is_closed = True
             self._give_up_lease()
 
     # ---- one poll

@@ -196,3 +196,16 @@ def test_a_file_says_what_java_paimon_never_reads(catalog, serve):
     assert names == ["service-tidelake-query"]
     path = service_file_path(table.paths.location)
     assert json.loads(table.fileio.read_bytes(path))["protocol"] == 1
+
+
+def test_a_look_that_comes_late_does_not_register_a_removed_table_again(catalog, serve):
+    table, other = made_table(catalog), made_table(catalog, "db.u")
+    server = serve("db.t", "db.u")
+    late = server.find("db.u")
+    assert late.scanner._lease is not None
+    server.remove("db.u")
+    server._look_at(late, 1e15)  # the scanner's thread had begun it before
+    late.scanner.poll()  # and so had an executor
+    assert file_of(other) is None
+    assert late.scanner._lease is None
+    assert file_of(table).service_id == server.service_id

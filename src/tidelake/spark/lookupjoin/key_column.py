@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.types import DataField
+from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
 
 __all__ = ["present_keys"]
+
+_TEXTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 
 
 def present_keys(
@@ -18,7 +21,7 @@ def present_keys(
 ) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
     """Return keys that a table may hold, and which of the rows have one.
 
-    A null is equal to nothing; nor is a time finer than the key's type.
+    A null is equal to nothing; nor is a time finer than the key's type, or a text longer than it.
 
     Parameters
     ----------
@@ -35,7 +38,10 @@ def present_keys(
         Which rows these are; None if all.
     """
     schema = to_arrow_schema([DataField(f.id, f.name, f.type.not_null()) for f in fields])
-    arrays = [_typed(c, t) for c, t in zip(columns, schema.types, strict=True)]
+    arrays = [
+        _fitting(_typed(c, t), f.type)
+        for c, t, f in zip(columns, schema.types, fields, strict=True)
+    ]
     missing = [a for a in arrays if a.null_count]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     if not missing:
@@ -54,3 +60,15 @@ def _typed(column: pa.Array, wanted: pa.DataType) -> pa.Array:
         return typed
     same = pc.equal(pc.cast(typed, column.type, safe=False), column)
     return typed if pc.all(same).as_py() is not False else pc.if_else(same, typed, None)
+
+
+def _fitting(column: pa.Array, wanted: DataType) -> pa.Array:
+    """A column of text or bytes with nulls in place of what no key of this type can be."""
+    if wanted.root in _TEXTS:
+        lengths = pc.utf8_length(column)
+    elif wanted.root in _BYTES:
+        lengths = pc.binary_length(column)
+    else:
+        return column
+    fits = pc.less_equal(lengths, pa.scalar(wanted.length, lengths.type))
+    return column if pc.all(fits).as_py() is not False else pc.if_else(fits, column, None)

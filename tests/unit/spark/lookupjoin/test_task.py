@@ -77,3 +77,21 @@ def test_a_time_between_two_keys_is_no_key():
     keys, valid = present_keys([pa.array(times, pa.timestamp("us"))], [field])
     assert valid.to_pylist() == [True, False]
     assert keys.column(0).to_pylist() == [times[0]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "fits"),
+    [
+        ("VARCHAR(2)", ["ab", "abc", None, "ü€", ""], ["ab", "ü€", ""]),
+        ("CHAR(3)", ["abcd", "ü€x"], ["ü€x"]),
+        ("VARBINARY(2)", [b"ab", b"abc", None], [b"ab"]),
+        ("STRING", ["ab" * 999, None], ["ab" * 999]),
+        ("BYTES", [b"ab" * 999], [b"ab" * 999]),
+    ],
+)
+def test_what_is_longer_than_a_key_can_be_has_no_match_and_ends_no_job(kind, given, fits):
+    field = DataField(0, "k", parse_type(f"{kind} NOT NULL"))
+    column = pa.array(given, pa.binary() if isinstance(given[0], bytes) else pa.string())
+    keys, valid = present_keys([column], [field])
+    assert keys.column("k").to_pylist() == fits
+    assert valid is None or [g for g, v in zip(given, valid.to_pylist(), strict=True) if v] == fits

@@ -120,7 +120,7 @@ class InFlight:
         flight.moved, flight.is_busy = self._now(), True
 
     def hold(self, flight: Flight, size_bytes: int) -> None:
-        """Hold an answer until it is taken.
+        """Hold an answer until it is taken; not one of a call that has ended.
 
         Raises
         ------
@@ -134,6 +134,8 @@ class InFlight:
             )
             raise Refusal(Status.RESOURCE_EXHAUSTED, "answer-too-large", message)
         with self._lock:
+            if flight not in self._flights:
+                return  # its caller left while it was answered: nobody would ever take it
             if self._bytes and self._bytes + size_bytes > self._limits.flight_bytes:
                 message = (
                     f"Answers of {self._bytes} bytes wait for clients to take them, and this one"

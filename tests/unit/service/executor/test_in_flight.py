@@ -78,6 +78,16 @@ def test_answers_that_wait_have_a_limit_for_all_together(clock):
     assert flights.waiting_bytes == 0
 
 
+def test_an_answer_for_a_caller_that_has_left_is_not_held(clock):
+    flights = in_flight(clock, answer_bytes=100, flight_bytes=150)
+    for _ in range(9):
+        gone = flights.enter(Call(), is_session=False)
+        flights.leave(gone)  # its deadline was over while it was answered
+        flights.hold(gone, 100)
+    assert (flights.waiting_bytes, gone.waiting_bytes) == (0, 0)
+    flights.hold(flights.enter(Call(), is_session=False), 100)
+
+
 def test_a_slow_reader_is_ended_and_a_quick_one_is_not(clock):
     flights = in_flight(clock, slow_reader_seconds=5)
     slow, quick = Call(), Call()

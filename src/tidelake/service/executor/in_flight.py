@@ -151,7 +151,8 @@ class InFlight:
         with self._lock:
             self._bytes -= flight.waiting_bytes
             flight.waiting_bytes = 0
-            flight.moved = self._now()
+            # also behind a refusal, of which nothing was held
+            flight.moved, flight.is_busy = self._now(), False
 
     def end_slow(self) -> int:
         """End the calls whose answers were left for too long; how many."""

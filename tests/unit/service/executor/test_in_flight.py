@@ -64,6 +64,17 @@ def test_a_new_session_ends_the_one_that_was_idle_longest(clock):
     assert flights.counts() == (0, 2)
 
 
+def test_a_session_is_idle_behind_a_refusal_too(clock):
+    flights = in_flight(clock, calls=1)
+    refused = Call()
+    session = flights.enter(refused, is_session=True)
+    flights.took(session)
+    flights.taken(session)  # a refusal was sent: nothing was held
+    clock.now = 2
+    flights.enter(Call(), is_session=True)
+    assert refused.ended
+
+
 def test_answers_that_wait_have_a_limit_for_all_together(clock):
     flights = in_flight(clock, answer_bytes=100, flight_bytes=150)
     one = flights.enter(Call(), is_session=False)

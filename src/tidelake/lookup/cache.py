@@ -17,6 +17,7 @@ The time of a file's last use is its modification time.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import threading
@@ -38,6 +39,8 @@ __all__ = ["LookupCache", "LookupLimits", "LookupStats"]
 
 SUFFIX = ".lookup"
 LOCK_SUFFIX = ".lock"
+SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What the system lacks, whatever the file."""
 YOUNG_MS = 60_000
 """A temporary file of this age may be about to be locked by its writer."""
 SWEEPS_PER_RETENTION = 4
@@ -193,14 +196,20 @@ class LookupCache:
         return [self.directory / name for name in names]
 
     def _open_or_make(self, order: _Order) -> OpenedFile:
-        found = self._found(order)
-        if found is not None:
-            return found
         try:
+            found = self._found(order)
+            if found is not None:
+                return found
             with _lock_of(order.path):
                 found = self._found(order)  # another process may have made it meanwhile
                 return self._made(order) if found is None else found
         except OSError as error:
+            if error.errno in SCARCE:
+                message = (
+                    f"A lookup file in {self.directory} could not be opened: {error.strerror}. Each"
+                    " data file takes one: raise the limit (ulimit -n), or own fewer buckets."
+                )
+                raise StorageError(message, kind="too_many_files", path=str(order.path)) from error
             message = (
                 f"A lookup file could not be written to {self.directory}: {error}. Make room there,"
                 " or name another directory, as in local_query(directory=...)."
@@ -214,7 +223,9 @@ class LookupCache:
             _mark_used(order.path, self._clock.now_ms())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in SCARCE:
+                raise  # the file is sound
             with contextlib.suppress(OSError):
                 order.path.unlink()
             return None

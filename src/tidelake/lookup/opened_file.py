@@ -84,7 +84,7 @@ class OpenedFile:
         self.fields = fields
         self._stored = stored
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        weakref.finalize(self, os.close, self._file)
+        close = weakref.finalize(self, os.close, self._file)
         self._names = [field.name for field in fields]
         self._kinds = stored.arrow_types(fields)
         size = os.fstat(self._file).st_size
@@ -95,6 +95,8 @@ class OpenedFile:
         self.map_if_fits(budget)
         if not is_new:
             self._check_body()
+        if self.is_mapped:
+            close()  # the map keeps a descriptor of its own
 
     # ---- what it is
 
@@ -268,7 +270,11 @@ class OpenedFile:
             raise ValueError("the checksum of its content differs")
 
     def _blocks(self, begin: int) -> Iterator[bytes | memoryview]:
+        whole = None if self._map is None else memoryview(self._map)
         for at in range(begin, self.size_bytes, CHECK_BYTES):
+            if whole is not None:
+                yield whole[at : at + CHECK_BYTES]
+                continue
             yield os.pread(self._file, min(CHECK_BYTES, self.size_bytes - at), at)
 
     def _memory(self) -> mmap.mmap:

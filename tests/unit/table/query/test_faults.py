@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import resource
+
 import pytest
 
 import tidelake
-from tidelake.errors import TidelakeError
+from tidelake.errors import StorageError, TidelakeError
 from tidelake.fileio import LocalFileIO
 from tidelake.fileio.faulty import FaultMode, FaultyFileIO
+from tidelake.table.query import local_query
 from tidelake.telemetry import Env
 
 ROWS = 30
@@ -68,3 +72,28 @@ def test_whichever_call_fails_the_old_answers_stay_and_the_next_refresh_goes_on(
         assert query.refresh() == plain.latest_snapshot_id
         assert (query.get(4)["v"], query.get(5)["v"]) == ("new", "old")
     assert failed
+
+
+def test_files_that_cannot_be_opened_for_lack_of_descriptors_stay(tmp_path, lookup_dir):
+    table = tidelake.open(tmp_path / "w").create_table(
+        "db.t", {"p": "INT", "k": "INT"}, primary_keys=["p", "k"], partition_keys=["p"],
+        options={"bucket": "1"},
+    )  # fmt: skip
+    table.write([{"p": p, "k": 1} for p in range(40)])
+    table.local_query(directory=lookup_dir).refresh()
+    files = set(lookup_dir.rglob("*.lookup"))
+    assert len(files) == 40
+    local_query._CACHES.value.clear()  # as a process does that has just started
+    open_count = len(os.listdir("/proc/self/fd"))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    query = table.local_query(directory=lookup_dir)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_count + 20, limits[1]))
+    try:
+        with pytest.raises(StorageError, match="ulimit -n"):
+            query.refresh()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert set(lookup_dir.rglob("*.lookup")) == files
+    query.refresh()
+    assert query.stats.builds == 0
+    assert len(os.listdir("/proc/self/fd")) <= open_count + 40 + 5, "one descriptor a file"

@@ -194,7 +194,7 @@ class Session:
             for e in layout.executors
         }
         router = KeyRouter(keys, layout.executors_count, counts)
-        self._rebase(layout)
+        self._rebase(layout, table)
         self.table, self.keys = table, keys
         self.view = View(table, keys, router, layout, executors)
 
@@ -208,12 +208,21 @@ class Session:
 
     # ---- what was shown
 
-    def _rebase(self, layout: pb.Layout) -> None:
-        """Compare with a service of a newer generation by snapshots."""
+    def _rebase(self, layout: pb.Layout, table: Table) -> None:
+        """Compare with a service of a newer generation by snapshots.
+
+        One that has fewer is of a table that was rolled back or made anew, or it has not looked at
+        the table since this client read its files itself: the files tell.
+        """
         version = layout.version
+        if version.generation <= self.shown.generation:
+            return
+        newest = version.snapshot
+        if newest < self.shown.snapshot:
+            newest = max(newest, table.handle.snapshots.latest_id() or 0)
         with self._lock:
             if version.generation > self.shown.generation:
-                snapshot = min(self.shown.snapshot, version.snapshot)
+                snapshot = min(self.shown.snapshot, newest)
                 self.shown = Floor(version.generation, snapshot)
 
     def show(self, floor: Floor) -> bool:

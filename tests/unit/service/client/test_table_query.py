@@ -21,6 +21,7 @@ from tidelake.errors import (
     StorageError,
     UnsupportedError,
 )
+from tidelake.service.client.session import Floor
 
 Code = grpc.StatusCode
 KEYS = [3, COUNT + 5, 0, 77, 3]
@@ -295,6 +296,19 @@ def test_a_new_service_counts_its_own_generations(client, service):
         executor.script.append(fails(Code.FAILED_PRECONDITION, "stale-epoch"))
         executor.snapshot = 1
     assert client.get_many(KEYS) == rows(KEYS, "second"), "still not older than shown"
+
+
+def test_a_service_that_lags_behind_the_files_that_were_read_is_waited_for(client, service, table):
+    for _ in range(3):
+        table.write([{"k": 1, "v": "real", "n": 0.5}])
+    newest, session = table.latest_snapshot_id, client._session
+    assert service.snapshot < newest
+    session.show(Floor(0, newest))  # read from the table's files, while no service answered
+    assert session.locate(None) is None
+    assert session.shown == Floor(service.generation, newest)
+    session.shown = Floor(0, newest + 9)  # and then the table was rolled back
+    assert session.locate(session.view) is None
+    assert session.shown == Floor(service.generation, newest)
 
 
 def test_a_partition_with_another_number_of_buckets_is_learnt(client, service):

@@ -25,6 +25,8 @@ __all__ = ["ExecutorHealth", "TableQueryServicer"]
 
 MARGIN_SECONDS = 0.05
 """A call is refused so long before its deadline, so that the caller learns why."""
+WAIT_SECONDS_MAX = 60.0
+"""How long a call waits for a snapshot, whatever its deadline: it holds a thread."""
 
 
 class ExecutorHealth(health.HealthServicer):  # type: ignore[misc]  # it has no types
@@ -121,7 +123,7 @@ class TableQueryServicer(rpc.TableQueryServicer):
     def _end(self, seconds: float | None) -> float:
         wait = self._lookups.limits.wait_seconds
         left = wait if seconds is None else max(0.0, seconds - MARGIN_SECONDS)
-        return time.monotonic() + left
+        return time.monotonic() + min(left, WAIT_SECONDS_MAX)
 
 
 def _span(request: pb.LookupRequest, context: Any) -> AbstractContextManager[Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from tidelake.errors import InvalidInputError
 from tidelake.service.address.refusal import Refusal
 from tidelake.service.executor.config import ExecutorConfig, Limits
 from tidelake.service.executor.in_flight import InFlight
+from tidelake.service.executor.servicer import TableQueryServicer
 
 
 class Call:
@@ -123,3 +127,10 @@ def test_a_configuration_goes_through_json_and_shows_no_secret():
     assert "hidden-word" not in repr(config)
     with pytest.raises(InvalidInputError, match="not whole"):
         ExecutorConfig.from_json(b"")
+
+
+def test_no_call_waits_for_ever_whatever_its_deadline():
+    servicer = TableQueryServicer(SimpleNamespace(limits=Limits()), None, None)
+    begin = time.monotonic()
+    ends = [servicer._end(seconds) - begin for seconds in (None, 5.0, 1e12, 0.01)]
+    assert ends == pytest.approx([10.0, 4.95, 60.0, 0.0], abs=1.0)

@@ -242,10 +242,12 @@ class LocalTableQuery:
             opened.warm()
 
     def close(self) -> None:
-        """Release the files; they stay on disk for the next query. More than once is fine."""
-        with self._lock.value:
-            self._is_closed = True
-            self._view = None
+        """Release the files; they stay on disk for the next query. More than once is fine.
+
+        A refresh that is under way is not waited for: what it makes is released too.
+        """
+        self._is_closed = True
+        self._view = None
 
     def __enter__(self) -> LocalTableQuery:
         return self
@@ -415,6 +417,9 @@ class LocalTableQuery:
                 )
             builder = self._builder(context)
             self._view = view = builder.next_view(before, snapshot, states)
+            if self._is_closed:  # meanwhile
+                self._view = None
+                self._check_open()
             before = None  # what only it had mapped makes room for others
             for bucket in view.buckets.values():
                 bucket.map_what_fits(builder.cache.budget)

@@ -17,6 +17,7 @@ from tidelake.errors import ClosedError, InvalidInputError, NotFoundError, Stora
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.table.query import changes_between, local_query
 from tidelake.table.query.bucket_files import states_of
+from tidelake.table.query.view_builder import ViewBuilder
 
 COLUMNS = {"a": "STRING", "b": "INT", "v": "STRING", "n": "BIGINT"}
 
@@ -403,6 +404,31 @@ def test_files_of_a_table_that_does_not_change_are_found_by_the_next_process(tab
     again = table.local_query(directory=lookup_dir)
     again.refresh()
     assert (again.stats.files_count, again.stats.builds) == (query.stats.files_count, 0)
+
+
+def test_a_close_does_not_wait_for_a_refresh(table, lookup_dir, monkeypatch):
+    query = table.local_query(directory=lookup_dir)
+    query.refresh()
+    table.write(rows(0, 3, "w"))
+    begun, closed = threading.Event(), threading.Event()
+    whole = ViewBuilder.next_view
+
+    def slow(*arguments):
+        begun.set()
+        assert closed.wait(10)
+        return whole(*arguments)
+
+    monkeypatch.setattr(ViewBuilder, "next_view", slow)
+    with ThreadPoolExecutor(1) as pool:
+        refresh = pool.submit(query.refresh)
+        assert begun.wait(10)
+        query.close()
+        closed.set()
+        with pytest.raises(ClosedError):
+            refresh.result()
+    assert query._view is None
+    with pytest.raises(ClosedError):
+        query.get(("k1", 1))
 
 
 # ---- processes and threads

@@ -57,7 +57,9 @@ FILE_LOOK_MS = 1_000
 RELEASE_MS = 1_000
 PROBE_SECONDS = 1.0
 """How long a service that a table's file names may take to answer before it counts as gone."""
-THREADS = 8
+THREADS = 32
+"""Made when they are needed. Executors that ask for changes wait for the storage, and heartbeats
+must not wait behind them."""
 CONCURRENT_MAX = 1_024
 REQUEST_BYTES_MAX = 4 << 20
 LEAVE_LOOK_MS = 50

@@ -96,7 +96,7 @@ def test_keys_that_are_there_are_found_and_no_others(maker, kind, mapped_bytes):
     assert found_singly(opened, stored.form, as_memory) == [wanted.get(n, -1) for n in some]
 
 
-def test_keys_of_one_hash_are_told_apart(maker, monkeypatch):
+def test_keys_of_one_hash_are_distinguished(maker, monkeypatch):
     """Long chains, hashes of 0, chains over the last home slot."""
     for hashed in (0, 5, 0xFFFFFFFF):
         monkeypatch.setattr(

@@ -82,9 +82,9 @@ class TableShape:
         return any(f.type.root in FLOAT_DTYPES for f in self.partition_fields)
 
     def partition_values(self, partition: bytes) -> tuple[object, ...]:
-        """A partition's values as Arrow's memory holds them; floats by :func:`_told_apart`."""
+        """A partition's values as Arrow's memory holds them; floats by :func:`_distinguished`."""
         values = decode_row(partition, [f.type for f in self.partition_fields])
-        return _told_apart(
+        return _distinguished(
             memory_value(value, f) for value, f in zip(values, self.partition_fields, strict=True)
         )
 
@@ -175,7 +175,7 @@ class TableView:
                 return self._everywhere
             own = tuple(values[place] for place in self._partition_indexes)
             if self._has_floats:
-                own = _told_apart(own)
+                own = _distinguished(own)
             partition = self._by_values.get(own)
             if partition is None:
                 return ()
@@ -264,7 +264,7 @@ class TableView:
         return total if self.shape.is_hashed and total > 0 and fits else None
 
 
-def _told_apart(values: Iterable[object]) -> tuple[object, ...]:
+def _distinguished(values: Iterable[object]) -> tuple[object, ...]:
     """Values as a dict tells partitions apart: -0.0 is not 0.0, and NaN is NaN."""
     return tuple(struct.pack("<d", v) if isinstance(v, float) else v for v in values)
 

@@ -160,7 +160,7 @@ def entries(*made):
     )
 
 
-def test_live_files_say_how_many_buckets_a_partition_has_without_being_told_apart():
+def test_live_files_say_how_many_buckets_a_partition_has_without_being_distinguished():
     add, delete = FileKind.ADD, FileKind.DELETE
     tables = [
         entries((add, NORTH, 0, 2, "a0"), (add, NORTH, 1, 2, "a1"), (add, SOUTH, 0, 2, "b0")),

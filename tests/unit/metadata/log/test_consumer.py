@@ -59,7 +59,7 @@ def test_a_term_is_taken_once_and_removes_those_before(fileio, log):
     assert [s.name for s in fileio.list_dir("/t/consumer")] == ["lease-2-c"]
 
 
-def test_ids_with_dashes_and_digits_are_told_apart(log):
+def test_ids_with_dashes_and_digits_are_distinguished(log):
     with log.open_dir() as place:
         for consumer_id in ("a", "1-a", "a-1"):
             log.take(Lease(consumer_id, 3, "r", 5, renewed_ms=1, timeout_ms=1), within=place)

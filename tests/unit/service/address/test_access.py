@@ -61,7 +61,7 @@ def test_a_token_reads_the_tables_that_it_names_and_no_other(access):
     access[0].caller(metadata("root-token")).check_operates()
 
 
-def test_no_wrong_and_expired_tokens_are_told_apart(access):
+def test_no_wrong_and_expired_tokens_are_distinguished(access):
     assert reason(lambda: access[0].caller([])) == ("UNAUTHENTICATED", "no-token")
     assert reason(lambda: access[0].caller(metadata("guess"))) == ("UNAUTHENTICATED", "wrong-token")
     assert reason(lambda: access[0].caller(metadata("old-token"))) == (

@@ -179,7 +179,7 @@ def test_calls_of_executors_and_operators_need_the_secret(catalog, serve):
 
 
 @pytest.mark.parametrize("spoken", [0, 2])
-def test_another_protocol_is_told_apart(catalog, serve, spoken):
+def test_another_protocol_is_distinguished(catalog, serve, spoken):
     made_table(catalog)
     server = serve()
     request = pb.LocateRequest(protocol=spoken, table="db.t")

@@ -362,7 +362,7 @@ def test_a_moment_that_is_computed_is_refused():
         ),
     ],
 )
-def test_tables_of_one_name_are_told_apart(text, rewritten):
+def test_tables_of_one_name_are_distinguished(text, rewritten):
     parsed = read(text)
     assert parsed.rewrite(dict.fromkeys(parsed.references, "R")) == rewritten
 

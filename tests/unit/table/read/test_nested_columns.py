@@ -148,7 +148,7 @@ def test_variants_are_taken_and_given_as_python_objects(catalog):
 
 
 @pytest.mark.parametrize("form", [{"type": "ARRAY", "element": "INT"}, "VARIANT"])
-def test_rows_are_not_told_apart_by_nested_columns(catalog, form):
+def test_rows_are_not_distinguished_by_nested_columns(catalog, form):
     fields = (KEY, DataField(1, "c", parse_type(form)))
     for keys, options in (
         ({"primary_keys": ["c"]}, {"bucket": 1}),

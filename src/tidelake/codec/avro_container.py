@@ -28,9 +28,9 @@ from tidelake.codec.varint import BYTES_MAX, unzigzag
 __all__ = [
     "MAGIC",
     "SYNC_BYTES",
+    "AvroHeader",
+    "AvroSource",
     "ByteFile",
-    "Header",
-    "Source",
     "records_of",
     "take_blocks",
     "take_header",
@@ -48,7 +48,7 @@ class ByteFile(Protocol):
         ...
 
 
-class Source:
+class AvroSource:
     """A file read from its beginning to its end.
 
     Parameters
@@ -90,7 +90,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class AvroHeader:
     """The header of a file: its keys, and the marker that follows each block."""
 
     values: Mapping[str, bytes]
@@ -102,7 +102,7 @@ class Header:
         return self.values.get("avro.codec", b"null").decode()
 
 
-def take_header(source: Source, *, keys_max: int, value_bytes_max: int) -> Header:
+def take_header(source: AvroSource, *, keys_max: int, value_bytes_max: int) -> AvroHeader:
     """Take the header at the beginning of a file."""
     if source.take(len(MAGIC), len(MAGIC)) != MAGIC:
         raise UnreadableAvroError("it does not begin with 'Obj'")
@@ -118,11 +118,11 @@ def take_header(source: Source, *, keys_max: int, value_bytes_max: int) -> Heade
             values[key] = source.take(source.number(), value_bytes_max)
     if "avro.schema" not in values:
         raise UnreadableAvroError("its header has no schema")
-    return Header(values, source.take(SYNC_BYTES, SYNC_BYTES))
+    return AvroHeader(values, source.take(SYNC_BYTES, SYNC_BYTES))
 
 
 def take_blocks(
-    source: Source,
+    source: AvroSource,
     sync: bytes,
     decompress: Callable[[bytes, int], bytes],
     *,
@@ -134,7 +134,7 @@ def take_blocks(
 
     Parameters
     ----------
-    source : Source
+    source : AvroSource
         Behind the header.
     sync : bytes
         The marker behind each block.

@@ -23,9 +23,9 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.paths import POSTPONE_BUCKET
 
 __all__ = [
-    "BucketDeletions",
     "Committed",
     "Compaction",
+    "DeletionDelta",
     "Delta",
     "HashIndexes",
     "Hashes",
@@ -108,7 +108,7 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class BucketDeletions(InBucket):
+class DeletionDelta(InBucket):
     """The changes of one bucket's deletion vectors by a commit.
 
     Parameters
@@ -139,13 +139,13 @@ class IndexDelta:
         The base's index files without those of overwritten partitions.
     hash_indexes : mapping of BucketId to IndexFile or array
         The new hash indexes of some buckets.
-    deletions : sequence of BucketDeletions
+    deletions : sequence of DeletionDelta
         The changes of deletion vectors.
     """
 
     kept: tuple[IndexEntry, ...]
     hash_indexes: HashIndexes
-    deletions: Sequence[BucketDeletions]
+    deletions: Sequence[DeletionDelta]
 
     @classmethod
     def of(
@@ -154,7 +154,7 @@ class IndexDelta:
         *,
         dropped: frozenset[bytes] = frozenset(),
         hash_indexes: HashIndexes | None = None,
-        deletions: Sequence[BucketDeletions] = (),
+        deletions: Sequence[DeletionDelta] = (),
     ) -> IndexDelta | None:
         """The change of the base's index files; None where nothing changes.
 

@@ -54,8 +54,8 @@ from tidelake.commit.conflicts.overwrite import (
 from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import (
     NO_DELETIONS,
-    BucketDeletions,
     Compaction,
+    DeletionDelta,
     Delta,
     HashIndexes,
     IndexDelta,
@@ -212,7 +212,7 @@ class AppendPlan:
         Those that are added.
     hash_indexes : HashIndexChanges
         The indexes of dynamic buckets.
-    deletions : tuple of BucketDeletions
+    deletions : tuple of DeletionDelta
         The buckets in which older rows are deleted or updated.
     base_snapshot_id : int or None
         The snapshot that the writers began from, 0 for the empty table; None if it is not known.
@@ -229,7 +229,7 @@ class AppendPlan:
     delta: Delta
     new_files: EntryTable
     hash_indexes: HashIndexChanges
-    deletions: tuple[BucketDeletions, ...]
+    deletions: tuple[DeletionDelta, ...]
     base_snapshot_id: int | None
     keys: KeyOverlap | None
     read_snapshot: Snapshot | None
@@ -484,10 +484,10 @@ def _hash_indexes(context: CommitContext, messages: Sequence[CommitMessage]) -> 
     )
 
 
-def _deletions(messages: Sequence[CommitMessage]) -> tuple[BucketDeletions, ...]:
+def _deletions(messages: Sequence[CommitMessage]) -> tuple[DeletionDelta, ...]:
     """The changes of the messages that delete or update older rows."""
     return tuple(
-        BucketDeletions(
+        DeletionDelta(
             m.partition,
             m.bucket,
             m.deletions or NO_DELETIONS,

@@ -41,7 +41,7 @@ from tidelake.types.nested import (
 )
 from tidelake.types.variant.variant_shredding import TYPED_VALUE, check_shredded, rebuilt_variants
 
-__all__ = ["Source", "cast_column", "map_columns", "map_schema"]
+__all__ = ["ColumnOrigin", "cast_column", "map_columns", "map_schema"]
 
 _INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _EXACT_IN_DOUBLE = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.float32()})
@@ -50,7 +50,7 @@ _UNIT_RANK = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ColumnOrigin:
     """The origin of one wanted column.
 
     Parameters
@@ -65,7 +65,7 @@ class Source:
         Its Arrow type in the file.
     is_int96 : bool
         Whether the file stores it, or a timestamp inside it, as INT96.
-    children : tuple of Source
+    children : tuple of ColumnOrigin
         For a nested column: the origin of each inner column.
     as_it_is : bool
         Whether the column as read only needs another name for its type.
@@ -78,7 +78,7 @@ class Source:
     file_name: str | None = None
     file_type: pa.DataType | None = None
     is_int96: bool = False
-    children: tuple[Source, ...] = ()
+    children: tuple[ColumnOrigin, ...] = ()
     as_it_is: bool = False
     is_shredded: bool = False
 
@@ -89,7 +89,7 @@ def map_columns(
     *,
     path: str,
     file_fields: Sequence[DataField] = (),
-) -> tuple[Source, ...]:
+) -> tuple[ColumnOrigin, ...]:
     """Find each field in a file.
 
     Raises
@@ -111,7 +111,7 @@ def map_schema(
     path: str,
     file_fields: Sequence[DataField] = (),
     int96: frozenset[str] = frozenset(),
-) -> tuple[Source, ...]:
+) -> tuple[ColumnOrigin, ...]:
     """Find each field in the columns of a file of any format.
 
     Parameters
@@ -165,27 +165,29 @@ class _ColumnIndexes:
         return self.by_id.get(field.id) or self.by_name.get(field.name)
 
 
-def _source(field: DataField, found: pa.Field | None, file: _File, *, top: str = "") -> Source:
+def _source(
+    field: DataField, found: pa.Field | None, file: _File, *, top: str = ""
+) -> ColumnOrigin:
     """The origin of a column; `top` is the file's name of the column that it is inside."""
     target = to_arrow_type(field.type)
     if found is None:
         if not field.type.nullable or field.id in file.ids_written:
             raise corrupt(file.path, f"column '{field.name}' is missing")
-        return Source(field, target)
+        return ColumnOrigin(field, target)
     int96 = (top or found.name) in file.int96
     if _is_shredded(field, found.type):
         _check_shredded(field, found.type, file.path)
-        return Source(field, target, found.name, found.type, is_shredded=True)
+        return ColumnOrigin(field, target, found.name, found.type, is_shredded=True)
     if field.type.root is TypeRoot.VARIANT or field.type.is_nested:
         children = _children(field, found.type, file, top=top or found.name)
         if children is None:
             raise _type_change(field, found.type, file.path)
         same = all(_is_same(c, f) for c, f in zip(children, _inside(found.type), strict=False))
         same &= len(children) == found.type.num_fields or not pa.types.is_struct(found.type)
-        return Source(field, target, found.name, found.type, int96, children, same)
+        return ColumnOrigin(field, target, found.name, found.type, int96, children, same)
     if not _is_lossless(found.type, target, int96=int96):
         raise _type_change(field, found.type, file.path)
-    return Source(field, target, found.name, found.type, int96)
+    return ColumnOrigin(field, target, found.name, found.type, int96)
 
 
 def _is_shredded(field: DataField, file_type: pa.DataType) -> bool:
@@ -202,7 +204,7 @@ def _check_shredded(field: DataField, file_type: pa.StructType, path: str) -> No
         raise UnsupportedError(message, kind=error.kind, path=path, column=field.name) from error
 
 
-def _is_same(child: Source, file_field: pa.Field) -> bool:
+def _is_same(child: ColumnOrigin, file_field: pa.Field) -> bool:
     return child.file_name == file_field.name and (
         child.as_it_is or (not child.children and child.file_type == child.target)
     )
@@ -217,7 +219,7 @@ def _inside(file_type: pa.DataType) -> list[pa.Field]:
 
 def _children(
     field: DataField, file_type: pa.DataType, file: _File, *, top: str
-) -> tuple[Source, ...] | None:
+) -> tuple[ColumnOrigin, ...] | None:
     """The origins of a nested column's inner columns; None if the file's type differs."""
     root, kinds = field.type.root, pa.types
     if root is TypeRoot.VARIANT or root is TypeRoot.ROW:
@@ -262,7 +264,7 @@ def _type_change(field: DataField, file_type: pa.DataType, path: str) -> Unsuppo
     return UnsupportedError(message, kind="type_change", path=path, column=field.name)
 
 
-def cast_column(values: pa.Array, source: Source, *, path: str) -> pa.Array:
+def cast_column(values: pa.Array, source: ColumnOrigin, *, path: str) -> pa.Array:
     """Cast a column as read to the wanted type; values never change.
 
     Raises
@@ -294,14 +296,14 @@ def cast_column(values: pa.Array, source: Source, *, path: str) -> pa.Array:
         ) from error
 
 
-def _rebuilt(values: pa.Array, source: Source, path: str) -> pa.Array:
+def _rebuilt(values: pa.Array, source: ColumnOrigin, path: str) -> pa.Array:
     try:
         return rebuilt_variants(values)
     except CorruptError as error:
         raise corrupt(path, f"column '{source.field.name}': {error.message}") from error
 
 
-def _cast_nested(values: pa.Array, source: Source, *, path: str) -> pa.Array:
+def _cast_nested(values: pa.Array, source: ColumnOrigin, *, path: str) -> pa.Array:
     if source.as_it_is and values.type == source.target:
         return values
     if pa.types.is_struct(source.target):

@@ -17,7 +17,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidelake.errors import UnsupportedError
-from tidelake.format.field_id_mapping import Source, cast_column, map_schema
+from tidelake.format.field_id_mapping import ColumnOrigin, cast_column, map_schema
 from tidelake.format.field_schema import parquet_arrow_schema
 from tidelake.format.file_reader import ReadRequest
 from tidelake.format.read_error import corrupt
@@ -94,7 +94,9 @@ class OwnColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _wanted(source: Source, columns: Mapping[str, pa.Array], rows: int, path: str) -> pa.Array:
+def _wanted(
+    source: ColumnOrigin, columns: Mapping[str, pa.Array], rows: int, path: str
+) -> pa.Array:
     if source.file_name is None:
         return pa.nulls(rows, source.target)
     return cast_column(columns[source.file_name], source, path=path)

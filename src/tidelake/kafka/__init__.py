@@ -7,6 +7,6 @@ library.
 """
 
 from tidelake.kafka.definition import KafkaTable, MetadataColumn
-from tidelake.kafka.offsets import KafkaOffsets, Slice
+from tidelake.kafka.offsets import KafkaOffsets, KafkaSlice
 
-__all__ = ["KafkaOffsets", "KafkaTable", "MetadataColumn", "Slice"]
+__all__ = ["KafkaOffsets", "KafkaSlice", "KafkaTable", "MetadataColumn"]

@@ -9,14 +9,14 @@ from itertools import pairwise
 
 from tidelake.errors import CorruptError
 
-__all__ = ["KafkaOffsets", "Partition", "Slice"]
+__all__ = ["KafkaOffsets", "KafkaSlice", "Partition"]
 
 Partition = tuple[str, int]
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class KafkaSlice:
     """A range of offsets of a partition; an offset need not have a message.
 
     Parameters
@@ -98,7 +98,7 @@ class KafkaOffsets:
             message = f"The checkpoint holds '{text[:80]}', which are not offsets of Kafka."
             raise CorruptError(message, kind="stream_offset") from error
 
-    def slices_to(self, end: KafkaOffsets, *, tasks_min: int = 1) -> list[Slice]:
+    def slices_to(self, end: KafkaOffsets, *, tasks_min: int = 1) -> list[KafkaSlice]:
         """Cut the range between two offsets into slices; a new partition begins at 0.
 
         Parameters
@@ -115,7 +115,7 @@ class KafkaOffsets:
         [(0, 0, 5), (0, 5, 10), (1, 0, 2)]
         """
         whole = [
-            Slice(
+            KafkaSlice(
                 topic,
                 partition,
                 self.offsets.get((topic, partition), 0),
@@ -130,7 +130,7 @@ class KafkaOffsets:
             return whole
         # after one slice for each partition the largest partitions get the rest
         spare = tasks_min - len(whole)
-        cut: list[Slice] = []
+        cut: list[KafkaSlice] = []
         for one in whole:
             parts = min(one.size, 1 + round(spare * one.size / total))
             edges = [one.first + one.size * n // parts for n in range(parts + 1)]

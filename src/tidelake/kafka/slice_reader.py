@@ -30,7 +30,7 @@ from tidelake.kafka.client import (
     unreachable,
 )
 from tidelake.kafka.definition import KafkaTable
-from tidelake.kafka.offsets import Slice
+from tidelake.kafka.offsets import KafkaSlice
 from tidelake.kafka.read_range import GOES_ON, LATEST, fails_on_loss, reset
 
 __all__ = ["DOWN_SECONDS_MAX", "MessageBlock", "SliceReader", "all_blocks"]
@@ -51,7 +51,7 @@ class MessageBlock:
 
     Parameters
     ----------
-    part : Slice
+    part : KafkaSlice
         Their slice.
     messages : list
         The library's messages, without errors.
@@ -59,7 +59,7 @@ class MessageBlock:
         Their values.
     """
 
-    part: Slice
+    part: KafkaSlice
     messages: list[Any]
     values: list[bytes | None]
 
@@ -103,7 +103,7 @@ class SliceReader:
         if self._client is not None:
             self._client.close()
 
-    def blocks(self, part: Slice) -> Iterator[MessageBlock]:
+    def blocks(self, part: KafkaSlice) -> Iterator[MessageBlock]:
         """Read a slice.
 
         Raises
@@ -129,7 +129,7 @@ class SliceReader:
         if part.topic_id and (said := self._other_topic(part)) is not None:
             raise said  # what came is of two topics: with the next try it is left out
 
-    def _other_topic(self, part: Slice) -> ConflictError | NotFoundError | None:
+    def _other_topic(self, part: KafkaSlice) -> ConflictError | NotFoundError | None:
         """Make the error if the topic is not the one that the slice was planned for."""
         found = self._topic_id(part.topic)
         if found == part.topic_id:
@@ -158,7 +158,7 @@ class SliceReader:
                     raise
         raise AssertionError
 
-    def _messages(self, part: Slice) -> Iterator[MessageBlock]:
+    def _messages(self, part: KafkaSlice) -> Iterator[MessageBlock]:
         self._assign(part, part.first)
         position, idle, count = part.first, 0, BLOCK_MESSAGES_MIN
         while position < part.end:
@@ -183,11 +183,11 @@ class SliceReader:
                 fitting = min(BLOCK_BYTES // size, BLOCK_MESSAGES_MAX)
                 count = max(BLOCK_MESSAGES_MIN, fitting)
 
-    def _assign(self, part: Slice, offset: int) -> None:
+    def _assign(self, part: KafkaSlice, offset: int) -> None:
         place = self._library.TopicPartition(part.topic, part.partition, offset)
         self._consumer.assign([place])
 
-    def _check_idle(self, part: Slice, idle: int) -> None:
+    def _check_idle(self, part: KafkaSlice, idle: int) -> None:
         doing = f"partition {part.partition} of topic '{part.topic}' was read"
         if idle == 0:
             self._errors.all_down = False
@@ -202,7 +202,7 @@ class SliceReader:
             )
             raise StorageError(message, kind="kafka", table=self._table.name)
 
-    def _after_error(self, part: Slice, position: int, error: Any) -> int:
+    def _after_error(self, part: KafkaSlice, position: int, error: Any) -> int:
         """Find the position to go on from after an error."""
         doing = f"partition {part.partition} of topic '{part.topic}' was read"
         if error.name() not in {"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"}:
@@ -227,7 +227,7 @@ class SliceReader:
         )
 
 
-def all_blocks(table: KafkaTable, parts: Sequence[Slice]) -> Iterator[MessageBlock]:
+def all_blocks(table: KafkaTable, parts: Sequence[KafkaSlice]) -> Iterator[MessageBlock]:
     """Read slices with one client, and close it at the end."""
     with SliceReader(table) as reader:
         for part in parts:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from xxhash import xxh3_64
 
 from tidelake.lookup.column_memory import ColumnSpool, SpoolBudget
-from tidelake.lookup.layout import Header, Part, aligned, slots_of
+from tidelake.lookup.layout import ByteRange, LookupHeader, aligned, slots_of
 from tidelake.lookup.stored_columns import StoredColumns
 from tidelake.types import DataField
 
@@ -131,11 +131,11 @@ class LookupBuild:
         wide = any(column.needs_wide_offsets for column in self._columns)
         nodes = tuple(node for column in self._columns for node in column.nodes())
         buffers = [part for column in self._columns for part in column.buffers(wide=wide)]
-        begin = Header.size_bytes(len(nodes), len(buffers), identity)
+        begin = LookupHeader.size_bytes(len(nodes), len(buffers), identity)
         end = aligned(begin)
         parts = []
         for size_bytes in (slots.nbytes, *(buffer.size_bytes for buffer in buffers)):
-            parts.append(Part(end, size_bytes))
+            parts.append(ByteRange(end, size_bytes))
             end = aligned(end + size_bytes)
         body = _Body(file, begin)
         body.add(b"", pad=begin)
@@ -144,7 +144,7 @@ class LookupBuild:
             for block in buffer.blocks():
                 body.add(np.ascontiguousarray(block).data)
             body.add(b"", pad=buffer.size_bytes)
-        header = Header(
+        header = LookupHeader(
             rows_count=len(hashes),
             homes_count=homes_count,
             slots=parts[0],

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from tidelake.codec.arrow_memory import fixed_values, take_rows
 
-__all__ = ["KeyRows", "RowSource", "gathered"]
+__all__ = ["ColumnSource", "KeyRows", "gathered"]
 
 RowNumbers = npt.NDArray[np.int64]
 
 
-class RowSource(Protocol):
+class ColumnSource(Protocol):
     """Whole columns of a file, or of merged rows."""
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
@@ -39,14 +39,14 @@ class KeyRows:
     ----------
     keys : int array [m]
         Which of the keys asked for have a row here; in any order.
-    source : RowSource
+    source : ColumnSource
         Where their rows are.
     rows : int64 array [m]
         Their rows there.
     """
 
     keys: RowNumbers
-    source: RowSource
+    source: ColumnSource
     rows: RowNumbers
 
 

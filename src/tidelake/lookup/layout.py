@@ -50,9 +50,9 @@ __all__ = [
     "ALIGNMENT",
     "SLOTS_BEHIND",
     "VERSION",
-    "Header",
+    "ByteRange",
+    "LookupHeader",
     "Node",
-    "Part",
     "aligned",
     "slots_of",
 ]
@@ -85,7 +85,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ByteRange:
     """A stretch of the file."""
 
     offset: int
@@ -93,14 +93,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class LookupHeader:
     """The header of a lookup file.
 
     Parameters
     ----------
     rows_count, homes_count : int
         Rows, and home slots.
-    slots : Part
+    slots : ByteRange
         The hash table.
     has_wide_offsets : bool
         Whether offsets have 64 bits.
@@ -116,10 +116,10 @@ class Header:
 
     rows_count: int
     homes_count: int
-    slots: Part
+    slots: ByteRange
     has_wide_offsets: bool
     nodes: tuple[Node, ...]
-    buffers: tuple[Part, ...]
+    buffers: tuple[ByteRange, ...]
     identity: bytes
     file_size_bytes: int
     body_checksum: int
@@ -162,7 +162,7 @@ class Header:
         return end
 
     @classmethod
-    def decode(cls, data: bytes | memoryview, *, identity: bytes) -> Header:
+    def decode(cls, data: bytes | memoryview, *, identity: bytes) -> LookupHeader:
         """Read a header.
 
         Parameters
@@ -210,10 +210,10 @@ class Header:
         return cls(
             rows_count=rows,
             homes_count=homes,
-            slots=Part(slots_at, slots * 8),
+            slots=ByteRange(slots_at, slots * 8),
             has_wide_offsets=bool(flags & _WIDE),
             nodes=tuple(Node(*pair) for pair in pairs[:nodes]),
-            buffers=tuple(Part(*pair) for pair in pairs[nodes:]),
+            buffers=tuple(ByteRange(*pair) for pair in pairs[nodes:]),
             identity=identity,
             file_size_bytes=size,
             body_checksum=checksum,

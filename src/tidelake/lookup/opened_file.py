@@ -26,7 +26,7 @@ from tidelake.codec.arrow_memory import fixed_values
 from tidelake.lookup.column_memory import column_from, nodes_count_of
 from tidelake.lookup.file_memory import FileBytes, Items, MappedBudget, map_file
 from tidelake.lookup.key_form import Hashes, Image, Images
-from tidelake.lookup.layout import SLOTS_BEHIND, Header, Part
+from tidelake.lookup.layout import SLOTS_BEHIND, ByteRange, LookupHeader
 from tidelake.lookup.row_values import CODES, ValueOf, value_reader
 from tidelake.lookup.stored_columns import StoredColumns
 from tidelake.types import DataField
@@ -250,12 +250,12 @@ class OpenedFile:
 
     # ---- the file's memory
 
-    def _read_header(self, size_bytes: int, identity: bytes) -> Header:
+    def _read_header(self, size_bytes: int, identity: bytes) -> LookupHeader:
         data = os.pread(self._file, HEADER_READ_BYTES, 0)
-        needed = min(Header.needed_bytes(data), size_bytes)
+        needed = min(LookupHeader.needed_bytes(data), size_bytes)
         if len(data) < needed:
             data = os.pread(self._file, needed, 0)
-        header = Header.decode(data, identity=identity)
+        header = LookupHeader.decode(data, identity=identity)
         if header.file_size_bytes != size_bytes:
             message = f"it has {size_bytes} bytes and should have {header.file_size_bytes}"
             raise ValueError(message)
@@ -263,7 +263,7 @@ class OpenedFile:
 
     def _check_body(self) -> None:
         checksum, header = xxh3_64(), self._header
-        begin = Header.size_bytes(len(header.nodes), len(header.buffers), header.identity)
+        begin = LookupHeader.size_bytes(len(header.nodes), len(header.buffers), header.identity)
         for block in self._blocks(begin):
             checksum.update(block)
         if checksum.intdigest() != self._header.body_checksum:
@@ -287,7 +287,7 @@ class OpenedFile:
             self._window = weakref.ref(window)
         return window
 
-    def _items(self, part: Part, code: str) -> Items:
+    def _items(self, part: ByteRange, code: str) -> Items:
         if self._map is None:
             return FileBytes(self._file, part.offset, code)
         view = memoryview(self._map)[part.offset : part.offset + part.size_bytes]

@@ -12,7 +12,7 @@ from unit.kafka.conftest import columns
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
 from tidelake.kafka.client import Client
 from tidelake.kafka.definition import MetadataColumn
-from tidelake.kafka.offsets import KafkaOffsets, Slice
+from tidelake.kafka.offsets import KafkaOffsets, KafkaSlice
 from tidelake.kafka.read_range import (
     bounded_end,
     checked_start,
@@ -180,7 +180,7 @@ def test_messages_deleted_after_the_plan_fail_the_task(topics, table_on):
     topic = topics.make()
     topics.send(topic, *map(message, range(6)))
     topics.forget(topic, 0, 4)
-    part = Slice(topic, 0, 0, 6)
+    part = KafkaSlice(topic, 0, 0, 6)
     with pytest.raises(NotFoundError, match="is lost: Kafka deleted"):
         list(all_blocks(table_on(topic, TWO), [part]))
     goes_on = {"scan__fail-on-data-loss": "false"}
@@ -262,7 +262,7 @@ def test_a_new_partition_is_read_from_its_beginning(topics, table_on):
             if (topic, 1) in after.offsets:
                 break
             time.sleep(0.1)
-        assert before.slices_to(after) == [Slice(topic, 1, 0, 2, after.topic_ids[topic])]
+        assert before.slices_to(after) == [KafkaSlice(topic, 1, 0, 2, after.topic_ids[topic])]
 
 
 def test_columns_of_the_key_are_read_where_the_value_has_none(topics, table_on, read):
@@ -370,7 +370,7 @@ def test_a_broker_that_is_down_is_told_in_seconds(topics, table_on, read):
         read(down)
     assert refusal.value.kind == "kafka_unreachable"
     with pytest.raises(StorageError, match="No broker"):
-        list(all_blocks(down, [Slice(topic, 0, 0, 1)]))
+        list(all_blocks(down, [KafkaSlice(topic, 0, 0, 1)]))
     assert time.monotonic() - begin < 15
 
 

@@ -15,7 +15,7 @@ from tidelake.commit.conflicts.deletion_conflicts import check_deletions, vector
 from tidelake.commit.conflicts.file_conflicts import check_compaction
 from tidelake.commit.conflicts.live_buckets import live_in_buckets
 from tidelake.commit.context import CommitContext
-from tidelake.commit.delta import BucketDeletions, Compaction, Delta
+from tidelake.commit.delta import Compaction, DeletionDelta, Delta
 from tidelake.errors import ConflictError
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import ManifestEntry
@@ -34,14 +34,14 @@ class Fitting:
     ----------
     delta : Delta
         The files that they replace and add, and their changelogs.
-    deletions : tuple of BucketDeletions
+    deletions : tuple of DeletionDelta
         What they do to deletion vectors.
     conflicts : tuple of ConflictError
         One for each compaction that does not fit.
     """
 
     delta: Delta
-    deletions: tuple[BucketDeletions, ...]
+    deletions: tuple[DeletionDelta, ...]
     conflicts: tuple[ConflictError, ...]
 
 
@@ -80,14 +80,14 @@ def fitting_compactions(
     types = [schema.field(k).type for k in schema.trimmed_primary_keys]
     entries: list[ManifestEntry] = []
     changelog: list[ManifestEntry] = []
-    deletions: list[BucketDeletions] = []
+    deletions: list[DeletionDelta] = []
     conflicts: list[ConflictError] = []
     for compaction in compactions:
         bucket_id = compaction.bucket_id
         files = live.get(bucket_id, [])
         names = {entry.file.file_name for entry in files}
         names |= {file.file_name for file in compaction.after}
-        change = BucketDeletions(*bucket_id, compaction.deletions, compaction.gone)
+        change = DeletionDelta(*bucket_id, compaction.deletions, compaction.gone)
         vectors = vector_names(index, *bucket_id)
         try:
             check_compaction(

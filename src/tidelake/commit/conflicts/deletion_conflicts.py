@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tidelake.commit.delta import BucketDeletions
+from tidelake.commit.delta import DeletionDelta
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry
 
@@ -36,7 +36,7 @@ DELETIONS_CHANGED = "deletions_changed"
 
 
 def check_deletions(
-    deletions: BucketDeletions,
+    deletions: DeletionDelta,
     before: Sequence[IndexEntry],
     live_names: Collection[str],
     *,
@@ -46,7 +46,7 @@ def check_deletions(
 
     Parameters
     ----------
-    deletions : BucketDeletions
+    deletions : DeletionDelta
         What would be committed.
     before : sequence of IndexEntry
         The index files of the base.
@@ -103,7 +103,7 @@ def vector_names(entries: Sequence[IndexEntry], partition: bytes, bucket: int) -
     )
 
 
-def _conflict(table: str, deletions: BucketDeletions, why: str) -> ConflictError:
+def _conflict(table: str, deletions: DeletionDelta, why: str) -> ConflictError:
     message = (
         f"A commit to bucket {deletions.bucket} of table '{table}' read data files and deletion"
         f" vectors that another commit has changed: {why}. Nothing was committed; run it"

@@ -26,7 +26,7 @@ import fastavro
 import pyarrow as pa
 
 from tidelake.codec.avro_block import DECOMPRESS, CompressionError, UnreadableAvroError
-from tidelake.codec.avro_container import Source, records_of, take_blocks, take_header
+from tidelake.codec.avro_container import AvroSource, records_of, take_blocks, take_header
 from tidelake.errors import UnsupportedError
 from tidelake.format.avro.file_schema import has_same_shape, plain_schema, resolved_schema
 from tidelake.format.avro.schema import slot_schema
@@ -72,7 +72,7 @@ def read_avro(
     """Read an Avro file; see :data:`tidelake.format.file_reader.FileReader`."""
     path = request.path
     file = open_sized(stack, fileio, request)
-    source = Source(file, int(file.size()))
+    source = AvroSource(file, int(file.size()))
     try:
         header = take_header(source, keys_max=HEADER_KEYS_MAX, value_bytes_max=HEADER_BYTES_MAX)
         codec = header.codec

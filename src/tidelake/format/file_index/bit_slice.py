@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tidelake.codec.roaring import decode
 from tidelake.format.file_index.byte_source import ByteSource, damaged
-from tidelake.format.file_index.index_key import IndexKey, KeyForm
+from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 
@@ -34,7 +34,7 @@ _VERSION = 1
 _UNSLICED = frozenset({TypeRoot.BOOLEAN, TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 
-def bsi_covers(form: KeyForm) -> bool:
+def bsi_covers(form: IndexKeyForm) -> bool:
     """Whether Paimon has a bsi index of a type."""
     return not form.is_bytes and form.root not in _UNSLICED
 

@@ -34,7 +34,7 @@ import numpy.typing as npt
 from tidelake.codec.roaring import decode, encode_groups, encode_one
 from tidelake.format.file_index.byte_source import ByteSource, damaged
 from tidelake.format.file_index.distinct import DistinctValues
-from tidelake.format.file_index.index_key import IndexKey, KeyForm
+from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 
@@ -47,13 +47,17 @@ _PLAIN, _BLOCKED = 1, 2
 _UNMAPPED = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.DECIMAL})
 
 
-def bitmap_covers(form: KeyForm) -> bool:
+def bitmap_covers(form: IndexKeyForm) -> bool:
     """Whether Paimon has bitmaps of a type."""
     return form.root not in _UNMAPPED
 
 
 def serialize_bitmap(
-    form: KeyForm, found: DistinctValues, *, version: int = _BLOCKED, block_size: int = BLOCK_SIZE
+    form: IndexKeyForm,
+    found: DistinctValues,
+    *,
+    version: int = _BLOCKED,
+    block_size: int = BLOCK_SIZE,
 ) -> bytes:
     """Write the index of a column."""
     counts = np.bincount(found.groups, minlength=len(found.keys))
@@ -80,7 +84,7 @@ def serialize_bitmap(
     return bytes(out) + null_body + blob
 
 
-def _blocks(form: KeyForm, keys: Any, offset: Any, length: Any, block_size: int) -> bytes:
+def _blocks(form: IndexKeyForm, keys: Any, offset: Any, length: Any, block_size: int) -> bytes:
     """Write the blocks of values, with the list of blocks in front."""
     if form.is_bytes:
         sizes = np.array([12 + len(key) for key in keys], np.int64)
@@ -100,7 +104,9 @@ def _blocks(form: KeyForm, keys: Any, offset: Any, length: Any, block_size: int)
     return struct.pack(">i", count) + listed + struct.pack(">i", len(blocks)) + blocks
 
 
-def _entries(form: KeyForm, keys: Any, numbers: Sequence[npt.NDArray[np.int64]]) -> Sequence[bytes]:
+def _entries(
+    form: IndexKeyForm, keys: Any, numbers: Sequence[npt.NDArray[np.int64]]
+) -> Sequence[bytes]:
     """Write each key, with the numbers that follow it."""
     if not len(keys):
         return []
@@ -128,7 +134,7 @@ class BitmapReader:
         The index is of a later version.
     """
 
-    def __init__(self, form: KeyForm, data: bytes, row_count: int) -> None:
+    def __init__(self, form: IndexKeyForm, data: bytes, row_count: int) -> None:
         self._form = form
         self._data = data
         self._row_count = row_count

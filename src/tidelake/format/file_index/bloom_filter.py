@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from tidelake.errors import CorruptError, InvalidInputError
 from tidelake.format.file_index.fast_hash import Hashes, hash_bytes, hash_numbers
-from tidelake.format.file_index.index_key import IndexKey, KeyForm, float_bits
+from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm, float_bits
 from tidelake.types import TypeRoot
 
 __all__ = ["BLOOM_FILTER", "BloomFilterReader", "BloomFilterWriter", "bloom_covers", "bloom_shape"]
@@ -38,7 +38,7 @@ _FUNCTIONS_MAX = 1 << 10
 _UNHASHED = frozenset({TypeRoot.BOOLEAN, TypeRoot.DECIMAL})
 
 
-def bloom_covers(form: KeyForm) -> bool:
+def bloom_covers(form: IndexKeyForm) -> bool:
     """Whether values of a type have a hash in Paimon."""
     return form.root not in _UNHASHED
 
@@ -72,7 +72,7 @@ class BloomFilterWriter:
 
     Parameters
     ----------
-    form : KeyForm
+    form : IndexKeyForm
         The column's keys.
     items : int
         The number of values the filter is made for.
@@ -80,7 +80,7 @@ class BloomFilterWriter:
         Share of false answers with so many values.
     """
 
-    def __init__(self, form: KeyForm, *, items: int, fpp: float) -> None:
+    def __init__(self, form: IndexKeyForm, *, items: int, fpp: float) -> None:
         assert bloom_covers(form), f"{form.root} has no hash"
         self._form = form
         bits_count, self._functions = bloom_shape(items, fpp)
@@ -106,7 +106,7 @@ class BloomFilterReader:
         The bytes are not a filter.
     """
 
-    def __init__(self, form: KeyForm, data: bytes) -> None:
+    def __init__(self, form: IndexKeyForm, data: bytes) -> None:
         self._form = form
         self._functions = int.from_bytes(data[:4], "big")
         self._bits = np.frombuffer(data, np.uint8)[4:]
@@ -131,7 +131,7 @@ class BloomFilterReader:
         return bool(held.any())
 
 
-def _hashes(form: KeyForm, values: pa.Array) -> Hashes:
+def _hashes(form: IndexKeyForm, values: pa.Array) -> Hashes:
     """Hash a column without nulls."""
     if not form.is_bytes:
         return hash_numbers(float_bits(values) if form.is_floating else form.keys(values))

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from tidelake.errors import CorruptError, UnsupportedError
 
-__all__ = ["FIXED_SIZE", "HEAD_SIZE_MAX", "IndexEntry", "head_size", "parse_head", "serialize"]
+__all__ = ["FIXED_SIZE", "HEAD_SIZE_MAX", "FileIndexEntry", "head_size", "parse_head", "serialize"]
 
 _MAGIC = 1493475289347502
 _VERSION = 1
@@ -48,7 +48,7 @@ _NAME_SIZE_MAX = 65_535
 
 
 @dataclass(frozen=True, slots=True)
-class IndexEntry:
+class FileIndexEntry:
     """The location of one index of one column.
 
     Parameters
@@ -137,7 +137,7 @@ def head_size(data: bytes) -> int:
     return int(size)
 
 
-def parse_head(head: bytes) -> tuple[IndexEntry, ...]:
+def parse_head(head: bytes) -> tuple[FileIndexEntry, ...]:
     """Read the locations of all indexes.
 
     Parameters
@@ -158,7 +158,7 @@ def parse_head(head: bytes) -> tuple[IndexEntry, ...]:
         message = "its head has another checksum"
         raise _damaged(message)
     source = _Head(head)
-    entries: list[IndexEntry] = []
+    entries: list[FileIndexEntry] = []
     columns = source.integer()
     if not 0 <= columns <= _COLUMNS_MAX:
         message = f"it claims {columns} columns"
@@ -170,7 +170,7 @@ def parse_head(head: bytes) -> tuple[IndexEntry, ...]:
             message = f"it claims {kinds} indexes for column '{column}'"
             raise _damaged(message)
         entries.extend(
-            IndexEntry(column, source.text(), source.integer(), source.integer())
+            FileIndexEntry(column, source.text(), source.integer(), source.integer())
             for _ in range(kinds)
         )
     for entry in entries:
@@ -182,7 +182,7 @@ def parse_head(head: bytes) -> tuple[IndexEntry, ...]:
         return tuple(entries)
     crcs = struct.unpack_from(f">{len(entries)}I", redundant)
     return tuple(
-        IndexEntry(e.column, e.kind, e.start, e.length, crc)
+        FileIndexEntry(e.column, e.kind, e.start, e.length, crc)
         for e, crc in zip(entries, crcs, strict=True)
     )
 

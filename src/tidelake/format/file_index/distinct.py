@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.format.file_index.index_key import KeyForm
+from tidelake.format.file_index.index_key import IndexKeyForm
 
 __all__ = ["DistinctRows", "DistinctValues"]
 
@@ -56,11 +56,11 @@ class DistinctRows:
 
     Parameters
     ----------
-    form : KeyForm
+    form : IndexKeyForm
         The column's keys.
     """
 
-    def __init__(self, form: KeyForm) -> None:
+    def __init__(self, form: IndexKeyForm) -> None:
         self._form = form
         self.size_bytes = 0
         self._row_count = 0

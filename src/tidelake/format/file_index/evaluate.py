@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tidelake.format.file_index.index_key import IndexKey, KeyForm
+from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm
 from tidelake.format.file_index.rows import Mask, Rows, both, either, mask_of
 from tidelake.types.predicate import (
     Always,
@@ -51,7 +51,7 @@ class ColumnIndex(Protocol):
         ...
 
 
-IndexedColumn = tuple[KeyForm, Sequence[ColumnIndex]]
+IndexedColumn = tuple[IndexKeyForm, Sequence[ColumnIndex]]
 """The key form of a column, and its indexes."""
 
 
@@ -111,7 +111,8 @@ def _rows(
 
 
 def _asked(
-    indexed: IndexedColumn | None, question: Callable[[ColumnIndex, KeyForm], Mask | bool | None]
+    indexed: IndexedColumn | None,
+    question: Callable[[ColumnIndex, IndexKeyForm], Mask | bool | None],
 ) -> Rows:
     """Intersect the answers of all indexes of a column."""
     left: Rows = True
@@ -132,7 +133,9 @@ def _null_rows(index: ColumnIndex, *, null: bool) -> Mask | None:
     return nulls if nulls is None or null else ~nulls
 
 
-def _compared(index: ColumnIndex, form: KeyForm, op: str, literal: object) -> Mask | bool | None:
+def _compared(
+    index: ColumnIndex, form: IndexKeyForm, op: str, literal: object
+) -> Mask | bool | None:
     low, high = form.interval(literal)
     if op == "==":
         return index.equal(_between(low, high))
@@ -158,7 +161,7 @@ def _compared(index: ColumnIndex, form: KeyForm, op: str, literal: object) -> Ma
 
 
 def _listed(
-    index: ColumnIndex, form: KeyForm, literals: Sequence[object], *, negated: bool
+    index: ColumnIndex, form: IndexKeyForm, literals: Sequence[object], *, negated: bool
 ) -> Mask | bool | None:
     if negated and None in literals:
         return False  # NOT IN with a null among the literals is never true
@@ -168,7 +171,7 @@ def _listed(
     return index.equal(keys) if keys else False
 
 
-def _others(index: ColumnIndex, form: KeyForm, keys: Sequence[IndexKey]) -> Mask | None:
+def _others(index: ColumnIndex, form: IndexKeyForm, keys: Sequence[IndexKey]) -> Mask | None:
     """Find the rows with another value: none of the keys, and not null."""
     nulls = index.nulls()
     if nulls is None:

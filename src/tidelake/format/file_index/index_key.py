@@ -29,7 +29,7 @@ import pyarrow as pa
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit
 
-__all__ = ["IndexKey", "KeyForm", "key_form"]
+__all__ = ["IndexKey", "IndexKeyForm", "key_form"]
 
 IndexKey = int | bytes
 
@@ -56,7 +56,7 @@ _NANOS_PER_MICRO = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class KeyForm:
+class IndexKeyForm:
     """The conversion of values of one type to keys.
 
     Parameters
@@ -153,16 +153,16 @@ def float_bits(values: pa.Array) -> npt.NDArray[np.int64]:
     return numbers.view(np.int32 if numbers.dtype == np.float32 else np.int64).astype(np.int64)
 
 
-def key_form(data_type: DataType) -> KeyForm | None:
+def key_form(data_type: DataType) -> IndexKeyForm | None:
     """Find the key form of a type; None for a type that no index covers."""
     root = data_type.root
     if root in _TEXT | _BYTES:
-        return KeyForm(root, 0)
+        return IndexKeyForm(root, 0)
     width = _WIDTHS.get(root)
     if width is None or (root is TypeRoot.DECIMAL and (data_type.precision or 0) > _LONG_DIGITS):
         return None
     if root in _TIMESTAMPS:
         unit = timestamp_unit(data_type)
         nanos = max(_NANOS_PER_MICRO, NANOS_PER_UNIT[unit])
-        return KeyForm(root, width, nanos, coarse=unit == "ns")
-    return KeyForm(root, width)
+        return IndexKeyForm(root, width, nanos, coarse=unit == "ns")
+    return IndexKeyForm(root, width)

@@ -25,12 +25,12 @@ from tidelake.format.file_index.bitmap import BITMAP, BitmapReader, bitmap_cover
 from tidelake.format.file_index.bloom_filter import BLOOM_FILTER, BloomFilterReader, bloom_covers
 from tidelake.format.file_index.container import (
     FIXED_SIZE,
-    IndexEntry,
+    FileIndexEntry,
     head_size,
     parse_head,
 )
 from tidelake.format.file_index.evaluate import ColumnIndex, IndexedColumn, matching_rows
-from tidelake.format.file_index.index_key import IndexKey, KeyForm, key_form
+from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm, key_form
 from tidelake.format.file_index.range_bitmap import (
     RANGE_BITMAP,
     RangeBitmapReader,
@@ -45,7 +45,7 @@ __all__ = ["INDEX_SUFFIX", "indexed_rows", "list_indexes"]
 
 INDEX_SUFFIX = ".index"
 """Suffix of the names of index files."""
-_COVERS: Mapping[str, Callable[[KeyForm], bool]] = {
+_COVERS: Mapping[str, Callable[[IndexKeyForm], bool]] = {
     BLOOM_FILTER: bloom_covers,
     BITMAP: bitmap_covers,
     BSI: bsi_covers,
@@ -110,7 +110,7 @@ def indexed_rows(
         return _asked(container, predicate, fields, file_fields, row_count)
 
 
-def list_indexes(source: bytes | str, fileio: FileIO) -> tuple[IndexEntry, ...]:
+def list_indexes(source: bytes | str, fileio: FileIO) -> tuple[FileIndexEntry, ...]:
     """List the indexes of a container; parameters and errors as in :func:`indexed_rows`."""
     if isinstance(source, bytes):
         with pa.BufferReader(source) as container:
@@ -190,7 +190,7 @@ class _Columns:
         ]
         return (form, indexes) if indexes else None
 
-    def _open(self, entry: IndexEntry, form: KeyForm) -> list[ColumnIndex]:
+    def _open(self, entry: FileIndexEntry, form: IndexKeyForm) -> list[ColumnIndex]:
         """Read one index; None if its kind is unknown or does not cover the type."""
         covers = _COVERS.get(entry.kind)
         if covers is None or not covers(form):

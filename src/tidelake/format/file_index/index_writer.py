@@ -20,7 +20,7 @@ from tidelake.format.file_index.bloom_filter import (
 )
 from tidelake.format.file_index.container import serialize
 from tidelake.format.file_index.distinct import DistinctRows, DistinctValues
-from tidelake.format.file_index.index_key import KeyForm, key_form
+from tidelake.format.file_index.index_key import IndexKeyForm, key_form
 from tidelake.format.file_index.range_bitmap import (
     RANGE_BITMAP,
     default_chunk_size,
@@ -62,7 +62,7 @@ def check_file_indexes(fields: Sequence[DataField], settings: Sequence[FileIndex
                 assert setting.chunk_size(0) >= 0, "checked by reading it"
 
 
-def _check_form(setting: FileIndexSetting, by_name: dict[str, DataField]) -> KeyForm:
+def _check_form(setting: FileIndexSetting, by_name: dict[str, DataField]) -> IndexKeyForm:
     key = f"file-index.{setting.kind}.columns"
     field = by_name.get(setting.column)
     if field is None:

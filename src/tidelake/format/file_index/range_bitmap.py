@@ -34,7 +34,7 @@ from tidelake.codec.roaring import decode, encode_one
 from tidelake.format.file_index.bit_slice import NumberedRows
 from tidelake.format.file_index.byte_source import ByteSource, damaged
 from tidelake.format.file_index.distinct import DistinctValues
-from tidelake.format.file_index.index_key import IndexKey, KeyForm
+from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 
@@ -55,17 +55,17 @@ _UNCHUNKED = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
 _BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 
 
-def range_bitmap_covers(form: KeyForm) -> bool:
+def range_bitmap_covers(form: IndexKeyForm) -> bool:
     """Whether Paimon has a range bitmap of a type."""
     return form.root not in _BYTES and not form.coarse
 
 
-def default_chunk_size(form: KeyForm) -> int:
+def default_chunk_size(form: IndexKeyForm) -> int:
     """Return the default chunk size of a type."""
     return 0 if form.root in _UNCHUNKED else CHUNK_SIZE
 
 
-def serialize_range_bitmap(form: KeyForm, found: DistinctValues, *, chunk_size: int) -> bytes:
+def serialize_range_bitmap(form: IndexKeyForm, found: DistinctValues, *, chunk_size: int) -> bytes:
     """Write the index of a column. Requires: some row is not null."""
     keys = found.keys
     assert len(keys), "a range bitmap has values"
@@ -99,13 +99,13 @@ def _sized(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-def _on_disk(form: KeyForm, key: Any) -> bytes:
+def _on_disk(form: IndexKeyForm, key: Any) -> bytes:
     if form.is_bytes:
         return struct.pack(">i", len(key)) + key
     return form.to_disk(np.array([key], np.int64)).tobytes()
 
 
-def _dictionary(form: KeyForm, keys: Any, chunk_size: int) -> bytes:
+def _dictionary(form: IndexKeyForm, keys: Any, chunk_size: int) -> bytes:
     offsets, chunks, values = bytearray(), bytearray(), bytearray()
     first = count = 0
     while first < len(keys):
@@ -146,7 +146,7 @@ class RangeBitmapReader:
         The bytes are not a range bitmap of `row_count` rows.
     """
 
-    def __init__(self, form: KeyForm, data: bytes, row_count: int) -> None:
+    def __init__(self, form: IndexKeyForm, data: bytes, row_count: int) -> None:
         self._form = form
         self._data = data
         source = ByteSource(data)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelake.format.field_id_mapping import Source, cast_column, map_columns
+from tidelake.format.field_id_mapping import ColumnOrigin, cast_column, map_columns
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,
     InputFiles,
@@ -130,7 +130,7 @@ def _source_batches(
     fileio: InputFiles,
     request: ReadRequest,
     file: pq.ParquetFile,
-    sources: Sequence[Source],
+    sources: Sequence[ColumnOrigin],
     groups: list[int],
     *,
     is_sealed: bool,
@@ -200,7 +200,7 @@ def _has_text_dictionary(metadata: pq.FileMetaData, groups: list[int]) -> bool:
 
 
 def _converted(
-    batches: Iterator[pa.RecordBatch], sources: Sequence[Source], schema: pa.Schema, path: str
+    batches: Iterator[pa.RecordBatch], sources: Sequence[ColumnOrigin], schema: pa.Schema, path: str
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         positions = {name: i for i, name in enumerate(batch.schema.names)}

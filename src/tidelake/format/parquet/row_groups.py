@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pyarrow.parquet as pq
 
-from tidelake.format.field_id_mapping import Source
+from tidelake.format.field_id_mapping import ColumnOrigin
 from tidelake.format.footer_bounds import footer_bounds
 from tidelake.types import TypeRoot
 from tidelake.types.predicate import ColumnRange, Predicate, columns_of, may_match
@@ -22,7 +22,7 @@ _WITHOUT_BOUNDS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 
 def matching_row_groups(
-    metadata: pq.FileMetaData, sources: Sequence[Source], predicate: Predicate | None
+    metadata: pq.FileMetaData, sources: Sequence[ColumnOrigin], predicate: Predicate | None
 ) -> list[int]:
     """List the row groups to read, in order.
 
@@ -30,7 +30,7 @@ def matching_row_groups(
     ----------
     metadata : pyarrow.parquet.FileMetaData
         The file's footer.
-    sources : sequence of Source
+    sources : sequence of ColumnOrigin
         The origins of the predicate's columns, perhaps of others too.
     predicate : Predicate, optional
         Bound; None keeps all.
@@ -47,7 +47,7 @@ def matching_row_groups(
 
 
 def _ranges(
-    group: pq.RowGroupMetaData, sources: Sequence[Source], leaves: dict[str, int]
+    group: pq.RowGroupMetaData, sources: Sequence[ColumnOrigin], leaves: dict[str, int]
 ) -> dict[str, ColumnRange]:
     rows = group.num_rows
     ranges = {}
@@ -60,7 +60,7 @@ def _ranges(
     return ranges
 
 
-def _range(source: Source, statistics: pq.Statistics | None, rows: int) -> ColumnRange:
+def _range(source: ColumnOrigin, statistics: pq.Statistics | None, rows: int) -> ColumnRange:
     if statistics is None:
         return ColumnRange(None, None, None, rows)
     null_count = statistics.null_count if statistics.has_null_count else None

@@ -39,7 +39,7 @@ from tidelake.format import KIND_FIELD
 from tidelake.merge.engines.engine import Merged, MergeEngine
 from tidelake.merge.engines.engine_of import engine_of
 from tidelake.merge.engines.materialise import gather
-from tidelake.merge.runs.run_cursor import Slice
+from tidelake.merge.runs.run_cursor import RunSlice
 from tidelake.merge.runs.run_groups import RunGroups
 from tidelake.merge.runs.sorted_runs import group_segments, level_of_rows, rows_that_count
 from tidelake.merge.segments import Segments
@@ -152,7 +152,7 @@ def _of_one_run(
 
 
 def _of_group(
-    slices: Sequence[Slice],
+    slices: Sequence[RunSlice],
     spec: MergeSpec,
     engine: MergeEngine,
     rule: ChangeRule,

@@ -32,7 +32,7 @@ from tidelake.merge.segments import Keys
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import invariants_on
 
-__all__ = ["KEY_BYTES_MAX", "RunCursor", "Slice", "batch_parts"]
+__all__ = ["KEY_BYTES_MAX", "RunCursor", "RunSlice", "batch_parts"]
 
 SLICE_BYTES_MAX = 128 << 20
 """Most bytes of rows that one run holds."""
@@ -49,7 +49,7 @@ NO_KEYS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class RunSlice:
     """Consecutive rows of one run, with arrays for the merge.
 
     Parameters
@@ -128,7 +128,7 @@ class _Held:
         """The largest key that is encoded."""
         return self._keys[-1]
 
-    def advance(self, cut: Any) -> Slice | None:
+    def advance(self, cut: Any) -> RunSlice | None:
         """Return the rows whose keys are at most `cut`; None if there are none."""
         begin = self._taken - self._keys_start
         end = len(self._keys)
@@ -140,7 +140,7 @@ class _Held:
         rows = self._batch.slice(self._taken, count)
         kinds = self._kinds[self._taken : self._taken + count]
         self._taken += count
-        return Slice(rows, self._keys[begin:end], kinds, self._sequence_bounds, self._level)
+        return RunSlice(rows, self._keys[begin:end], kinds, self._sequence_bounds, self._level)
 
 
 class RunCursor:
@@ -237,7 +237,7 @@ class RunCursor:
         first, *behind = self._all_held()
         return behind[0].last_key if behind and first.keys_are_whole else first.last_key
 
-    def advance(self, cut: Any) -> Slice | None:
+    def advance(self, cut: Any) -> RunSlice | None:
         """Return the rows whose keys are at most `cut`; None if there are none."""
         slices = []
         for held in self._all_held():
@@ -260,10 +260,10 @@ class RunCursor:
             del rows
 
 
-def _together(slices: Sequence[Slice]) -> Slice:
+def _together(slices: Sequence[RunSlice]) -> RunSlice:
     """Join consecutive slices of one run."""
     lows, highs = zip(*(s.sequence_bounds for s in slices), strict=True)
-    return Slice(
+    return RunSlice(
         pa.concat_batches([s.rows for s in slices]),
         np.concatenate([s.keys for s in slices]),
         np.concatenate([s.kinds for s in slices]),

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from tidelake.merge.runs.run_cursor import SLICE_BYTES_MAX, RunCursor, Slice
+from tidelake.merge.runs.run_cursor import SLICE_BYTES_MAX, RunCursor, RunSlice
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import Memory
 
@@ -58,7 +58,7 @@ class RunGroups:
         ]
         self._widths: tuple[int, ...] = ()
 
-    def next_group(self) -> list[Slice] | None:
+    def next_group(self) -> list[RunSlice] | None:
         """Give the rows of the next keys, oldest run first; None when at most one run remains."""
         self._live = [cursor for cursor in self._live if cursor.fill()]
         if len(self._live) <= 1:

@@ -27,7 +27,7 @@ from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge.engines.engine import MergeEngine
 from tidelake.merge.engines.engine_of import engine_of
 from tidelake.merge.engines.materialise import gather
-from tidelake.merge.runs.run_cursor import Slice
+from tidelake.merge.runs.run_cursor import RunSlice
 from tidelake.merge.runs.run_groups import RunGroups
 from tidelake.merge.segments import RankOf, Segments, merge_order, segments_of
 from tidelake.merge.sequence import rank_rows
@@ -109,7 +109,7 @@ def _as_they_are(
 
 
 def _merge_group(
-    slices: Sequence[Slice],
+    slices: Sequence[RunSlice],
     spec: MergeSpec,
     engine: MergeEngine,
     *,
@@ -125,12 +125,12 @@ def _merge_group(
     return gather(rows, merged, columns=columns, near=True)
 
 
-def group_segments(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> Segments:
+def group_segments(slices: Sequence[RunSlice], spec: MergeSpec, rows: pa.Table) -> Segments:
     """Put the rows of a group in merge order.
 
     Parameters
     ----------
-    slices : sequence of Slice
+    slices : sequence of RunSlice
         The group, oldest run first.
     spec : MergeSpec
         How rows of one key compare.
@@ -156,12 +156,12 @@ def rows_that_count(segments: Segments, levels: npt.NDArray[np.int64], spec: Mer
     return segments.lowest_level_only(levels) if spec.by_lookup else segments
 
 
-def level_of_rows(slices: Sequence[Slice]) -> npt.NDArray[np.int64]:
+def level_of_rows(slices: Sequence[RunSlice]) -> npt.NDArray[np.int64]:
     """Give the level of each row of a group, in the order of its slices."""
     return np.repeat([s.level for s in slices], [s.rows.num_rows for s in slices])
 
 
-def _rank_of(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> RankOf | None:
+def _rank_of(slices: Sequence[RunSlice], spec: MergeSpec, rows: pa.Table) -> RankOf | None:
     """How to rank rows of one key; None if every run is newer than all before it."""
     if not spec.sequence_columns:
         highest = slices[0].sequence_bounds[1]

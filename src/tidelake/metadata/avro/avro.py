@@ -40,8 +40,8 @@ from tidelake.codec.avro_block import (
 from tidelake.codec.avro_container import (
     MAGIC,
     SYNC_BYTES,
-    Header,
-    Source,
+    AvroHeader,
+    AvroSource,
     records_of,
     take_blocks,
     take_header,
@@ -290,7 +290,7 @@ def _decode(
         yield convert(array, blocks)
 
 
-def _take_header(source: Source) -> Header:
+def _take_header(source: AvroSource) -> AvroHeader:
     header = take_header(source, keys_max=HEADER_KEYS_MAX, value_bytes_max=SCHEMA_BYTES_MAX)
     checksum = _header_checksum(header.values)
     if header.values.get(_CHECKSUM, checksum) != checksum:
@@ -302,8 +302,8 @@ def _header_checksum(header: Mapping[str, bytes]) -> bytes:
     return b"%08x" % zlib.crc32(header["avro.schema"] + header.get("avro.codec", b""))
 
 
-def _source(data: bytes) -> Source:
-    return Source(io.BytesIO(data), len(data))
+def _source(data: bytes) -> AvroSource:
+    return AvroSource(io.BytesIO(data), len(data))
 
 
 @functools.lru_cache(maxsize=SCHEMAS_CACHED_MAX)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tidelake.errors import InvalidInputError
 from tidelake.service.address.refusal import Refusal, Status
-from tidelake.service.address.token_file import Token, TokenFile
+from tidelake.service.address.token_file import ServiceToken, TokenFile
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
 from tidelake.telemetry import Clock
 
@@ -32,14 +32,14 @@ class Caller:
     ----------
     name : str
         For logs.
-    token : Token, optional
+    token : ServiceToken, optional
         Its token; None of one that may read all.
     is_service : bool
         Whether it is part of this service.
     """
 
     name: str
-    token: Token | None = None
+    token: ServiceToken | None = None
     is_service: bool = False
 
     def may_read(self, table: str) -> bool:

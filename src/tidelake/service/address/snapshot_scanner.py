@@ -40,7 +40,7 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.lease import READ_RETAINED_MS, StreamLease
 from tidelake.table.stream.offset import snapshot_identity, table_identity
 
-__all__ = ["BucketChanges", "SnapshotFileScanner", "TableState", "TableVersion", "served_table"]
+__all__ = ["BucketChanges", "ServedSnapshot", "SnapshotFileScanner", "TableVersion", "served_table"]
 
 _LOG = logging.getLogger("tidelake.service")
 
@@ -69,15 +69,15 @@ class TableVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class TableState:
-    """A table at a snapshot, by bucket.
+class ServedSnapshot:
+    """A served table at a snapshot, by bucket.
 
     Parameters
     ----------
     version : TableVersion
         Which state it is.
     identity : str
-        Tells the table from one of its name.
+        Distinguishes the table from another of the same name.
     mode : BucketMode
         How keys find their buckets.
     committed_ms : int
@@ -158,8 +158,8 @@ class SnapshotFileScanner:
         self._service_id = service_id
         self._generation = generation
         self._lock = threading.Lock()
-        self._states: OrderedDict[TableVersion, TableState] = OrderedDict()
-        self._state: TableState | None = None
+        self._states: OrderedDict[TableVersion, ServedSnapshot] = OrderedDict()
+        self._state: ServedSnapshot | None = None
         self._snapshot: Snapshot | None = None
         self._context: ReadContext | None = None
         self._lease: StreamLease | None = None
@@ -170,7 +170,7 @@ class SnapshotFileScanner:
         self.location = self._handle.paths.location
 
     @property
-    def state(self) -> TableState | None:
+    def state(self) -> ServedSnapshot | None:
         """The newest that was seen; None of a table that was dropped, or never read yet."""
         return self._state
 
@@ -324,12 +324,14 @@ class SnapshotFileScanner:
             with contextlib.suppress(TidelakeError):  # it ends with its time
                 lease.close(forget=True)
 
-    def _read(self, version: TableVersion, identity: str, snapshot: Snapshot | None) -> TableState:
+    def _read(
+        self, version: TableVersion, identity: str, snapshot: Snapshot | None
+    ) -> ServedSnapshot:
         if self._context is None:
             self._context = self._handle.read_context()
         mode, count = self._handle.bucket_mode, self._handle.options.get(declared.BUCKET)
         if snapshot is None:
-            return TableState(version, identity, mode, buckets_count=count)
+            return ServedSnapshot(version, identity, mode, buckets_count=count)
         found = read_buckets(self._context, snapshot, manifests=self._handle.manifests)
         before = self._state.buckets if self._state is not None else {}
         buckets: dict[BucketId, BucketFiles] = {}
@@ -338,9 +340,9 @@ class SnapshotFileScanner:
             # an unchanged bucket stays the same object: a comparison of states is one of objects
             same = old is not None and _same_files(old, bucket)
             buckets[bucket.bucket_id] = old if same and old is not None else bucket
-        return TableState(version, identity, mode, snapshot.time_ms, buckets, count)
+        return ServedSnapshot(version, identity, mode, snapshot.time_ms, buckets, count)
 
-    def _keep(self, state: TableState, snapshot: Snapshot | None) -> None:
+    def _keep(self, state: ServedSnapshot, snapshot: Snapshot | None) -> None:
         self._state, self._snapshot = state, snapshot
         self._states[state.version] = state
         while len(self._states) > STATES_KEPT:

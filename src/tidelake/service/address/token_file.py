@@ -27,7 +27,7 @@ from typing import Any
 from tidelake.errors import InvalidInputError
 from tidelake.telemetry import Clock
 
-__all__ = ["Token", "TokenFile", "read_tokens"]
+__all__ = ["ServiceToken", "TokenFile", "read_tokens"]
 
 LOOK_AGAIN_MS = 500
 """How often the file is looked at: a revoked token is shut out after so long."""
@@ -36,7 +36,7 @@ DIGEST_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ServiceToken:
     """What a token lets its holder do.
 
     Parameters
@@ -61,7 +61,8 @@ class Token:
 
         Examples
         --------
-        >>> Token("t", ("shop.*",)).allows("shop.orders"), Token("t", ("shop.*",)).allows("hr.pay")
+        >>> token = ServiceToken("t", ("shop.*",))
+        >>> token.allows("shop.orders"), token.allows("hr.pay")
         (True, False)
         """
         return any(fnmatch.fnmatchcase(table, pattern) for pattern in self.tables)
@@ -93,13 +94,13 @@ class TokenFile:
         self._lock = threading.Lock()
         self._looked_ms = clock.now_ms()
         self._mark: tuple[int, ...] | None = None
-        self._tokens: Mapping[str, Token] | None = None
+        self._tokens: Mapping[str, ServiceToken] | None = None
         self._problem = ""
         self._look()
         if self._tokens is None:
             raise InvalidInputError(self._problem, kind="service_tokens", path=path)
 
-    def find(self, text: str) -> Token | None:
+    def find(self, text: str) -> ServiceToken | None:
         """The token of a text; None if there is none.
 
         Raises
@@ -142,7 +143,7 @@ class TokenFile:
         self._problem = f"The file of tokens {self._path} is not used: {why}. Mend it."
 
 
-def read_tokens(data: bytes) -> dict[str, Token]:
+def read_tokens(data: bytes) -> dict[str, ServiceToken]:
     """Read tokens by their digests.
 
     Raises
@@ -163,7 +164,7 @@ def read_tokens(data: bytes) -> dict[str, Token]:
     entries = content.get("tokens") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         raise InvalidInputError('it has no list "tokens"', kind="service_tokens")
-    tokens: dict[str, Token] = {}
+    tokens: dict[str, ServiceToken] = {}
     for number, entry in enumerate(entries):
         digest, token = _read_token(entry, f"token {number + 1}")
         if digest in tokens:
@@ -173,7 +174,7 @@ def read_tokens(data: bytes) -> dict[str, Token]:
     return tokens
 
 
-def _read_token(entry: Any, what: str) -> tuple[str, Token]:
+def _read_token(entry: Any, what: str) -> tuple[str, ServiceToken]:
     fields = {"name", "sha256", "tables", "expires", "admin"}
     if not isinstance(entry, dict) or not fields.issuperset(entry):
         message = f"{what} is no object with the fields {', '.join(sorted(fields))} only"
@@ -191,7 +192,8 @@ def _read_token(entry: Any, what: str) -> tuple[str, Token]:
     if not isinstance(admin, bool):
         message = f"'admin' of token '{name}' is neither true nor false"
         raise InvalidInputError(message, kind="service_tokens")
-    return digest.lower(), Token(name, tuple(tables), _expiry(entry.get("expires"), name), admin)
+    expires_ms = _expiry(entry.get("expires"), name)
+    return digest.lower(), ServiceToken(name, tuple(tables), expires_ms, admin)
 
 
 def _is_digest(text: str) -> bool:

@@ -17,7 +17,7 @@ import grpc
 
 from tidelake.errors import StorageError
 from tidelake.service.client.connection.failures import Failure, Remedy, failure_of_call
-from tidelake.service.client.session import Session, View
+from tidelake.service.client.session import ServiceView, Session
 from tidelake.service.client.steps import Calls, Locate, Pause, ReadSchema, Step
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
@@ -104,7 +104,7 @@ def _started(session: Session, step: Calls, executor: int, request: pb.LookupReq
         return _closed(error, step.view, executor)
 
 
-def _result(call: Any, view: View, executor: int) -> Outcome:
+def _result(call: Any, view: ServiceView, executor: int) -> Outcome:
     try:
         return call.result()
     except grpc.RpcError as error:
@@ -152,11 +152,11 @@ def _set(done: asyncio.Future[None]) -> None:
         done.set_result(None)
 
 
-def _failure(error: Any, view: View, executor: int) -> Failure:
+def _failure(error: Any, view: ServiceView, executor: int) -> Failure:
     return failure_of_call(error, address=view.executors[executor].address)
 
 
-def _closed(error: Exception, view: View, executor: int) -> Failure:
+def _closed(error: Exception, view: ServiceView, executor: int) -> Failure:
     """Of a call on a connection that another thread closed: its executor has moved."""
     address = view.executors[executor].address
     message = f"The connection to {address} was closed ({error})."

@@ -1,7 +1,7 @@
 """One client's knowledge of its table and service, and what it has shown its caller.
 
-1. A :class:`View` is what a request is made of: the table's key, the layout of the service, the
-   router. It is immutable; to locate the executors again gives a new one.
+1. A :class:`ServiceView` is what a request is made of: the table's key, the layout of the service,
+   the router. It is immutable; to locate the executors again gives a new one.
 2. Of several threads that find a view outdated one replaces it, and the others take what it found.
 3. :attr:`Session.shown` is the newest (generation, snapshot) that any caller of this client has
    seen. It is the least that each request asks for, so no caller ever sees an older one.
@@ -37,7 +37,7 @@ from tidelake.table import Table
 from tidelake.telemetry import ProcessMark
 from tidelake.types.schema import DataField, TableSchema
 
-__all__ = ["Floor", "Session", "View"]
+__all__ = ["Floor", "ServiceView", "Session"]
 
 
 class Floor(NamedTuple):
@@ -48,8 +48,8 @@ class Floor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What requests are made of.
+class ServiceView:
+    """What the requests of one client are made of.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Session:
         self.table = opened_table(catalog, identifier)
         self.keys = KeyColumns.of(self.table.handle)
         self.mark = ProcessMark()
-        self.view: View | None = None
+        self.view: ServiceView | None = None
         self.shown = Floor(0, 0)
         self._connections = Connections(settings.tls, settings.token)
         self._token_metadata = self._connections.metadata
@@ -128,12 +128,12 @@ class Session:
 
     # ---- the view
 
-    def locate(self, old: View | None, *, reopen: bool = False) -> Failure | None:
+    def locate(self, old: ServiceView | None, *, reopen: bool = False) -> Failure | None:
         """Replace a view that is not up to date, or the first one; tell why if that fails.
 
         Parameters
         ----------
-        old : View, optional
+        old : ServiceView, optional
             The view that was used; nothing is done where it has been replaced meanwhile.
         reopen : bool
             Whether to open the table again too.
@@ -181,7 +181,7 @@ class Session:
         )
         return layout, found.tls
 
-    def _take(self, table: Table, asked: tuple[pb.Layout, bool], old: View | None) -> None:
+    def _take(self, table: Table, asked: tuple[pb.Layout, bool], old: ServiceView | None) -> None:
         layout, secure = asked
         keys = KeyColumns.of(table.handle)
         counts: Mapping[bytes, int] = {}
@@ -196,9 +196,9 @@ class Session:
         router = KeyRouter(keys, layout.executors_count, counts)
         self._rebase(layout, table)
         self.table, self.keys = table, keys
-        self.view = View(table, keys, router, layout, executors)
+        self.view = ServiceView(table, keys, router, layout, executors)
 
-    def recount(self, old: View, counts: Mapping[bytes, int]) -> None:
+    def recount(self, old: ServiceView, counts: Mapping[bytes, int]) -> None:
         """Learn how many buckets some partitions have."""
         with self._locating:
             view = self.view

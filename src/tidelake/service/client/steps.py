@@ -25,9 +25,9 @@ import numpy as np
 
 from tidelake.errors import InvalidInputError, StorageError
 from tidelake.service.client.connection.failures import Failure, Remedy
-from tidelake.service.client.keys.key_router import Part, Positions
+from tidelake.service.client.keys.key_router import Positions, RequestPart
 from tidelake.service.client.keys.work import Work
-from tidelake.service.client.session import Floor, Session, View
+from tidelake.service.client.session import Floor, ServiceView, Session
 from tidelake.service.client.settings import (
     ATTEMPT_SECONDS_MAX,
     CALL_BYTES_MAX,
@@ -95,7 +95,7 @@ class Goal:
 class Calls:
     """Ask executors; is sent a reply or a failure for each."""
 
-    view: View
+    view: ServiceView
     requests: list[tuple[int, pb.LookupRequest]]
     seconds: float
 
@@ -111,7 +111,7 @@ class Pause:
 class Locate:
     """Replace the view; is sent a failure or None."""
 
-    old: View | None
+    old: ServiceView | None
     reopen: bool
 
 
@@ -131,7 +131,7 @@ class Answer:
 
     Parameters
     ----------
-    part : Part
+    part : RequestPart
         The keys.
     floor : Floor
         The version that answered.
@@ -141,7 +141,7 @@ class Answer:
         The columns of its rows.
     """
 
-    part: Part
+    part: RequestPart
     floor: Floor
     reply: pb.LookupReply
     fields: list[DataField]
@@ -195,7 +195,7 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
     """
     progress = _Progress(keys_max=CALL_KEYS_MAX)
     every: Positions = np.arange(work.count, dtype=np.int64)
-    parts: list[Part] = []
+    parts: list[RequestPart] = []
     pending = every
     view = session.view
     while True:
@@ -230,23 +230,27 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
             pending = np.concatenate([p.positions for p in left])
 
 
-def _key_changed(session: Session, view: View) -> KeyChangedError:
+def _key_changed(session: Session, view: ServiceView) -> KeyChangedError:
     shown = ", ".join(f"{f.name} {f.type.as_nullable()}" for f in view.keys.fields)
     message = (
-        f"Table '{session.identifier}' was made anew while it was asked, and its key is ({shown})"
+        f"Table '{session.identifier}' was dropped and created again while it was asked, and its key is ({shown})"
         " now: ask again."
     )
     return KeyChangedError(message, table=session.identifier)
 
 
-def _cut(work: Work, view: View, positions: Positions, keys_max: int) -> list[Part]:
+def _cut(work: Work, view: ServiceView, positions: Positions, keys_max: int) -> list[RequestPart]:
     parts = work.parts(view.router, positions)
     return [piece for part in parts for piece in part.pieces(keys_max)]
 
 
 def _again_from_all(
-    before: View, view: View, left: list[Part], every: Positions, progress: _Progress
-) -> tuple[list[Part], Positions]:
+    before: ServiceView,
+    view: ServiceView,
+    left: list[RequestPart],
+    every: Positions,
+    progress: _Progress,
+) -> tuple[list[RequestPart], Positions]:
     """Where every executor is asked for every key: the parts to ask again, or all keys anew."""
     if view.router.executors_count == before.router.executors_count:
         pieces = [piece for part in left for piece in part.pieces(progress.keys_max)]
@@ -257,9 +261,9 @@ def _again_from_all(
 
 def _ask(
     session: Session,
-    view: View,
+    view: ServiceView,
     work: Work,
-    parts: Sequence[Part],
+    parts: Sequence[RequestPart],
     goal: Goal,
     progress: _Progress,
     now: Any,
@@ -295,7 +299,7 @@ def _ask(
 
 
 def _request(
-    session: Session, view: View, work: Work, part: Part, goal: Goal, least: Floor
+    session: Session, view: ServiceView, work: Work, part: RequestPart, goal: Goal, least: Floor
 ) -> pb.LookupRequest:
     return pb.LookupRequest(
         protocol=PROTOCOL,
@@ -315,8 +319,8 @@ def _request(
 
 def _learn(
     session: Session,
-    view: View,
-    parts: Sequence[Part],
+    view: ServiceView,
+    parts: Sequence[RequestPart],
     outcomes: Sequence[Answer | Failure],
 ) -> None:
     """Take over what executors said about the number of buckets of partitions."""
@@ -331,7 +335,9 @@ def _learn(
         session.recount(view, counts)
 
 
-def _behind(session: Session, view: View, progress: _Progress, goal: Goal) -> list[Part]:
+def _behind(
+    session: Session, view: ServiceView, progress: _Progress, goal: Goal
+) -> list[RequestPart]:
     """Parts whose answers do not count: older than others, or than what was shown meanwhile."""
     answers = progress.answers
     newest = max(a.floor for a in answers)

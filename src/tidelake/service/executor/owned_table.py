@@ -33,7 +33,7 @@ from tidelake.service.protocol.ownership import ANY_BUCKET
 from tidelake.service.protocol.reasons import Reason
 from tidelake.table import Table
 from tidelake.table.query import BucketChange, FileChanges, LocalTableQuery
-from tidelake.table.query.bucket_files import BucketState
+from tidelake.table.query.bucket_files import QueriedBucket
 from tidelake.table.stream.offset import table_identity
 from tidelake.types import DataField, TableSchema
 
@@ -357,7 +357,7 @@ def _bucket_change(change: pb.BucketChange) -> BucketChange:
     names = () if before is None else tuple(file.file_name for file in _files(before))
     state = None
     if after is not None:
-        state = BucketState(
+        state = QueriedBucket(
             after.partition, after.bucket, after.total_buckets, _files(after), after.deletions
         )
     return BucketChange(change.partition, change.bucket, names, state)

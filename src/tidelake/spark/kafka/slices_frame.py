@@ -11,7 +11,7 @@ from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog
 from tidelake.errors import UnsupportedError
-from tidelake.kafka import KafkaTable, Slice
+from tidelake.kafka import KafkaSlice, KafkaTable
 from tidelake.kafka import table_options as own
 from tidelake.kafka.client import Client
 from tidelake.kafka.dead_letters import BadMessages, dead_letter_table
@@ -58,7 +58,7 @@ class SliceTask:
         """The columns wanted."""
         return tuple(_KIND_FIELD if c == KIND else self.table.field(c) for c in self.columns)
 
-    def batches(self, parts: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
+    def batches(self, parts: Sequence[KafkaSlice]) -> Iterator[pa.RecordBatch]:
         """Read slices as rows in Spark's Arrow types."""
         with SliceReader(self.table, patience_s=self.patience_s) as reader:
             decoder = RowDecoder(self.table, self.columns, zone=self.zone)
@@ -85,13 +85,13 @@ def frame_schema(table: KafkaTable, columns: Sequence[str]) -> st.StructType:
     return spark_schema(fields, table=table.name)
 
 
-def slices_of(table: KafkaTable, start: KafkaOffsets, end: KafkaOffsets) -> list[Slice]:
+def slices_of(table: KafkaTable, start: KafkaOffsets, end: KafkaOffsets) -> list[KafkaSlice]:
     """Cut the messages between two offsets into slices; keep a partition's changes in order."""
     wanted = 1 if table.has_changes else table.options[own.SCAN_PARALLELISM]
     return start.slices_to(end, tasks_min=wanted or 1)
 
 
-def slices_frame(spark: SparkSession, task: SliceTask, parts: Sequence[Slice]) -> DataFrame:
+def slices_frame(spark: SparkSession, task: SliceTask, parts: Sequence[KafkaSlice]) -> DataFrame:
     """Make a DataFrame of slices; reads no message."""
     schema = frame_schema(task.table, task.columns)
     if not parts:
@@ -100,7 +100,7 @@ def slices_frame(spark: SparkSession, task: SliceTask, parts: Sequence[Slice]) -
 
 
 def _reading(
-    task: SliceTask, parts: Sequence[Slice]
+    task: SliceTask, parts: Sequence[KafkaSlice]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make the function for executors: numbers of slices in, their rows out."""
 

@@ -292,7 +292,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
 
 
 @dataclass
-class TaskMessages(WriterCommitMessage):  # type: ignore[misc]  # pyspark carries no types here
+class TidelakeCommitMessage(WriterCommitMessage):  # type: ignore[misc]  # pyspark carries no types here
     """The result of one task."""
 
     blobs: tuple[bytes, ...]
@@ -326,9 +326,9 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows."""
         if self._is_committed:
-            return TaskMessages(())
+            return TidelakeCommitMessage(())
         _, messages = write_batches(self._task, iterator)
-        return TaskMessages(tuple(commit_message.to_bytes(m) for m in messages))
+        return TidelakeCommitMessage(tuple(commit_message.to_bytes(m) for m in messages))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make all tasks' rows visible at once."""
@@ -346,7 +346,7 @@ def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[Commi
     return [
         commit_message.from_bytes(blob)
         for message in messages
-        if isinstance(message, TaskMessages)
+        if isinstance(message, TidelakeCommitMessage)
         for blob in message.blobs
     ]
 

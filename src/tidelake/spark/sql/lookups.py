@@ -32,7 +32,7 @@ from tidelake.spark.lookupjoin.join import LookupMeans, lookup_function, names_m
 from tidelake.spark.lookupjoin.key_type import key_expression
 from tidelake.spark.lookupjoin.pin import PIN, newest_snapshot, pinned_at_each_batch
 from tidelake.spark.lookupjoin.request import Retry, key_fields
-from tidelake.spark.sql.table_sources import Source
+from tidelake.spark.sql.table_sources import TableSource
 from tidelake.sql.query.lookup_join import KeyedLookup, keyed_lookups
 from tidelake.sql.query.query import HEAD_POSITION, ParsedQuery, TableReference
 from tidelake.sql.query.reference import relation_aliases
@@ -77,14 +77,14 @@ class QueryLookups:
 
     def candidates(
         self,
-        sources: Mapping[TableReference, Source],
+        sources: Mapping[TableReference, TableSource],
         hidden: Mapping[TableReference, Sequence[str]],
     ) -> dict[TableReference, KeyedLookup]:
         """Return the lookups that go by a primary key, if the types of the key allow it.
 
         Parameters
         ----------
-        sources : mapping of TableReference to Source
+        sources : mapping of TableReference to TableSource
             The query's tables.
         hidden : mapping of TableReference to sequence of str
             Metadata columns that it names, which no lookup gives.
@@ -117,7 +117,7 @@ class QueryLookups:
     def add(
         self,
         lookups: Mapping[TableReference, KeyedLookup],
-        sources: Mapping[TableReference, Source],
+        sources: Mapping[TableReference, TableSource],
         frames: Mapping[TableReference, DataFrame],
     ) -> None:
         """Write the text of each lookup whose types allow it.
@@ -126,7 +126,7 @@ class QueryLookups:
         ----------
         lookups : mapping of TableReference to KeyedLookup
             In the order of the text.
-        sources : mapping of TableReference to Source
+        sources : mapping of TableReference to TableSource
             All tables of the query.
         frames : mapping of TableReference to DataFrame
             Those that are no lookups.
@@ -200,7 +200,7 @@ class QueryLookups:
     def _write(
         self,
         lookup: KeyedLookup,
-        source: Source,
+        source: TableSource,
         keys: Sequence[str],
         alias: str | None,
         hint: LookupHint | None,
@@ -239,6 +239,6 @@ def _names(hint: LookupHint, reference: TableReference) -> bool:
     return given in {name[-len(given) :], (reference.alias.casefold(),)}
 
 
-def _table(source: Source) -> Table:
+def _table(source: TableSource) -> Table:
     assert source.looked_up is not None
     return source.looked_up.table

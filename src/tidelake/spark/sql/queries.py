@@ -30,7 +30,7 @@ from tidelake.spark.sql.stream_sources import (
     stream_texts,
     with_names,
 )
-from tidelake.spark.sql.table_sources import Source, TableSources
+from tidelake.spark.sql.table_sources import TableSource, TableSources
 from tidelake.sql.execution.error_position import is_file_format, unknown_table_error
 from tidelake.sql.execution.kernel_query import count_star_name
 from tidelake.sql.execution.max_pt import replace_max_pt
@@ -157,7 +157,7 @@ class StatementQueries:
 
     def _sources(
         self, parsed: ParsedQuery, query: Query, depth: int = 0
-    ) -> dict[TableReference, Source]:
+    ) -> dict[TableReference, TableSource]:
         """Resolve the references of a query, except Spark's own tables."""
         # once: each table of a join would fetch all settings of Spark
         conf = cache(lambda: settings(self.spark))
@@ -207,14 +207,14 @@ class StatementQueries:
         sources = self._sources(parsed, parsed.query)
         return _reads(parsed, sources, zone=self._zone_for(sources))
 
-    def _zone_for(self, sources: Mapping[TableReference, Source]) -> tzinfo | None:
+    def _zone_for(self, sources: Mapping[TableReference, TableSource]) -> tzinfo | None:
         """Session time zone for filters; None if no table has instants."""
         fields = (f for source in sources.values() for f in source.fields)
         has_instants = any(f.type.root is TypeRoot.TIMESTAMP_LTZ for f in fields)
         return self.session.zone() if has_instants else None
 
     def _count_from_metadata(
-        self, parsed: ParsedQuery, ours: Mapping[TableReference, Source]
+        self, parsed: ParsedQuery, ours: Mapping[TableReference, TableSource]
     ) -> DataFrame | None:
         """Answer ``SELECT count(*) FROM t`` from metadata, if possible."""
         name = count_star_name(parsed.tree)
@@ -239,7 +239,7 @@ class StatementQueries:
         conf: Callable[[], Mapping[str, str]],
         *,
         is_stream: bool,
-    ) -> Source | None:
+    ) -> TableSource | None:
         """Resolve a reference, as a stream or not; None for Spark's own tables."""
         name, clause = reference.name, reference.clause
         named = self._with.named.get(name.parts[0].casefold()) if len(name.parts) == 1 else None
@@ -271,7 +271,7 @@ class StatementQueries:
 
     def _topic(
         self, found: ForeignTable, query: Query, reference: TableReference, *, is_stream: bool
-    ) -> Source:
+    ) -> TableSource:
         """Messages of Kafka, which take options, and windows where they are a stream."""
         clause, refused = reference.clause, None
         if clause.lookup:
@@ -376,7 +376,7 @@ class StatementQueries:
         except PySparkException:
             return False  # Spark refuses the query for it
 
-    def _view(self, view: View, depth: int, reference: TableReference) -> Source:
+    def _view(self, view: View, depth: int, reference: TableReference) -> TableSource:
         if depth > VIEWS_DEEP_MAX:
             message = (
                 f"View '{view.definition.name}' refers to itself, or is nested too deeply: create"
@@ -390,11 +390,11 @@ class StatementQueries:
             frame = with_names(frame, view.definition.columns)
         columns = tuple(row_columns(frame))
         name = view.definition.name
-        return Source(
+        return TableSource(
             columns, (), lambda wanted, _: in_windows(of_rows(frame, wanted), reference, name)
         )
 
-    def _with_source(self, named: NamedQuery) -> Source:
+    def _with_source(self, named: NamedQuery) -> TableSource:
         """A query of WITH; it sees the queries before it."""
 
         def rows() -> DataFrame:
@@ -411,12 +411,12 @@ class StatementQueries:
             return with_names(frame, named.columns) if named.columns else frame
 
         columns = tuple(row_columns(rows()))
-        return Source(columns, (), lambda wanted, _: of_rows(rows(), wanted))
+        return TableSource(columns, (), lambda wanted, _: of_rows(rows(), wanted))
 
 
 def _reads(
     parsed: ParsedQuery,
-    sources: Mapping[TableReference, Source],
+    sources: Mapping[TableReference, TableSource],
     names: frozenset[str] | None = None,
     hidden: Mapping[TableReference, tuple[str, ...]] | None = None,
     *,
@@ -429,7 +429,7 @@ def _reads(
     """
     columns = {r: s.columns for r, s in sources.items()}
 
-    def reading(reference: TableReference, source: Source) -> Reading:
+    def reading(reference: TableReference, source: TableSource) -> Reading:
         wanted = parsed.used_columns(reference, source.columns)
         if names is not None and _is_plain_table(parsed, reference):
             wanted = [c for c in wanted if c.casefold() in names]
@@ -453,7 +453,7 @@ def _is_plain_table(parsed: ParsedQuery, reference: TableReference) -> bool:
     )
 
 
-def _smallest_column(source: Source) -> str:
+def _smallest_column(source: TableSource) -> str:
     """A small column to read for ``count(*)``."""
     for root in _NARROW:
         for field in source.fields:

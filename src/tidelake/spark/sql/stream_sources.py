@@ -28,7 +28,7 @@ from tidelake.spark.sql.table_sources import (
     INCREMENTAL,
     INCREMENTAL_TIMES,
     LookedUp,
-    Source,
+    TableSource,
     catalog_of,
     in_windows,
     selected,
@@ -91,7 +91,7 @@ class StreamSources:
 
     def of_table(
         self, reference: TableReference, found: Table, *, conf: Mapping[str, str] | None = None
-    ) -> Source | None:
+    ) -> TableSource | None:
         """Read a table as a stream, or again in each batch; None for a table at one moment."""
         clause, function = reference.clause, reference.function
         if clause.version is not None or clause.timestamp is not None:
@@ -115,7 +115,7 @@ class StreamSources:
         fields = table.table_schema.fields
         names = tuple(field.name for field in fields)
         if clause.lookup:
-            return Source(
+            return TableSource(
                 names,
                 fields,
                 lambda columns, keep: self._lookup(table, columns, keep),
@@ -130,9 +130,9 @@ class StreamSources:
             rows = self._stream(catalog, table, own, row_filter, options)
             return in_windows(rows, reference, name)
 
-        return Source(names, fields, frame)
+        return TableSource(names, fields, frame)
 
-    def of_kafka(self, reference: TableReference, found: ForeignTable) -> Source:
+    def of_kafka(self, reference: TableReference, found: ForeignTable) -> TableSource:
         """Read a topic as a stream, with the watermark that its table declares."""
         table = kafka_table(found.definition, reference.clause.options)
 
@@ -143,7 +143,7 @@ class StreamSources:
             own = [c for c in columns if c in read.columns]
             return in_windows(of_rows(read, own), reference, table.name)
 
-        return Source(tuple(f.name for f in table.fields), (), frame)
+        return TableSource(tuple(f.name for f in table.fields), (), frame)
 
     def _catalog(self, reference: TableReference) -> Catalog:
         """Find the catalog of a table, whose streams Spark can open."""

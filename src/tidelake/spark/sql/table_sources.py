@@ -1,7 +1,7 @@
 """Tables as sources of a Spark query: with a moment, options, changes or a window.
 
-Each becomes a :class:`Source`: its columns, and a function from the columns and the filter of a
-query to a DataFrame.
+Each becomes a :class:`TableSource`: its columns, and a function from the columns and the filter of
+a query to a DataFrame.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.system.row_views import AUDIT_LOG
 from tidelake.types import DataField
 
-__all__ = ["LookedUp", "Source", "TableSources", "catalog_of", "in_windows", "selected"]
+__all__ = ["LookedUp", "TableSource", "TableSources", "catalog_of", "in_windows", "selected"]
 
 INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
 INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
@@ -62,7 +62,7 @@ class LookedUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableSource:
     """The table that a reference of a query names.
 
     Parameters
@@ -109,7 +109,7 @@ class TableSources:
 
     def of_table(
         self, reference: TableReference, found: Table, *, conf: Mapping[str, str] | None = None
-    ) -> Source:
+    ) -> TableSource:
         """The rows of a table, or what changed between two moments.
 
         `conf` are the settings of Spark's session, where the caller has asked for them.
@@ -152,13 +152,15 @@ class TableSources:
             looked_up = LookedUp(
                 table, at_each_batch=False, catalog=catalog_of(self.session, reference)
             )
-        return Source(names, fields, frame, table if plain else None, moment, hidden, looked_up)
+        return TableSource(
+            names, fields, frame, table if plain else None, moment, hidden, looked_up
+        )
 
-    def of_kafka(self, reference: TableReference, found: ForeignTable) -> Source:
+    def of_kafka(self, reference: TableReference, found: ForeignTable) -> TableSource:
         """The messages of a topic, from its start mode to what is there."""
         table = kafka_table(found.definition, reference.clause.options)
         hidden = (KIND,) if table.has_changes else ()
-        return Source(
+        return TableSource(
             tuple(f.name for f in table.fields),
             (),
             lambda columns, _: batch_frame(self.spark, self.session.catalog, table, columns),
@@ -167,7 +169,7 @@ class TableSources:
 
     def _changes_source(
         self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
-    ) -> Source:
+    ) -> TableSource:
         """The changes that leave a row: a batch shows no deletes."""
         mode: Any = options.pop(INCREMENTAL_MODE, "auto")
         table = in_session(self.spark, found, options)
@@ -181,11 +183,11 @@ class TableSources:
             kept = rows.where(F.col("_row_kind").isin("+I", "+U"))
             return selected(kept, columns)
 
-        return Source(tuple(f.name for f in fields), fields, frame)
+        return TableSource(tuple(f.name for f in fields), fields, frame)
 
     def _audit_source(
         self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
-    ) -> Source:
+    ) -> TableSource:
         """All changes with their kinds, as the audit log between two moments shows them."""
         mode: Any = options.pop(INCREMENTAL_MODE, "auto")
         table = in_session(self.spark, found, options)
@@ -197,11 +199,11 @@ class TableSources:
             rows = changes_frame(self.spark, changes, table=name)
             return selected(rows.withColumnRenamed("_row_kind", ROW_KIND), columns)
 
-        return Source((ROW_KIND, *names), (), frame)
+        return TableSource((ROW_KIND, *names), (), frame)
 
     def of_system_table(
         self, reference: TableReference, found: SystemTable, table: Table | None
-    ) -> Source:
+    ) -> TableSource:
         """The rows of a system table or a view.
 
         Parameters
@@ -223,7 +225,7 @@ class TableSources:
             self._timed(table, options)
             found = table.with_options(options).system_table(system)
         moment = time_travel_arguments(reference.clause, found, self.session)
-        return Source(
+        return TableSource(
             tuple(found.schema.names),
             (),
             lambda columns, _: table_frame(self.spark, found, name, columns=columns, moment=moment),

@@ -42,7 +42,7 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.jobs.compaction import (
     Chosen,
     CompactionPart,
-    CompactionPlan,
+    PlannedCompaction,
     plan_compaction,
 )
 from tidelake.table.jobs.postpone_compaction import with_real_buckets
@@ -123,7 +123,7 @@ def _compact(
 
 
 def compact_planned_on_spark(
-    spark: SparkSession, handle: TableHandle, plan: CompactionPlan, *, tasks: int
+    spark: SparkSession, handle: TableHandle, plan: PlannedCompaction, *, tasks: int
 ) -> WriteResult:
     """Run a planned compaction of some files in at most `tasks` tasks and one commit.
 
@@ -139,7 +139,7 @@ def compact_planned_on_spark(
 def _carried_out(
     spark: SparkSession,
     transaction: WriteTransaction,
-    plan: CompactionPlan,
+    plan: PlannedCompaction,
     *,
     full: bool,
     tasks: int | None,

@@ -45,7 +45,7 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.store.lsm.compaction_picker import Pick
 from tidelake.store.lsm.expiry import ExpiredRows
 from tidelake.store.lsm.levels import SortedRun, key_range
-from tidelake.store.lsm.lookup import LookedUpRows, find_rows, found_run
+from tidelake.store.lsm.lookup import FileRowMask, find_rows, found_run
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.rolling import RollingWriter
 from tidelake.types import DataType
@@ -134,7 +134,7 @@ class Compacted:
     before: tuple[DataFileMeta, ...]
     after: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
-    marked: tuple[LookedUpRows, ...] = ()
+    marked: tuple[FileRowMask, ...] = ()
 
 
 def plan(
@@ -300,7 +300,7 @@ class _Work:
     spec: MergeSpec
     tracking: ChangeTracking | None
     expired: ExpiredRows | None = None
-    marked: list[LookedUpRows] = field(default_factory=list)
+    marked: list[FileRowMask] = field(default_factory=list)
 
     def is_tracked(self, section: Section) -> bool:
         """Whether a section has new files that must be tracked."""
@@ -359,7 +359,7 @@ class _Work:
         """The runs to search, oldest first."""
         return reversed(self.tracking.beneath if self.tracking is not None else ())
 
-    def _find(self, run: SortedRun, section: Section) -> tuple[LookedUpRows, ...]:
+    def _find(self, run: SortedRun, section: Section) -> tuple[FileRowMask, ...]:
         """The rows of a run whose keys are in new files of a section; they are marked."""
         tracking = self.tracking
         assert tracking is not None, "nothing is looked up"

@@ -36,15 +36,15 @@ from tidelake.store.lsm.levels import SortedRun, key_range
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.types import DataField, TableSchema
 
-__all__ = ["LookedUpRows", "find_rows", "found_run"]
+__all__ = ["FileRowMask", "find_rows", "found_run"]
 
 PLACE = pa.field("place", pa.int64(), nullable=False)
 """The row's position among the rows of the run."""
 
 
 @dataclass(frozen=True, slots=True)
-class LookedUpRows:
-    """Rows of one file.
+class FileRowMask:
+    """The rows found in one file.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ class LookedUpRows:
         """The ordinals of the rows, ascending."""
         return np.flatnonzero(self.mask)
 
-    def with_those_of(self, other: LookedUpRows) -> LookedUpRows:
+    def with_those_of(self, other: FileRowMask) -> FileRowMask:
         """Return these rows and others of the file."""
-        return LookedUpRows(self.file, self.bits | other.bits)
+        return FileRowMask(self.file, self.bits | other.bits)
 
 
 def find_rows(
@@ -83,7 +83,7 @@ def find_rows(
     new_runs: Sequence[Sequence[DataFileMeta]],
     *,
     spec: MergeSpec,
-) -> tuple[LookedUpRows, ...]:
+) -> tuple[FileRowMask, ...]:
     """Find the rows of a run whose keys some newer runs have too.
 
     Parameters
@@ -99,7 +99,7 @@ def find_rows(
 
     Returns
     -------
-    tuple of LookedUpRows
+    tuple of FileRowMask
         For the files that have such rows, in key order; without deleted rows.
 
     Raises
@@ -112,7 +112,7 @@ def find_rows(
         return ()
     fields = _key_fields(reader.context.schema, spec)
     memory = reader.context.env.memory
-    by_name: dict[str, LookedUpRows] = {}
+    by_name: dict[str, FileRowMask] = {}
     pages_bytes_max = memory.merge_pages_bytes - reader.held_bytes(files, fields)
     for some in _at_once(reader, new_runs, fields, pages_bytes_max):
         batch_bytes = min(memory.batch_bytes, memory.merge_rows_bytes // (1 + len(some)))
@@ -128,7 +128,7 @@ def find_rows(
     return tuple(by_name[f.file_name] for f in files if f.file_name in by_name)
 
 
-def found_run(reader: BucketReader, found: Sequence[LookedUpRows], *, level: int) -> RunSource:
+def found_run(reader: BucketReader, found: Sequence[FileRowMask], *, level: int) -> RunSource:
     """Return found rows as a run for a merge."""
     fields = row_fields(reader.context.schema)
 
@@ -201,7 +201,7 @@ def _searched(
 
 def _by_file(
     reader: BucketReader, files: Sequence[DataFileMeta], found: Iterator[pa.RecordBatch]
-) -> Iterator[LookedUpRows]:
+) -> Iterator[FileRowMask]:
     """Group the positions by file, and leave out deleted rows."""
     batches = (batch.column(PLACE.name).to_numpy() for batch in found)
     places = next(batches, None)
@@ -216,5 +216,5 @@ def _by_file(
         if mask.any():
             mask[reader.deleted_of(file)] = False
         if mask.any():
-            yield LookedUpRows(file, np.packbits(mask))
+            yield FileRowMask(file, np.packbits(mask))
         start = end

@@ -23,7 +23,7 @@ from tidelake.metadata.manifest.snapshot_entries import delta_entries, live_entr
 from tidelake.options import target_file_size_bytes
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.compaction import CompactionPart, CompactionPlan
+from tidelake.table.jobs.compaction import CompactionPart, PlannedCompaction
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.result import WriteResult
 from tidelake.table.write.table_writer import TableWriter
@@ -58,7 +58,7 @@ class AppendCoordinator:
         """The remembered partitions."""
         return frozenset(self._ages)
 
-    def plan(self, handle: TableHandle) -> CompactionPlan | None:
+    def plan(self, handle: TableHandle) -> PlannedCompaction | None:
         """Plan a round; None if there is nothing to do.
 
         Parameters
@@ -82,7 +82,7 @@ class AppendCoordinator:
             parts = self._parts(writer)
         finally:
             writer.close()
-        return CompactionPlan(tuple(parts), snapshot.id) if parts else None
+        return PlannedCompaction(tuple(parts), snapshot.id) if parts else None
 
     def _parts(self, writer: TableWriter) -> list[CompactionPart]:
         found: list[CompactionPart] = []
@@ -122,7 +122,7 @@ class AppendCoordinator:
         self._seen_id = newest.id  # last: the next round repeats a failed read
 
 
-def compact_planned(handle: TableHandle, plan: CompactionPlan) -> WriteResult:
+def compact_planned(handle: TableHandle, plan: PlannedCompaction) -> WriteResult:
     """Run a round in this process; one commit.
 
     Raises

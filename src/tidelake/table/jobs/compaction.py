@@ -34,7 +34,7 @@ from tidelake.table.write.table_writer import TableWriter
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types.predicate import Predicate, bind, columns_of, parse_filter
 
-__all__ = ["Chosen", "CompactionPart", "CompactionPlan", "compact_table", "plan_compaction"]
+__all__ = ["Chosen", "CompactionPart", "PlannedCompaction", "compact_table", "plan_compaction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class CompactionPart(InBucket):
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionPlan:
-    """The parts to compact.
+class PlannedCompaction:
+    """The parts that a compaction is to take.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _buckets(handle: TableHandle, given: object) -> frozenset[int] | None:
 
 def plan_compaction(
     handle: TableHandle, snapshot: Snapshot, writer: TableWriter, chosen: Chosen, *, full: bool
-) -> CompactionPlan:
+) -> PlannedCompaction:
     """Find the buckets that need a compaction.
 
     Parameters
@@ -203,7 +203,7 @@ def plan_compaction(
             for own in files
         ]
     parts.sort(key=lambda p: p.size_bytes, reverse=True)  # stable, so the order is always the same
-    return CompactionPlan(tuple(parts), snapshot.id)
+    return PlannedCompaction(tuple(parts), snapshot.id)
 
 
 def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteResult:

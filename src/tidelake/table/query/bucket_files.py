@@ -13,13 +13,13 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.scan import BucketFiles, ReadContext, read_buckets
 
-__all__ = ["BucketChange", "BucketState", "FileChanges", "Owns", "changes_between", "states_of"]
+__all__ = ["BucketChange", "FileChanges", "Owns", "QueriedBucket", "changes_between", "states_of"]
 
 Owns: TypeAlias = Callable[[BucketId], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class BucketState(InBucket):
+class QueriedBucket(InBucket):
     """The files of one bucket at a snapshot, as a read of it takes them.
 
     Parameters
@@ -39,7 +39,7 @@ class BucketState(InBucket):
     deletions: Mapping[str, DeletionRange] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, found: BucketFiles) -> BucketState:
+    def of(cls, found: BucketFiles) -> QueriedBucket:
         """The state of a planned bucket."""
         files = tuple(found.files)
         own = {f.file_name: found.deletions.get(f.file_name) for f in files}
@@ -62,14 +62,14 @@ class BucketChange(InBucket):
         The bucket.
     before : tuple of str
         The names of its files before; none if it is new.
-    after : BucketState or None
+    after : QueriedBucket or None
         Its files after; None if it was removed.
     """
 
     partition: bytes
     bucket: int
     before: tuple[str, ...]
-    after: BucketState | None
+    after: QueriedBucket | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def states_of(
     *,
     manifests: ManifestCache,
     owns: Owns | None = None,
-) -> dict[BucketId, BucketState]:
+) -> dict[BucketId, QueriedBucket]:
     """The files of each bucket that a read of a snapshot opens.
 
     Parameters
@@ -119,14 +119,14 @@ def states_of(
         return {}
     wanted = owns or _every
     found = read_buckets(context, snapshot, manifests=manifests)
-    return {b.bucket_id: BucketState.of(b) for b in found if wanted(b.bucket_id)}
+    return {b.bucket_id: QueriedBucket.of(b) for b in found if wanted(b.bucket_id)}
 
 
 def changes_between(
     base: Snapshot | None,
-    before: Mapping[BucketId, BucketState],
+    before: Mapping[BucketId, QueriedBucket],
     snapshot: Snapshot,
-    after: Mapping[BucketId, BucketState],
+    after: Mapping[BucketId, QueriedBucket],
 ) -> FileChanges:
     """The buckets whose files, levels or deletion vectors differ.
 
@@ -134,7 +134,7 @@ def changes_between(
     ----------
     base, snapshot : Snapshot
         The snapshots before and after.
-    before, after : mapping of BucketId to BucketState
+    before, after : mapping of BucketId to QueriedBucket
         Their buckets.
     """
     changes = []

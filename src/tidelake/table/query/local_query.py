@@ -39,7 +39,7 @@ from tidelake.options.bucket_mode import BucketMode
 from tidelake.scan import SNAPSHOT_EXPIRED, ReadContext
 from tidelake.table.handle.arguments import known_columns
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.query.bucket_files import BucketState, FileChanges, Owns, states_of
+from tidelake.table.query.bucket_files import FileChanges, Owns, QueriedBucket, states_of
 from tidelake.table.query.key_columns import check_keyed
 from tidelake.table.query.keys import KeyInput
 from tidelake.table.query.lookup_result import LookupResult
@@ -206,7 +206,7 @@ class LocalTableQuery:
         with self._lock.value:
             self._check_open()
             view = self._view
-            states: dict[BucketId, BucketState] = {}
+            states: dict[BucketId, QueriedBucket] = {}
             if changes.base is not None:
                 own = None if view is None else view.snapshot
                 if own != changes.base:
@@ -403,7 +403,7 @@ class LocalTableQuery:
             raise InvalidInputError(message, kind="slices", table=self._handle.identifier)
 
     def _show(
-        self, snapshot: Snapshot | None, states: dict[BucketId, BucketState] | None
+        self, snapshot: Snapshot | None, states: dict[BucketId, QueriedBucket] | None
     ) -> int | None:
         """Make a snapshot's view, and answer from it."""
         before = self._view

@@ -27,7 +27,7 @@ from tidelake.lookup import BucketView, OpenedFile
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.table.bucketing.router import Router
-from tidelake.table.query.bucket_files import BucketState
+from tidelake.table.query.bucket_files import QueriedBucket
 from tidelake.table.query.keys import memory_value
 from tidelake.types import DataField
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_type
@@ -119,7 +119,7 @@ class TableView:
         How keys find their buckets.
     snapshot : Snapshot or None
         The snapshot; None for a table without one.
-    states : mapping of BucketId to BucketState
+    states : mapping of BucketId to QueriedBucket
         The files of each bucket.
     buckets : mapping of BucketId to BucketView
         Their views.
@@ -129,7 +129,7 @@ class TableView:
         self,
         shape: TableShape,
         snapshot: Snapshot | None,
-        states: Mapping[BucketId, BucketState],
+        states: Mapping[BucketId, QueriedBucket],
         buckets: Mapping[BucketId, BucketView],
     ) -> None:
         self.shape = shape
@@ -257,7 +257,7 @@ class TableView:
             for partition, ids in grouped.items()
         }
 
-    def _total_of(self, states: Sequence[BucketState]) -> int | None:
+    def _total_of(self, states: Sequence[QueriedBucket]) -> int | None:
         totals = {state.total_buckets for state in states}
         (total,) = totals if len(totals) == 1 else (0,)
         fits = all(state.bucket < total for state in states)

@@ -26,7 +26,7 @@ from tidelake.metadata.index.deletion_file import read_deletions
 from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import ReadContext, Split, names_expiry, read_file
-from tidelake.table.query.bucket_files import BucketState
+from tidelake.table.query.bucket_files import QueriedBucket
 from tidelake.table.query.table_view import TableShape, TableView
 from tidelake.types import DataType, TableSchema
 
@@ -61,7 +61,7 @@ class ViewBuilder:
         self,
         before: TableView | None,
         snapshot: Snapshot | None,
-        states: Mapping[BucketId, BucketState],
+        states: Mapping[BucketId, QueriedBucket],
     ) -> TableView:
         """Make the view of a snapshot.
 
@@ -71,7 +71,7 @@ class ViewBuilder:
             A view whose opened files are used again.
         snapshot : Snapshot or None
             The snapshot.
-        states : mapping of BucketId to BucketState
+        states : mapping of BucketId to QueriedBucket
             The files of its buckets.
 
         Raises
@@ -89,7 +89,7 @@ class ViewBuilder:
             return TableView(self.shape, None, {}, {})
         kept = {} if before is None else before.opened
         views: dict[BucketId, BucketView] = {}
-        changed: list[BucketState] = []
+        changed: list[QueriedBucket] = []
         for bucket_id, state in states.items():
             if before is not None and before.states.get(bucket_id) == state:
                 views[bucket_id] = before.buckets[bucket_id]
@@ -115,7 +115,7 @@ class ViewBuilder:
         ordered = {bucket_id: views[bucket_id] for bucket_id in states}
         return TableView(self.shape, snapshot, dict(states), ordered)
 
-    def _pieces(self, state: BucketState) -> Iterator[_Piece]:
+    def _pieces(self, state: QueriedBucket) -> Iterator[_Piece]:
         files = sorted(state.files, key=by_age)
         ordered = is_newer_run_by_run(files)
         for file in files:
@@ -196,7 +196,7 @@ def _is_retyped(before: DataType, now: DataType) -> bool:
 class _Piece:
     """One data file of a bucket, and what its lookup file holds."""
 
-    state: BucketState
+    state: QueriedBucket
     file: DataFileMeta
     stored: StoredColumns
 

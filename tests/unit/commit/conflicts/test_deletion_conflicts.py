@@ -3,7 +3,7 @@
 import pytest
 
 from tidelake.commit.conflicts.deletion_conflicts import check_deletions
-from tidelake.commit.delta import BucketDeletions, IndexDelta
+from tidelake.commit.delta import DeletionDelta, IndexDelta
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.metadata.index_entry import (
     DELETION_VECTORS,
@@ -27,7 +27,7 @@ def entry(name, *data_files, partition=ROOT, bucket=0):
 
 def check(before, removed=(), added=(), *, live="abcd", gone=""):
     change = DeletionChange(tuple(removed), tuple(vectors(n, *f) for n, f in added))
-    deletions = BucketDeletions(ROOT, 0, change, frozenset(gone))
+    deletions = DeletionDelta(ROOT, 0, change, frozenset(gone))
     check_deletions(deletions, before, set(live), table="db.t")
 
 
@@ -73,12 +73,12 @@ def test_a_vector_of_a_file_that_stays_may_not_be_lost():
 
 
 def test_only_the_named_files_of_the_bucket_are_replaced():
-    deletions = BucketDeletions(ROOT, 0, DeletionChange(("i1",), (vectors("n", "a", "b"),)))
+    deletions = DeletionDelta(ROOT, 0, DeletionChange(("i1",), (vectors("n", "a", "b"),)))
     after = IndexDelta.of(BEFORE, deletions=[deletions]).after({})
     assert [e.file.file_name for e in after] == ["i2", "h", "i1", "n"]
     assert after[2].bucket == 1
     assert IndexDelta.of(BEFORE) is None
-    nothing = BucketDeletions(ROOT, 0, DeletionChange())
+    nothing = DeletionDelta(ROOT, 0, DeletionChange())
     assert IndexDelta.of(BEFORE, deletions=[nothing]) is None
-    last = BucketDeletions(ROOT, 0, DeletionChange(("i1", "i2")))
+    last = DeletionDelta(ROOT, 0, DeletionChange(("i1", "i2")))
     assert IndexDelta.of([BEFORE[0], BEFORE[1]], deletions=[last]).after({}) == []

@@ -28,7 +28,7 @@ from tidelake.service.protocol.ownership import ANY_BUCKET, executor_of
 from tidelake.table.bucketing.router import Router
 from tidelake.types.data_type import TypeRoot
 
-__all__ = ["KeyRouter", "Part", "Route", "Run"]
+__all__ = ["KeyRouter", "RequestPart", "Route", "Run"]
 
 Positions = npt.NDArray[np.int64]
 UNPARTITIONED = serialize_row((), ())
@@ -57,14 +57,14 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RequestPart:
     """What one executor is asked: rows of the keys, cut into runs of one bucket each."""
 
     executor: int
     positions: Positions
     runs: tuple[Run, ...]
 
-    def pieces(self, keys_max: int) -> list[Part]:
+    def pieces(self, keys_max: int) -> list[RequestPart]:
         """Cut it into parts of at most so many keys."""
         if len(self.positions) <= keys_max:
             return [self]
@@ -77,7 +77,7 @@ class Part:
                 if count > 0:
                     runs.append(run._replace(keys_count=count))
                 at += run.keys_count
-            parts.append(Part(self.executor, self.positions[begin:end], tuple(runs)))
+            parts.append(RequestPart(self.executor, self.positions[begin:end], tuple(runs)))
             begin = end
         return parts
 
@@ -154,7 +154,7 @@ class KeyRouter:
             bucket = int(self._buckets(keys.rows_of([values]), count)[0])
         return Route(executor_of(partition, bucket, self.executors_count), partition, bucket, count)
 
-    def parts(self, rows: pa.RecordBatch, positions: Positions) -> list[Part]:
+    def parts(self, rows: pa.RecordBatch, positions: Positions) -> list[RequestPart]:
         """Route many keys.
 
         Parameters
@@ -166,14 +166,14 @@ class KeyRouter:
 
         Returns
         -------
-        list of Part
+        list of RequestPart
             One per executor that owns some of them.
         """
         if not len(positions):
             return []
         if self.asks_all:
             run = Run(ANYWHERE, ANY_BUCKET, len(positions), 0)
-            return [Part(i, positions, (run,)) for i in range(self.executors_count)]
+            return [RequestPart(i, positions, (run,)) for i in range(self.executors_count)]
         every = len(positions) == rows.num_rows and bool((np.diff(positions) == 1).all())
         chosen = rows if every else rows.take(pa.array(positions))
         at = [self.keys.fields[i] for i in self.keys.partition]
@@ -202,7 +202,7 @@ class KeyRouter:
         positions: Positions,
         starts: npt.NDArray[np.intp],
         ends: npt.NDArray[np.int64],
-    ) -> list[Part]:
+    ) -> list[RequestPart]:
         fixed = self.keys.mode is BucketMode.FIXED
         runs: dict[int, list[Run]] = {}
         rows: dict[int, list[Positions]] = {}
@@ -214,7 +214,7 @@ class KeyRouter:
             run = Run(partitions[index], bucket, end - start, count)
             runs.setdefault(executor, []).append(run)
             rows.setdefault(executor, []).append(positions[start:end])
-        return [Part(e, np.concatenate(rows[e]), tuple(runs[e])) for e in runs]
+        return [RequestPart(e, np.concatenate(rows[e]), tuple(runs[e])) for e in runs]
 
     def _all_buckets(self, rows: pa.RecordBatch, counts: Positions) -> Positions:
         buckets = np.zeros(rows.num_rows, np.int64)

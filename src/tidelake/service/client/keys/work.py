@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidelake.codec.arrow_memory import take_rows
 from tidelake.service.client.keys.key_columns import KeyColumns, Values
-from tidelake.service.client.keys.key_router import KeyRouter, Part, Positions, Route, Run
+from tidelake.service.client.keys.key_router import KeyRouter, Positions, RequestPart, Route, Run
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.packed_columns import pack
 from tidelake.service.protocol.packed_values import pack_values
@@ -36,7 +36,7 @@ class Work(Protocol):
         """How many."""
         ...
 
-    def parts(self, router: KeyRouter, positions: Positions) -> list[Part]:
+    def parts(self, router: KeyRouter, positions: Positions) -> list[RequestPart]:
         """Route some of them."""
         ...
 
@@ -61,7 +61,7 @@ class RowWork:
         """How many."""
         return int(self.batch.num_rows)
 
-    def parts(self, router: KeyRouter, positions: Positions) -> list[Part]:
+    def parts(self, router: KeyRouter, positions: Positions) -> list[RequestPart]:
         """Route some of them."""
         return router.parts(self.batch, positions)
 
@@ -102,17 +102,17 @@ class ValueWork:
         """How many."""
         return len(self.values)
 
-    def parts(self, router: KeyRouter, positions: Positions) -> list[Part]:
+    def parts(self, router: KeyRouter, positions: Positions) -> list[RequestPart]:
         """Route some of them, one by one: 2 to 5 us each."""
         if router.asks_all:
             run = Run(*router.route(self.values[0])[1:3], len(positions), 0)
-            return [Part(i, positions, (run,)) for i in range(router.executors_count)]
+            return [RequestPart(i, positions, (run,)) for i in range(router.executors_count)]
         known = self.routes if router is self.router else ()
         if len(self.values) == 1:
             executor, partition, bucket, buckets = (
                 known[0] if known else router.route(self.values[0])
             )
-            return [Part(executor, positions, (Run(partition, bucket, 1, buckets),))]
+            return [RequestPart(executor, positions, (Run(partition, bucket, 1, buckets),))]
         groups: dict[tuple[int, bytes, int, int], list[int]] = {}
         for position in positions.tolist():
             route = known[position] if known else router.route(self.values[position])
@@ -122,7 +122,9 @@ class ValueWork:
             at, runs = chosen.setdefault(executor, ([], []))
             at += found
             runs.append(Run(partition, bucket, len(found), buckets))
-        return [Part(e, np.array(at, np.int64), tuple(runs)) for e, (at, runs) in chosen.items()]
+        return [
+            RequestPart(e, np.array(at, np.int64), tuple(runs)) for e, (at, runs) in chosen.items()
+        ]
 
     def packed(self, positions: Positions) -> pb.PackedRows:
         """Some of them as they are sent."""

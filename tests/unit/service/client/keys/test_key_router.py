@@ -10,7 +10,7 @@ import pytest
 import tidelake
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.service.client.keys.key_columns import KeyColumns
-from tidelake.service.client.keys.key_router import KeyRouter, Part, Run
+from tidelake.service.client.keys.key_router import KeyRouter, RequestPart, Run
 from tidelake.service.client.keys.work import RowWork, ValueWork
 from tidelake.service.protocol.ownership import executor_of
 
@@ -131,7 +131,7 @@ def test_a_partition_with_other_buckets_is_routed_by_them(tmp_path):
 
 
 def test_parts_are_cut_with_their_runs():
-    part = Part(1, np.arange(10), (Run(b"p", 0, 4, 2), Run(b"q", 1, 6, 2)))
+    part = RequestPart(1, np.arange(10), (Run(b"p", 0, 4, 2), Run(b"q", 1, 6, 2)))
     pieces = part.pieces(3)
     assert [p.positions.tolist() for p in pieces] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
     assert [[r.keys_count for r in p.runs] for p in pieces] == [[3], [1, 2], [3], [1]]

@@ -35,6 +35,7 @@ __all__ = [
     "StorageRefusedError",
     "TidelakeError",
     "UnsupportedError",
+    "counted",
     "near_names",
     "not_enough_memory",
     "shortened",
@@ -243,6 +244,17 @@ def shortened(text: str, length_max: int = TEXT_SHOWN_MAX) -> str:
     'a > 1 AND...'
     """
     return text if len(text) <= length_max else text[: length_max - 3] + "..."
+
+
+def counted(count: int, noun: str) -> str:
+    """Name how many there are, with a plural in -s.
+
+    Examples
+    --------
+    >>> counted(1, "column"), counted(2, "column")
+    ('1 column', '2 columns')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def near_names(name: str, candidates: Iterable[str]) -> str:

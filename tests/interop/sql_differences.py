@@ -16,7 +16,7 @@ REASONS: dict[str, str] = {
     "explicit-casts": "Text can become a number by `ALTER COLUMN ... TYPE`, as by Flink; Spark"
     " refuses before Java is asked.",
     "later-columns": "System tables have the columns of Paimon 1.3.1; 2.1 has more.",
-    "merge-nothing": "A `MERGE` that changes no row makes no snapshot; Java writes the files anew"
+    "merge-nothing": "A `MERGE` that changes no row makes no snapshot; Java rewrites the files"
     " in which a row matched.",
     "merge-twice": "Several rows of the source may match one row of the table where conditions let"
     " one of them change it, or where it is only deleted; Java refuses.",
@@ -28,8 +28,9 @@ REASONS: dict[str, str] = {
     "postponed-batches": "Rows of a postponed bucket wait for `sys.compact`; Java's batches on"
     " Spark give them buckets at once.",
     "removed-values": "With `partial-update.remove-record-on-delete` a key that was deleted begins"
-    " anew, as in Paimon 1.3.1; 2.1 keeps old values of columns that its next row leaves null.",
-    "replaced-history": "`REPLACE TABLE` drops the table and makes it anew; Java keeps its"
+    " without old values, as in Paimon 1.3.1; 2.1 keeps old values of columns that its next row"
+    " leaves null.",
+    "replaced-history": "`REPLACE TABLE` drops the table and creates it again; Java keeps its"
     " snapshots.",
     "replaced-tag": "`REPLACE TAG` of a tag that is not there is refused; Java makes it.",
     "rescale": "`sys.rescale` gives the whole table the new number of buckets, in a new schema;"

@@ -183,7 +183,7 @@ def test_views_of_spark_and_of_ours_stand_beside_tables(shop, spark):
     shop.sql("USE default")
     with pytest.raises(AlreadyExistsError):
         shop.sql("CREATE TEMPORARY VIEW dear AS SELECT 1")
-    with pytest.raises(InvalidInputError, match="lists 1 columns, but its query has 2"):
+    with pytest.raises(InvalidInputError, match="lists 1 column, but its query has 2"):
         shop.sql("CREATE TEMPORARY VIEW v (a) AS SELECT 1, 2")
     with pytest.raises(NotFoundError):
         shop.sql("CREATE TEMPORARY VIEW v AS SELECT * FROM nowhere")

@@ -419,7 +419,7 @@ def test_a_table_made_anew_is_refused(lake, queue, run):
     lake.catalog.create_table("db.q", {"id": "BIGINT", "qty": "INT", "name": "STRING"}).write(
         rows_of(0, 1)
     )
-    with pytest.raises(StreamingQueryException, match="made again"):
+    with pytest.raises(StreamingQueryException, match="dropped and recreated"):
         run(lake.read_stream("db.q"), "c")
 
 

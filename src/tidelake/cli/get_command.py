@@ -2,7 +2,7 @@
 
 1. The keys are read from their texts by the types of the primary key's columns.
 2. A table that a service answers for has a service file: that service is asked. Where there is
-   none, or it is gone, the table's files are looked into. Which of them answered stands on the
+   none, or it has stopped, the table's files are looked into. Which of them answered stands on the
    standard error, with the snapshot.
 3. Rows come in the order of the keys. Keys that are missing are named on the standard error; as
    JSON each is a line ``null``.
@@ -26,7 +26,7 @@ from tidelake.catalog import open_catalog
 from tidelake.cli.arguments import GetArguments
 from tidelake.cli.output.cell_text import json_text
 from tidelake.cli.output.formats import FORMATS, rows_of
-from tidelake.errors import InvalidInputError, TidelakeError, shortened
+from tidelake.errors import InvalidInputError, TidelakeError, counted, shortened
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.table import Table
 from tidelake.telemetry.env import local_zone
@@ -95,8 +95,9 @@ def keys_of(table: Table, texts: Sequence[str]) -> pa.RecordBatch:
         parts = [text] if len(fields) == 1 else next(csv.reader([text]), [])
         if len(parts) != len(fields):
             message = (
-                f"The key '{shortened(text)}' has {len(parts)} values, and the primary key of"
-                f" '{table.identifier}' has {len(fields)} columns: {', '.join(table.primary_keys)}."
+                f"The key '{shortened(text)}' has {counted(len(parts), 'value')}, and the primary"
+                f" key of '{table.identifier}' has {counted(len(fields), 'column')}:"
+                f" {', '.join(table.primary_keys)}."
             )
             raise InvalidInputError(message, kind="key_arity", table=table.identifier)
         for column, field, part in zip(values, fields, parts, strict=True):

@@ -128,18 +128,18 @@ def _stop_signals() -> Iterator[threading.Event]:
     Spark's own handler of Ctrl-C would cancel the executors, which then could not end as they
     should: so it is replaced while the service runs.
     """
-    told = threading.Event()
+    stop = threading.Event()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
     def take(number: int, frame: FrameType | None) -> None:
         del frame
-        told.set()
+        stop.set()
         signal.signal(number, signal.default_int_handler)
 
     for number in SIGNALS:
         signal.signal(number, take)
     try:
-        yield told
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -143,32 +143,34 @@ def checked_start(client: Client, start: KafkaOffsets, latest: KafkaOffsets) -> 
         A topic was deleted and created again; and ``scan.fail-on-data-loss`` is not false.
     """
     table = client.table
-    gone = sorted({topic for topic, _ in start.offsets} - set(latest.topic_ids))
-    made_again = [t for t, i in start.topic_ids.items() if latest.topic_ids.get(t, i) != i]
+    deleted = sorted({topic for topic, _ in start.offsets} - set(latest.topic_ids))
+    recreated = [t for t, i in start.topic_ids.items() if latest.topic_ids.get(t, i) != i]
     oldest = client.earliest(latest.offsets)
     given = {p: start.offsets.get(p, 0) for p in latest.offsets}
     lost = {p: o for p, o in given.items() if not oldest[p] <= o <= latest.offsets[p]}
     if fails_on_loss(table):
-        _refuse_other_topics(table, gone, made_again)
+        _refuse_other_topics(table, deleted, recreated)
         if lost:
             raise _lost(table, lost, oldest, latest)
         return KafkaOffsets(given, latest.topic_ids)
-    lost |= {p: o for p, o in given.items() if p[0] in made_again}
-    if gone or lost:
-        _warn(table, gone, lost)
+    lost |= {p: o for p, o in given.items() if p[0] in recreated}
+    if deleted or lost:
+        _warn(table, deleted, lost)
     given |= {p: latest.offsets[p] if reset(table) == LATEST else oldest[p] for p in lost}
     return KafkaOffsets(given, latest.topic_ids)
 
 
-def _refuse_other_topics(table: KafkaTable, gone: Sequence[str], made_again: Sequence[str]) -> None:
+def _refuse_other_topics(
+    table: KafkaTable, deleted: Sequence[str], recreated: Sequence[str]
+) -> None:
     """Refuse a topic that was deleted, or deleted and created again."""
-    for topic in made_again:
+    for topic in recreated:
         message = (
             f"Topic '{topic}' of table '{table.name}' was deleted and created again; the"
             f" checkpoint belongs to the old topic. Start with a new checkpoint. {GOES_ON}"
         )
         raise ConflictError(message, kind="kafka_topic_recreated", table=table.name)
-    for topic in gone:
+    for topic in deleted:
         message = (
             f"Topic '{topic}' of table '{table.name}' was deleted, perhaps with unread messages:"
             f" 'topic-pattern' matched it before. {GOES_ON}"
@@ -176,8 +178,8 @@ def _refuse_other_topics(table: KafkaTable, gone: Sequence[str], made_again: Seq
         raise NotFoundError(message, kind="kafka_topic_not_found", table=table.name, topic=topic)
 
 
-def _warn(table: KafkaTable, gone: Sequence[str], lost: Mapping[Partition, int]) -> None:
-    places = [f"topic '{topic}' was deleted" for topic in gone]
+def _warn(table: KafkaTable, deleted: Sequence[str], lost: Mapping[Partition, int]) -> None:
+    places = [f"topic '{topic}' was deleted" for topic in deleted]
     places += [f"offset {o} of partition {n} of topic '{t}' is lost" for (t, n), o in lost.items()]
     _LOG.warning(
         "the read of table '%s' goes on without unread messages: %s",

@@ -4,9 +4,9 @@ A slice is read until the reader's *position* is at its end. A count of messages
 compacted topic has gaps, and transactions leave marks that are not messages. The position is known
 from a message at or behind the end, or from the end of the partition.
 
-A topic that was dropped and made again since the slice was planned has other messages at its
-offsets. So the topic's identity is asked for before the slice is read, and once more behind it: if
-it is the same then, all that came was of that topic.
+A topic that was deleted and recreated since the slice was planned has other messages at its
+offsets. So the reader asks for the topic's identity before the slice and once more after it: if it
+is the same, all messages were of that topic.
 
 Memory: a block of about :data:`BLOCK_BYTES`, and what the library fetches ahead (32 MiB).
 """
@@ -109,25 +109,25 @@ class SliceReader:
         Raises
         ------
         NotFoundError
-            Kafka deleted messages of the slice, or the topic is gone.
+            Kafka deleted messages of the slice, or the topic.
         ConflictError
-            The topic is another than the slice was planned for.
+            The topic was recreated since the slice was planned.
         StorageError
             The broker does not answer.
         """
-        if part.topic_id and (said := self._other_topic(part)) is not None:
+        if part.topic_id and (error := self._other_topic(part)) is not None:
             if fails_on_loss(self._table):
-                raise said
+                raise error
             _LOG.warning(
-                "the read of table '%s' goes on without messages that it did not read: topic '%s'"
-                " is another, or gone, since the read was planned",
+                "the read of table '%s' goes on without unread messages: topic '%s' was"
+                " deleted, or deleted and recreated, after the read was planned",
                 self._table.name,
                 part.topic,
             )
             return
         yield from self._messages(part)
-        if part.topic_id and (said := self._other_topic(part)) is not None:
-            raise said  # what came is of two topics: with the next try it is left out
+        if part.topic_id and (error := self._other_topic(part)) is not None:
+            raise error  # the messages are of two topics: the next try leaves them out
 
     def _other_topic(self, part: KafkaSlice) -> ConflictError | NotFoundError | None:
         """Make the error if the topic is not the one that the slice was planned for."""

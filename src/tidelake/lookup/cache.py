@@ -5,7 +5,7 @@
    not concern its columns.
 2. A missing file is made once: threads wait for the thread that makes it, processes for the process
    (a lock file, which its death frees).
-3. A file that does not match its checksum or its name is made again.
+3. A file that does not match its checksum or its name is built again.
 4. Files that no view of this process holds and nobody has used for
    ``lookup.cache-file-retention`` are removed; so are temporary files of processes that died. When
    files would be more than ``lookup.cache-max-disk-size``, those unused for the longest time go

@@ -1,7 +1,8 @@
 """The bytes of a lookup file.
 
-A lookup file is private to the machine and the version that made it: nobody else reads it, and one
-of another version is made again. Numbers are little-endian. Layout (a change needs a new version)::
+A lookup file is private to the machine and the version that made it: nobody else reads it, and a
+file of another version is built again. Numbers are little-endian. Layout (a change needs a new
+version)::
 
     header
       0   magic         8 bytes   "tidelook"

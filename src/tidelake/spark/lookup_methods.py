@@ -79,7 +79,7 @@ class LookupMethods:
         via : str
             ``"local"`` looks up in files on each machine, ``"service"`` asks the table's query
             service; ``"auto"`` asks it where one has registered, and goes on with local files
-            where it is gone. A service may answer from a later snapshot than that of the batch.
+            where it has stopped. A service may answer from a later snapshot than that of the batch.
         retry_attempts : int
             How often a key that is missing is asked for again, at most 100 times. Then the newest
             snapshot counts, which may be newer than that of the other rows.

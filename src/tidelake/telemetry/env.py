@@ -236,9 +236,9 @@ class Env:
         side.
         """
         process = os.getpid()
-        told = os.environ.get(SPARK_DISKS, "").split(",")
+        named = os.environ.get(SPARK_DISKS, "").split(",")
         # on a cluster the same variable may name whole disks, which no one cleans
-        disks = [d for d in told if Path(d).name.startswith(SPARK_DIRECTORY)]
+        disks = [d for d in named if Path(d).name.startswith(SPARK_DIRECTORY)]
         disk = disks[process % len(disks)] if disks else tempfile.gettempdir()
         return str(Path(disk, f"tidelake-spill-{process}-{self.ids.uuid()}"))
 

@@ -73,7 +73,7 @@ def test_a_key_of_several_columns_has_commas(catalog, get):
     code, lines, errors = get("shop.days", "2026-11-25")
     assert (code, lines) == (1, [])
     assert errors == [
-        "error: The key '2026-11-25' has 1 values, and the primary key of 'shop.days' has 2"
+        "error: The key '2026-11-25' has 1 value, and the primary key of 'shop.days' has 2"
         " columns: day, place."
     ]
 

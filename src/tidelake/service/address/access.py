@@ -1,8 +1,8 @@
 """Access: who a caller is, by the metadata of its call.
 
 A call names its token as ``authorization: Bearer <token>``. Executors and the address server of one
-service know a **secret** that is drawn anew for each service and never leaves its processes but in
-such a call; only its holder may register as an executor or ask for file changes. Where the service
+service know a **secret** that each service draws for itself. It leaves its processes only in such a
+call; only its holder may register as an executor or ask for file changes. Where the service
 has a file of tokens, everybody else needs one of these; where it has none (on the loopback
 interface, or by ``insecure``), everybody may read.
 """

@@ -56,7 +56,7 @@ SCAN_THREADS = 4
 FILE_LOOK_MS = 1_000
 RELEASE_MS = 1_000
 PROBE_SECONDS = 1.0
-"""How long a service that a table's file names may take to answer before it counts as gone."""
+"""How long a service that a table's file names may take to answer before it counts as stopped."""
 THREADS = 32
 """Made when they are needed. Executors that ask for changes wait for the storage, and heartbeats
 must not wait behind them."""
@@ -112,7 +112,7 @@ class AddressServer:
     secret : str
         Known to this service's processes only.
     service_id : str, optional
-        Unique for each start of a service; a server that is made again after a failure keeps it.
+        Unique for each start of a service; a server that starts again after a failure keeps it.
     bind : str
         Where to listen.
     security : Security
@@ -249,7 +249,7 @@ class AddressServer:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether executors are told to stop with their next heartbeat."""
+        """Whether executors are asked to stop with their next heartbeat."""
         return self._stopping.is_set()
 
     def tell_stop(self) -> None:
@@ -357,11 +357,12 @@ class AddressServer:
             if self._answers(found, served.name):
                 message = (
                     f"Table '{served.name}' is served by the service at {found.address}: ask that"
-                    f" one, or stop it first. If it is gone, remove {service_file_path(location)}."
+                    f" one, or stop it first. If it runs no longer, remove"
+                    f" {service_file_path(location)}."
                 )
                 raise ConflictError(message, kind="table_served", table=served.name)
             _LOG.warning(
-                "table %s: the service at %s is gone; its file is replaced",
+                "table %s: the service at %s has stopped; its file is replaced",
                 served.name,
                 found.address,
             )

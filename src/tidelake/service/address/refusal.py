@@ -82,7 +82,7 @@ _STATUSES: tuple[tuple[type[TidelakeError], Status], ...] = (
 
 
 def refusal_of(error: Refusal | TidelakeError) -> Refusal:
-    """What a client is told of an error.
+    """What a client gets to know of an error.
 
     Examples
     --------
@@ -98,6 +98,6 @@ def refusal_of(error: Refusal | TidelakeError) -> Refusal:
 
 
 def internal(error: Exception) -> Refusal:
-    """What a client is told of an error that nobody expected."""
+    """What a client gets to know of an error that nobody expected."""
     message = f"The service failed ({type(error).__name__}): its log has the lines. Try again."
     return Refusal(Status.INTERNAL, "internal", message)

@@ -1,9 +1,9 @@
 """The executors of a service as the address server knows them: by index, the newest instance.
 
 1. A report registers its executor and is its heartbeat. Of two instances of one index the one of
-   the later attempt counts, of equal attempts the one that came later. The other is told to stop.
+   the later attempt counts, of equal attempts the one that came later. The other is asked to stop.
 2. An executor that was silent for :data:`SILENT_MS` is left out of layouts.
-3. The **epoch** goes up whenever a client would be told something else: another instance, another
+3. The **epoch** goes up whenever the answer to clients changes: another instance, another
    address, a table that became ready or ceased to be.
 """
 
@@ -74,7 +74,7 @@ class Registry:
         self._lock = threading.Lock()
         self._known: dict[int, Registration] = {}
         self._superseded: deque[str] = deque(maxlen=SUPERSEDED_KEPT)
-        self._told: tuple[object, ...] = ()
+        self._answered: tuple[object, ...] = ()
 
     @property
     def epoch(self) -> int:
@@ -147,9 +147,9 @@ class Registry:
 
     @staticmethod
     def _snapshot_of(report: pb.ExecutorReport, table: str, generation: int) -> int:
-        for told in report.tables:
-            if told.table == table and told.version.generation == generation:
-                return int(told.version.snapshot)
+        for served in report.tables:
+            if served.table == table and served.version.generation == generation:
+                return int(served.version.snapshot)
         return 0
 
     def forget(self, index: int) -> None:
@@ -162,13 +162,13 @@ class Registry:
 
     def _look(self) -> None:
         now_ms = self._now_ms()
-        told = tuple(
+        answered = tuple(
             (index, r.report.instance, r.report.address, _ready(r.report.tables))
             for index, r in sorted(self._known.items())
             if r.is_live(now_ms)
         )
-        if told != self._told:
-            self._told = told
+        if answered != self._answered:
+            self._answered = answered
             self._epoch += 1
 
 

@@ -241,6 +241,6 @@ class AddressServicer(rpc.AddressServicer):
 
 
 def _not_served(table: str) -> Refusal:
-    # the names of the others are not told: the caller may not be allowed to know them
+    # the names of the others are not shown: the caller may not be allowed to know them
     message = f"Table '{table}' is not served here: start a service for it, or add it to this one."
     return Refusal(Status.NOT_FOUND, "table-not-served", message)

@@ -2,10 +2,10 @@
 
 One poll:
 
-1. Compare the digest of the first schema: another one is a table made anew under the name.
+1. Compare the digest of the first schema: another one is a new table of the same name.
 2. Open the table again if it has a newer schema.
 3. Read the newest snapshot. If its id went back, or the id that was seen last names another commit
-   now, the table was rolled back. After a rollback, and for a table made anew, **generation** goes
+   now, the table was rolled back. After a rollback, and for a recreated table, **generation** goes
    up: snapshot ids say what is newer only within one generation.
 4. Fold the manifests to live files by bucket, as a batch read at that snapshot would open them, and
    keep the last :data:`STATES_KEPT` states. What changed since one of them is a comparison.
@@ -56,7 +56,7 @@ class TableVersion:
     Parameters
     ----------
     generation : int
-        Goes up when snapshot ids went back or the table was made anew.
+        Goes up when snapshot ids went back or the table was recreated.
     snapshot : int
         Its id; 0 where the table has none.
     schema : int
@@ -98,8 +98,8 @@ class ServedSnapshot:
     def rescaled(self) -> dict[bytes, int]:
         """The number of buckets of the partitions where it is not the table's.
 
-        A client computes the bucket of a key from this number, so that of every partition is told
-        to every executor.
+        A client computes the bucket of a key from this number, so every executor gets that of
+        every partition.
         """
         if self.mode is not BucketMode.FIXED:
             return {}
@@ -210,7 +210,7 @@ class SnapshotFileScanner:
         with self._lock:
             new, old = self._state, self._states.get(since)
         if new is not None and since.schema != new.version.schema:
-            old = None  # who opens the table again begins anew
+            old = None  # who opens the table again asks for all files
         if new is None:
             message = self._problem or f"Table '{self.table}' was dropped, or is not read yet."
             raise NotFoundError(message, kind="table_not_found", table=self.table)
@@ -237,7 +237,7 @@ class SnapshotFileScanner:
                 else:
                     lease.renew_if_due()
             except TidelakeError as error:
-                # reset by hand, or the table is gone: the next poll takes a new one
+                # reset by hand, or the table was dropped: the next poll takes a new one
                 _LOG.info("table %s: the lease is lost: %s", self.table, error.message)
                 self._lease = None
 
@@ -284,7 +284,7 @@ class SnapshotFileScanner:
         self._context = None
 
     def _forget(self) -> None:
-        """The table was dropped, perhaps made anew: nothing of it is kept."""
+        """The table was dropped, perhaps recreated: nothing of it is kept."""
         _LOG.info("table %s was dropped", self.table)
         self._opened_as = self._state = self._snapshot = self._context = None
         self._next_generation()

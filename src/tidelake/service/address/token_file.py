@@ -177,7 +177,7 @@ def read_tokens(data: bytes) -> dict[str, ServiceToken]:
 def _read_token(entry: Any, what: str) -> tuple[str, ServiceToken]:
     fields = {"name", "sha256", "tables", "expires", "admin"}
     if not isinstance(entry, dict) or not fields.issuperset(entry):
-        message = f"{what} is no object with the fields {', '.join(sorted(fields))} only"
+        message = f"{what} must be an object with no fields but {', '.join(sorted(fields))}"
         raise InvalidInputError(message, kind="service_tokens")
     name, digest = entry.get("name"), entry.get("sha256")
     tables, admin = entry.get("tables", ["*"]), entry.get("admin", False)
@@ -187,7 +187,7 @@ def _read_token(entry: Any, what: str) -> tuple[str, ServiceToken]:
         message = f"token '{name}' has no sha256 of {DIGEST_CHARACTERS} hexadecimal digits"
         raise InvalidInputError(message, kind="service_tokens")
     if not isinstance(tables, list) or not all(isinstance(t, str) for t in tables):
-        message = f"the tables of token '{name}' are no list of patterns"
+        message = f"the tables of token '{name}' must be a list of patterns"
         raise InvalidInputError(message, kind="service_tokens")
     if not isinstance(admin, bool):
         message = f"'admin' of token '{name}' is neither true nor false"
@@ -209,7 +209,8 @@ def _expiry(text: Any, name: str) -> int | None:
         when = None
     if when is None or when.tzinfo is None:
         message = (
-            f"'expires' of token '{name}' is no time with its zone, as 2027-01-31T00:00:00Z is"
+            f"'expires' of token '{name}' must be a time with a time zone, such as"
+            " 2027-01-31T00:00:00Z"
         )
         raise InvalidInputError(message, kind="service_tokens")
     return int(when.timestamp() * 1000)

@@ -72,7 +72,7 @@ class AsyncTableQuery:
 
     @property
     def is_local(self) -> bool:
-        """Whether answers come from the table's files, because the service is gone."""
+        """Whether answers come from the table's files, because the service has stopped."""
         return self._local.is_on
 
     async def get(

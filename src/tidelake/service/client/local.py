@@ -1,4 +1,4 @@
-"""The table's own files as the answer, where the service is gone and the caller allowed it.
+"""The table's own files as the answer, where the service has stopped and the caller allowed it.
 
 From then on the service is looked for every five seconds, by whoever asks next. Answers from files
 obey the rule of the client too: none is older than one that was shown.
@@ -24,7 +24,7 @@ __all__ = ["LocalAnswers"]
 
 
 class LocalAnswers:
-    """Reads a table's files where its service is gone. Threads share it.
+    """Reads a table's files where its service has stopped. Threads share it.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class LocalAnswers:
 
     @property
     def is_on(self) -> bool:
-        """Whether the service was gone when it was asked last."""
+        """Whether the service did not answer when it was asked last."""
         return self._asked_at is not None
 
     def may_ask_again(self, now: float) -> bool:
@@ -53,7 +53,7 @@ class LocalAnswers:
             return True
 
     def turn_on(self, now: float) -> None:
-        """Say that the service is gone."""
+        """Say that the service has stopped."""
         self._asked_at = now
 
     def turn_off(self) -> None:

@@ -49,7 +49,7 @@ def query(
         authorities; a :class:`~tidelake.service.client.connection.tls.Tls` for mutual TLS. By
         default as the service says, with the system's authorities.
     fallback : bool
-        Whether to read the table's files in this process where the service is gone.
+        Whether to read the table's files in this process where the service has stopped.
     consistent : bool
         Whether all keys of one :meth:`~tidelake.service.client.table_query.TableQuery.get_many` are
         answered from one snapshot.

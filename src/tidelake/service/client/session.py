@@ -7,8 +7,8 @@
    seen. It is the least that each request asks for, so no caller ever sees an older one.
 
 A generation grows from service to service. Where it has grown, the snapshot alone is compared,
-unless the service says that the table has only older ones: then the table was rolled back, or made
-anew.
+unless the service says that the table has only older ones: then the table was rolled back, or
+recreated.
 """
 
 from __future__ import annotations
@@ -278,9 +278,9 @@ class Session:
         Raises
         ------
         NotFoundError
-            It is gone: the table was dropped.
+            The schema was deleted: the table was dropped.
         """
-        # not the schema that is open: a table that was made anew has other columns under its id
+        # not the schema that is open: a recreated table has other columns under its id
         found = self.table.handle.schemas.load(version.schema)
         self._schemas[version.generation, version.schema] = found
 

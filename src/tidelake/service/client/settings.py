@@ -47,7 +47,7 @@ class Settings:
     tls : Tls, optional
         How connections are secured.
     fallback : bool
-        Whether to read the table's files here where the service is gone.
+        Whether to read the table's files here where the service has stopped.
     consistent : bool
         Whether all keys of a batch are answered from one snapshot.
     """

@@ -251,7 +251,7 @@ def _again_from_all(
     every: Positions,
     progress: _Progress,
 ) -> tuple[list[RequestPart], Positions]:
-    """Where every executor is asked for every key: the parts to ask again, or all keys anew."""
+    """Where every executor is asked for every key: the parts to ask again, or every key."""
     if view.router.executors_count == before.router.executors_count:
         pieces = [piece for part in left for piece in part.pieces(progress.keys_max)]
         return pieces, every[:0]

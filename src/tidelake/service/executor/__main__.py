@@ -22,7 +22,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Run until told to stop, or until SIGTERM comes."""
+    """Run until asked to stop, or until SIGTERM comes."""
     log_of_process(os.environ, sys.stderr)
     line = sys.stdin.buffer.readline()
     if not line:

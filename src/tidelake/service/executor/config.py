@@ -1,4 +1,4 @@
-"""What an executor is told at its start: a small value that goes by pickle or JSON."""
+"""What an executor gets at its start: a small value that goes by pickle or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query executor: registers, pulls changes, builds lookup files, answers, stops when told to.
+"""A query executor: registers, pulls changes, builds lookup files, answers, stops when asked to.
 
 1. It listens, then reports to the address server. A report is registration and heartbeat; the
    answer names the tables and the newest version of each, and says when to stop.
@@ -82,7 +82,8 @@ class ExecutorSummary:
     process : int
         Its process id.
     reason : str
-        Why it ended: ``"told"``, ``"superseded"``, ``"lost"`` (no address server) or ``"asked"``.
+        Why it ended: ``"stopped"`` with its service, ``"superseded"``, ``"lost"`` (no address
+        server), or ``"asked"`` by its process.
     requests, keys, found, refused : int
         Counts over all tables.
     """
@@ -115,14 +116,14 @@ class QueryExecutor:
     Parameters
     ----------
     config : ExecutorConfig
-        What it is told.
+        Its settings.
     catalog : Catalog, optional
         The warehouse as it is opened already.
 
     Raises
     ------
     InvalidInputError
-        It may not, or cannot, listen where it is told to.
+        It may not, or cannot, listen at the address of its settings.
     """
 
     def __init__(self, config: ExecutorConfig, catalog: Catalog | None = None) -> None:
@@ -170,7 +171,7 @@ class QueryExecutor:
     # ---- life
 
     def run(self, stop: threading.Event | None = None) -> ExecutorSummary:
-        """Work until told to stop; close in any case.
+        """Work until asked to stop; close in any case.
 
         Parameters
         ----------
@@ -223,7 +224,7 @@ class QueryExecutor:
                 if directive.superseded:
                     return "superseded"
                 if directive.stop:
-                    return "told"
+                    return "stopped"
                 wait_ms = directive.heartbeat_ms or HEARTBEAT_MS
                 self._take(directive)
             self.in_flight.end_slow()
@@ -277,16 +278,16 @@ class QueryExecutor:
     def _take(self, directive: pb.Directive) -> None:
         """Have the tables that the directive names, and update those that are behind."""
         self._epoch = directive.epoch
-        locations = {told.table: told.location for told in directive.tables}
+        locations = {served.table: served.location for served in directive.tables}
         self.tables.keep(set(locations), self._table)
         for name in set(self._updates) - set(locations):
             del self._updates[name]
-        for told in directive.tables:
-            table = self.tables.find(told.table)
+        for served in directive.tables:
+            table = self.tables.find(served.table)
             if table is None:
                 continue
-            table.location = told.location
-            wanted = version_from(told.version)
+            table.location = served.location
+            wanted = version_from(served.version)
             version = table.version
             if version is None or version < wanted:
                 self._start_update(table)
@@ -420,12 +421,12 @@ class QueryExecutor:
 
 
 def run_executor(config: ExecutorConfig, *, stop: threading.Event | None = None) -> ExecutorSummary:
-    """Run an executor in this process until it is told to stop.
+    """Run an executor in this process until it is asked to stop.
 
     Parameters
     ----------
     config : ExecutorConfig
-        What it is told.
+        Its settings.
     stop : Event, optional
         Set by the process to end it.
 

@@ -1,9 +1,9 @@
 """The port for frames of one executor: each connection is a session of its servicer.
 
-A connection has a thread while it lasts, so there are few places (:data:`CONNECTIONS_MAX`); who
-finds none is told so and uses gRPC. Limits, tokens, idle and slow clients are those of sessions
-(:class:`~tidelake.service.executor.in_flight.InFlight`). What is no frame ends its own connection
-and nothing else. See :mod:`tidelake.service.protocol.framing` for the bytes.
+A connection has a thread while it lasts, so there are at most :data:`CONNECTIONS_MAX`; a client
+beyond them gets a refusal and uses gRPC. Limits, tokens, idle and slow clients are those of
+sessions (:class:`~tidelake.service.executor.in_flight.InFlight`). What is no frame ends its own
+connection and nothing else. See :mod:`tidelake.service.protocol.framing` for the bytes.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, near_names
+from tidelake.errors import InvalidInputError, counted, near_names
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.service.address.access import Caller
 from tidelake.service.address.listener import check_protocol
@@ -147,9 +147,9 @@ class Lookups:
         if len(request.slices) > SLICES_MAX:
             message = f"The request has {len(request.slices)} slices, and one has {SLICES_MAX}."
             raise Refusal(Status.RESOURCE_EXHAUSTED, "too-many-slices", message)
-        told = sum(s.count for s in request.slices)
-        if request.slices and told != count:
-            message = f"The slices of the request have {told} keys, and its columns {count}."
+        in_slices = sum(s.count for s in request.slices)
+        if request.slices and in_slices != count:
+            message = f"The slices of the request have {in_slices} keys, and its columns {count}."
             raise _wrong("slices", message)
 
 
@@ -297,8 +297,8 @@ def _keys(opened: OpenTable, packed: pb.PackedRows) -> pa.RecordBatch:
     if len(packed.columns) != len(fields):
         names = ", ".join(f.name for f in fields)
         message = (
-            f"A key of table '{opened.table.identifier}' has {len(fields)} columns ({names}), and"
-            f" the request {len(packed.columns)}."
+            f"A key of table '{opened.table.identifier}' has {counted(len(fields), 'column')}"
+            f" ({names}), and the request {len(packed.columns)}."
         )
         raise _wrong("key-columns", message)
     keys = unpack(packed, fields)

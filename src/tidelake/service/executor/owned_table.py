@@ -239,7 +239,7 @@ class OwnedTable:
         Raises
         ------
         TidelakeError
-            The table is gone, or its files cannot be read: what was open stays open.
+            The table was dropped, or its files cannot be read: what was open stays open.
         """
         version = version_from(reply.version)
         self.since = TableVersion()  # of an update that fails nothing is known

@@ -242,11 +242,11 @@ def _not_ready(status: pb.ServiceStatus) -> list[str]:
     reports = {e.index: {t.table: t for t in e.tables} for e in status.executors}
     for index in range(status.executors_count):
         for table, version in newest.items():
-            told = reports.get(index, {}).get(table)
-            if told is None:
+            report = reports.get(index, {}).get(table)
+            if report is None:
                 missing.append(f"executor {index} has not registered with table {table}")
-            elif not told.ready or _is_older(told.version, version):
-                missing.append(f"executor {index}, table {table}: {told.problem or 'building'}")
+            elif not report.ready or _is_older(report.version, version):
+                missing.append(f"executor {index}, table {table}: {report.problem or 'building'}")
     return missing
 
 

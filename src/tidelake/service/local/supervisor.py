@@ -53,9 +53,9 @@ class Supervisor:
     Parameters
     ----------
     config : ExecutorConfig
-        What all of them are told, but for index and attempt.
+        The settings of all of them, but for index and attempt.
     ended : callable
-        Told the index whose process has ended.
+        Called with the index whose process has ended.
     """
 
     def __init__(self, config: ExecutorConfig, ended: Callable[[int], None]) -> None:

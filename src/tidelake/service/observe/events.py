@@ -58,7 +58,7 @@ def _of_executors(before: ServiceStatus | None, after: ServiceStatus) -> Iterato
     new = {e.index: e for e in after.executors}
     for index in sorted(old.keys() - new.keys()):
         fields = {"executor": index, "address": old[index].address}
-        yield Event(f"executor {index} is gone", fields, logging.WARNING)
+        yield Event(f"executor {index} has left", fields, logging.WARNING)
     for index, executor in sorted(new.items()):
         last = old.get(index)
         fields = {"executor": index, "address": executor.address, "process": executor.process}
@@ -81,7 +81,7 @@ def _of_tables(before: ServiceStatus | None, after: ServiceStatus) -> Iterator[E
         if last is None:
             yield Event(f"table {name} has snapshot {table.version.snapshot}", fields)
         elif last.version.generation != table.version.generation:
-            yield Event(f"table {name} was rolled back or made anew", fields, logging.WARNING)
+            yield Event(f"table {name} was rolled back or recreated", fields, logging.WARNING)
         elif last.version.snapshot != table.version.snapshot:
             yield Event(f"table {name} has snapshot {table.version.snapshot}", fields)
         if table.problem and (last is None or last.problem != table.problem):

@@ -1,7 +1,7 @@
 """What a service does, as numbers for people: from its status, and the one before.
 
 1. Executors count from their start on, so a rate is the difference of two statuses over the time
-   between them. An executor that began anew meanwhile (another `instance`) counts from 0.
+   between them. An executor that started again meanwhile (another `instance`) counts from 0.
 2. A table's snapshot is the oldest that an executor answers from, its lag how many snapshots the
    table is ahead. p50 and p99 are those of the slowest executor.
 """

@@ -1,7 +1,7 @@
 """Metrics of a service for Prometheus: asked for by HTTP, made of the status at that moment.
 
 Nothing is counted here. The executors count, their heartbeats bring the counts to the address
-server, and a request for ``/metrics`` turns its status into samples. An executor that begins anew
+server, and a request for ``/metrics`` turns its status into samples. An executor that starts again
 counts from 0, which Prometheus's ``rate`` knows.
 """
 
@@ -37,7 +37,7 @@ class Metric:
     source : str
         Field of the executor's report of a table.
     is_counter : bool
-        It only grows, until its executor begins anew.
+        It only grows, until its executor starts again.
     scale : float
         What the field is multiplied by.
     """
@@ -68,7 +68,7 @@ METRICS = (
 """Those with the labels ``table`` and ``executor``."""
 OF_TABLES = (
     ("snapshot", "Newest snapshot of the table.", "snapshot"),
-    ("generation", "Grows when the table was rolled back or made anew.", "generation"),
+    ("generation", "Grows when the table was rolled back or recreated.", "generation"),
 )
 """Those with the label ``table`` alone."""
 SERVED = ("snapshot_served", "Snapshot that the executor answers from.")

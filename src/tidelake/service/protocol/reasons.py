@@ -25,10 +25,10 @@ REASON_KEY = "tidelake-reason"
 BUCKETS_KEY = "tidelake-buckets"
 
 REQUEST_BYTES_MAX = 4 << 20
-"""Bytes of a request that a server takes unless told otherwise."""
+"""How many bytes of a request a server takes by default."""
 
 KEYS_MAX = 65_536
-"""Keys of a request that a server takes unless told otherwise."""
+"""How many keys of a request a server takes by default."""
 
 
 class Reason(StrEnum):

@@ -119,7 +119,7 @@ def write_service_file(fileio: FileIO, location: str, value: ServiceFile) -> Non
     Raises
     ------
     NotFoundError
-        The table's directory is gone: nothing was written.
+        The table's directory was removed: nothing was written.
     """
     document = {
         "protocol": value.protocol,
@@ -127,7 +127,7 @@ def write_service_file(fileio: FileIO, location: str, value: ServiceFile) -> Non
         "serviceId": value.service_id,
         "tls": value.tls,
     }
-    # by the open directory: a table that was dropped is not made anew by its service's file
+    # by the open directory: a dropped table is not created again by its service's file
     with fileio.open_dir(f"{location}/{SERVICE_DIR}", make=True) as place:
         fileio.replace(service_file_path(location), json.dumps(document).encode(), within=place)
 

@@ -3,7 +3,7 @@
 The closure of a stream's task is fixed when the query starts, so it cannot say. Here a one-row
 relation says it, as a subquery of the task's arguments:
 
-1. Spark plans each micro-batch anew on the query's thread, and asks the relation for its row.
+1. Spark plans every micro-batch on the query's thread, and asks the relation for its row.
 2. The first lookup of a table in a batch takes the newest snapshot; the others of that batch get
    the same, by the query's id and the batch's number, which Spark keeps as local properties.
 3. Before the snapshot is given out it is held by a lease, so that no expiry takes files that a

@@ -4,9 +4,9 @@
    service. So an executor that dies takes no other with it: where Spark runs a failed task only
    once (``local[N]``), it ends the job, with all its tasks.
 2. A thread of the driver waits for each job. Where it fails, or ends although nobody stopped the
-   service, the thread starts it again: at once, then after waits that double. The waits begin
-   anew after a job that ran for a while. Failures of Spark's own retries never add up: each job
-   begins to count anew.
+   service, the thread starts it again: at once, then after waits that double. After a job that
+   ran for a while the waits begin with the shortest. Failures of Spark's own retries never add up:
+   each job counts its own.
 3. It is not a barrier job, where one failure ends all tasks. Spark copies no task of a stage with
    one task, so speculation changes nothing.
 4. The service is stopped by a flag that executors see within a heartbeat, and then return. Only
@@ -51,7 +51,7 @@ class Entry(Protocol):
     """What runs in a task; picklable, and of a module that executors can import."""
 
     def __call__(self, index: int, attempt: int) -> object:
-        """Serve as executor `index` until told to stop; why it ended.
+        """Serve as executor `index` until asked to stop; why it ended.
 
         Of two attempts of one index the greater one counts.
         """
@@ -221,7 +221,7 @@ class ExecutorJobs:
         return None
 
     def _has_session_ended(self) -> bool:
-        """Whether the session was stopped, or its JVM is gone."""
+        """Whether the session was stopped, or its JVM has ended."""
         if is_stopped(self._spark):
             return True
         try:

@@ -1,4 +1,4 @@
-"""What runs in a task of Spark's for a query service: one executor, until it is told to stop.
+"""What runs in a task of Spark's for a query service: one executor, until it is asked to stop.
 
 It is sent by reference, so the machines of executors need this package with its extra ``service``.
 gRPC is loaded here, in the Python process of the task: it does not survive a fork.
@@ -21,13 +21,13 @@ class ExecutorTask:
     Parameters
     ----------
     config : ExecutorConfig
-        What all executors of the service are told; index and attempt are those of the task.
+        The settings of all executors of the service; index and attempt are those of the task.
     """
 
     config: ExecutorConfig
 
     def __call__(self, index: int, attempt: int) -> str:
-        """Serve until told to stop; why it ended.
+        """Serve until asked to stop; why it ended.
 
         Parameters
         ----------
@@ -36,5 +36,5 @@ class ExecutorTask:
         attempt : int
             Goes up with each start of this index.
         """
-        told = replace(self.config, index=index, attempt=attempt)
-        return run_executor(told).reason
+        config = replace(self.config, index=index, attempt=attempt)
+        return run_executor(config).reason

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import InvalidInputError, UnsupportedError, counted
 from tidelake.telemetry import Clock
 
 __all__ = ["check_session", "check_slots", "slots_count"]
@@ -32,9 +32,10 @@ def check_session(spark: SparkSession) -> None:
     """
     if is_remote():
         message = (
-            "A query service needs the process of Spark's driver, for the server that tells clients"
-            " where executors are; this session is one of Spark Connect. Call tl.serve in a program"
-            " with a session of its own, or serve without Spark: tidelake.serve(warehouse, tables)."
+            "A query service needs the process of Spark's driver, for the server that gives clients"
+            " the addresses of executors; this session is one of Spark Connect. Call tl.serve in a"
+            " program with a session of its own, or serve without Spark:"
+            " tidelake.serve(warehouse, tables)."
         )
         raise UnsupportedError(message, kind="spark_connect")
     conf = spark.sparkContext.getConf()
@@ -112,7 +113,6 @@ def _refusal(master: str, parallelism: int, *, total: int, taken: int) -> str:
     >>> text.partition(": this ")[2].partition(", or")[0]
     'session (local[2]) runs 2 tasks at once. Take parallelism=1 at most'
     """
-    executors = f"{parallelism} executor{'s' if parallelism > 1 else ''}"
     others = f", and other services hold {taken}" if taken else ""
     most = total - taken - 1
     more = (
@@ -122,7 +122,7 @@ def _refusal(master: str, parallelism: int, *, total: int, taken: int) -> str:
     )
     advice = f"Take parallelism={most} at most, or a" if most > 0 else "Start a"
     return (
-        f"A query service of {executors} would leave no slot for other jobs: this session"
-        f" ({master}) runs {total} task{'s' if total != 1 else ''} at once{others}. {advice}"
+        f"A query service of {counted(parallelism, 'executor')} would leave no slot for other jobs:"
+        f" this session ({master}) runs {counted(total, 'task')} at once{others}. {advice}"
         f" session with more slots: {more}."
     )

@@ -60,7 +60,7 @@ _OWN_CONF: Mapping[str, str] = MappingProxyType(
         _DRIVER_FLAGS: _JVM_FLAGS,
         "spark.executor.defaultJavaOptions": _JVM_FLAGS,
         # Arrow's allocator asks for huge pages and gives them back: for each of them that a thread
-        # of a task touches, the kernel clears 2 MB anew, 25 ms of a task that writes 10,000 rows
+        # of a task touches, the kernel clears 2 MB again, 25 ms of a task that writes 10,000 rows
         "spark.executorEnv.MIMALLOC_ALLOW_THP": "0",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

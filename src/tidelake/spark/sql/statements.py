@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, counted
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.jobs import JobRegistry
@@ -227,5 +227,6 @@ class Statements:
     def _check_columns(self, name: str, columns: Sequence[str], frame: DataFrame) -> None:
         given = row_columns(frame)
         if columns and len(columns) != len(given):
-            message = f"View '{name}' lists {len(columns)} columns, but its query has {len(given)}."
+            listed = counted(len(columns), "column")
+            message = f"View '{name}' lists {listed}, but its query has {len(given)}."
             raise InvalidInputError(message, kind="column_count", name=name)

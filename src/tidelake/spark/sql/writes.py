@@ -15,6 +15,7 @@ from tidelake.errors import (
     InvalidInputError,
     OutcomeUnknownError,
     UnsupportedError,
+    counted,
     near_names,
 )
 from tidelake.kafka import KafkaTable
@@ -410,10 +411,11 @@ def _target_names(
     columns: Sequence[str], rows: DataFrame, handle: TableHandle, statement: Insert
 ) -> list[str]:
     """Target column names of a query's columns; the table may lack some."""
+    given = counted(len(rows.columns), "column")
     if columns:
         if len(columns) != len(rows.columns):
             message = (
-                f"The query gives {len(rows.columns)} columns, but the list after table"
+                f"The query gives {given}, but the list after table"
                 f" '{statement.name}' has {len(columns)}."
             )
             raise InvalidInputError(message, kind="column_count", table=str(statement.name))
@@ -424,7 +426,7 @@ def _target_names(
         own = [name for name in own if name not in last] + last
     if len(rows.columns) < len(own):
         message = (
-            f"The query gives {len(rows.columns)} columns, but table '{statement.name}' takes"
+            f"The query gives {given}, but table '{statement.name}' takes"
             f" {len(own)}: {', '.join(own)}. Use INSERT ... BY NAME to omit some."
         )
         raise InvalidInputError(message, kind="column_count", table=str(statement.name))

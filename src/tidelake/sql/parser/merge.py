@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from tidelake.errors import counted
 from tidelake.sql.parser.update_delete import (
     read_assignments,
     read_expression,
@@ -135,9 +136,8 @@ def _insert(
         "the values", lambda: read_expression(cursor, "MERGE", stop=(",", ")"))
     )
     if len(values) != len(columns):
-        raise cursor.error(
-            f"{len(values)} values stand here for {len(columns)} columns.", start=position
-        )
+        found, wanted = counted(len(values), "value"), counted(len(columns), "column")
+        raise cursor.error(f"The list has {found} for {wanted}.", start=position)
     given = dict(zip(columns, values, strict=True))
     return WhenClause("not_matched", "insert", condition, given, start, positions)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from tidelake.errors import InvalidInputError, near_names
+from tidelake.errors import InvalidInputError, counted, near_names
 from tidelake.sql.syntax.ast import Insert, Query
 from tidelake.sql.syntax.parameters import sql_literal
 from tidelake.sql.syntax.tokens import tokenize
@@ -207,8 +207,8 @@ def check_count(count: int, targets: Sequence[DataField], *, table: str) -> None
     """
     if count != len(targets):
         message = (
-            f"The query gives {count} columns, but table '{table}' takes {len(targets)}:"
-            f" {', '.join(f.name for f in targets)}."
+            f"The query gives {counted(count, 'column')}, but table '{table}' takes"
+            f" {len(targets)}: {', '.join(f.name for f in targets)}."
         )
         raise InvalidInputError(message, kind="column_count", table=table)
 

@@ -99,7 +99,7 @@ class Follower:
             self._check_same_table()
             message = (
                 f"Stream of table '{self.table}': the checkpoint is of another table, or this one"
-                " was dropped and made again. Begin with a new checkpoint."
+                " was dropped and recreated. Begin with a new checkpoint."
             )
             raise NotFoundError(message, kind="stream_table_recreated", table=self.table)
         own = self.handle.schema
@@ -287,7 +287,7 @@ class Follower:
         return bound is not None and watermark is not None and watermark > bound
 
     def _check_same_table(self) -> None:
-        """Refuse a table that was made again since it was opened."""
+        """Refuse a table that was recreated since it was opened."""
         self.handle.schemas.check_same(self.handle.schema, table=self.table)
 
     # ---- what they give

@@ -113,11 +113,14 @@ def test_a_changed_file_counts_soon_and_a_broken_one_shuts_out_all(access):
         (b'{"tokens": [1]}', "token 1"),
         (json.dumps({"tokens": [entry("a", name="")]}).encode(), "token 1 has no name"),
         (json.dumps({"tokens": [entry("a", sha256="abc")]}).encode(), "no sha256"),
-        (json.dumps({"tokens": [entry("a", tables="*")]}).encode(), "no list of patterns"),
-        (json.dumps({"tokens": [entry("a", expires="2027-01-01")]}).encode(), "its zone"),
-        (json.dumps({"tokens": [entry("a", expires=5)]}).encode(), "its zone"),
+        (json.dumps({"tokens": [entry("a", tables="*")]}).encode(), "must be a list of patterns"),
+        (json.dumps({"tokens": [entry("a", expires="2027-01-01")]}).encode(), "with a time zone"),
+        (json.dumps({"tokens": [entry("a", expires=5)]}).encode(), "with a time zone"),
         (json.dumps({"tokens": [entry("a", admin="yes")]}).encode(), "true nor false"),
-        (json.dumps({"tokens": [entry("a", token="a")]}).encode(), "no object with the fields"),
+        (
+            json.dumps({"tokens": [entry("a", token="a")]}).encode(),
+            "an object with no fields but",
+        ),
         (json.dumps({"tokens": [entry("a"), entry("a", name="b")]}).encode(), "are the same"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_newer_instance_of_an_index_ends_the_older_one(catalog, tmp_path):
         assert [r.report.instance for r in server.registry.live()] == [new.instance]
         server.tell_stop()
         new_thread.join(10)
-        assert [(s.reason, s.attempt) for s in new_ended] == [("told", 1)]
+        assert [(s.reason, s.attempt) for s in new_ended] == [("stopped", 1)]
 
 
 def test_an_executor_with_a_wrong_secret_is_not_let_in(catalog, tmp_path, quick):

@@ -32,7 +32,7 @@ def test_only_what_changed_is_said():
     )
     assert messages(before, before) == []
     assert messages(before, after) == [
-        "executor 0 is gone",
+        "executor 0 has left",
         "executor 1 has begun again at 127.0.0.1:5001",
         "table a.new has snapshot 3",
         "table shop.orders has snapshot 4",
@@ -47,7 +47,7 @@ def test_a_table_made_anew_and_a_problem_are_warnings():
     found = list(events(before, after))
     assert [event.message for event in found] == [
         "executor 0 is not ready",
-        "table shop.orders was rolled back or made anew",
+        "table shop.orders was rolled back or recreated",
         "table shop.orders: it was dropped",
     ]
     assert {event.level for event in found} == {logging.WARNING}

@@ -78,7 +78,7 @@ def test_all_parts_of_a_merge():
         ("u ON a WHEN NOT MATCHED THEN INSERT (n.f) VALUES (1)", "needs whole columns", "n.f"),
         ("u ON a WHEN NOT MATCHED THEN INSERT VALUES (1)", "Name the columns", "VALUES"),
         ("u ON a WHEN NOT MATCHED THEN INSERT (a, A) VALUES (1, 2)", "listed twice", "A)"),
-        ("u ON a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)", "1 values .* 2 columns", "(1)"),
+        ("u ON a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)", "1 value for 2 columns", "(1)"),
         (
             "u ON a WHEN MATCHED THEN DELETE WHEN MATCHED AND b THEN DELETE",
             "would never apply",

@@ -213,7 +213,7 @@ def test_a_table_that_was_made_anew_is_refused(make, catalog, clock, writes):
     assert caught.value.kind == "table_recreated"
     reopened = StreamPlan.of(again.handle)
     for refused in (reopened.next, lambda at: list(reopened.parts(at, at))):
-        with pytest.raises(NotFoundError, match="made again") as caught:
+        with pytest.raises(NotFoundError, match="dropped and recreated") as caught:
             refused(start)
         assert caught.value.kind == "stream_table_recreated"
 

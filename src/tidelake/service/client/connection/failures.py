@@ -17,7 +17,7 @@ RESOURCE_EXHAUSTED too-many-keys,      cut the part in two, repeat
 too-many-slices, answer-too-large
 RESOURCE_EXHAUSTED                     wait, repeat
 NOT_FOUND                              wait, open the table again, repeat for some seconds: the
-                                       table may have been dropped and made anew
+                                       table may have been dropped and recreated
 all others                             an error
 =====================================  =========================================================
 """

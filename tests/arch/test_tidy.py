@@ -27,6 +27,8 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".tsv", ".html", ".java", ".json"}
 FRAGMENT_KINDS = {"feature", "bugfix", "format", "removal", "doc"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+GENERATED = {"tidelake_query_v1_pb2.py", "tidelake_query_v1_pb2_grpc.py"}
+"""Made of the .proto file, so their names are the protocol's."""
 
 
 def repository_files():
@@ -115,6 +117,15 @@ def test_no_module_has_a_name_that_says_nothing():
         if EMPTY_NAMES & {word for part in parts for word in part.split("_")}:
             wrong.append(at(path))
     assert not wrong
+
+
+def test_no_public_class_has_two_definitions():
+    homes = {}
+    for path, node in nodes(ast.ClassDef):
+        if path.name not in GENERATED and not node.name.startswith("_"):
+            homes.setdefault(node.name, []).append(at(path, node.lineno))
+    assert len(homes) > 500
+    assert not {name: found for name, found in homes.items() if len(found) > 1}
 
 
 def test_packages_only_re_export():

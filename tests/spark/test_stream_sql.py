@@ -182,7 +182,7 @@ def test_a_statement_set_starts_all_of_its_jobs_or_none(streaming, tmp_path):
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
     (checkpoints / "default.c").write_text("no directory")
-    with pytest.raises(InvalidInputError, match="not a directory"):
+    with pytest.raises(InvalidInputError, match="is a file"):
         lake.sql(
             "EXECUTE STATEMENT SET BEGIN INSERT INTO b SELECT * FROM a WHERE n < 15;"
             " INSERT INTO c SELECT * FROM a WHERE n > 15; END"

@@ -233,8 +233,8 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
 def _key_changed(session: Session, view: ServiceView) -> KeyChangedError:
     shown = ", ".join(f"{f.name} {f.type.as_nullable()}" for f in view.keys.fields)
     message = (
-        f"Table '{session.identifier}' was dropped and created again while it was asked, and its key is ({shown})"
-        " now: ask again."
+        f"Table '{session.identifier}' was dropped and created again while it was asked, and its"
+        f" key is ({shown}) now: ask again."
     )
     return KeyChangedError(message, table=session.identifier)
 

@@ -25,7 +25,7 @@ import tidelake.commit.conflicts.key_overlap as key_overlap
 import tidelake.commit.expiry.snapshots as expiry
 import tidelake.commit.idempotence as idempotence
 import tidelake.commit.plans as plans
-import tidelake.commit.publisher as publish
+import tidelake.commit.store_snapshot_commit as store_commit
 import tidelake.merge.column_rules as column_rules
 import tidelake.merge.engines.aggregation as aggregation
 import tidelake.merge.engines.engine as engine
@@ -357,7 +357,7 @@ _PLANTED = (
     (
         "a base counts as the same by its number alone",
         "check_base_of_another_history",
-        (publish.Publisher, "_is_rolled_back", _looks_for_its_number),
+        (store_commit.StoreSnapshotCommit, "_is_rolled_back", _looks_for_its_number),
     ),
     (
         "files deleted though the outcome is unknown",
@@ -607,11 +607,11 @@ _PLANTED_BETWEEN = (
     ),
     (
         "a commit does not look whether its base was rolled back",
-        (publish.Publisher, "_is_rolled_back", lambda _: lambda *_: False),
+        (store_commit.StoreSnapshotCommit, "_is_rolled_back", lambda _: lambda *_: False),
     ),
     (
         "a commit does not look whether its table was dropped",
-        (publish.Publisher, "_check_same", passed_over),
+        (store_commit.StoreSnapshotCommit, "_check_same", passed_over),
     ),
     (
         "an old handle reads the table created anew",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.commit.snapshot_commit import SnapshotCommit
 from tidelake.metadata.index.hash_index import read_hash_index
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.index_entry import IndexEntry
@@ -34,10 +35,13 @@ class CommitContext(TableState):
         Decoded manifests.
     table : str
         The table's name, for messages.
+    snapshot_commit : SnapshotCommit, optional
+        What decides the next snapshot, if it is not the storage.
     """
 
     manifests: ManifestCache
     table: str
+    snapshot_commit: SnapshotCommit | None = None
 
     @property
     def log(self) -> SnapshotLog:

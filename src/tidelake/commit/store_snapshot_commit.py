@@ -1,0 +1,208 @@
+"""Makes a snapshot visible by its file: put if absent, read back, check the table again.
+
+1. Open the directory of the snapshots; only then check that the table is still the one that was
+   opened, and that the base is still there. If a rollback removed it, the attempt is lost.
+2. Put ``snapshot-(base + 1)`` if it is absent, into that open directory: if the table was dropped
+   meanwhile the directory was removed, and a table that was created again has another one. Then
+   read it back. It is ours if user, identifier, kind and the names of both lists are equal:
+
+   ==============  ============================================================================
+   put said        what is read back decides
+   ==============  ============================================================================
+   done            ours, or not readable: published. Another's: an engine that publishes by
+                   renaming replaced it; the race is lost
+   taken           ours: the storage's client sent the put twice; published. Another's: lost
+   refused         the storage says that it changed nothing: the commit ends
+   error           ours: published. Another's: lost. Nothing there: seemingly not published; try
+                   again. Not readable: the outcome is unknown
+   ==============  ============================================================================
+
+3. Unless the race is lost, check once more that the table is the one that was opened, before
+   anything is reported as published. If it is not, there are three cases. Our snapshot lies under
+   the table's path all the same (whoever dropped it left the directories, and the new table took
+   them): it is removed again, by its name in the open directory. It is only in the open directory:
+   the table was renamed, or is being dropped, and the outcome is unknown. That directory is gone:
+   so is the commit. Other files that the commit wrote under the table's path have unique names that
+   no snapshot of the new table names. Check once more that the base is there, too, the very same
+   and not another of its number: if a rollback removed it right before the put, our snapshot is
+   removed, and is lost.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tidelake.commit.context import CommitContext
+from tidelake.commit.snapshot_commit import (
+    Candidate,
+    Outcome,
+    is_same_snapshot,
+    outcome_unknown,
+)
+from tidelake.errors import (
+    CorruptError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+    StorageRefusedError,
+    TidelakeError,
+    UnsupportedError,
+)
+from tidelake.fileio import OpenDirectory
+from tidelake.metadata.log.schema_log import SchemaLog, dropped
+from tidelake.metadata.log.snapshot import Snapshot
+
+__all__ = ["StoreSnapshotCommit"]
+
+READ_BACK_TRIES = 3
+"""Reads of the snapshot file after a put, before its outcome counts as unknown."""
+READ_BACK_WAIT_MS = 10
+
+
+class StoreSnapshotCommit:
+    """The storage decides: of several puts of one file at most one succeeds.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table as it was opened.
+    """
+
+    def __init__(self, context: CommitContext) -> None:
+        self._context = context
+        self._fileio = context.fileio
+        self._paths = context.paths
+        self._env = context.env
+        self._table = context.table
+        self._log = context.log
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None for a table without any."""
+        return self._log.latest()
+
+    def publish(self, candidate: Candidate) -> Outcome:
+        """Steps 1 to 3, and the hints."""
+        snapshot, base = candidate.snapshot, candidate.base
+        try:
+            directory = self._log.open_dir()
+        except NotFoundError as error:
+            raise dropped(self._table) from error
+        with directory:
+            # as late as possible: the ids of a table that was created again would fit, its columns
+            # would not
+            self._check_same()
+            if not self._is_there(base, directory):
+                return Outcome.LOST
+            try:
+                done = self._log.put(snapshot, within=directory)
+                failure: StorageError | None = None
+            except StorageRefusedError:
+                raise
+            except NotFoundError:
+                self._check_same()  # raises if it was dropped, or created again
+                return Outcome.LOST
+            except StorageError as error:
+                done, failure = False, error
+            outcome = self._outcome(snapshot, done=done, failure=failure)
+            if done or outcome is not Outcome.LOST:
+                self._check_still_same(snapshot, directory)
+            if outcome is Outcome.PUBLISHED and self._is_rolled_back(snapshot, base):
+                outcome = self._withdraw(snapshot, directory)
+            if outcome is Outcome.PUBLISHED:
+                with suppress(TidelakeError):  # readers find the snapshot without hints
+                    self._log.write_hints(snapshot.id, within=directory)
+            return outcome
+
+    def _is_there(self, base: Snapshot | None, directory: OpenDirectory) -> bool:
+        """Whether the base is still there; a rollback may have removed it."""
+        if base is None:
+            return True
+        return self._fileio.exists(self._paths.snapshot(base.id), within=directory)
+
+    def _outcome(self, snapshot: Snapshot, *, done: bool, failure: StorageError | None) -> Outcome:
+        try:
+            found = self._read_back(snapshot.id)
+        except (StorageError, CorruptError, UnsupportedError) as error:
+            if done:
+                return Outcome.PUBLISHED
+            raise outcome_unknown(self._table, failure or error) from error
+        if found is None:
+            return Outcome.PUBLISHED if done else Outcome.IN_DOUBT
+        return Outcome.PUBLISHED if is_same_snapshot(snapshot, found) else Outcome.LOST
+
+    def _is_rolled_back(self, snapshot: Snapshot, base: Snapshot | None) -> bool:
+        """Whether a rollback had removed the base of a snapshot before it was put.
+
+        Others may have committed since the rollback and given another snapshot the base's number. A
+        base that has expired leaves nothing older. The snapshot is there: no failure is raised.
+        """
+        if base is None:
+            return False
+        try:
+            found = self._read_back(base.id)
+            if found is not None and is_same_snapshot(base, found):
+                return False
+            oldest = self._log.earliest_id()
+        except TidelakeError:
+            return False
+        return oldest is not None and oldest < snapshot.id
+
+    def _withdraw(self, snapshot: Snapshot, directory: OpenDirectory) -> Outcome:
+        """Remove a snapshot whose base was rolled back: it would bring back what that removed."""
+        try:
+            self._fileio.delete(self._paths.snapshot(snapshot.id), within=directory)
+            if self._fileio.exists(self._paths.snapshot(snapshot.id + 1), within=directory):
+                # another commit builds on it already, so it is part of the table's history
+                self._log.put(snapshot, within=directory)
+                return Outcome.PUBLISHED
+        except (StorageError, NotFoundError) as error:
+            raise outcome_unknown(self._table, error) from error
+        return Outcome.LOST
+
+    def _check_same(self) -> None:
+        schemas = SchemaLog(self._fileio, self._paths)
+        schemas.check_same(self._context.schema, table=self._table)
+
+    def _check_still_same(self, snapshot: Snapshot, directory: OpenDirectory) -> None:
+        """Check, after a put, that the table is the one that was opened; else settle the put."""
+        try:
+            self._check_same()
+        except NotFoundError as error:
+            self._settle(snapshot, directory, error)
+            raise
+        except (StorageError, CorruptError, UnsupportedError):
+            return  # the snapshot read back decides; the directory was this table's
+
+    def _settle(self, snapshot: Snapshot, directory: OpenDirectory, error: NotFoundError) -> None:
+        """Remove our snapshot from another table, or raise that the outcome is unknown."""
+        path = self._paths.snapshot(snapshot.id)
+        try:
+            found = self._read_back(snapshot.id)
+            if found is not None and is_same_snapshot(snapshot, found):
+                self._fileio.delete(path, within=directory)
+                return
+            is_elsewhere = self._fileio.exists(path, within=directory)
+        except (StorageError, CorruptError, UnsupportedError) as failure:
+            raise outcome_unknown(self._table, failure) from error
+        if is_elsewhere:
+            message = (
+                f"Table '{self._table}' was renamed or dropped while a commit to it was being"
+                " published. If it was renamed, the commit may be in it; it is not in the table"
+                " that has this name now. Nothing was deleted. Open the table by its new name and"
+                " look at its newest snapshots."
+            )
+            raise OutcomeUnknownError(message, table=self._table) from error
+
+    def _read_back(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of this id that is there now; None if there is none."""
+        path = self._paths.snapshot(snapshot_id)
+        for tries in range(READ_BACK_TRIES):
+            try:
+                return Snapshot.from_json(self._fileio.read_bytes(path), path=path)
+            except NotFoundError:
+                return None
+            except StorageError:
+                if tries == READ_BACK_TRIES - 1:
+                    raise
+                self._env.clock.sleep_ms(READ_BACK_WAIT_MS)
+        raise AssertionError("unreachable")

@@ -1,16 +1,20 @@
-"""Storage behind one protocol: local, in memory, and with planned faults; the check of names.
+"""Storage behind one protocol: local, in memory, with delays or faults; the check of names.
 
 The protocol defines what is atomic in each call. No layout of a table may enter.
 """
 
+from tidelake.fileio.delayed import DelayedFileIO, RequestCounts
 from tidelake.fileio.faulty import FaultMode, FaultyFileIO, SimulatedCrash, TraceEntry
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
+    ByteRange,
     FileIO,
     FileStatus,
     OpenDirectory,
     OutputFile,
+    check_range,
     parent_of,
+    read_one_by_one,
 )
 from tidelake.fileio.local import LocalFileIO
 from tidelake.fileio.memory import MemoryFileIO
@@ -18,6 +22,8 @@ from tidelake.fileio.name import validate_name
 
 __all__ = [
     "SMALL_FILE_BYTES_MAX",
+    "ByteRange",
+    "DelayedFileIO",
     "FaultMode",
     "FaultyFileIO",
     "FileIO",
@@ -26,8 +32,11 @@ __all__ = [
     "MemoryFileIO",
     "OpenDirectory",
     "OutputFile",
+    "RequestCounts",
     "SimulatedCrash",
     "TraceEntry",
+    "check_range",
     "parent_of",
+    "read_one_by_one",
     "validate_name",
 ]

@@ -13,7 +13,7 @@ A new file counts as few calls whatever its writer does: its opening, each
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -23,6 +23,7 @@ import pyarrow as pa
 from tidelake.errors import ClosedError, StorageError, StorageRefusedError
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
+    ByteRange,
     FileIO,
     FileStatus,
     OpenDirectory,
@@ -127,6 +128,11 @@ class FaultyFileIO:
         self._dead = False
         self.trace: list[TraceEntry] = []
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the other storage is."""
+        return self._inner.is_remote
+
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
         return self._call(
@@ -136,6 +142,10 @@ class FaultyFileIO:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly ``length`` bytes from ``offset``."""
         return self._call("read_range", path, lambda: self._inner.read_range(path, offset, length))
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+        """Read several ranges of one file: one call."""
+        return self._call("read_ranges", path, lambda: self._inner.read_ranges(path, ranges))
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access; reads from it do not count as calls."""

@@ -17,29 +17,46 @@ A :class:`FileIO` promises only what every storage that can hold a table provide
 5. :meth:`FileIO.open_dir` opens a directory. A call `within` it concerns the file of the path's
    last name in that very directory, or none, whatever is at the path by then: the table there may
    have been dropped, and another created under its name. Such a call creates no directory.
+6. :attr:`FileIO.is_remote` says that each call waits for a network. Readers then ask for what they
+   need early and in few rounds: several ranges of a file by one :meth:`FileIO.read_ranges`, several
+   files side by side (ADR 74).
 
 Paths are absolute POSIX strings without a scheme.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
-from tidelake.errors import AlreadyExistsError, CorruptError, InvalidInputError, NotFoundError
+from tidelake.errors import (
+    AlreadyExistsError,
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+)
 
 __all__ = [
     "SMALL_FILE_BYTES_MAX",
+    "ByteRange",
     "FileIO",
     "FileStatus",
     "OpenDirectory",
     "OutputFile",
+    "RangeReader",
     "check_path",
+    "check_range",
     "parent_of",
+    "read_one_by_one",
 ]
+
+ByteRange: TypeAlias = tuple[int, int]
+"""Offset and length, in bytes."""
 
 SMALL_FILE_BYTES_MAX = 16 << 20
 """The largest file that is read whole without a known length: snapshots, schemas, tags, hints and
@@ -126,6 +143,11 @@ class OpenDirectory(Protocol):
 class FileIO(Protocol):
     """A storage. Implementations may be used by several threads at once."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a call waits for a network, so that many at once pay."""
+        ...
+
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file. ``NotFoundError`` if it is missing.
 
@@ -136,6 +158,14 @@ class FileIO(Protocol):
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly ``length`` bytes at ``offset``; ``CorruptError`` if the file ends before."""
+        ...
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+        """Read several ranges of one file, each exact as in :meth:`read_range`, in their order.
+
+        A remote storage asks for all of them at once. Ranges are not joined: the caller knows which
+        holes are worth reading. :func:`read_one_by_one` is enough for a storage without latency.
+        """
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -209,6 +239,48 @@ class FileIO(Protocol):
     def make_dirs(self, path: str) -> None:
         """Create a directory and its parents; does nothing if it exists."""
         ...
+
+
+class RangeReader(Protocol):
+    """The part of a storage that reads one range."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read exactly ``length`` bytes at ``offset``."""
+        ...
+
+
+def read_one_by_one(fileio: RangeReader, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+    """Read ranges one after the other: :meth:`FileIO.read_ranges` of a storage without its own.
+
+    Examples
+    --------
+    >>> from tidelake.fileio import MemoryFileIO
+    >>> files = MemoryFileIO()
+    >>> files.write_once("/a", b"0123456789")
+    >>> [bytes(part) for part in read_one_by_one(files, "/a", [(7, 2), (0, 3)])]
+    [b'78', b'012']
+    """
+    return [pa.py_buffer(fileio.read_range(path, *one)) for one in ranges]
+
+
+def check_range(path: str, offset: int, length: int, found: int) -> None:
+    """Refuse an answer that is shorter or longer than the range asked for.
+
+    Raises
+    ------
+    CorruptError
+        The file ends before the range does.
+    StorageError
+        The storage sent more than was asked for.
+    """
+    if found < length:
+        raise range_missing(path, offset, length, found)
+    if found > length:
+        message = (
+            f"The storage sent {found} bytes of {path} for the {length} at offset {offset}: it does"
+            " not keep to ranges. Try again, or read through another gateway."
+        )
+        raise StorageError(message, kind="wrong_range", path=path)
 
 
 def check_path(path: str) -> str:

@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -15,9 +16,11 @@ import pyarrow as pa
 from tidelake.errors import ClosedError, NotFoundError, StorageError
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
+    ByteRange,
     FileStatus,
     OpenDirectory,
     check_path,
+    check_range,
     dir_missing,
     file_missing,
     file_too_large,
@@ -55,6 +58,11 @@ class MemoryFileIO:
         self._files: dict[str, tuple[bytes, int]] = {}
         self._dirs: dict[str, dict[str, None]] = {"/": {}}  # names in order of creation
 
+    @property
+    def is_remote(self) -> bool:
+        """False: a call does not wait."""
+        return False
+
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
         data = self._content(path)
@@ -72,6 +80,14 @@ class MemoryFileIO:
         if len(data) != length:
             raise range_missing(path, offset, length, len(data))
         return data
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+        """Read several ranges, without a copy."""
+        whole = memoryview(self._content(path))
+        found = [pa.py_buffer(whole[offset : offset + length]) for offset, length in ranges]
+        for (offset, length), part in zip(ranges, found, strict=True):
+            check_range(path, offset, length, part.size)
+        return found
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access, without a copy."""

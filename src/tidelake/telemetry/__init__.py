@@ -28,6 +28,7 @@ from tidelake.telemetry.executor import (
 from tidelake.telemetry.fork import FORKED, PerProcess, ProcessMark
 from tidelake.telemetry.memory import MEMORY_BYTES_MIN, UNLIMITED, Memory
 from tidelake.telemetry.process import has_ended, process_name
+from tidelake.telemetry.read_threads import ReadThreads
 
 __all__ = [
     "FORKED",
@@ -41,6 +42,7 @@ __all__ = [
     "Memory",
     "PerProcess",
     "ProcessMark",
+    "ReadThreads",
     "Rng",
     "SeededIds",
     "SeededRng",

@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidelake.telemetry.executor import Executor, SerialExecutor, ThreadExecutor
 from tidelake.telemetry.memory import UNLIMITED, Memory
+from tidelake.telemetry.read_threads import ReadThreads
 
 __all__ = [
     "Clock",
@@ -192,6 +193,8 @@ class Env:
         It is that of the machine where the catalog was opened, on every executor too.
     memory : Memory
         What each part of the engine may hold; on an executor, in each of its Python processes.
+    reads : ReadThreads
+        Where reads over a network run side by side.
 
     Examples
     --------
@@ -206,6 +209,7 @@ class Env:
     executor: Executor = field(default_factory=lambda: ThreadExecutor(4))
     zone: str | None = field(default_factory=local_zone)
     memory: Memory = UNLIMITED
+    reads: ReadThreads = field(default_factory=ReadThreads)
 
     @classmethod
     def system(cls) -> Env:
@@ -251,6 +255,7 @@ class Env:
             ids=SeededIds(seed),
             executor=SerialExecutor(),
             zone="UTC",
+            reads=ReadThreads.none(),
         )
 
 

@@ -5,8 +5,13 @@
    caller, or because its iterator is closed - no piece runs any more and none begins later. It
    drops pieces that have not begun and waits for running ones. So a clean-up after an error has no
    concurrent work.
-3. A long piece calls :func:`check_wanted` regularly, which ends it if its result is no longer
+3. :meth:`Executor.map_ahead` begins a piece early only while what was begun and not used up yet
+   weighs no more than the caller allows: work whose results take memory.
+4. A long piece calls :func:`check_wanted` regularly, which ends it if its result is no longer
    needed. Interrupts that arrive during the wait do not cut it short.
+
+A piece may run others on threads of a higher level (:class:`ThreadExecutor`); on those of its own
+level or a lower one it runs them itself, because they could all be waiting for it.
 
 The caller's thread shares only plain locks and simple queues with the others. Both are C code, so
 an interrupt comes before or after them. One inside a ``Condition``, and so inside a ``Future`` or a
@@ -18,11 +23,13 @@ from __future__ import annotations
 import _thread
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from queue import SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tidelake.telemetry.fork import PerProcess, ProcessMark
 
@@ -30,6 +37,9 @@ __all__ = ["Executor", "SerialExecutor", "ThreadExecutor", "Unwanted", "check_wa
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+AHEAD_MAX = 64
+"""Most pieces that `map_ahead` begins before their results are asked for."""
 
 
 class Executor(Protocol):
@@ -40,6 +50,28 @@ class Executor(Protocol):
 
         A caller that may stop before the last result must close the iterator
         (``contextlib.closing``).
+        """
+        ...
+
+    def map_ahead(
+        self,
+        work: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        weight: Callable[[T], int],
+        weight_max: int,
+    ) -> Generator[R, None, None]:
+        """Return results in the order of the items, beginning a bounded number of pieces early.
+
+        Parameters
+        ----------
+        work, items
+            As of :meth:`map`.
+        weight : callable
+            What a piece and its result take, from the item.
+        weight_max : int
+            Most that pieces weigh together from their beginning until the result after theirs is
+            asked for. One piece always runs.
         """
         ...
 
@@ -56,6 +88,17 @@ class SerialExecutor:
         for item in items:
             yield work(item)
 
+    def map_ahead(
+        self,
+        work: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        weight: Callable[[T], int],  # noqa: ARG002 - nothing begins early
+        weight_max: int,  # noqa: ARG002
+    ) -> Generator[R, None, None]:
+        """Return results in the order of the items; no piece begins before its result is wanted."""
+        yield from self.map(work, items)
+
     def uninterrupted(self, work: Callable[[], R]) -> R:
         """Run it here: one thread cannot be kept from its own interrupts."""
         return work()
@@ -66,32 +109,75 @@ class Unwanted(BaseException):
 
 
 class ThreadExecutor:
-    """Runs work on a few threads, which start at the first use in each process."""
+    """Runs work on a few threads, which start at the first use in each process.
 
-    def __init__(self, threads_max: int) -> None:
+    Parameters
+    ----------
+    threads_max : int
+        Pieces that run at once.
+    level : int
+        Pieces of lower levels may wait for these; pieces of this level or a higher one run work for
+        these threads themselves.
+    """
+
+    def __init__(self, threads_max: int, *, level: int = 0) -> None:
         self._threads_max = threads_max
+        self._level = level
         self._threads = PerProcess(partial(_Threads, threads_max))
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
         """Return results in the order of the items; raise the first error."""
-        if _HERE.batch is not None:
-            # in one of the threads, a wait for the others could wait for itself
+        if self._may_wait_for_itself:
             yield from SerialExecutor().map(work, items)
             return
-        batch, count = _Batch(), 0
+        batch, count = _Batch(self._level), 0
         try:
             for item in items:
                 self._threads.value.submit(partial(batch.run, count, work, item))
                 count += 1
             came: dict[int, _Outcome] = {}
             for number in range(count):
-                batch.mark.check("What runs on several threads")
-                while number not in came:
-                    ended, *outcome = batch.ended.get()
-                    came[ended] = tuple(outcome)
-                yield _result(*came.pop(number))
+                yield _result(*batch.outcome(number, came))
         finally:
             batch.stop()
+
+    def map_ahead(
+        self,
+        work: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        weight: Callable[[T], int],
+        weight_max: int,
+    ) -> Generator[R, None, None]:
+        """Return results in the order of the items; at most ``AHEAD_MAX`` pieces begin early."""
+        if self._may_wait_for_itself:
+            yield from SerialExecutor().map(work, items)
+            return
+        batch, count = _Batch(self._level), 0
+        came: dict[int, _Outcome] = {}
+        weights: deque[int] = deque()  # of the pieces begun whose results are not used up
+        rest = _Peeked(iter(items))
+        try:
+            while True:
+                while rest.has_more and len(weights) < AHEAD_MAX:
+                    own = weight(rest.next)
+                    if weights and sum(weights) + own > weight_max:
+                        break
+                    piece = partial(batch.run, count, work, rest.take())
+                    self._threads.value.submit(piece)
+                    weights.append(own)
+                    count += 1
+                if not weights:
+                    return
+                yield _result(*batch.outcome(count - len(weights), came))
+                weights.popleft()
+        finally:
+            batch.stop()
+
+    @property
+    def _may_wait_for_itself(self) -> bool:
+        """Whether this thread does a piece that others of this executor may wait for."""
+        return _HERE.batch is not None and self._level <= _HERE.batch.level
 
     def uninterrupted(self, work: Callable[[], R]) -> R:
         """Run it on a thread of its own if this is the thread that gets interrupts."""
@@ -102,8 +188,33 @@ class ThreadExecutor:
         result: R = _result(*clean_up.outcome)
         return result
 
-    def __reduce__(self) -> tuple[type[ThreadExecutor], tuple[int]]:
-        return (ThreadExecutor, (self._threads_max,))
+    def __reduce__(self) -> tuple[Callable[[int, int], ThreadExecutor], tuple[int, int]]:
+        return (_executor, (self._threads_max, self._level))
+
+
+def _executor(threads_max: int, level: int) -> ThreadExecutor:
+    return ThreadExecutor(threads_max, level=level)
+
+
+class _Peeked(Generic[T]):
+    """An iterator that shows its next item."""
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items = items
+        self._next: list[T] = []
+
+    @property
+    def has_more(self) -> bool:
+        if not self._next:
+            self._next.extend(islice(self._items, 1))
+        return bool(self._next)
+
+    @property
+    def next(self) -> T:
+        return self._next[0]
+
+    def take(self) -> T:
+        return self._next.pop()
 
 
 _Outcome = tuple[Any, BaseException | None]
@@ -148,7 +259,8 @@ class _Threads:
 class _Batch:
     """The pieces of one call of ``map``: the number that run, and whether they are needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, level: int) -> None:
+        self.level = level
         self.mark = ProcessMark()
         self._counts = threading.Lock()
         self._running_count = 0
@@ -172,6 +284,14 @@ class _Batch:
             with self._counts:
                 self._running_count -= 1
             self.ended.put((number, value, sys.exception() if has_failed else None))
+
+    def outcome(self, number: int, came: dict[int, _Outcome]) -> _Outcome:
+        """Wait for a piece; the outcomes of others are put into `came`."""
+        self.mark.check("What runs on several threads")
+        while number not in came:
+            ended, *outcome = self.ended.get()
+            came[ended] = tuple(outcome)
+        return came.pop(number)
 
     def stop(self) -> None:
         """Let no piece begin, and wait for those that run."""

@@ -59,6 +59,9 @@ class Memory:
         are merged beforehand, by way of local disk, or put there in small batches.
     batch_bytes : int
         Rows of a batch that is read or taken in. A thirty-second.
+    read_ahead_bytes : int
+        Encoded bytes that a task fetches ahead where each read waits for a network. A sixteenth,
+        per task: the open pages of a merge are then parts of them.
     manifest_cache_bytes : int
         Decoded manifests that a catalog keeps. An eighth.
 
@@ -79,6 +82,7 @@ class Memory:
     merge_rows_bytes: int = 1024 * MIB
     merge_pages_bytes: int = 2**62
     batch_bytes: int = 64 * MIB
+    read_ahead_bytes: int = 256 * MIB
     manifest_cache_bytes: int = 256 * MIB
 
     @classmethod
@@ -99,6 +103,7 @@ class Memory:
             merge_rows_bytes=min(most.merge_rows_bytes, total_bytes // 16 // tasks),
             merge_pages_bytes=total_bytes // 4 // tasks,
             batch_bytes=min(most.batch_bytes, total_bytes // 32),
+            read_ahead_bytes=min(most.read_ahead_bytes, total_bytes // 16 // tasks),
             manifest_cache_bytes=min(most.manifest_cache_bytes, total_bytes // 8),
         )
 

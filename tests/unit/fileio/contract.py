@@ -135,6 +135,24 @@ class FileIOContract:
         with pytest.raises(CorruptError, match=f"{root}/a"):
             files.read_range(f"{root}/a", 8, 4)
 
+    def test_several_ranges_come_in_their_order_each_whole(self, files, root):
+        files.write_once(f"{root}/a", b"0123456789")
+        found = files.read_ranges(f"{root}/a", [(7, 2), (0, 10), (3, 1), (0, 10)])
+        assert [bytes(part) for part in found] == [b"78", b"0123456789", b"3", b"0123456789"]
+        assert files.read_ranges(f"{root}/a", []) == []
+
+    def test_one_short_range_of_several_is_refused(self, files, root):
+        files.write_once(f"{root}/a", b"0123456789")
+        for short in ((8, 4), (10, 1), (50, 2)):
+            with pytest.raises(CorruptError, match=f"{root}/a") as caught:
+                files.read_ranges(f"{root}/a", [(0, 2), short])
+            assert caught.value.kind == "file_truncated"
+        with pytest.raises(NotFoundError, match=f"{root}/none"):
+            files.read_ranges(f"{root}/none", [(0, 2)])
+
+    def test_a_storage_says_whether_it_waits(self, files):
+        assert files.is_remote in {True, False}
+
     def test_a_file_beyond_the_bound_is_refused_by_its_name(self, files, root):
         files.write_once(f"{root}/a", b"12345")
         assert files.read_bytes(f"{root}/a", bytes_max=5) == b"12345"

@@ -181,3 +181,83 @@ def test_a_clean_up_is_not_cut_short_by_an_interrupt():
 def test_a_pickled_executor_has_as_many_threads():
     again = pickle.loads(pickle.dumps(ThreadExecutor(3)))
     assert list(again.map(str, range(3))) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ThreadExecutor(3)])
+def test_work_ahead_gives_results_in_order_and_the_true_error(executor):
+    found = executor.map_ahead(lambda n: n * n, range(50), weight=lambda _: 1, weight_max=5)
+    assert list(found) == [n * n for n in range(50)]
+    assert list(executor.map_ahead(abs, [], weight=abs, weight_max=1)) == []
+    failing = executor.map_ahead(lambda n: 1 // n, [1, 0], weight=lambda _: 1, weight_max=9)
+    assert next(failing) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(failing)
+
+
+def test_work_ahead_begins_only_what_the_weights_allow():
+    begun: list[int] = []
+    with closing(
+        ThreadExecutor(8).map_ahead(begun.append, [4, 4, 4, 90, 1], weight=abs, weight_max=10)
+    ) as found:
+        assert begun == []
+        next(found)
+        _until(lambda: len(begun) == 2)
+        time.sleep(0.05)
+        assert sorted(begun) == [4, 4]  # a third one would weigh 12
+        next(found)
+        _until(lambda: len(begun) == 3)
+        next(found)
+        time.sleep(0.05)
+        assert sorted(begun) == [4, 4, 4]  # what weighs more than all runs alone
+        next(found)
+        assert sorted(begun) == [4, 4, 4, 90]
+        next(found)
+        assert next(found, "end") == "end"
+    assert sorted(begun) == [1, 4, 4, 4, 90]
+
+
+def test_work_that_was_begun_ahead_ends_with_the_iterator():
+    ended: list[int] = []
+
+    def work(n: int) -> int:
+        time.sleep(0.05 * n)
+        ended.append(n)
+        return n
+
+    with closing(
+        ThreadExecutor(2).map_ahead(work, range(9), weight=lambda _: 1, weight_max=9)
+    ) as found:
+        assert next(found) == 0
+    count = len(ended)
+    time.sleep(0.2)
+    assert len(ended) == count < 9
+
+
+def test_work_may_wait_for_threads_of_a_higher_level_only():
+    low, high = ThreadExecutor(1), ThreadExecutor(1, level=1)
+    names = {"main": threading.current_thread().name}
+
+    def here(name: str) -> str:
+        names[name] = threading.current_thread().name
+        return name
+
+    def inside(executor: ThreadExecutor, name: str) -> list[str]:
+        here(f"outside {name}")
+        return list(executor.map_ahead(here, [name], weight=len, weight_max=99))
+
+    assert list(low.map(lambda n: inside(high, n), ["up"])) == [["up"]]
+    assert names["up"] != names["outside up"]
+    assert list(high.map(lambda n: inside(low, n), ["down"])) == [["down"]]
+    assert names["down"] == names["outside down"]
+    assert list(high.map(lambda n: inside(high, n), ["level"])) == [["level"]]
+    assert names["level"] == names["outside level"]
+    copied = pickle.loads(pickle.dumps(high))
+    assert list(copied.map(lambda n: inside(copied, n), ["copy"])) == [["copy"]]
+    assert names["copy"] == names["outside copy"]
+
+
+def _until(is_true) -> None:
+    ends = time.monotonic() + SECONDS_MAX
+    while not is_true():
+        assert time.monotonic() < ends, "it never became true"
+        time.sleep(0.002)

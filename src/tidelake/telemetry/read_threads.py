@@ -1,0 +1,47 @@
+"""Threads that wait for a storage over a network: :class:`ReadThreads`.
+
+Three kinds, each of which may wait for the next, never the other way round:
+
+1. `runs` read the first rows of all runs of a merge;
+2. `files` open data files: footer, and the first columns;
+3. `ranges` fetch bytes: manifests, schemas, further columns.
+
+They mostly wait, so they are many, and start when they are first needed. A storage that does not
+wait needs none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidelake.telemetry.executor import AHEAD_MAX, Executor, SerialExecutor, ThreadExecutor
+
+__all__ = ["ReadThreads"]
+
+RUNS_MAX = 32
+"""Runs of merges whose first rows are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadThreads:
+    """Where reads over a network run side by side. Picklable.
+
+    Parameters
+    ----------
+    runs, files, ranges : Executor
+        See above.
+
+    Examples
+    --------
+    >>> list(ReadThreads().ranges.map(len, ["a", "bc"]))
+    [1, 2]
+    """
+
+    runs: Executor = field(default_factory=lambda: ThreadExecutor(RUNS_MAX, level=1))
+    files: Executor = field(default_factory=lambda: ThreadExecutor(AHEAD_MAX, level=2))
+    ranges: Executor = field(default_factory=lambda: ThreadExecutor(AHEAD_MAX, level=3))
+
+    @classmethod
+    def none(cls) -> ReadThreads:
+        """No threads: every read waits for the one before."""
+        return cls(SerialExecutor(), SerialExecutor(), SerialExecutor())

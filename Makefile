@@ -73,7 +73,7 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: proof faults damage sim-full model-full concurrent-full race-full kill-full fork-full soak-full soak-streams memory mutants sim-compaction
+.PHONY: proof faults damage sim-full model-full concurrent-full race-full kill-full fork-full soak-full lookup-full soak-service soak-streams memory mutants sim-compaction
 proof: setup ## all of them and the full sizes of the tests, in one table (PROOF="faults race" for some, AGAIN=--again)
 	$(BIN)/python scripts/proof.py $(PROOF) $(AGAIN)
 
@@ -87,7 +87,10 @@ sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps (FROM=n t
 	$(BIN)/python scripts/reliability.py sim --size $(SIZE) --from $(FROM) $(if $(SEED),--seed $(SEED))
 
 model-full: setup ## the state machine and the grid of engines, longer and with new draws
-	env -u CI TIDELAKE_SIZE=full $(BIN)/pytest --numprocesses 2 --dist worksteal tests/model/test_state_machine.py tests/unit/table/write/test_engine_grid.py tests/unit/table/query/test_same_as_read.py
+	env -u CI TIDELAKE_SIZE=full $(BIN)/pytest --numprocesses 2 --dist worksteal tests/model/test_state_machine.py tests/unit/table/write/test_engine_grid.py
+
+lookup-full: setup ## 100,000 keys by get, service, batch read and Java Paimon, on every engine, kind of buckets and kind of keys
+	$(BIN)/python scripts/proof.py lookup lookup-java $(AGAIN)
 
 concurrent-full: setup ## seeded runs of processes that meet on one table at every call, 1,000 of them (FROM=n to go on)
 	$(BIN)/python scripts/reliability.py concurrent --size $(SIZE) --from $(FROM) $(if $(SEED),--seed $(SEED))
@@ -104,6 +107,9 @@ fork-full: setup ## a process forks 300 times, and 1,000 operations are interrup
 
 soak-full: setup ## six processes do everything to a few tables for 20 minutes, and a reader of the files watches
 	$(BIN)/python scripts/reliability.py soak --size $(SIZE) $(if $(SEED),--seed $(SEED))
+
+soak-service: setup ## 64 callers ask a query service for 10 minutes, and what its processes take must not grow
+	PYTHONPATH=src:tests TIDELAKE_SIZE=$(SIZE) $(BIN)/python -m proving.service_soak
 
 soak-streams: setup ## two streams run for 10 minutes, and what driver and JVM take must not grow
 	PYTHONPATH=src:tests TIDELAKE_SIZE=$(SIZE) $(BIN)/python -m proving.stream_soak

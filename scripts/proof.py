@@ -73,6 +73,8 @@ PIECES: dict[str, Piece] = {
     "abort": Piece((RELIABILITY, "abort", "--size", "full")),
     "soak": Piece((RELIABILITY, "soak", "--size", "full")),
     "service": Piece((RELIABILITY, "service", "--size", "full")),
+    "service-spark": Piece((RELIABILITY, "service-spark", "--size", "full")),
+    "service-go": _tests("tests/unit/service/client/test_go_client.py"),
     "service-strangers": _tests("tests/unit/service/executor/test_hostile.py"),
     "mutants": Piece((RELIABILITY, "mutants", "--size", "full")),
     "machine": _tests("tests/model/test_state_machine.py"),
@@ -82,7 +84,13 @@ PIECES: dict[str, Piece] = {
     "memory-small": _tests("tests/memory"),
     "interop": Piece(("scripts/interop.py",)),
     "interop-fuzz": Piece(("scripts/interop_fuzz.py",)),
+    "lookup": _tests(
+        "tests/unit/table/query/test_same_as_read.py",
+        "tests/unit/service/client/test_same_as_read.py",
+    ),
+    "lookup-java": _tests("tests/interop/test_lookups_beside_java.py"),
     "merges": _tests("tests/spark/test_merge.py"),
+    "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),
     "streams": _tests("tests/spark/test_stream_kills.py", "tests/unit/table/stream"),
 }

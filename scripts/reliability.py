@@ -1,7 +1,7 @@
 """Run a reliability check at a chosen size and print its figures.
 
 Usage: python scripts/reliability.py
-       {faults,damage,sim,concurrent,race,kill,fork,abort,soak,service,mutants,all}
+       {faults,damage,sim,concurrent,race,kill,fork,abort,soak,service,service-spark,mutants,all}
        [--size small|full] [--seed N] [--from N] [--minutes M]
 
 `sim` and `concurrent` take one seed with --seed (an exact replay) or a range by size, which begins
@@ -170,17 +170,26 @@ def check_soak(size: dict, seed: int | None) -> dict:
 
 
 def check_service(size: dict, seed: int | None) -> dict:
-    """A query service is killed piece by piece while 64 clients ask."""
+    """A query service of local processes is killed piece by piece while 64 clients ask."""
+    return _service_kills(size, seed, on="local", share=1)
+
+
+def check_service_spark(size: dict, seed: int | None) -> dict:
+    """One on Spark, whose driver is killed too; fewer steps, as a driver takes long to start."""
+    return _service_kills(size, seed, on="spark", share=4)
+
+
+def _service_kills(size: dict, seed: int | None, *, on: str, share: int) -> dict:
     seed = seed or 1
     steps = service_kills.steps_of(size["service_steps"], seed)
-    figures = {}
-    # on Spark a part of them: a driver's start takes as long as ten steps
-    for on, count in (("local", len(steps)), ("spark", max(5, len(steps) // 4))):
-        with tempfile.TemporaryDirectory() as directory:
-            figures[on] = service_kills.service_kills(
-                Path(directory), steps[:count], on=on, seed=seed, settled_s=size["settled_s"]
-            )
-    return {**figures, "violations": 0}
+    with tempfile.TemporaryDirectory() as directory:
+        return service_kills.service_kills(
+            Path(directory),
+            steps[: max(5, len(steps) // share)],
+            on=on,
+            seed=seed,
+            settled_s=size["settled_s"],
+        )
 
 
 def check_mutants(_: dict, __: int | None) -> dict:
@@ -218,6 +227,7 @@ CHECKS = {
     "abort": check_abort,
     "soak": check_soak,
     "service": check_service,
+    "service-spark": check_service_spark,
     "mutants": check_mutants,
 }
 

@@ -67,6 +67,10 @@ class Sizes:
     """Seconds that a chain of streams runs while it is counted what it takes."""
     lookup_keys: int
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
+    java_lookup_keys: int
+    """Keys that Java Paimon looks up in each of them, too."""
+    service_soak_s: int
+    """Seconds that a query service is asked while it is counted what it takes."""
     service_steps: int
     """Kills of a query service, and jobs on its table, while 64 clients ask."""
     shows_order_of_checks: bool
@@ -99,6 +103,8 @@ SMALL = Sizes(
     stream_rival_tables=2,
     stream_soak_s=60,
     lookup_keys=80,
+    java_lookup_keys=300,
+    service_soak_s=60,
     service_steps=5,
     shows_order_of_checks=False,
 )
@@ -128,6 +134,8 @@ FULL = Sizes(
     stream_rival_tables=4,
     stream_soak_s=600,
     lookup_keys=100_000,
+    java_lookup_keys=100_000,
+    service_soak_s=600,
     service_steps=60,
     shows_order_of_checks=True,
 )

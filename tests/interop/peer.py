@@ -124,6 +124,56 @@ class JavaPeer:
         asked = {"op": "copy", "table": str(table), "from": str(source), "keep": keep, "full": full}
         return self._checked(self._ask(asked)[-1])
 
+    def lookup(
+        self,
+        table: Path,
+        keys: Sequence[Sequence[Cell]],
+        *,
+        snapshot: int,
+        options: Mapping[str, str] | None = None,
+        times: int = 1,
+    ) -> tuple[list[tuple[Cell, ...] | None], dict[str, Any]]:
+        """Rows by key from Java's ``LocalTableQuery``.
+
+        Parameters
+        ----------
+        table : Path
+            Of the table.
+        keys : sequence of sequences of cells
+            In the order of the primary key.
+        snapshot : int
+            At which they are looked up.
+        options : mapping
+            Of this reading.
+        times : int
+            How often all keys are asked for.
+
+        Returns
+        -------
+        rows : list of tuple or None
+            One for each key; None where there is no row.
+        figures : dict
+            Files on ``level0``, which Java passes over in tables that need lookups; ``cpu`` and
+            ``wall`` seconds of the last round.
+
+        Raises
+        ------
+        PeerError
+            Java refused the table, or did not answer.
+        """
+        lines = self._ask(
+            {
+                "op": "lookup",
+                "table": str(table),
+                "keys": [list(key) for key in keys],
+                "snapshot": snapshot,
+                "options": dict(options or {}),
+                "times": times,
+            }
+        )
+        figures = self._checked(lines[-1])
+        return [tuple(cells) or None for cells in lines[:-1]], figures
+
     def statistics(self, table: Path) -> str:
         """What Java makes of a table's statistics, as one text."""
         return str(self._checked(self._ask({"op": "statistics", "table": str(table)})[-1])["text"])

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import quick_spark
 from pyspark.sql import SparkSession
@@ -35,6 +34,7 @@ from sizes import SIZE
 
 import tidelake
 import tidelake.spark
+from proving.growth import Samples, files_count, resident_mib, rises
 
 TABLES = ("db.feed", "db.first", "db.second")
 ROWS = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.int64())])
@@ -101,31 +101,10 @@ class Counter:
         }
 
 
-def resident_mib(pid: int) -> float:
-    """The memory of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def files_count(pid: int) -> int:
-    """The files that a process has open."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
-
-
 def threads_of_streams() -> list[str]:
     """Those that end with their streams."""
     names = (thread.name for thread in threading.enumerate())
     return [name for name in names if name.startswith(THREADS)]
-
-
-def rises(samples: list[tuple[float, dict[str, float]]]) -> dict[str, float]:
-    """By how much each figure rises from the first sample to the last, by a line through all."""
-    times = np.array([at for at, _ in samples])
-    found = {}
-    for name in LIMITS:
-        slope, _ = np.polyfit(times, [one[name] for _, one in samples], 1)
-        found[name] = round(float(slope) * float(times[-1] - times[0]), 1)
-    return found
 
 
 def start(lake: Any, work: Path, number: int) -> StreamingQuery:
@@ -165,7 +144,7 @@ def soak(work: Path, *, seconds: float) -> dict[str, object]:
     queries = [start(lake, work, number) for number in (0, 1)]
     counter = Counter(spark, work / "warehouse")
     model: dict[int, int] = {}
-    samples: list[tuple[float, dict[str, float]]] = []
+    samples: Samples = []
     began, commits = time.monotonic(), 0
     while (spent := time.monotonic() - began) < seconds:
         feed(tables[0], model, commits)
@@ -181,7 +160,7 @@ def soak(work: Path, *, seconds: float) -> dict[str, object]:
         assert query._sink.run.wait(END_S_MAX)
     _until(lambda: not threads_of_streams(), "threads of streams stay")
     late = [one for one in samples if one[0] >= WARM_UP * seconds]
-    found = rises(late)
+    found = rises(late, LIMITS)
     grown = {name: by for name, by in found.items() if by > LIMITS[name]}
     figures = {
         "check": "stream soak",

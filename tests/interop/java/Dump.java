@@ -91,6 +91,9 @@ public final class Dump {
                 case "copy":
                     more = Peer.copy(request, spill);
                     break;
+                case "lookup":
+                    more = Lookups.lookup(request, spill, cells -> answer(answers, cells));
+                    break;
                 case "overwrite":
                     snapshot = Peer.overwrite(request, spill);
                     break;

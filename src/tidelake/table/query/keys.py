@@ -1,21 +1,26 @@
 """Keys as callers give them: values, tuples, dicts, Arrow; checked before anything is read.
 
 A key is one value for a primary key of one column, else a tuple in the order of the primary key, or
-a dict by column. Its parts must be values of their columns, without nulls.
+a dict by column. Its parts must be values of their columns, without nulls. A value that its column
+cannot hold is refused: text that is longer than a VARCHAR(n), an integer out of range. A filter
+with such a literal finds no row instead; but who asks for one row by such a key made a mistake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.table.conversion.inputs import record_batches
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_schema
-from tidelake.types.conform import conform
+from tidelake.types.conform import conform, shown_value
+from tidelake.types.data_type import STRING_LENGTH_MAX
 from tidelake.types.values import to_storage
 
 __all__ = ["KeyInput", "memory_value"]
@@ -27,6 +32,7 @@ _INTEGER_BITS = {
     TypeRoot.BIGINT: 64,
 }
 _TEXTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_SIZED = _TEXTS | {TypeRoot.BINARY, TypeRoot.VARBINARY}
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
@@ -55,7 +61,20 @@ class KeyInput:
         root = fields[0].type.root
         self._bits = _INTEGER_BITS.get(root, 0) if len(fields) == 1 else 0
         self._low, self._high = -(1 << self._bits >> 1), (1 << self._bits >> 1) - 1
-        self._is_text = len(fields) == 1 and root in _TEXTS
+        is_text = len(fields) == 1 and root in _TEXTS
+        self._text_length_max = fields[0].type.length or 0 if is_text else -1
+        self._length_max = {
+            f.name: f.type.length
+            for f in fields
+            if f.type.root in _SIZED and (f.type.length or 0) < STRING_LENGTH_MAX
+        }
+        # lengths are checked here, in words of keys
+        self._without_lengths = tuple(
+            replace(f, type=replace(f.type, length=STRING_LENGTH_MAX))
+            if f.name in self._length_max
+            else f
+            for f in fields
+        )
 
     def values(self, key: object) -> tuple[Any, ...]:
         """The parts of one key, as Arrow's memory holds them.
@@ -68,7 +87,7 @@ class KeyInput:
         """
         kind = type(key)
         if (kind is int and self._bits and self._low <= key <= self._high) or (  # type: ignore[operator]
-            kind is str and self._is_text
+            kind is str and key.isascii() and len(key) <= self._text_length_max  # type: ignore[attr-defined,arg-type]
         ):
             return (key,)
         parts = self._parts(key)
@@ -80,6 +99,9 @@ class KeyInput:
                 value = to_storage(part, field.type)
             except InvalidInputError as error:
                 raise self._misfit(field, error) from error
+            length_max = self._length_max.get(field.name)
+            if length_max is not None and len(value) > length_max:  # type: ignore[arg-type]
+                raise self._too_long(field.name, value)
             found.append(memory_value(value, field))
         return tuple(found)
 
@@ -117,7 +139,7 @@ class KeyInput:
         for name, values in columns.items():
             if None in values:
                 raise self._null(name)
-        batches = list(record_batches(columns, self._fields, table=self._table))
+        batches = list(record_batches(columns, self._without_lengths, table=self._table))
         return self._conformed(_one_batch(pa.Table.from_batches(batches)))
 
     def _conformed(self, keys: pa.RecordBatch) -> pa.RecordBatch:
@@ -128,7 +150,15 @@ class KeyInput:
         for name in keys.schema.names:
             if name in self._names and keys.column(name).null_count:
                 raise self._null(name)
-        return conform(keys, self._fields, table=self._table)
+        batch = conform(keys, self._without_lengths, table=self._table)
+        for name, length_max in self._length_max.items():
+            column = batch.column(name)
+            is_text = pa.types.is_string(column.type)
+            lengths = pc.utf8_length(column) if is_text else pc.binary_length(column)
+            first = pc.index(pc.greater(lengths, length_max), True).as_py()
+            if first >= 0:
+                raise self._too_long(name, column[first].as_py())
+        return batch
 
     def _parts(self, key: object) -> Sequence[object]:
         if isinstance(key, Mapping):
@@ -163,6 +193,14 @@ class KeyInput:
             " leave such keys out."
         )
         return InvalidInputError(message, kind="key_null", table=self._table, column=name)
+
+    def _too_long(self, name: str, value: object) -> InvalidInputError:
+        what = "characters" if isinstance(value, str) else "bytes"
+        message = (
+            f"A key of table '{self._table}' does not fit column '{name}': {shown_value(value)} is"
+            f" longer than {self._length_max[name]} {what}."
+        )
+        return InvalidInputError(message, kind="key_type", table=self._table, column=name)
 
     def _misfit(self, field: DataField, error: InvalidInputError) -> InvalidInputError:
         message = f"A key of table '{self._table}' does not fit column '{field.name}': {error}"

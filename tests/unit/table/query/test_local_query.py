@@ -95,6 +95,43 @@ def test_a_wrong_key_is_refused_before_anything_is_read(table, lookup_dir, key, 
             ask([("k1", 1), key])
 
 
+def test_a_key_longer_than_its_column_is_refused_by_every_call(catalog, lookup_dir):
+    columns = {"k": "VARCHAR(3)", "b": "VARBINARY(2)", "v": "INT"}
+    pair = catalog.create_table("db.pair", columns, primary_keys=["k", "b"])
+    single = catalog.create_table("db.single", {"k": "CHAR(3)"}, primary_keys=["k"])
+    single.write([{"k": "äöü"}])
+    pair.write([{"k": "äöü", "b": b"12", "v": 1}])
+    asked = [
+        (single, "toolong", "'toolong' is longer than 3 characters"),
+        (single, "äöüß", "longer than 3 characters"),
+        (pair, ("toolong", b""), "column 'k': 'toolong' is longer than 3 characters"),
+        (pair, ("k", b"123"), "column 'b': b'123' is longer than 2 bytes"),
+    ]
+    for table, key, words in asked:
+        query = table.local_query(directory=lookup_dir)
+        as_lists = [[part] for part in (key if type(key) is tuple else (key,))]
+        arrow = pa.table(dict(zip(table.primary_keys, as_lists, strict=True)))
+        for ask, given in (
+            (query.get, key),
+            (table.get, key),
+            (query.get_many, [key]),
+            (table.get_many, [key]),
+            (query.get_many, arrow),
+        ):
+            with pytest.raises(InvalidInputError, match=words) as error:
+                ask(given)
+            assert error.value.kind == "key_type"
+    assert single.local_query(directory=lookup_dir).get("äöü") == {"k": "äöü"}
+    assert pair.local_query(directory=lookup_dir).get(("äöü", b"12"))["v"] == 1
+
+
+def test_a_key_with_half_a_character_is_refused(catalog, lookup_dir):
+    table = catalog.create_table("db.single", {"k": "STRING"}, primary_keys=["k"])
+    for ask in (table.get, table.local_query(directory=lookup_dir).get):
+        with pytest.raises(InvalidInputError, match="half a character"):
+            ask("a\ud800")
+
+
 def test_wrong_arrow_keys_columns_and_tables_are_refused(catalog, table, numbers, lookup_dir):
     query, single = table.local_query(directory=lookup_dir), numbers.local_query()
     for keys in (

@@ -1,6 +1,7 @@
 """The address server: where clients find executors, and executors find tables and their changes.
 
-1. It follows each table with a :class:`SnapshotFileScanner`.
+1. It follows each table with a :class:`SnapshotFileScanner`, in a thread for each table. A storage
+   that hangs holds its own table only; the status says so after :data:`LATE_SECONDS`.
 2. It registers itself in each table's directory (the service file), and looks every
    :data:`FILE_LOOK_MS` whether it is still the one that is named there. Of two services of one
    table the second is refused while the first one answers. A file whose service does not answer is
@@ -21,7 +22,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import grpc
@@ -52,7 +52,8 @@ __all__ = ["AddressServer", "ServedTable"]
 _LOG = logging.getLogger("tidelake.service")
 
 POLL_MS = 100
-SCAN_THREADS = 4
+LATE_SECONDS = 10.0
+"""How long a look at a table may take before the status says that its storage does not answer."""
 FILE_LOOK_MS = 1_000
 RELEASE_MS = 1_000
 PROBE_SECONDS = 1.0
@@ -65,11 +66,14 @@ REQUEST_BYTES_MAX = 4 << 20
 LEAVE_LOOK_MS = 50
 STOP_SECONDS = 5.0
 """How long executors may take to say that they leave."""
+LEAVE_SECONDS = 5.0
+"""How long all tables together may take to be left. Where a storage hangs for longer, the service
+file stays and counts as stale, and the lease ends with its time."""
 
 
 @dataclass
 class ServedTable:
-    """A table of the service.
+    """A table of the service. One thread looks at it and leaves it in the end.
 
     Parameters
     ----------
@@ -88,14 +92,28 @@ class ServedTable:
     looked_ms: float = field(default=-1e12)
     released_ms: float = field(default=-1e12)
     looked_generation: int = 0
-    guard: threading.Lock = field(default_factory=threading.Lock)
-    """Held by who looks at it, and by who leaves it: a late look must not register it again."""
-    is_left: bool = False
+    leaving: threading.Event = field(default_factory=threading.Event)
+    """Set by who wants it to be served no more."""
+    thread: threading.Thread | None = None
+    look_began: float | None = None
+    """When the look that is under way began, by the monotonic clock."""
 
     @property
     def name(self) -> str:
         """``"database.table"``."""
         return self.scanner.table
+
+    @property
+    def trouble(self) -> str:
+        """What people should know: why it is not found, not read, or not read now."""
+        said = self.problem or self.scanner.problem
+        began = self.look_began
+        if said or began is None:
+            return said
+        seconds = time.monotonic() - began
+        if seconds < LATE_SECONDS:
+            return ""
+        return f"Its storage has not answered for {seconds:.0f} s: new snapshots are not seen."
 
 
 class AddressServer:
@@ -149,7 +167,6 @@ class AddressServer:
         self._tables: dict[str, ServedTable] = {}
         self._adding: set[str] = set()
         self._lock = threading.Lock()
-        self._wake = threading.Event()
         tokens = TokenFile(self.security.tokens, clock) if self.security.tokens else None
         self.access = Access(secret, tokens, clock)
         self._listener = Listener(
@@ -164,7 +181,6 @@ class AddressServer:
             AddressServicer(self), self._listener.server
         )
         self.address = self._listener.address
-        self._thread = threading.Thread(target=self._follow, name="tidelake-scanner", daemon=True)
         try:
             self._listener.start()
             for table in tables:
@@ -172,7 +188,6 @@ class AddressServer:
         except BaseException:
             self.stop(wait_seconds=0)
             raise
-        self._thread.start()
 
     # ---- tables
 
@@ -201,8 +216,12 @@ class AddressServer:
             served = ServedTable(scanner)
             self._register(served)
             scanner.poll()
+            served.thread = threading.Thread(
+                target=self._follow, args=(served,), name=f"tidelake-scan-{identifier}", daemon=True
+            )
             with self._lock:
                 self._tables[identifier] = served
+            served.thread.start()
         finally:
             with self._lock:
                 self._adding.discard(identifier)
@@ -222,8 +241,8 @@ class AddressServer:
         if served is None:
             message = f"Table '{identifier}' is not served; these are: {self.names()}."
             raise NotFoundError(message, kind="table_not_served", table=identifier)
-        self._leave(served)
         self.registry.raise_epoch()
+        _end([served])
         _LOG.info("table %s is served no more", identifier)
 
     def names(self) -> list[str]:
@@ -272,11 +291,7 @@ class AddressServer:
         end = time.monotonic() + wait_seconds
         while self.registry.live() and time.monotonic() < end:
             self.catalog.env.clock.sleep_ms(LEAVE_LOOK_MS)
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        for served in self.served():
-            self._leave(served)
+        _end(self.served())
         self._listener.stop(0.5)
 
     def __enter__(self) -> AddressServer:
@@ -285,30 +300,21 @@ class AddressServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # ---- the thread
+    # ---- the thread of a table
 
-    def _follow(self) -> None:
-        """Look at all tables again and again; a thread's target."""
-        with ThreadPoolExecutor(SCAN_THREADS, thread_name_prefix="tidelake-scan") as pool:
-            while not self._wake.is_set():
-                begin = time.monotonic()
-                tables, at = self.served(), begin * 1000
-                try:
-                    looks = [(table, pool.submit(self._look_at, table, at)) for table in tables]
-                except RuntimeError:  # the interpreter is ending
-                    return
-                for served, look in looks:
-                    error = look.exception()
-                    if error is not None:
-                        served.problem = f"{type(error).__name__}: {error}"
-                        _LOG.error("table %s could not be followed", served.name, exc_info=error)
-                # a slow storage is asked half of the time at most
-                self._wake.wait(max(POLL_MS / 1000, time.monotonic() - begin))
-
-    def _look_at(self, served: ServedTable, now_ms: float) -> None:
-        with served.guard:
-            if not served.is_left:
-                self._look(served, now_ms)
+    def _follow(self, served: ServedTable) -> None:
+        """Look at one table again and again, then leave it; the target of its thread."""
+        while not served.leaving.is_set():
+            served.look_began = begin = time.monotonic()
+            try:
+                self._look(served, begin * 1000)
+            except Exception as error:  # noqa: BLE001 - the thread's outermost loop goes on
+                served.problem = f"{type(error).__name__}: {error}"
+                _LOG.error("table %s could not be followed", served.name, exc_info=error)
+            served.look_began = None
+            # a slow storage is asked half of the time at most
+            served.leaving.wait(max(POLL_MS / 1000, time.monotonic() - begin))
+        self._leave(served)
 
     def _look(self, served: ServedTable, now_ms: float) -> None:
         scanner = served.scanner
@@ -387,13 +393,24 @@ class AddressServer:
             return bool(layout.service_id == found.service_id)
 
     def _leave(self, served: ServedTable) -> None:
-        with served.guard:
-            served.is_left = True
-            served.scanner.close()
-            try:
-                remove_service_file(self.catalog.fileio, served.scanner.location, self.service_id)
-            except TidelakeError as error:
-                _LOG.warning("table %s: its service file stays: %s", served.name, error.message)
+        served.scanner.close(wait_seconds=LEAVE_SECONDS)
+        try:
+            remove_service_file(self.catalog.fileio, served.scanner.location, self.service_id)
+        except TidelakeError as error:
+            _LOG.warning("table %s: its service file stays: %s", served.name, error.message)
+
+
+def _end(tables: list[ServedTable]) -> None:
+    """Have tables left, side by side; one whose storage hangs is not waited for."""
+    for served in tables:
+        served.leaving.set()
+    until = time.monotonic() + LEAVE_SECONDS
+    for served in tables:
+        if served.thread is None:
+            continue
+        served.thread.join(max(0.0, until - time.monotonic()))
+        if served.thread.is_alive():
+            _LOG.warning("table %s: its storage hangs; its service file stays", served.name)
 
 
 _SOMEBODY = frozenset(

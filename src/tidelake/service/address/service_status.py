@@ -32,7 +32,7 @@ def status_of(server: Server) -> pb.ServiceStatus:
 def _table(served: Served) -> pb.TableStatus:
     scanner = served.scanner
     state = scanner.state
-    problem = served.problem or scanner.problem
+    problem = served.trouble
     if state is None:
         return pb.TableStatus(table=served.name, problem=problem or "The table was dropped.")
     return pb.TableStatus(

@@ -21,6 +21,9 @@ from tidelake.service.protocol.ownership import ANY_BUCKET
 __all__ = ["AddressServicer", "Served", "Server"]
 
 HEARTBEAT_MS = 200
+POLL_WAIT_SECONDS = 2.0
+"""How long an executor's call waits for a look at the table that is under way. A storage that hangs
+must not hold all threads of the server; the executor gets what is known then."""
 
 
 class Served(Protocol):
@@ -32,6 +35,11 @@ class Served(Protocol):
     @property
     def name(self) -> str:
         """``"database.table"``."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """What people should know; empty if all is well."""
         ...
 
 
@@ -179,7 +187,7 @@ class AddressServicer(rpc.AddressServicer):
         served = server.find(request.table)
         if served is None:
             raise _not_served(request.table)
-        served.scanner.poll()  # who asks wants the newest
+        served.scanner.poll(wait_seconds=POLL_WAIT_SECONDS)  # who asks wants the newest
         state = served.scanner.state
         if state is None:
             message = f"Table '{request.table}' was dropped."

@@ -133,7 +133,7 @@ class BucketChanges:
 
 
 class SnapshotFileScanner:
-    """Follows one table. Threads share it; one polls at a time.
+    """Follows one table. Threads share it; one polls at a time, and others read meanwhile.
 
     Parameters
     ----------
@@ -157,7 +157,8 @@ class SnapshotFileScanner:
         self._catalog = catalog
         self._service_id = service_id
         self._generation = generation
-        self._lock = threading.Lock()
+        self._polling = threading.Lock()  # held while the storage is asked, which may take long
+        self._lock = threading.Lock()  # of the states; never held while the storage is asked
         self._states: OrderedDict[TableVersion, ServedSnapshot] = OrderedDict()
         self._state: ServedSnapshot | None = None
         self._snapshot: Snapshot | None = None
@@ -184,20 +185,36 @@ class SnapshotFileScanner:
         """The table as it was opened last."""
         return self._handle
 
-    def poll(self) -> bool:
-        """Look at the table; whether there is news. An error is kept as `problem`."""
-        with self._lock:
-            if self._is_closed:
-                return False
-            before = self._state
-            try:
-                self._look()
-                self._problem = ""
-            except TidelakeError as error:
-                if self._problem != error.message:
-                    _LOG.warning("table %s: %s", self.table, error.message)
-                self._problem = error.message
-            return self._state is not before
+    def poll(self, *, wait_seconds: float = -1) -> bool:
+        """Look at the table; whether there is news. An error is kept as `problem`.
+
+        Parameters
+        ----------
+        wait_seconds : float
+            How long to wait for a poll of another thread to end; -1 waits for ever. After that
+            there is no news.
+        """
+        if not self._polling.acquire(timeout=wait_seconds):
+            return False
+        try:
+            return self._poll()
+        finally:
+            self._polling.release()
+
+    def _poll(self) -> bool:
+        if self._is_closed:
+            return False
+        before = self._state
+        try:
+            self._look()
+            self._problem = ""
+        except TidelakeError as error:
+            if self._problem != error.message:
+                _LOG.warning("table %s: %s", self.table, error.message)
+            self._problem = error.message
+        if self._is_closed:  # meanwhile, by who did not wait for us
+            self._give_up_lease()
+        return self._state is not before
 
     def changes(self, since: TableVersion, owns: Callable[[BucketId], bool]) -> BucketChanges:
         """What changed in some buckets since a state that was given before.
@@ -227,7 +244,7 @@ class SnapshotFileScanner:
 
     def release(self, oldest_snapshot: int) -> None:
         """Let snapshots before this one expire, and say that the lease is alive."""
-        with self._lock:
+        with self._polling:
             lease = self._lease
             if lease is None:
                 return
@@ -241,11 +258,21 @@ class SnapshotFileScanner:
                 _LOG.info("table %s: the lease is lost: %s", self.table, error.message)
                 self._lease = None
 
-    def close(self) -> None:
-        """Give up the lease, and look no more."""
-        with self._lock:
-            self._is_closed = True
-            self._give_up_lease()
+    def close(self, *, wait_seconds: float = -1) -> None:
+        """Give up the lease, and look no more.
+
+        Parameters
+        ----------
+        wait_seconds : float
+            How long to wait for a poll that is under way; -1 waits for ever. A poll that takes
+            longer gives up the lease when it ends.
+        """
+        self._is_closed = True
+        if self._polling.acquire(timeout=wait_seconds):
+            try:
+                self._give_up_lease()
+            finally:
+                self._polling.release()
 
     # ---- one poll
 
@@ -286,12 +313,15 @@ class SnapshotFileScanner:
     def _forget(self) -> None:
         """The table was dropped, perhaps recreated: nothing of it is kept."""
         _LOG.info("table %s was dropped", self.table)
-        self._opened_as = self._state = self._snapshot = self._context = None
+        self._opened_as = self._snapshot = self._context = None
+        with self._lock:
+            self._state = None
         self._next_generation()
 
     def _next_generation(self) -> None:
         self._generation += 1
-        self._states.clear()
+        with self._lock:
+            self._states.clear()
         self._give_up_lease()
 
     def _went_back(self, newest: Snapshot | None) -> bool:
@@ -343,10 +373,12 @@ class SnapshotFileScanner:
         return ServedSnapshot(version, identity, mode, snapshot.time_ms, buckets, count)
 
     def _keep(self, state: ServedSnapshot, snapshot: Snapshot | None) -> None:
-        self._state, self._snapshot = state, snapshot
-        self._states[state.version] = state
-        while len(self._states) > STATES_KEPT:
-            self._states.popitem(last=False)
+        self._snapshot = snapshot
+        with self._lock:
+            self._state = state
+            self._states[state.version] = state
+            while len(self._states) > STATES_KEPT:
+                self._states.popitem(last=False)
 
 
 def served_table(catalog: Catalog, identifier: str) -> Table:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 
 import pytest
 from unit.service.service_kit import SECRET, Asked, made_table, refusal, until
 
 import tidelake
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError
+from tidelake.service.address import address_server, servicer
 from tidelake.service.address.address_server import AddressServer
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.service_file import (
@@ -120,7 +122,7 @@ def test_a_table_that_is_made_anew_gets_the_file_again(catalog, serve):
         table = made_table(catalog, buckets=3)
         until(lambda: file_of(table) is not None)
         assert file_of(table).service_id == server.service_id
-        assert asked.locate().version.snapshot == 1
+        until(lambda: asked.locate().version.snapshot == 1)
 
 
 def test_tables_are_added_and_removed_while_it_runs(catalog, serve):
@@ -198,13 +200,57 @@ def test_a_file_says_what_java_paimon_never_reads(catalog, serve):
     assert json.loads(table.fileio.read_bytes(path))["protocol"] == 1
 
 
-def test_a_look_that_comes_late_does_not_register_a_removed_table_again(catalog, serve):
+class Hanging:
+    """The storage of one table of a server, which does not answer until it is let go."""
+
+    def __init__(self, server, name):
+        self.began, self.let_go = threading.Event(), threading.Event()
+        served = server.find(name)
+        self._look, self._scanner = served.scanner._look, served.scanner
+        served.scanner._look = self._hang
+        assert self.began.wait(5)
+
+    def _hang(self):
+        self.began.set()
+        self.let_go.wait(30)
+        self._look()
+
+
+def test_a_storage_that_hangs_holds_its_own_table_only(catalog, serve, monkeypatch):
+    made_table(catalog)
+    other = made_table(catalog, "db.u")
+    monkeypatch.setattr(address_server, "LATE_SECONDS", 0.2)
+    monkeypatch.setattr(address_server, "LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr(servicer, "POLL_WAIT_SECONDS", 0.1)
+    server = serve("db.t", "db.u")
+    before = server.find("db.t").scanner.state
+    hanging = Hanging(server, "db.t")
+    other.write([{"id": 1, "v": "new"}])
+    until(lambda: server.find("db.u").scanner.state.version.snapshot == 2)
+    until(lambda: "has not answered" in server.status().tables[0].problem)
+    assert server.status().tables[1].problem == ""
+    with Asked(server.address, token=SECRET) as asked:
+        changes = pb.ChangesRequest(protocol=1, table="db.t")
+        found = asked.address_stub.Changes(changes, metadata=asked.metadata, timeout=3)
+    assert found.version.snapshot == before.version.snapshot
+    server.stop(wait_seconds=0)
+    assert file_of(other) is None
+    hanging.let_go.set()
+
+
+def test_a_look_that_comes_late_does_not_register_a_removed_table_again(
+    catalog, serve, monkeypatch
+):
     table, other = made_table(catalog), made_table(catalog, "db.u")
+    monkeypatch.setattr(address_server, "LEAVE_SECONDS", 0.05)
     server = serve("db.t", "db.u")
     late = server.find("db.u")
     assert late.scanner._lease is not None
-    server.remove("db.u")
-    server._look_at(late, 1e15)  # the scanner's thread had begun it before
+    late.looked_ms = 1e-12
+    hanging = Hanging(server, "db.u")
+    server.remove("db.u")  # while a look is under way
+    hanging.let_go.set()
+    late.thread.join(5)
     late.scanner.poll()  # and so had an executor
     assert file_of(other) is None
     assert late.scanner._lease is None

@@ -8,6 +8,7 @@ import pytest
 from unit.service.service_kit import (
     SECRET,
     Asked,
+    as_killed,
     asked_everywhere,
     made_table,
     refusal,
@@ -52,8 +53,7 @@ def test_executors_go_over_to_a_new_address_server_of_their_service(catalog, tmp
         first = service.server
         first._stopping.clear()
         # as if it were killed: nobody is told, no file is removed
-        first._wake.set()
-        first._listener.stop(0)
+        as_killed(first)
         second = AddressServer(
             catalog, ["db.t"], executors_count=2, secret=SECRET, service_id=first.service_id
         )
@@ -77,8 +77,7 @@ def test_an_executor_without_an_address_server_stops_by_itself(catalog, tmp_path
     server = AddressServer(catalog, ["db.t"], executors_count=1, secret=SECRET)
     executor, thread, ended = started(catalog, server, tmp_path)
     until(lambda: executor.tables.all() and executor.tables.all()[0].version)
-    server._wake.set()
-    server._listener.stop(0)
+    as_killed(server)
     thread.join(10)
     assert [summary.reason for summary in ended] == ["lost"]
     server.stop(wait_seconds=0)

@@ -54,6 +54,8 @@ _LOG = logging.getLogger("tidelake.service")
 POLL_MS = 100
 LATE_SECONDS = 10.0
 """How long a look at a table may take before the status says that its storage does not answer."""
+FAILED_SECONDS = 1.0
+"""How long to wait after a look that failed otherwise than by its storage."""
 FILE_LOOK_MS = 1_000
 RELEASE_MS = 1_000
 PROBE_SECONDS = 1.0
@@ -216,12 +218,9 @@ class AddressServer:
             served = ServedTable(scanner)
             self._register(served)
             scanner.poll()
-            served.thread = threading.Thread(
-                target=self._follow, args=(served,), name=f"tidelake-scan-{identifier}", daemon=True
-            )
             with self._lock:
                 self._tables[identifier] = served
-            served.thread.start()
+            self._start(served)
         finally:
             with self._lock:
                 self._adding.discard(identifier)
@@ -302,18 +301,27 @@ class AddressServer:
 
     # ---- the thread of a table
 
+    def _start(self, served: ServedTable) -> None:
+        name = f"tidelake-scan-{served.name}"
+        thread = threading.Thread(target=self._follow, args=(served,), name=name, daemon=True)
+        served.thread = thread
+        thread.start()
+
     def _follow(self, served: ServedTable) -> None:
         """Look at one table again and again, then leave it; the target of its thread."""
-        while not served.leaving.is_set():
-            served.look_began = begin = time.monotonic()
-            try:
+        try:
+            while not served.leaving.is_set():
+                served.look_began = begin = time.monotonic()
                 self._look(served, begin * 1000)
-            except Exception as error:  # noqa: BLE001 - the thread's outermost loop goes on
-                served.problem = f"{type(error).__name__}: {error}"
-                _LOG.error("table %s could not be followed", served.name, exc_info=error)
-            served.look_began = None
-            # a slow storage is asked half of the time at most
-            served.leaving.wait(max(POLL_MS / 1000, time.monotonic() - begin))
+                served.look_began = None
+                # a slow storage is asked half of the time at most
+                served.leaving.wait(max(POLL_MS / 1000, time.monotonic() - begin))
+        except BaseException as error:  # of ours: it ends the thread, and another one goes on
+            served.problem = f"{type(error).__name__}: {error}"
+            _LOG.error("table %s could not be followed", served.name, exc_info=error)
+            served.leaving.wait(FAILED_SECONDS)
+            self._start(served)
+            raise
         self._leave(served)
 
     def _look(self, served: ServedTable, now_ms: float) -> None:

@@ -10,6 +10,7 @@ back in several ways, compared with a recomputation from the raw data, and shown
 
 from __future__ import annotations
 
+import logging
 import shutil
 import statistics
 import sys
@@ -33,6 +34,14 @@ from rich.table import Table
 import tidelake.spark
 
 OUT = Path("out") / "flights"
+LOG = OUT / "log.txt"
+LOG_CONF = Path(__file__).with_name("log4j2.properties")
+
+
+def log_flags() -> str:
+    """Flags of a JVM whose log is a file: of an executor that is killed Java's stack goes there."""
+    logging.basicConfig(filename=LOG, level=logging.WARNING)
+    return f"-Dlog4j2.configurationFile={LOG_CONF.as_uri()} -Dflights.log={LOG}"
 
 
 def main() -> int:
@@ -45,7 +54,11 @@ def main() -> int:
     console.print(
         f"{len(raw.flights):,} flights, {len(raw.weather):,} hours of weather. Spark starts ..."
     )
-    conf = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2"}
+    conf = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": log_flags(),
+    }
     spark = tidelake.spark.session("flights", master="local[2]", conf=conf)
     lake = tidelake.spark.attach(spark, OUT / "warehouse")
     feed = Feed()
@@ -129,7 +142,8 @@ def close(console: Console, found: Findings, feed: Feed, seconds: float) -> None
     report.add_row("time", f"{seconds:.0f} s", "")
     console.print(report)
     console.print(
-        f"Page:      {target}\nWarehouse: {OUT / 'warehouse'}  (README: five things to try)"
+        f"Page:      {target}\nWarehouse: {OUT / 'warehouse'}  (README: five things to try)\n"
+        f"Log:       {LOG}  (what Spark said of the executor that was killed)"
     )
 
 

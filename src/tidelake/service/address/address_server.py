@@ -176,6 +176,7 @@ class AddressServer:
             self.security,
             threads=THREADS,
             concurrent_max=CONCURRENT_MAX,
+            waiting_max=THREADS // 2,
             access=self.access,
             request_bytes_max=REQUEST_BYTES_MAX,
         )

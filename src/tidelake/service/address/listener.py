@@ -5,8 +5,10 @@ The synchronous server with threads: it costs two thirds of the asynchronous one
 What is no HTTP/2 (a client of another protocol, random bytes) ends its own connection and nothing
 else.
 
-A call takes a thread before its message has arrived. So where callers need a token, one without a
-valid one is refused by the head of the call alone (:class:`TokenGate`).
+A call takes a thread before its message has arrived. So calls whose message does not come have a
+few places of their own, and those who wait there longest make room (:class:`MessageGate`). Where
+callers need a token, one without a valid one is refused by the head of the call alone
+(:class:`TokenGate`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
@@ -26,7 +29,7 @@ from tidelake.service.address.refusal import Refusal, Status, internal, refusal_
 from tidelake.service.address.security import Security, advertised_host, split_address
 from tidelake.service.protocol.reasons import PROTOCOL, Reason
 
-__all__ = ["Listener", "TokenGate", "abort", "answer", "check_protocol"]
+__all__ = ["Listener", "MessageGate", "TokenGate", "abort", "answer", "check_protocol"]
 
 T = TypeVar("T")
 
@@ -43,6 +46,10 @@ HEALTH_CHECKS_MAX = 4
 """Health checks at a time; each holds a thread."""
 HEALTH_SECONDS = 5.0
 """How long the message of one may take."""
+LATE_SECONDS = 1.0
+"""A call whose message takes longer makes room for another one."""
+WATCHES_MAX = 16
+"""Calls that follow something for as long as they like: the health of an executor."""
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -55,8 +62,8 @@ class Listener:
         Host, or ``host:port``; port 0 or none lets the system choose.
     security : Security
         How connections are protected.
-    threads, concurrent_max : int
-        Threads that answer, and calls in flight.
+    threads, concurrent_max, waiting_max : int
+        Threads that answer, calls in flight, and those of them whose message has not come.
     access : Access
         Tells callers.
     request_bytes_max, answer_bytes_max : int
@@ -75,6 +82,7 @@ class Listener:
         *,
         threads: int,
         concurrent_max: int,
+        waiting_max: int,
         access: Access,
         request_bytes_max: int,
         answer_bytes_max: int = -1,
@@ -83,6 +91,7 @@ class Listener:
         security.check(host)
         _allow_many_connections()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="tidelake-service")
+        gates = [TokenGate(access)] if access.needs_token else []
         self.server = grpc.server(
             self._threads,
             options=[
@@ -94,7 +103,8 @@ class Listener:
                 ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
                 ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
             ],
-            interceptors=[TokenGate(access)] if access.needs_token else [],
+            # the first one is outermost: it gets what the second one lets through
+            interceptors=[MessageGate(waiting_max), *gates],
             maximum_concurrent_rpcs=concurrent_max,
         )
         at = f"[{host}]:{port}" if ":" in host else f"{host or '[::]'}:{port}"
@@ -121,6 +131,91 @@ class Listener:
         # not for ever: at the end of the interpreter gRPC's own thread may have died before
         self.server.stop(grace_seconds).wait(grace_seconds + STOP_WAIT_SECONDS)
         self._threads.shutdown(wait=False)
+
+
+class MessageGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no types
+    """Bounds the calls that hold a thread while their only message has not come.
+
+    Parameters
+    ----------
+    waiting_max : int
+        How many there may be. One more ends the one that waited longest, if that waited for
+        :data:`LATE_SECONDS`; else it is refused.
+    now : callable
+        A monotonic clock, in seconds.
+    """
+
+    def __init__(self, waiting_max: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._waiting_max = waiting_max
+        self._now = now
+        self._lock = threading.Lock()
+        self._waiting: dict[Any, float] = {}  # since when, by context; oldest first
+        self._watches = threading.BoundedSemaphore(WATCHES_MAX)
+
+    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        """The handler of a call, which first waits for its message in a bounded place."""
+        handler = continuation(details)
+        if handler is None or handler.request_streaming:
+            return handler
+        coders = (handler.request_deserializer, handler.response_serializer)
+        if not handler.response_streaming:
+
+            def one(requests: Iterator[Any], context: Any) -> Any:
+                return handler.unary_unary(self.first(requests, context), context)
+
+            return grpc.stream_unary_rpc_method_handler(one, *coders)
+
+        def many(requests: Iterator[Any], context: Any, *send: Any, **sends: Any) -> Any:
+            request = self.first(requests, context)
+            self._watch(context)
+            return handler.unary_stream(request, context, *send, **sends)
+
+        # gRPC's mark of a handler that gives its answers to a function, and holds no thread
+        many.experimental_non_blocking = getattr(  # type: ignore[attr-defined]
+            handler.unary_stream, "experimental_non_blocking", False
+        )
+        return grpc.stream_stream_rpc_method_handler(many, *coders)
+
+    def first(self, requests: Iterator[Any], context: Any) -> Any:
+        """The message of a call."""
+        late = self._enter(context)
+        if late is not None:
+            late.cancel()
+        try:
+            return next(requests)
+        except StopIteration:
+            message = "The call has one message, and this had none."
+            abort(context, Refusal(Status.INVALID_ARGUMENT, "no-message", message))
+        finally:
+            with self._lock:
+                self._waiting.pop(context, None)
+
+    def _enter(self, context: Any) -> Any:
+        """Take a place; the call that has to make room for it."""
+        now = self._now()
+        late = None
+        with self._lock:
+            has_place = len(self._waiting) < self._waiting_max
+            if not has_place:
+                late, began = next(iter(self._waiting.items()))
+                has_place = now - began >= LATE_SECONDS
+            if has_place:
+                self._waiting.pop(late, None)
+                self._waiting[context] = now
+        if not has_place:
+            message = (
+                f"{self._waiting_max} calls wait for their message, as many as this server takes:"
+                " try again later."
+            )
+            abort(context, Refusal(Status.RESOURCE_EXHAUSTED, "too-many-calls", message))
+        return late
+
+    def _watch(self, context: Any) -> None:
+        if not self._watches.acquire(blocking=False):
+            message = f"{WATCHES_MAX} calls follow the health already: ask for it instead."
+            abort(context, Refusal(Status.RESOURCE_EXHAUSTED, "too-many-calls", message))
+        if not context.add_callback(self._watches.release):
+            self._watches.release()  # the caller has gone already
 
 
 class TokenGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no types

@@ -59,10 +59,9 @@ CHANGES_TIMEOUT_SECONDS = 30.0
 MISSED_MAX = 5
 LOST_SECONDS = 5.0
 UPDATE_THREADS = 2
-LOOKUP_THREADS = 8
-"""Threads for calls beside those that sessions hold."""
 SLACK_CALLS = 16
-"""Calls beyond the limits that still get a refusal with a reason."""
+"""Calls beyond the limits (of calls, of sessions, and of calls whose message has not come) that
+still get a refusal with a reason. Each has a thread, made when it is needed."""
 RETRY_MS_MAX = 2_000
 STOP_GRACE_SECONDS = 0.5
 
@@ -140,8 +139,9 @@ class QueryExecutor:
         self._listener = Listener(
             config.bind,
             config.security,
-            threads=LOOKUP_THREADS + limits.calls,
-            concurrent_max=2 * limits.calls + SLACK_CALLS,
+            threads=3 * limits.calls + SLACK_CALLS,
+            concurrent_max=3 * limits.calls + SLACK_CALLS,
+            waiting_max=limits.calls,
             access=access,
             request_bytes_max=limits.request_bytes,
         )

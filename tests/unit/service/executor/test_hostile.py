@@ -270,6 +270,42 @@ def unfinished(channel, method, count, release):
     return [call.future(nothing(), timeout=20) for _ in range(count)]
 
 
+def test_calls_whose_message_does_not_come_hold_nobody_up(catalog):
+    table = made_table(catalog)
+    release = threading.Event()
+    own = "/tidelake.query.v1."
+    with running(catalog, count=1) as service:
+        service.wait_ready()
+        (executor,) = service.executors
+        with Asked(executor.address) as silent, Asked(service.server.address) as other:
+            calls = unfinished(silent.channel, f"{own}TableQuery/Lookup", 120, release)
+            calls += unfinished(silent.channel, "/grpc.health.v1.Health/Watch", 120, release)
+            calls += unfinished(other.channel, f"{own}Address/Locate", 100, release)
+            # all but those that have a place are refused at once
+            until(lambda: sum(not call.done() for call in calls) == 64 + 16)
+            # and those make room for a call with a message when they waited for a second
+            with Asked(executor.address) as asked:
+                until(lambda: is_answered(lambda: asked.lookup(request_of(table, [7]))))
+                assert list(asked.query_stub.Session(iter([request_of(table, [7])]), timeout=5))
+            with Asked(service.server.address) as asked:
+                until(lambda: is_answered(asked.locate))
+            assert service.server.registry.live()
+            release.set()
+            codes = {call.exception(5).code().name for call in calls}
+            assert codes <= {"RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "CANCELLED"}
+
+
+def is_answered(call):
+    """Whether there was a place for a call."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return False
+        raise
+    return True
+
+
 def test_calls_without_a_token_hold_no_place_though_no_message_comes(catalog, tmp_path):
     table = made_table(catalog)
     tokens, token = tmp_path / "tokens.json", "a token of 16 characters"

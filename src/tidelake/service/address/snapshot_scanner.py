@@ -165,7 +165,7 @@ class SnapshotFileScanner:
         self._context: ReadContext | None = None
         self._lease: StreamLease | None = None
         self._problem = ""
-        self._is_closed = False
+        self._closed = threading.Event()
         self._opened_as: str | None = None
         self._handle: TableHandle = served_table(catalog, table).handle
         self.location = self._handle.paths.location
@@ -202,7 +202,7 @@ class SnapshotFileScanner:
             self._polling.release()
 
     def _poll(self) -> bool:
-        if self._is_closed:
+        if self._closed.is_set():
             return False
         before = self._state
         try:
@@ -212,7 +212,7 @@ class SnapshotFileScanner:
             if self._problem != error.message:
                 _LOG.warning("table %s: %s", self.table, error.message)
             self._problem = error.message
-        if self._is_closed:  # meanwhile, by who did not wait for us
+        if self._closed.is_set():  # meanwhile, by who did not wait for us
             self._give_up_lease()
         return self._state is not before
 
@@ -267,7 +267,7 @@ class SnapshotFileScanner:
             How long to wait for a poll that is under way; -1 waits for ever. A poll that takes
             longer gives up the lease when it ends.
         """
-        self._is_closed = True
+        self._closed.set()
         if self._polling.acquire(timeout=wait_seconds):
             try:
                 self._give_up_lease()

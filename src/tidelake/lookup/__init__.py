@@ -7,9 +7,10 @@ choose and Spark may not enter: :mod:`tidelake.table.query` plans, and this pack
 from tidelake.lookup.bucket_view import BucketView, LookupRun
 from tidelake.lookup.build import LookupBuild
 from tidelake.lookup.cache import LookupCache, LookupLimits, LookupStats
-from tidelake.lookup.gather import KeyRows, gathered
+from tidelake.lookup.gather import KeyRows, gathered, gathered_bytes
 from tidelake.lookup.key_form import KeyForm
 from tidelake.lookup.opened_file import OpenedFile
+from tidelake.lookup.raw_rows import RawColumn, RawRows
 from tidelake.lookup.stored_columns import StoredColumns
 
 __all__ = [
@@ -22,6 +23,9 @@ __all__ = [
     "LookupRun",
     "LookupStats",
     "OpenedFile",
+    "RawColumn",
+    "RawRows",
     "StoredColumns",
     "gathered",
+    "gathered_bytes",
 ]

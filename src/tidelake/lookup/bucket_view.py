@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from tidelake.lookup.file_memory import MappedBudget
 from tidelake.lookup.gather import KeyRows
 from tidelake.lookup.key_form import Hashes, Image, Images, some_images
 from tidelake.lookup.opened_file import Finder, OpenedFile, RowNumbers
-from tidelake.lookup.row_values import ValueOf
+from tidelake.lookup.row_values import RawOf, ValueOf
 from tidelake.merge import MergeSpec, fold_rows
 from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
 from tidelake.metadata.data_file import DataFileMeta
@@ -130,6 +130,10 @@ class LookupRun:
         """A column of the file."""
         return self.opened.column(name, kind)
 
+    def fixed(self, name: str, kind: pa.DataType) -> npt.NDArray[Any] | None:
+        """A column of the file as items of one width."""
+        return self.opened.fixed(name, kind)
+
     def values_of(self, field: DataField, rows: RowNumbers) -> pa.Array:
         """A column of some rows; of system columns that are not stored the manifest's value."""
         kind = to_arrow_type(field.type)
@@ -164,6 +168,7 @@ class _Reader:
     is_deleted: npt.NDArray[np.bool_] | None
     kind_of: ValueOf | None
     row_of: Callable[[int], Row]
+    raw_of: tuple[RawOf | None, ...]
     run: LookupRun
 
 
@@ -176,6 +181,9 @@ class _Merged:
     def column(self, name: str, _: pa.DataType) -> pa.Array:
         """A column by name."""
         return self.rows.column(name)
+
+    def fixed(self, name: str, kind: pa.DataType) -> npt.NDArray[Any] | None:
+        """None: merged rows are few."""
 
 
 class BucketView:
@@ -223,12 +231,40 @@ class BucketView:
         readers = self._readers.get(names) or self._readers_of(names)
         if not self._first_hit:
             return self._folded(hashed, image, names, readers)
+        hit = self._first(hashed, image, readers)
+        return None if hit is None else hit[0].row_of(hit[1])
+
+    def locate(
+        self, hashed: int, image: Image, names: tuple[str, ...]
+    ) -> tuple[Sequence[RawOf | None], int] | Literal[False] | None:
+        """Where the row of one key is, for the bytes of its columns.
+
+        Returns
+        -------
+        (sequence of RawOf or None, int), None or False
+            What reads the columns, in the order of `names`, and the row; None without one. False
+            where it takes a merge of several rows to tell.
+        """
+        readers = self._readers.get(names) or self._readers_of(names)
+        if self._first_hit:
+            hit = self._first(hashed, image, readers)
+            return None if hit is None else (hit[0].raw_of, hit[1])
+        hits = _hits(hashed, image, readers)
+        if len(hits) > 1:
+            return False
+        if not hits or _retracts(*hits[0]):
+            return None
+        return hits[0][0].raw_of, hits[0][1]
+
+    def _first(
+        self, hashed: int, image: Image, readers: Sequence[_Reader]
+    ) -> tuple[_Reader, int] | None:
         for reader in readers:
             row = reader.find(hashed, image)
             if row < 0 or (reader.is_deleted is not None and reader.is_deleted[row]):
                 continue
             if reader.kind_of is None or not reader.kind_of(row) & 1:
-                return reader.row_of(row)
+                return reader, row
             if not self._passes_over:
                 return None
         return None
@@ -236,7 +272,12 @@ class BucketView:
     def _readers_of(self, names: tuple[str, ...]) -> tuple[_Reader, ...]:
         readers = tuple(
             _Reader(
-                run.opened.find, run.is_deleted, run.kind_of, _row_reader(run.opened, names), run
+                run.opened.find,
+                run.is_deleted,
+                run.kind_of,
+                _row_reader(run.opened, names),
+                tuple(map(run.opened.raw_of, names)),
+                run,
             )
             for run in self._asked
         )
@@ -246,17 +287,12 @@ class BucketView:
     def _folded(
         self, hashed: int, image: Image, names: tuple[str, ...], readers: Sequence[_Reader]
     ) -> Row | None:
-        hits: list[tuple[_Reader, int]] = []
-        for reader in readers:
-            row = reader.find(hashed, image)
-            if row >= 0 and (reader.is_deleted is None or not reader.is_deleted[row]):
-                hits.append((reader, row))
+        hits = _hits(hashed, image, readers)
         if not hits:
             return None
         if len(hits) == 1:
             reader, row = hits[0]
-            retracts = reader.kind_of is not None and reader.kind_of(row) & 1
-            return None if retracts else reader.row_of(row)
+            return None if _retracts(reader, row) else reader.row_of(row)
         if self._asked is not self.runs:
             hits.reverse()
         key = np.zeros(1, np.int64)
@@ -344,6 +380,20 @@ class BucketView:
             levels.append(np.full(len(hit.rows), run.meta.level))
         keys = np.concatenate([hit.keys for hit in hits])
         return fold_rows(batches, keys, np.concatenate(levels), self._spec, columns=names)
+
+
+def _hits(hashed: int, image: Image, readers: Sequence[_Reader]) -> list[tuple[_Reader, int]]:
+    """The rows of one key that are not deleted."""
+    hits: list[tuple[_Reader, int]] = []
+    for reader in readers:
+        row = reader.find(hashed, image)
+        if row >= 0 and (reader.is_deleted is None or not reader.is_deleted[row]):
+            hits.append((reader, row))
+    return hits
+
+
+def _retracts(reader: _Reader, row: int) -> bool:
+    return reader.kind_of is not None and bool(reader.kind_of(row) & 1)
 
 
 def _adding(hit: KeyRows) -> Iterator[KeyRows]:

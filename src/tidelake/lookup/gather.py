@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.codec.arrow_memory import fixed_values, take_rows
+from tidelake.lookup.raw_rows import RawColumn
+from tidelake.lookup.row_values import value_width
 
-__all__ = ["ColumnSource", "KeyRows", "gathered"]
+__all__ = ["ColumnSource", "KeyRows", "gathered", "gathered_bytes"]
 
 RowNumbers = npt.NDArray[np.int64]
 
@@ -28,6 +30,10 @@ class ColumnSource(Protocol):
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
         """A column by name, in this type."""
+        ...
+
+    def fixed(self, name: str, kind: pa.DataType) -> npt.NDArray[Any] | None:
+        """The same as items of one width, where it has no nulls and all are equally long."""
         ...
 
 
@@ -69,6 +75,33 @@ def gathered(parts: Sequence[KeyRows], count: int, schema: pa.Schema) -> pa.Reco
     order = _Order(parts)
     columns = [_column(order, count, field.name, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def gathered_bytes(
+    parts: Sequence[KeyRows], count: int, schema: pa.Schema
+) -> list[RawColumn | pa.Array]:
+    """The columns of :func:`gathered` as bytes, where that takes no Arrow; else as Arrow."""
+    order = _Order(parts)
+    return [
+        _bytes_column(order, count, field.name, field.type) if count else pa.array([], field.type)
+        for field in schema
+    ]
+
+
+def _bytes_column(order: _Order, count: int, name: str, kind: pa.DataType) -> RawColumn | pa.Array:
+    items = [part.source.fixed(name, kind) for part in order.parts]
+    first = items[0]
+    if first is None or any(own is None or own.dtype != first.dtype for own in items):
+        return _column(order, count, name, kind)
+    values = np.empty(count, first.dtype)
+    for part, own in zip(order.parts, items, strict=True):
+        assert own is not None
+        values[part.keys] = own.take(part.rows)
+    if value_width(kind):
+        return RawColumn(values.tobytes())
+    width = values.itemsize
+    ends = np.arange(0, (count + 1) * width, width, dtype="<u4")
+    return RawColumn(values.tobytes(), ends.tobytes())
 
 
 class _Order:

@@ -71,10 +71,12 @@ def _integer_hashes(numbers: npt.NDArray[np.int64]) -> Hashes:
     return ((words ^ (words >> _U27)) * np.uint64(_MIX_2)) >> _U32
 
 
-def some_images(images: Images, keys: npt.NDArray[np.int64]) -> Images:
+def some_images(images: Images, keys: npt.NDArray[np.int64] | slice) -> Images:
     """Take the images of some keys."""
     if isinstance(images, np.ndarray):
         return images[keys]
+    if isinstance(keys, slice):
+        return images.slice(keys.start, keys.stop - keys.start)
     return pc.take(images, pa.array(keys), boundscheck=False)
 
 

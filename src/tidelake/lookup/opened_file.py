@@ -27,7 +27,14 @@ from tidelake.lookup.column_memory import column_from, nodes_count_of
 from tidelake.lookup.file_memory import FileBytes, Items, MappedBudget, map_file
 from tidelake.lookup.key_form import Hashes, Image, Images
 from tidelake.lookup.layout import SLOTS_BEHIND, ByteRange, LookupHeader
-from tidelake.lookup.row_values import CODES, ValueOf, value_reader
+from tidelake.lookup.row_values import (
+    CODES,
+    RawOf,
+    ValueOf,
+    raw_reader,
+    value_reader,
+    value_width,
+)
 from tidelake.lookup.stored_columns import StoredColumns
 from tidelake.types import DataField
 
@@ -39,6 +46,11 @@ RowNumbers = npt.NDArray[np.int64]
 
 HEADER_READ_BYTES = 1 << 13
 CHECK_BYTES = 1 << 22
+SLOTS_BITS = SLOTS_BEHIND.bit_length() - 1
+FOUND_SINGLY_MAX = 24
+"""Keys of a batch that are looked for one by one in the end: a step for all costs as much."""
+assert SLOTS_BEHIND == 1 << SLOTS_BITS, "slots are counted by shifts"
+INTEGER_BYTES_MAX = 8
 _U32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _MASK = 0xFFFFFFFF
@@ -164,6 +176,20 @@ class OpenedFile:
             by_arrow=by_arrow,
         )
 
+    def raw_of(self, name: str) -> RawOf | None:
+        """The function that gives the bytes of a column's value; None for nested types."""
+        if name not in self._names:
+            return _no_value
+        place = self._names.index(name)
+        kind, node = self._kinds[place], self._header.nodes[self._node_starts[place]]
+        return raw_reader(
+            self._large_type(kind),
+            self._column_items(place),
+            self._bytes(place),
+            has_nulls=node.nulls_count > 0,
+            wide=self._header.has_wide_offsets,
+        )
+
     # ---- many keys
 
     def find_many(self, hashes: Hashes, images: Images) -> tuple[RowNumbers, RowNumbers]:
@@ -195,22 +221,27 @@ class OpenedFile:
         while True:
             seen = windows[at]
             upper = seen.view(np.uint32)[:, 1::2]
-            hit = np.flatnonzero(upper == halves[:, None])
-            slots = seen.ravel()[hit]
-            if not slots.all():  # an empty slot looks like a hash of 0
+            hit = (upper == halves[:, None]).ravel().nonzero()[0]
+            slots = seen.ravel().take(hit)
+            if np.count_nonzero(slots) < len(slots):  # an empty slot looks like a hash of 0
                 hit, slots = hit[slots != 0], slots[slots != 0]
             if len(hit):
-                key = hit // SLOTS_BEHIND
+                key = hit >> SLOTS_BITS
                 rows = (slots & _LOW).view(np.int64) - 1
                 keys = key if pending is None else pending[key]
                 same = _equal(key_column, rows, images, keys)
-                found_keys.append(keys[same])
-                found_rows.append(rows[same])
+                if np.count_nonzero(same) < len(same):
+                    keys, rows = keys[same], rows[same]
+                found_keys.append(keys)
+                found_rows.append(rows)
             # a search goes on behind a full window, unless a larger hash ends it
-            more = np.flatnonzero((seen[:, -1] != 0) & (upper[:, -1] <= halves))
+            more = ((seen[:, -1] != 0) & (upper[:, -1] <= halves)).nonzero()[0]
             if not len(more):
                 break
             pending = more if pending is None else pending[more]
+            if len(pending) <= FOUND_SINGLY_MAX and self.is_mapped:
+                self._find_singly(pending, hashes, images, found_keys, found_rows)
+                break
             halves = halves[more]
             at = np.minimum(at[more] + SLOTS_BEHIND, last_window)
         if len(found_keys) == 1:
@@ -219,6 +250,26 @@ class OpenedFile:
             nothing = np.empty(0, np.int64)
             return nothing, nothing
         return np.concatenate(found_keys), np.concatenate(found_rows)
+
+    def _find_singly(
+        self,
+        keys: RowNumbers,
+        hashes: Hashes,
+        images: Images,
+        found_keys: list[RowNumbers],
+        found_rows: list[RowNumbers],
+    ) -> None:
+        """Find a few keys that were not all seen in their windows; add what is new."""
+        is_open = np.ones(len(hashes), np.bool_)
+        for found in found_keys:
+            is_open[found] = False
+        keys = keys[is_open[keys]]
+        sought = images[keys].tolist() if isinstance(images, np.ndarray) else _some(images, keys)
+        rows = np.array(list(map(self.find, hashes[keys].tolist(), sought)), np.int64)
+        hit = rows >= 0
+        if hit.any():
+            found_keys.append(keys[hit])
+            found_rows.append(rows[hit])
 
     def _windows(self, memory: mmap.mmap) -> tuple[npt.NDArray[np.uint64], int]:
         """The slots from each on, so many as are seen at once; and where the last ones begin."""
@@ -247,6 +298,25 @@ class OpenedFile:
         if name not in self._names:
             return pa.nulls(self.rows_count, kind)
         return self._column_of(self._names.index(name), self._memory())
+
+    def fixed(self, name: str, kind: pa.DataType) -> npt.NDArray[Any] | None:
+        """A whole column as values of one width, text of one length too.
+
+        None if some are null, or of other widths, or if the file is not mapped. Nothing is copied.
+        """
+        if self._map is None or name not in self._names:
+            return None
+        try:
+            return self._fixed_columns[name]
+        except KeyError:
+            width = value_width(kind)
+            found = None if width is None else _fixed(self.column(name, kind), width)
+            self._fixed_columns[name] = found
+            return found
+
+    @cached_property
+    def _fixed_columns(self) -> dict[str, npt.NDArray[Any] | None]:
+        return {}
 
     # ---- the file's memory
 
@@ -335,7 +405,9 @@ class OpenedFile:
 
     def _bytes(self, place: int) -> Callable[[int, int], bytes]:
         first, mapped, file = self._buffer_starts[place], self._map, self._file
-        base = self._header.buffers[first + 2].offset if _has_bytes(self._kinds[place]) else 0
+        number = 2 if _has_bytes(self._kinds[place]) else 1
+        has_width = value_width(self._kinds[place]) is not None
+        base = self._header.buffers[first + number].offset if has_width else 0
         if mapped is None:
             return lambda begin, end: os.pread(file, end - begin, base + begin)
         return lambda begin, end: mapped[base + begin : base + end]
@@ -410,6 +482,29 @@ def _equal(
     stored = pc.take(column, pa.array(rows), boundscheck=False)
     sought = pc.take(images, pa.array(keys), boundscheck=False)
     return pc.equal(stored, sought.cast(stored.type)).to_numpy(zero_copy_only=False)
+
+
+def _some(images: pa.Array, keys: RowNumbers) -> list[bytes]:
+    found: list[bytes] = pc.take(images, pa.array(keys), boundscheck=False).to_pylist()
+    return found
+
+
+def _fixed(column: pa.Array, width: int) -> npt.NDArray[Any] | None:
+    """The values of a column as items of so many bytes; of text (0) if all have as many."""
+    if column.null_count or pa.types.is_boolean(column.type) or not len(column):
+        return None
+    if width:
+        dtype = np.dtype(f"u{width}" if width <= INTEGER_BYTES_MAX else f"V{width}")
+        return np.frombuffer(column.buffers()[1], dtype, len(column))
+    is_large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    offsets = np.frombuffer(column.buffers()[1], "i8" if is_large else "i4", len(column) + 1)
+    width = int(offsets[1] - offsets[0])
+    if width <= 0 or int(offsets[-1] - offsets[0]) != width * len(column):
+        return None
+    # most columns of varying lengths show it in their first rows
+    if any((np.diff(part) != width).any() for part in (offsets[:64], offsets)):
+        return None
+    return np.frombuffer(column.buffers()[2], f"V{width}", len(column), int(offsets[0]))
 
 
 def _integer_finder(slots: Items, homes: int, numbers: Items) -> Finder:

@@ -24,9 +24,11 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import (
     MAGIC,
     TOKEN_BYTES_MAX,
+    FrameReader,
     framed,
     read_exactly,
     read_frame,
+    wait_at_most,
 )
 from tidelake.service.protocol.reasons import REASON_KEY, TOKEN_KEY, bearer
 
@@ -125,15 +127,17 @@ class FrameListener:
             connection.close()
 
     def _session(self, connection: socket.socket) -> None:
-        connection.settimeout(HELLO_SECONDS)
+        connection.settimeout(None)  # the system's own limits cost no calls
+        wait_at_most(connection, socket.SO_RCVTIMEO, HELLO_SECONDS)
+        wait_at_most(connection, socket.SO_SNDTIMEO, self._limits.slow_reader_seconds)
         if read_exactly(connection, len(MAGIC)) != MAGIC:
             return
         try:
             token = read_frame(connection, TOKEN_BYTES_MAX) or b""
             context = _Context(connection, token.decode("ascii"))
+            wait_at_most(connection, socket.SO_RCVTIMEO, FRAME_SECONDS)
             replies = self._servicer.Session(self._requests(connection), context)
             for reply in replies:
-                connection.settimeout(self._limits.slow_reader_seconds)
                 connection.sendall(framed(reply.SerializeToString()))
         except _Aborted as aborted:
             connection.sendall(framed(aborted.reply.SerializeToString()))
@@ -143,15 +147,17 @@ class FrameListener:
             if not str(error).startswith("a message of"):
                 said, reason = grpc.StatusCode.INVALID_ARGUMENT, "no-message"
             reply = _problem(said, reason, f"The frame is refused: {error}.")
-            connection.settimeout(self._limits.slow_reader_seconds)
             connection.sendall(framed(reply.SerializeToString()))
 
     def _requests(self, connection: socket.socket) -> Iterator[pb.LookupRequest]:
+        reader = FrameReader(connection, self._limits.request_bytes)
         while True:
-            connection.settimeout(None)  # an idle session is ended where its place is needed
-            connection.recv(1, socket.MSG_PEEK)
-            connection.settimeout(FRAME_SECONDS)
-            message = read_frame(connection, self._limits.request_bytes)
+            try:
+                message = reader.read()
+            except BlockingIOError:
+                if reader.is_within:
+                    raise  # a request that does not end
+                continue  # an idle session is ended where its place is needed
             if message is None:
                 return
             yield pb.LookupRequest.FromString(message)

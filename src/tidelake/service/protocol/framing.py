@@ -20,12 +20,23 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = ["HEAD", "MAGIC", "TOKEN_BYTES_MAX", "framed", "read_exactly", "read_frame"]
+__all__ = [
+    "HEAD",
+    "MAGIC",
+    "TOKEN_BYTES_MAX",
+    "FrameReader",
+    "framed",
+    "read_exactly",
+    "read_frame",
+    "wait_at_most",
+]
 
 MAGIC = b"TLQ1"
 HEAD = struct.Struct("<I")
 TOKEN_BYTES_MAX = 4_096
 READ_AT_ONCE_BYTES = 1 << 20
+READ_FIRST_BYTES = 1 << 16
+_SECONDS = struct.Struct("@ll")
 
 
 def framed(message: bytes) -> bytes:
@@ -37,6 +48,99 @@ def framed(message: bytes) -> bytes:
     b'\x02\x00\x00\x00ab'
     """
     return HEAD.pack(len(message)) + message
+
+
+def wait_at_most(connection: socket.socket, option: int, seconds: float) -> None:
+    """Let the system itself end what waits longer on a blocking socket.
+
+    A timeout of Python's costs two more calls of the system for each that may wait.
+
+    Parameters
+    ----------
+    connection : socket
+        A blocking one. What waits too long raises BlockingIOError.
+    option : int
+        ``socket.SO_RCVTIMEO`` or ``socket.SO_SNDTIMEO``.
+    seconds : float
+        How long; 0 is for ever.
+    """
+    whole = int(seconds)
+    limit = _SECONDS.pack(whole, int((seconds - whole) * 1e6))
+    connection.setsockopt(socket.SOL_SOCKET, option, limit)
+
+
+class FrameReader:
+    """Reads the frames that arrive on one blocking socket, small ones by one call of the system.
+
+    Parameters
+    ----------
+    connection : socket
+        What may wait is limited by :func:`wait_at_most`.
+    size_max : int
+        The most bytes of a frame.
+    """
+
+    __slots__ = ("_connection", "_rest", "_size_max")
+
+    def __init__(self, connection: socket.socket, size_max: int) -> None:
+        self._connection = connection
+        self._size_max = size_max
+        self._rest = b""
+
+    @property
+    def is_within(self) -> bool:
+        """Whether a part of a frame has arrived, and not all of it."""
+        return bool(self._rest)
+
+    def read(self) -> bytes | None:
+        """Read the next frame; None where the other side has closed before it.
+
+        Raises
+        ------
+        ValueError
+            It is longer than the most.
+        EOFError
+            The other side closed within it.
+        BlockingIOError
+            Nothing more came in time; what came is kept.
+        OSError
+            The connection failed.
+        """
+        while True:
+            found = self._rest
+            if len(found) >= HEAD.size:
+                (size,) = HEAD.unpack_from(found)
+                if size > self._size_max:
+                    message = f"a message of {size} bytes, and one has {self._size_max} at most"
+                    raise ValueError(message)
+                end = HEAD.size + size
+                if len(found) >= end:
+                    self._rest = found[end:]
+                    return found[HEAD.size : end]
+                if not self._filled(end):
+                    message = f"closed after {len(self._rest)} of {end} bytes"
+                    raise EOFError(message)
+                continue
+            part = self._connection.recv(READ_FIRST_BYTES)
+            if not part:
+                if found:
+                    message = f"closed after {len(found)} bytes of a length"
+                    raise EOFError(message)
+                return None
+            self._rest = found + part if found else part
+
+    def _filled(self, end: int) -> bool:
+        """Read until so many bytes have come; memory grows with what arrives."""
+        parts = bytearray(self._rest)
+        try:
+            while len(parts) < end:
+                part = self._connection.recv(min(end - len(parts), READ_AT_ONCE_BYTES))
+                if not part:
+                    return False
+                parts += part
+            return True
+        finally:
+            self._rest = bytes(parts)
 
 
 def read_frame(connection: socket.socket, size_max: int) -> bytes | None:

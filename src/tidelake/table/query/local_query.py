@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,25 @@ from xxhash import xxh3_128_hexdigest
 from tidelake.errors import ClosedError, InvalidInputError, NotFoundError, StorageRefusedError
 from tidelake.format import orc_zone_moves
 from tidelake.lookup import (
+    BucketView,
     KeyForm,
     KeyRows,
     LookupCache,
     LookupLimits,
     LookupStats,
+    RawRows,
     StoredColumns,
-    gathered,
 )
-from tidelake.lookup.key_form import bytes_hash, integer_hash, some_images
+from tidelake.lookup.key_form import (
+    Hashes,
+    Image,
+    Images,
+    bytes_hash,
+    integer_hash,
+    some_images,
+)
+from tidelake.lookup.raw_rows import bits_of, raw_column
+from tidelake.lookup.row_values import RawOf, value_width
 from tidelake.merge import MergeSpec
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
@@ -42,8 +53,8 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.query.bucket_files import FileChanges, Owns, QueriedBucket, states_of
 from tidelake.table.query.key_columns import check_keyed
 from tidelake.table.query.keys import KeyInput
-from tidelake.table.query.lookup_result import LookupResult
-from tidelake.table.query.table_view import TableShape, TableView
+from tidelake.table.query.lookup_result import LocatedRows, LookupResult
+from tidelake.table.query.table_view import Places, TableShape, TableView
 from tidelake.table.query.view_builder import ViewBuilder
 from tidelake.table.read.scan_request import PLAN_TRIES, ScanRequest
 from tidelake.telemetry import PerProcess
@@ -276,10 +287,7 @@ class LocalTableQuery:
         values = self._keys.values(key)
         names = self._columns if columns is None else self._known(columns)
         buckets = view.buckets_for(values)
-        if self._is_plain:
-            image = values[0]
-        else:
-            image = self._form.image([values[index] for index in self._key_indexes])
+        image = values[0] if self._is_plain else self._image(values)
         hashed = self._hash_of(image)
         for bucket in buckets:
             row = bucket.get(hashed, image, names)
@@ -332,40 +340,113 @@ class LocalTableQuery:
         -------
         LookupResult
         """
+        located = self.locate(self._keys.batch(keys), columns=columns, slices=slices)
+        return LookupResult(located.snapshot_id, located.found, located.rows())
+
+    def locate(
+        self,
+        keys: pa.RecordBatch,
+        *,
+        columns: Sequence[str] | None = None,
+        slices: Slices | None = None,
+    ) -> LocatedRows:
+        """Where the rows of a batch of keys are, as of one snapshot.
+
+        Requires: `keys` has the schema :attr:`key_schema`, and no nulls.
+
+        Parameters
+        ----------
+        keys, columns, slices
+            As of :meth:`lookup`.
+        """
         view = self._view or self._current()
-        batch = self._keys.batch(keys)
         names = self._columns if columns is None else self._known(columns)
-        images = self._form.images([batch.column(index) for index in self._key_indexes])
+        images = self._form.images([keys.column(index) for index in self._key_indexes])
         hashes = self._form.hashes(images)
-        found = np.zeros(batch.num_rows, np.bool_)
+        found = np.zeros(keys.num_rows, np.bool_)
         parts: list[KeyRows] = []
         if slices is None:
-            routed = view.routed(batch)
+            routed = view.routed(keys)
         else:
-            self._check_slices(slices, batch.num_rows)
+            self._check_slices(slices, keys.num_rows)
             routed = view.routed_as(slices)
         for buckets, own in routed:
-            still = own
-            for bucket in buckets:
-                asked = (hashes, images)
-                if still is not None:
-                    asked = (hashes[still], some_images(images, still))
-                for part in bucket.find(*asked, names):
-                    keys = part.keys if still is None else still[part.keys]
-                    found[keys] = True
-                    parts.append(KeyRows(keys, part.source, part.rows))
-                if len(buckets) > 1:
-                    still = np.flatnonzero(~found) if still is None else still[~found[still]]
+            for part in _found_in(buckets, own, hashes, images, names):
+                found[part.keys] = True
+                parts.append(part)
         hits = int(np.count_nonzero(found))
         self._hits += hits
-        self._misses += batch.num_rows - hits
-        if hits < batch.num_rows:
+        self._misses += keys.num_rows - hits
+        if hits < keys.num_rows:
             ranks = np.cumsum(found) - 1
             parts = [KeyRows(ranks[part.keys], part.source, part.rows) for part in parts]
         snapshot_id = None if view.snapshot is None else view.snapshot.id
-        return LookupResult(snapshot_id, found, gathered(parts, hits, self._schema_of(names)))
+        return LocatedRows(snapshot_id, found, hits, parts, self._schema_of(names))
+
+    def raw_rows(
+        self,
+        keys: Sequence[Sequence[Any]],
+        *,
+        columns: Sequence[str] | None = None,
+        slices: Slices | None = None,
+    ) -> RawRows | None:
+        """The bytes of the rows of a few keys: 2 us a key, where :meth:`lookup` begins at 300.
+
+        Parameters
+        ----------
+        keys : sequence of sequences
+            The parts of each key as Arrow's memory holds them, in the order of the primary key.
+        columns, slices
+            As of :meth:`lookup`.
+
+        Returns
+        -------
+        RawRows or None
+            None where :meth:`lookup` has to answer: a key has several rows to merge, or a column is
+            of a nested type.
+        """
+        view = self._view or self._current()
+        names = self._columns if columns is None else self._known(columns)
+        widths = [value_width(kind) for kind in self._schema_of(names).types]
+        if None in widths:
+            return None
+        located: list[tuple[Sequence[RawOf | None], int] | None] = []
+        hash_of, is_plain = self._hash_of, self._is_plain
+        for values, buckets in zip(keys, self._buckets_of(view, keys, slices), strict=True):
+            image = values[0] if is_plain else self._image(values)
+            hashed = hash_of(image)
+            hit = None
+            for bucket in buckets:
+                hit = bucket.locate(hashed, image, names)
+                if hit is not None:
+                    break
+            if hit is False:
+                return None
+            located.append(hit)
+        rows = [hit for hit in located if hit is not None]
+        self._hits += len(rows)
+        self._misses += len(located) - len(rows)
+        made = [
+            raw_column([raw_of[place](row) for raw_of, row in rows], width)  # type: ignore[misc, arg-type]
+            for place, width in enumerate(widths)
+        ]
+        snapshot_id = None if view.snapshot is None else view.snapshot.id
+        return RawRows(snapshot_id, bits_of([h is not None for h in located]), len(rows), made)
 
     # ---- inside
+
+    def _image(self, values: Sequence[Any]) -> Image:
+        return self._form.image([values[index] for index in self._key_indexes])
+
+    def _buckets_of(
+        self, view: TableView, keys: Sequence[Sequence[Any]], slices: Slices | None
+    ) -> Iterable[Sequence[BucketView]]:
+        """The buckets that may hold each key."""
+        if slices is None:
+            return map(view.buckets_for, keys)
+        self._check_slices(slices, len(keys))
+        named = (repeat(view.buckets_named(bucket_id), count) for bucket_id, count in slices)
+        return chain.from_iterable(named)
 
     def _current(self) -> TableView:
         self._check_open()
@@ -442,6 +523,33 @@ class LocalTableQuery:
             self._cache = _cache_of(self._handle, self._directory)
         parts = self._parts
         return ViewBuilder(context, parts.spec, parts.shape, parts.stored, self._cache)
+
+
+def _found_in(
+    buckets: Sequence[BucketView],
+    own: Places | slice | None,
+    hashes: Hashes,
+    images: Images,
+    names: tuple[str, ...],
+) -> Iterator[KeyRows]:
+    """The rows of some keys in the buckets that may hold them; their keys as of the batch."""
+    if own is not None:
+        hashes, images = hashes[own], some_images(images, own)
+    is_open = None if len(buckets) == 1 else np.ones(len(hashes), np.bool_)
+    still: Places | None = None
+    for bucket in buckets:
+        asked = (hashes, images)
+        if still is not None:
+            asked = (hashes[still], some_images(images, still))
+        for part in bucket.find(*asked, names):
+            keys = part.keys if still is None else still[part.keys]
+            if is_open is not None:
+                is_open[keys] = False
+            if own is not None:
+                keys = keys + own.start if isinstance(own, slice) else own[keys]
+            yield KeyRows(keys, part.source, part.rows)
+        if is_open is not None:
+            still = np.flatnonzero(is_open)
 
 
 PROJECTIONS_MAX = 64

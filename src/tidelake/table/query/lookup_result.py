@@ -9,8 +9,42 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.codec.arrow_memory import take_rows
+from tidelake.lookup import KeyRows, RawColumn, gathered, gathered_bytes
 
-__all__ = ["LookupResult"]
+__all__ = ["LocatedRows", "LookupResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedRows:
+    """Where the rows of some keys are; as Arrow, or as bytes to send on.
+
+    Parameters
+    ----------
+    snapshot_id : int or None
+        The snapshot that answers; None for a table without one.
+    found : bool array [n]
+        Whether each key has a row.
+    rows_count : int
+        How many have one.
+    parts : list of KeyRows
+        Their rows, counted among the keys that have one.
+    schema : pyarrow.Schema
+        The columns wanted.
+    """
+
+    snapshot_id: int | None
+    found: npt.NDArray[np.bool_]
+    rows_count: int
+    parts: list[KeyRows]
+    schema: pa.Schema
+
+    def rows(self) -> pa.RecordBatch:
+        """The rows in the order of the keys."""
+        return gathered(self.parts, self.rows_count, self.schema)
+
+    def columns(self) -> list[RawColumn | pa.Array]:
+        """The same by columns: bytes, or Arrow where that is cheaper."""
+        return gathered_bytes(self.parts, self.rows_count, self.schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,10 @@ from tidelake.table.query.keys import memory_value
 from tidelake.types import DataField
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_type
 
-__all__ = ["Partition", "Place", "TableShape", "TableView"]
+__all__ = ["Partition", "Place", "Places", "TableShape", "TableView"]
 
 Places = npt.NDArray[np.int64]
-Place = tuple[tuple[BucketView, ...], Places | None]
+Place = tuple[tuple[BucketView, ...], Places | slice | None]
 """Buckets that may hold some keys, and which of a batch's keys; None for all."""
 
 
@@ -211,16 +211,19 @@ class TableView:
         """The keys of a batch by the buckets that the caller names."""
         start = 0
         for bucket_id, count in slices:
-            own = np.arange(start, start + count)
+            own = slice(start, start + count)
             start += count
-            if bucket_id is None:
-                yield self._everywhere, own
-            elif bucket_id.bucket < 0:
-                partition = self._partitions.get(bucket_id.partition)
-                yield (() if partition is None else partition.all_buckets), own
-            else:
-                found = self.buckets.get(bucket_id)
-                yield (() if found is None else (found,)), own
+            yield self.buckets_named(bucket_id), own
+
+    def buckets_named(self, bucket_id: BucketId | None) -> tuple[BucketView, ...]:
+        """The buckets that a caller means: one, those of a partition (-1), or all (None)."""
+        if bucket_id is None:
+            return self._everywhere
+        if bucket_id.bucket < 0:
+            partition = self._partitions.get(bucket_id.partition)
+            return () if partition is None else partition.all_buckets
+        found = self.buckets.get(bucket_id)
+        return () if found is None else (found,)
 
     def _routed_in(
         self, partition: Partition, keys: pa.RecordBatch, own: Places | None

@@ -18,9 +18,11 @@ from tidelake.service.client.keys.work import RowWork, ValueWork, Work
 from tidelake.service.client.lanes import Routed, work_of
 from tidelake.service.client.local import LocalAnswers
 from tidelake.service.client.session import Session
-from tidelake.service.client.settings import Settings
+from tidelake.service.client.settings import ATTEMPT_SECONDS_MAX, Settings
+from tidelake.service.client.short_way import rows_of, short_call
 from tidelake.service.client.steps import Answer, Goal, GoneError, KeyChangedError, lookup
 from tidelake.service.observe.spans import span
+from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
 __all__ = ["AsyncTableQuery"]
 
@@ -99,6 +101,7 @@ class AsyncTableQuery:
         view = session.view
         if (
             view is None
+            or view.keys is not keys
             or view.router.asks_all
             or self._local.is_on
             or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
@@ -111,7 +114,8 @@ class AsyncTableQuery:
 
         async def fly(gets: Sequence[Routed]) -> list[Row | None]:
             goal = self._goal(wanted, None, consistent=True)
-            return await self._dicts(work_of(gets, keys), goal)
+            rows = await self._short_way(gets, goal)
+            return await self._dicts(work_of(gets, keys), goal) if rows is None else rows
 
         return await self._lanes.get((route.executor, wanted), (values, route, router), fly)
 
@@ -165,6 +169,17 @@ class AsyncTableQuery:
     ) -> Goal:
         end = now() + self._session.settings.deadline_seconds
         return Goal(columns, min_snapshot, consistent, end)
+
+    async def _short_way(self, gets: Sequence[Routed], goal: Goal) -> list[Row | None] | None:
+        """The rows of gets of one executor, if nothing is unusual."""
+        call = short_call(self._session, gets, goal.columns)
+        if call is None or call.connection.async_frames is None:
+            return None
+        seconds = min(goal.end - now(), ATTEMPT_SECONDS_MAX)
+        reply = await call.connection.async_frames.call(call.request, max(seconds, 0.001))
+        if not isinstance(reply, pb.LookupReply):
+            return None
+        return rows_of(self._session, call, reply)
 
     async def _dicts(self, work: Work, goal: Goal) -> list[Row | None]:
         if work.count == 0:

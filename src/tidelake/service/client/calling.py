@@ -1,8 +1,8 @@
 """Carries out the steps of a lookup: by blocking calls, or as coroutines.
 
-One call to one executor is a blocking call of the caller's own thread, by frames where the executor
-takes them, else by gRPC, which then needs no other thread in this process. Calls to several
-executors are under way together, by gRPC.
+A call to one executor goes by frames where the executor takes them: blocking in the caller's own
+thread, or awaited on the caller's event loop. Else it goes by gRPC. Calls to several executors are
+under way together, by gRPC.
 """
 
 from __future__ import annotations
@@ -114,6 +114,12 @@ def _result(call: Any, view: ServiceView, executor: int) -> Outcome:
 
 
 async def _called_async(session: Session, step: Calls) -> list[Outcome]:
+    if len(step.requests) == 1 and not session.is_traced(session.metadata):
+        ((executor, request),) = step.requests
+        frames = step.view.executors[executor].async_frames
+        found = None if frames is None else await frames.call(request, step.seconds)
+        if found is not None:
+            return [found]
     loop = asyncio.get_running_loop()
     waits: list[Any] = []
     calls: list[Any] = []

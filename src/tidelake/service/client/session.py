@@ -31,6 +31,7 @@ from tidelake.service.client.settings import LOCATE_SECONDS_MAX, Settings
 from tidelake.service.observe.spans import carried
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.packed_columns import is_packable
+from tidelake.service.protocol.packed_values import RowReader
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.table import Table
@@ -38,6 +39,9 @@ from tidelake.telemetry import ProcessMark
 from tidelake.types.schema import DataField, TableSchema
 
 __all__ = ["Floor", "ServiceView", "Session"]
+
+READERS_MAX = 256
+"""Readers of rows that are kept: one for each schema and projection."""
 
 
 class Floor(NamedTuple):
@@ -109,6 +113,7 @@ class Session:
         self._connections = Connections(settings.tls, settings.token)
         self._token_metadata = self._connections.metadata
         self._schemas: dict[tuple[int, int], TableSchema] = {}
+        self._readers: dict[tuple[int, int, tuple[str, ...] | None], RowReader] = {}
         self._lock = threading.Lock()
         self._locating = threading.Lock()
 
@@ -271,6 +276,19 @@ class Session:
         if schema is None:
             return None
         return [schema.field(name) for name in columns] if columns else list(schema.fields)
+
+    def row_reader(self, version: pb.Version, columns: tuple[str, ...] | None) -> RowReader | None:
+        """Reads the rows of an answer; None if its schema has not been read yet."""
+        key = (version.generation, version.schema, columns)
+        found = self._readers.get(key)
+        if found is None:
+            fields = self.known_fields(version, columns)
+            if fields is None:
+                return None
+            if len(self._readers) >= READERS_MAX:
+                self._readers.clear()
+            found = self._readers[key] = RowReader(fields)
+        return found
 
     def read_schema(self, version: pb.Version) -> None:
         """Read the schema of an answer.

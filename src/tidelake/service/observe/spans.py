@@ -13,7 +13,7 @@ from typing import Any
 
 from tidelake.service._optional import tracing_library
 
-__all__ = ["carried", "is_traced", "span"]
+__all__ = ["carried", "is_live", "is_traced", "span"]
 
 TABLE, KEYS = "db.collection.name", "db.operation.batch.size"
 """Names of OpenTelemetry's conventions for clients of databases."""
@@ -26,6 +26,11 @@ _NOTHING = nullcontext()
 def is_traced() -> bool:
     """Whether the package is installed."""
     return _TRACER is not None
+
+
+def is_live() -> bool:
+    """Whether spans go anywhere: the package is installed, and a program has set up an SDK."""
+    return _TRACER is not None and (not _goes_nowhere() or bool(carried()))
 
 
 def span(

@@ -15,6 +15,7 @@ from unit.service.service_kit import (
     rows_of,
 )
 
+from tidelake.service.executor.lookup import FEW_KEYS_MAX
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.packed_columns import rows_of_arrow_body
 
@@ -44,7 +45,7 @@ def test_a_projection_and_an_arrow_body_hold_what_was_asked_for(shared, asked):
 
 def test_few_keys_have_the_rows_that_many_have(shared, asked):
     table, _ = shared
-    many = rows_of(asked.lookup(request_of(table, list(range(-4, 60)))), table)
+    many = rows_of(asked.lookup(request_of(table, list(range(-4, FEW_KEYS_MAX + 4)))), table)
     few = [rows_of(asked.lookup(request_of(table, [key])), table)[0] for key in range(-4, 20)]
     assert few == many[: len(few)]
     some = asked.lookup(request_of(table, list(range(8)), columns=["v", "id"]))

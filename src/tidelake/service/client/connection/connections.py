@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from tidelake.errors import InvalidInputError
+from tidelake.service.client.connection.async_frame_calls import AsyncFrameCalls
 from tidelake.service.client.connection.frame_calls import FrameCalls
 from tidelake.service.client.connection.tls import Tls
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
@@ -46,6 +47,7 @@ class Connection:
     table_query: TableQueryStub
     address_server: AddressStub
     frames: FrameCalls | None = None
+    async_frames: AsyncFrameCalls | None = None
 
 
 @dataclass(slots=True)
@@ -100,17 +102,23 @@ class Connections:
         with self._lock:
             if place not in self._made:
                 channel = self._channel(address, secure=secure, server_name=server_name)
-                short = place[3]
                 self._made[place] = Connection(
                     address,
                     channel,
                     TableQueryStub(channel),  # type: ignore[no-untyped-call]
                     AddressStub(channel),  # type: ignore[no-untyped-call]
-                    FrameCalls(short, self.token, answer_bytes_max=ANSWER_BYTES_MAX)
-                    if short
-                    else None,
+                    *self._frames(place[3]),
                 )
             return self._made[place]
+
+    def _frames(self, address: str) -> tuple[FrameCalls, AsyncFrameCalls] | tuple[()]:
+        """Calls by frames, of threads and of coroutines; nothing where none are taken."""
+        if not address:
+            return ()
+        return (
+            FrameCalls(address, self.token, answer_bytes_max=ANSWER_BYTES_MAX),
+            AsyncFrameCalls(address, self.token, answer_bytes_max=ANSWER_BYTES_MAX),
+        )
 
     def _channel(self, address: str, *, secure: bool, server_name: str) -> grpc.Channel:
         if not secure:
@@ -133,8 +141,9 @@ class Connections:
             closed = [self._made.pop(place) for place in gone]
         for connection in closed:
             connection.channel.close()
-            if connection.frames is not None:
-                connection.frames.close()
+            for frames in (connection.frames, connection.async_frames):
+                if frames is not None:
+                    frames.close()
 
     def close(self) -> None:
         """Close all."""

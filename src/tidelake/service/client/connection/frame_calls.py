@@ -17,15 +17,108 @@ from google.protobuf.message import DecodeError
 
 from tidelake.service.client.connection.failures import Failure, failure_of_status
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
-from tidelake.service.protocol.framing import MAGIC, framed, read_frame
+from tidelake.service.protocol.framing import (
+    MAGIC,
+    FrameReader,
+    framed,
+    wait_at_most,
+)
 
-__all__ = ["FrameCalls"]
+__all__ = ["CONNECT_SECONDS", "FrameCalls", "FrameState"]
 
 CONNECT_SECONDS = 1.0
+SLACK = 1.05
+"""The time for a call may be so much longer than was said: it is not set again for each."""
 AVOIDED_SECONDS = 5.0
 """How long gRPC alone is used after the server had no place or did not answer."""
 NO_PLACE = grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
 CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class FrameState:
+    """What the calls to one address share, be they of threads or of coroutines.
+
+    Parameters
+    ----------
+    address : str
+        ``host:port``.
+    token : str, optional
+        Says who the caller is.
+    """
+
+    def __init__(self, address: str, token: str | None) -> None:
+        host, _, port = address.rpartition(":")
+        self.place = (host.strip("[]"), int(port))
+        self.address = address
+        self.token = (token or "").encode()
+        self._avoided_until = 0.0
+        self._numbers = itertools.count(1)
+
+    @property
+    def is_avoided(self) -> bool:
+        """Whether gRPC alone is to be used for a while."""
+        return bool(self._avoided_until) and time.monotonic() < self._avoided_until
+
+    def avoid(self) -> None:
+        """Use gRPC alone for a while: the server had no place, or did not answer."""
+        self._avoided_until = time.monotonic() + AVOIDED_SECONDS
+
+    def message(self, request: pb.LookupRequest, seconds: float) -> bytes:
+        """A request as a frame, with a number, and how long it may take."""
+        request.id = next(self._numbers)
+        request.wait_ms = max(int(seconds * 1000), 1)
+        return framed(request.SerializeToString())
+
+    def outcome(
+        self, reply: pb.LookupReply, number: int
+    ) -> tuple[pb.LookupReply | Failure | None, bool]:
+        """What a reply to a request means (None: use gRPC); whether the connection is kept."""
+        if not reply.HasField("problem"):
+            if reply.id == number:
+                return reply, True
+            self.avoid()
+            return None, False
+        problem = reply.problem
+        is_of_request = reply.id == number
+        if not is_of_request and problem.code == NO_PLACE:
+            self.avoid()  # the server refused the session, and has closed it
+            return None, False
+        failure = failure_of_status(
+            CODES.get(problem.code, grpc.StatusCode.UNKNOWN),
+            problem.reason,
+            problem.message,
+            address=self.address,
+            bucket_counts={one.slice: one.buckets for one in problem.buckets},
+        )
+        return failure, is_of_request
+
+
+class _Socket:
+    """A blocking socket; the system itself ends what waits too long.
+
+    A timeout of Python's costs four calls of the system for each request.
+    """
+
+    __slots__ = ("_connection", "_limit_seconds", "_reader")
+
+    def __init__(self, connection: socket.socket, answer_bytes_max: int) -> None:
+        connection.settimeout(None)
+        self._connection = connection
+        self._reader = FrameReader(connection, answer_bytes_max)
+        self._limit_seconds = 0.0
+
+    def asked(self, message: bytes, seconds: float) -> bytes | None:
+        """Send a frame and read the next."""
+        if not seconds <= self._limit_seconds <= seconds * SLACK:
+            self._limit_seconds = seconds * SLACK
+            for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+                wait_at_most(self._connection, option, self._limit_seconds)
+        self._connection.sendall(message)
+        return self._reader.read()
+
+    def close(self) -> None:
+        """Close it."""
+        self._connection.close()
 
 
 class FrameCalls:
@@ -42,14 +135,9 @@ class FrameCalls:
     """
 
     def __init__(self, address: str, token: str | None, *, answer_bytes_max: int) -> None:
-        host, _, port = address.rpartition(":")
-        self._place = (host.strip("[]"), int(port))
-        self._address = address
-        self._token = (token or "").encode()
+        self._state = FrameState(address, token)
         self._answer_bytes_max = answer_bytes_max
-        self._idle: deque[socket.socket] = deque()
-        self._avoided_until = 0.0
-        self._numbers = itertools.count(1)
+        self._idle: deque[_Socket] = deque()
         self._is_closed = False
 
     def call(self, request: pb.LookupRequest, seconds: float) -> pb.LookupReply | Failure | None:
@@ -62,11 +150,9 @@ class FrameCalls:
         seconds : float
             How long to wait.
         """
-        if self._avoided_until and time.monotonic() < self._avoided_until:
+        if self._state.is_avoided:
             return None
-        request.id = next(self._numbers)
-        request.wait_ms = max(int(seconds * 1000), 1)
-        message = framed(request.SerializeToString())
+        message = self._state.message(request, seconds)
         while True:
             try:
                 connection, is_new = self._idle.pop(), False
@@ -81,32 +167,28 @@ class FrameCalls:
             if reply is not None:
                 break
             if is_new:
-                self._avoid()
+                self._state.avoid()
                 return None
-        if reply.HasField("problem"):
-            return self._failed(connection, reply, request.id)
-        if reply.id != request.id:
+        outcome, is_whole = self._state.outcome(reply, request.id)
+        if is_whole:
+            self._give_back(connection)
+        else:
             connection.close()
-            self._avoid()
-            return None
-        self._give_back(connection)
-        return reply
+        return outcome
 
     def _asked(
-        self, connection: socket.socket, message: bytes, seconds: float
+        self, connection: _Socket, message: bytes, seconds: float
     ) -> pb.LookupReply | Failure | None:
         """The reply; None, and the socket closed, where the connection breaks."""
         try:
-            connection.settimeout(seconds)
-            connection.sendall(message)
-            found = read_frame(connection, self._answer_bytes_max)
+            found = connection.asked(message, seconds)
             if found is not None:
                 return pb.LookupReply.FromString(found)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             connection.close()
             said = f"no answer within {seconds:.1f} seconds"
             return failure_of_status(
-                grpc.StatusCode.DEADLINE_EXCEEDED, "", said, address=self._address
+                grpc.StatusCode.DEADLINE_EXCEEDED, "", said, address=self._state.address
             )
         except (OSError, EOFError, ValueError, DecodeError):
             connection.close()
@@ -117,44 +199,22 @@ class FrameCalls:
         connection.close()
         return None
 
-    def _failed(
-        self, connection: socket.socket, reply: pb.LookupReply, number: int
-    ) -> Failure | None:
-        problem = reply.problem
-        if reply.id == number:
-            self._give_back(connection)
-        else:
-            connection.close()  # the server refused the session, and has closed it
-            if problem.code == NO_PLACE:
-                self._avoid()
-                return None
-        return failure_of_status(
-            CODES.get(problem.code, grpc.StatusCode.UNKNOWN),
-            problem.reason,
-            problem.message,
-            address=self._address,
-            bucket_counts={one.slice: one.buckets for one in problem.buckets},
-        )
-
-    def _opened(self) -> socket.socket | None:
+    def _opened(self) -> _Socket | None:
         try:
-            connection = socket.create_connection(self._place, CONNECT_SECONDS)
+            connection = socket.create_connection(self._state.place, CONNECT_SECONDS)
         except OSError:
-            self._avoid()
+            self._state.avoid()
             return None
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            connection.sendall(MAGIC + framed(self._token))
+            connection.sendall(MAGIC + framed(self._state.token))
         except OSError:
             connection.close()
-            self._avoid()
+            self._state.avoid()
             return None
-        return connection
+        return _Socket(connection, self._answer_bytes_max)
 
-    def _avoid(self) -> None:
-        self._avoided_until = time.monotonic() + AVOIDED_SECONDS
-
-    def _give_back(self, connection: socket.socket) -> None:
+    def _give_back(self, connection: _Socket) -> None:
         self._idle.append(connection)
         if self._is_closed:
             self.close()

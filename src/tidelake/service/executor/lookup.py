@@ -34,7 +34,7 @@ from tidelake.service.protocol.packed_columns import (
 )
 from tidelake.service.protocol.packed_values import PLAIN, python_columns
 from tidelake.service.protocol.reasons import BUCKETS_KEY, Reason, buckets_to_text
-from tidelake.table.query.lookup_result import LocatedRows
+from tidelake.table.query.lookup_result import RowsOfKeys
 from tidelake.types import DataField
 
 __all__ = ["Lookups"]
@@ -156,7 +156,7 @@ class Lookups:
             raise _wrong("slices", message)
 
 
-def _result(opened: OpenTable, request: pb.LookupRequest, keys: pa.RecordBatch) -> LocatedRows:
+def _result(opened: OpenTable, request: pb.LookupRequest, keys: pa.RecordBatch) -> RowsOfKeys:
     """What the query finds, in buckets that are those of the snapshot it is at.
 
     The query may swap to the next snapshot between the check of the slices and the lookup. After a
@@ -310,7 +310,7 @@ def _keys(opened: OpenTable, packed: pb.PackedRows) -> pa.RecordBatch:
     return keys
 
 
-def _packed(result: LocatedRows, fields: Sequence[DataField]) -> pb.PackedRows:
+def _packed(result: RowsOfKeys, fields: Sequence[DataField]) -> pb.PackedRows:
     nested = [f.name for f in fields if not is_packable(f.type)]
     if nested:
         message = f"Column '{nested[0]}' has no packed form: ask for an Arrow body (BODY_ARROW)."

@@ -53,7 +53,7 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.query.bucket_files import FileChanges, Owns, QueriedBucket, states_of
 from tidelake.table.query.key_columns import check_keyed
 from tidelake.table.query.keys import KeyInput
-from tidelake.table.query.lookup_result import LocatedRows, LookupResult
+from tidelake.table.query.lookup_result import LookupResult, RowsOfKeys
 from tidelake.table.query.table_view import Places, TableShape, TableView
 from tidelake.table.query.view_builder import ViewBuilder
 from tidelake.table.read.scan_request import PLAN_TRIES, ScanRequest
@@ -349,7 +349,7 @@ class LocalTableQuery:
         *,
         columns: Sequence[str] | None = None,
         slices: Slices | None = None,
-    ) -> LocatedRows:
+    ) -> RowsOfKeys:
         """Where the rows of a batch of keys are, as of one snapshot.
 
         Requires: `keys` has the schema :attr:`key_schema`, and no nulls.
@@ -381,7 +381,7 @@ class LocalTableQuery:
             ranks = np.cumsum(found) - 1
             parts = [KeyRows(ranks[part.keys], part.source, part.rows) for part in parts]
         snapshot_id = None if view.snapshot is None else view.snapshot.id
-        return LocatedRows(snapshot_id, found, hits, parts, self._schema_of(names))
+        return RowsOfKeys(snapshot_id, found, hits, parts, self._schema_of(names))
 
     def raw_rows(
         self,

@@ -11,11 +11,11 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import take_rows
 from tidelake.lookup import KeyRows, RawColumn, gathered, gathered_bytes
 
-__all__ = ["LocatedRows", "LookupResult"]
+__all__ = ["LookupResult", "RowsOfKeys"]
 
 
 @dataclass(frozen=True, slots=True)
-class LocatedRows:
+class RowsOfKeys:
     """Where the rows of some keys are; as Arrow, or as bytes to send on.
 
     Parameters

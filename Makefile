@@ -48,7 +48,7 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 
 ##@ Tests
 MINUTES := out/minutes.json
-.PHONY: quick test doctest golden spark interop interop-fuzz
+.PHONY: quick test doctest golden spark interop record-java interop-fuzz
 quick: setup ## in two minutes: arch, ruff and the unit tests of what differs from main
 	$(BIN)/python scripts/quick.py
 
@@ -68,6 +68,9 @@ spark: setup ## only the tests that need a Spark session
 
 interop: setup ## read our tables with Java Paimon and pypaimon, and theirs with ours; prints a table
 	$(BIN)/python scripts/interop.py
+
+record-java: setup ## run Java Paimon's Spark session again, and keep what it answers (tests/interop/recorded)
+	TIDELAKE_RECORD=1 $(BIN)/pytest tests/interop/test_sql_beside_java.py tests/interop/test_streams_beside_java.py
 
 interop-fuzz: setup ## 500 random tables, written and read by us and by Java Paimon in turns (SEED=n to replay)
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))

@@ -105,15 +105,10 @@ def _read(table: tidelake.Table, moment: Moment) -> pa.Table:
     return changes if moment.system is not None else changes.drop_columns(["_row_kind"])
 
 
-def prepared(
-    names: Sequence[str], *, cached_only: Sequence[str] = ()
-) -> Iterator[Reader | Verdict]:
+def prepared(names: Sequence[str]) -> Iterator[Reader | Verdict]:
     """The readers, made ready; a verdict of absence for one that cannot be."""
     for name in names:
         reader = READERS[name]()
-        if name in cached_only and not reader.is_cached():
-            yield Verdict("all", name, ABSENT, "not made ready here yet: run `make interop`")
-            continue
         try:
             reader.prepare()
         except AbsentError as reason:

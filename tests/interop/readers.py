@@ -126,10 +126,6 @@ class Reader:
         """The process that answers."""
         raise NotImplementedError
 
-    def is_cached(self) -> bool:
-        """Whether it was made ready before, so that asking costs no download."""
-        raise NotImplementedError
-
     def ask(self, requests: Sequence[Request]) -> dict[str, Answer]:
         """All answers; a process that died leaves errors for what it did not answer."""
         with tempfile.TemporaryDirectory(prefix="interop-") as scratch:
@@ -171,9 +167,6 @@ class JavaCore(Reader):
         digest = hashlib.sha256(b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
         self.sources, self.classes = sources, self.jars / f"classes-{digest}"
         self.class_path = ""
-
-    def is_cached(self) -> bool:
-        return (self.jars / "paimon-bundle-1.3.1.jar").is_file()
 
     def bundle(self) -> Path:
         """The jar that holds this Paimon, fetched on first use."""
@@ -222,9 +215,6 @@ class JavaCore21(JavaCore):
     title = "Java Paimon 2.1"
     version = "2.1"
 
-    def is_cached(self) -> bool:
-        return SPARK_JAR.is_file()
-
     def bundle(self) -> Path:
         if not SPARK_JAR.is_file():
             message = f"the oracle's jar is not beside this checkout ({SPARK_JAR.name})"
@@ -240,9 +230,6 @@ class JavaOnSpark(Reader):
 
     def __init__(self) -> None:
         self.python = Path()
-
-    def is_cached(self) -> bool:
-        return (CACHE / "spark41" / ".ready").is_file()
 
     def make_ready(self) -> None:
         if not SPARK_JAR.is_file():
@@ -264,9 +251,6 @@ class Pypaimon(Reader):
 
     def __init__(self) -> None:
         self.python = Path()
-
-    def is_cached(self) -> bool:
-        return (CACHE / "pypaimon" / ".ready").is_file()
 
     def make_ready(self) -> None:
         self.python = _environment("pypaimon", "pypaimon==2.1.0")

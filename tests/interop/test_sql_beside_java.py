@@ -1,11 +1,14 @@
 """The same statements on Java Paimon and on us: rows, snapshots and schemas are equal.
 
-Java's process runs the scripts of ``sql/`` while this one does; then each reads what the other
-wrote.
+What Java answered to the scripts of ``sql/``, and the tables that it wrote, is kept
+(``java_record.py``), so only we run them. Then each reads what the other wrote: Java's core our
+tables, and we Java's. Where records are made or checked, Java's process runs the scripts at the
+same time, and reads both sides' tables itself.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -19,8 +22,12 @@ from pyspark.sql import SparkSession
 
 import tidelake
 import tidelake.spark
-from interop.readers import HERE, SPARK_JAR, AbsentError, JavaOnSpark, environment
-from interop.sql_differences import REASONS, ROWS_DIFFER
+from interop import java_record
+from interop.cells import difference as cells_difference
+from interop.cells import inside, table_cells, with_inside
+from interop.protocol import Request, Row
+from interop.readers import HERE, SPARK_JAR, AbsentError, JavaCore21, JavaOnSpark, environment
+from interop.sql_differences import READS_DIFFER, REASONS, ROWS_DIFFER
 from interop.sql_scripts import Answer, difference, plain, run_script, scripts
 
 pytestmark = [pytest.mark.oracle, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -29,6 +36,8 @@ JAVA_S_MAX = 600
 SCRIPTS = {script.name: script for script in scripts()}
 OF_JAVA = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": 1}
 """Settings that Java's session has, and that of the tests has not."""
+UNORDERED = ("s_nu",)
+"""Columns of arrays without an order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,6 @@ class Both:
     ours: dict[str, list[Answer]]
     java_place: Path
     our_place: Path
-    read_by_java: dict[str, dict[str, list[str] | str]]
 
 
 @contextmanager
@@ -83,25 +91,25 @@ def _selected(session: pytest.Session) -> list[str]:
     return [name for name in SCRIPTS if name in named or not named]
 
 
-@pytest.fixture(scope="module")
-def both(
-    request: pytest.FixtureRequest,
-    oracle_dir: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    spark: SparkSession,
-) -> Both:
-    """The scripts on both sides at the same time."""
-    names = _selected(request.session)
+def _question(name: str) -> str:
+    """What Java's answers to a script depend on."""
+    files = [HERE / file for file in ("sql_scripts.py", "sql_dump.py")]
+    return java_record.digest(HERE / f"sql/{name}.sql", *files, SPARK_JAR.name)
+
+
+@contextmanager
+def _running_java(
+    names: Sequence[str], place: Path, fixtures: Path
+) -> Iterator[subprocess.Popen[str]]:
+    """Java's process, which runs the scripts."""
     reader = JavaOnSpark()
     try:
         reader.prepare()
     except AbsentError as reason:
         pytest.skip(f"Java Paimon on Spark is absent: {reason}")
-    place = tmp_path_factory.mktemp("beside_java")
-    java_place, our_place, answers = place / "java", place / "ours", place / "answers.json"
-    java_place.mkdir()
-    fixtures = oracle_dir / "fixtures/warehouse/db.db"
-    words = [reader.python, HERE / "sql_dump.py", SPARK_JAR, java_place, fixtures, answers, *names]
+    (place / "java").mkdir()
+    dump = [reader.python, HERE / "sql_dump.py", SPARK_JAR]
+    words = [*dump, place / "java", fixtures, place / "answers.json", *names]
     with (
         (place / "java.log").open("w") as log,
         subprocess.Popen(
@@ -114,14 +122,62 @@ def both(
         ) as java,
     ):
         try:
-            ours = _answers_of_ours(spark, names, our_place, fixtures)
-            java.communicate(f"{our_place}\n", timeout=JAVA_S_MAX)
+            yield java
+            java.communicate(f"{place / 'ours'}\n", timeout=JAVA_S_MAX)
         except BaseException:
             java.kill()
             raise
     assert java.returncode == 0, (place / "java.log").read_text()[-2000:]
-    read_by_java = json.loads(answers.with_suffix(".read").read_text())
-    return Both(json.loads(answers.read_text()), ours, java_place, our_place, read_by_java)
+
+
+@pytest.fixture(scope="module")
+def both(
+    request: pytest.FixtureRequest,
+    oracle_dir: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    spark: SparkSession,
+) -> Both:
+    """The scripts on both sides: Java's answers of the record, or both at the same time."""
+    names = _selected(request.session)
+    place = tmp_path_factory.mktemp("beside_java")
+    java_place, our_place = place / "java", place / "ours"
+    fixtures = oracle_dir / "fixtures/warehouse/db.db"
+    is_live = java_record.is_live()
+    with _running_java(names, place, fixtures) if is_live else contextlib.nullcontext():
+        ours = _answers_of_ours(spark, names, our_place, fixtures)
+    if is_live:
+        java = json.loads((place / "answers.json").read_text())
+        _check_what_java_reads(json.loads((place / "answers.read").read_text()), our_place)
+        _compare_with_records(java, java_place)
+    else:
+        java = {
+            name: java_record.load(f"sql-{name}", _question(name), java_place)["answers"]
+            for name in names
+        }
+    return Both(java, ours, java_place, our_place)
+
+
+def _check_what_java_reads(read: dict[str, dict[str, list[str] | str]], our_place: Path) -> None:
+    """Java on Spark reads our tables as its own."""
+    ours, own = read["ours"], read["java"]
+    catalog = tidelake.open(our_place)
+    for name, found in ours.items():
+        assert isinstance(found, list), f"{name}: {found}"
+        assert len(found) == catalog.table(name).count(), name
+        if name not in ROWS_DIFFER:
+            assert found == own.get(name, found), name
+
+
+def _compare_with_records(java: dict[str, list[Answer]], java_place: Path) -> None:
+    """Keep what Java answered; where that is not asked for, see that it is what is kept."""
+    for name, answers in java.items():
+        if java_record.is_rewritten():
+            tables = [java_place / f"{name}.db"]
+            java_record.keep(f"sql-{name}", _question(name), {"answers": answers}, tables)
+            continue
+        kept = java_record.load(f"sql-{name}", _question(name))["answers"]
+        for step, now, before in zip(SCRIPTS[name].steps, answers, kept, strict=True):
+            assert difference(step, now, before) is None, step.place
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -153,20 +209,55 @@ def _rows(table: Any) -> list[str]:
     return sorted(json.dumps(plain(row), sort_keys=True) for row in rows)
 
 
-def test_java_reads_our_tables_as_its_own(both: Both) -> None:
-    ours, own = both.read_by_java["ours"], both.read_by_java["java"]
+def test_java_reads_our_tables_as_we_do(both: Both) -> None:
+    """And we read ours as Java's, so Java's own as well."""
+    java = JavaCore21()
+    try:
+        java.prepare()
+    except AbsentError as reason:
+        pytest.skip(f"Java Paimon 2.1 is absent: {reason}")
     catalog = tidelake.open(both.our_place)
-    for name, found in ours.items():
-        assert isinstance(found, list), f"{name}: {found}"
-        assert len(found) == catalog.table(name).count(), name
-        if name not in ROWS_DIFFER:
-            assert found == own.get(name, found), name
-    assert len(ours.keys() & own.keys()) >= len(both.ours)
+    places = {_name(place): place for place in _tables(both.our_place)}
+    answers = java.ask([Request(name, str(place)) for name, place in places.items()])
+    differ = set()
+    for name in places:
+        answer, rows = answers[name], catalog.table(name).to_arrow()
+        assert answer.error is None, f"{name}: {answer.error}"
+        assert answer.columns == rows.column_names, name
+        theirs = _in_order(answer.rows, answer.columns)
+        found = _in_order(table_cells(rows), answer.columns)
+        if cells_difference(theirs, found, answer.columns) is not None:
+            differ.add(name)
+    assert differ <= READS_DIFFER.keys()
+    assert differ >= READS_DIFFER.keys() & places.keys()
+
+
+def _in_order(rows: Sequence[Row], columns: Sequence[str]) -> list[Row]:
+    """Rows whose arrays without an order have one."""
+    at = [place for place, name in enumerate(columns) if name in UNORDERED]
+    cells = [list(row) for row in rows]
+    for row in cells:
+        for place in at:
+            if (cell := row[place]) is not None:
+                row[place] = with_inside(cell, sorted(inside(cell), key=str))
+    return [tuple(row) for row in cells]
+
+
+def _tables(warehouse: Path) -> list[Path]:
+    return sorted(schema.parent for schema in warehouse.glob("*.db/*/schema"))
+
+
+def _name(place: Path) -> str:
+    return f"{place.parent.stem}.{place.name}"
 
 
 def test_we_read_javas_tables_as_our_own(both: Both) -> None:
     ours, theirs = tidelake.open(both.our_place), tidelake.open(both.java_place)
-    for name in both.read_by_java["ours"].keys() & both.read_by_java["java"].keys():
+    shared = {_name(p) for p in _tables(both.our_place)} & {
+        _name(p) for p in _tables(both.java_place)
+    }
+    assert len(shared) >= len(both.ours)
+    for name in shared:
         same = _rows(theirs.table(name)) == _rows(ours.table(name))
         assert same == (name not in ROWS_DIFFER), name
 
@@ -174,4 +265,4 @@ def test_we_read_javas_tables_as_our_own(both: Both) -> None:
 def test_each_reason_is_that_of_a_statement() -> None:
     said = {step.differs for script in SCRIPTS.values() for step in script.steps} - {None}
     assert said == set(REASONS)
-    assert set(ROWS_DIFFER.values()) <= said
+    assert {*ROWS_DIFFER.values(), *READS_DIFFER.values()} <= said

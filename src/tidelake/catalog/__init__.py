@@ -4,6 +4,7 @@ A catalog finds, creates, renames and drops tables of one warehouse. What a tabl
 :mod:`tidelake.table`; no rows are read here.
 """
 
-from tidelake.catalog.filesystem import Catalog, open_catalog
+from tidelake.catalog.catalog import Catalog
+from tidelake.catalog.opening import open_catalog
 
 __all__ = ["Catalog", "open_catalog"]

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from tidelake.catalog.catalog import Catalog
 from tidelake.catalog.dropped_directories import STAGING_DIRECTORY
-from tidelake.catalog.filesystem import Catalog
+from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.path_table import TableDefinition, table_at
 from tidelake.errors import TidelakeError
 from tidelake.metadata.log.schema_log import SchemaLog
@@ -20,8 +21,6 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.table import Table
 
 __all__ = ["STAGING_DIRECTORY", "discard", "put_in_place", "staged_table"]
-
-_REPLACED = "-replaced"
 
 
 def staged_table(
@@ -77,21 +76,7 @@ def put_in_place(catalog: Catalog, staged: Table) -> None:
         The storage failed. The old table is still there, unless the process dies between the two
         moves.
     """
-    database = staged.identifier.partition(".")[0]
-    catalog.create_database(database, if_exists="ignore")
-    files, place, new = catalog.fileio, catalog.location(staged.identifier), staged.paths.location
-    old = f"{new}{_REPLACED}"
-    there = files.exists(place)
-    if there:
-        files.move_dir(place, old)
-    try:
-        files.move_dir(new, place)
-    except TidelakeError:
-        if there:
-            with suppress(TidelakeError):  # report the first failure
-                files.move_dir(old, place)
-        raise
-    files.delete_dir(old)
+    catalog.metastore.put_in_place(Identifier.of(staged.identifier), staged.paths.location)
 
 
 def discard(catalog: Catalog, staged: Table) -> None:

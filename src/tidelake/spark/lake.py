@@ -64,7 +64,7 @@ DEFAULT_CATALOG = "tidelake"
 
 def attach(
     spark: SparkSession,
-    warehouse: str | Path,
+    warehouse: str | Path | Catalog,
     *,
     catalog: str = DEFAULT_CATALOG,
     options: Mapping[str, object] | None = None,
@@ -81,8 +81,9 @@ def attach(
     ----------
     spark : SparkSession
         Of :func:`tidelake.spark.session`, or any other.
-    warehouse : str or Path
-        A directory that the driver and all executors see under this path.
+    warehouse : str, Path or Catalog
+        A directory that the driver and all executors see under this path; or a catalog of
+        :func:`tidelake.open`, such as one in a database, opened with its own options and memory.
     catalog : str
         Its name in statements of :meth:`Lake.sql` and of ``spark.sql``.
     options : mapping, optional
@@ -104,7 +105,7 @@ def attach(
     """
     prepare(spark)
     spark.dataSource.register(TidelakeSource)
-    opened = open_catalog(warehouse, options=options, memory=memory)
+    opened = _opened(warehouse, options=options, memory=memory)
     known = spark_sql is not False and register(
         spark, opened, name=catalog, runner_of=lambda of: Lake(spark, of)
     )
@@ -121,6 +122,22 @@ def attach(
         )
         ready_class(spark)
     return Lake(spark, opened, catalog_name=catalog)
+
+
+def _opened(
+    warehouse: str | Path | Catalog,
+    *,
+    options: Mapping[str, object] | None,
+    memory: int | str | None,
+) -> Catalog:
+    if not isinstance(warehouse, Catalog):
+        return open_catalog(warehouse, options=options, memory=memory)
+    if options is not None or memory is not None:
+        message = (
+            "attach() was given an opened catalog: give its options and memory to tidelake.open()."
+        )
+        raise InvalidInputError(message, kind="bad_argument", argument="options")
+    return warehouse
 
 
 class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):

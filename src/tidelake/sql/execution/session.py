@@ -35,7 +35,6 @@ DEFAULT_DATABASE = "default"
 OWN_CONNECTORS = frozenset({"paimon", "tidelake"})
 CONNECTOR, PATH, AUTO_CREATE = "connector", "path", "auto-create"
 CATALOG_TYPES = frozenset({"paimon", "tidelake"})
-LOCAL_METASTORE = "filesystem"
 PARTS = 3
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -372,24 +371,13 @@ class SqlSession:
                 f", not '{kind}'." if kind else ", and 'warehouse': a directory."
             )
             raise InvalidInputError(message, kind="catalog_option", option="type")
-        metastore = rest.pop("metastore", LOCAL_METASTORE)
-        if metastore != LOCAL_METASTORE:
-            message = (
-                f"Catalog '{name}': 'metastore' = '{metastore}' is not supported yet: leave it out"
-                " to use the warehouse's directory."
-            )
-            raise UnsupportedError(message, kind="catalog_option", option="metastore")
         database = rest.pop("default-database", DEFAULT_DATABASE)
         if database != DEFAULT_DATABASE:
             message = (
                 f"Catalog '{name}': 'default-database' is not supported: USE {name}.{database}."
             )
             raise UnsupportedError(message, kind="catalog_option", option="default-database")
-        warehouse = rest.pop("warehouse", None)
-        if not warehouse:
-            message = f"Catalog '{name}' needs the option 'warehouse': a directory."
-            raise InvalidInputError(message, kind="catalog_option", option="warehouse")
-        self.catalogs[name] = open_catalog(warehouse, options=rest, env=self.catalog.env)
+        self.catalogs[name] = open_catalog(catalog=rest, env=self.catalog.env)
 
     def use(self, parts: tuple[str, ...], *, is_catalog: bool) -> None:
         """Set the current database or catalog.

@@ -1,0 +1,155 @@
+"""What a kind of catalog must do: the protocol behind :class:`tidelake.Catalog`.
+
+A metastore knows which databases and tables there are, and where a table's files lie. The catalog
+in front of it checks names, definitions and arguments, and words the errors that all kinds share. A
+metastore decides races: of two creators of one table exactly one gets True.
+
+Kinds: ``catalog/filesystem.py`` (directories), ``catalog/jdbc`` (rows of a database).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tidelake.catalog.identifier import Identifier
+from tidelake.errors import NotFoundError
+from tidelake.fileio import FileIO
+from tidelake.types import TableSchema
+
+__all__ = ["Metastore", "StoredTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """A table as its metastore knows it.
+
+    Its snapshots and schemas become visible when their files are put, if absent, below the
+    location.
+
+    Parameters
+    ----------
+    location : str
+        Its directory.
+    schema : TableSchema
+        Its newest schema.
+    fileio : FileIO
+        The storage of its files.
+    """
+
+    location: str
+    schema: TableSchema
+    fileio: FileIO
+
+
+class Metastore(Protocol):
+    """Databases and tables of one catalog. Thread-safe and picklable; a copy opens itself again.
+
+    Names that come in are valid. Credentials are in no ``repr``, error, option or pickle.
+    """
+
+    @property
+    def warehouse(self) -> str:
+        """Directory of the tables, an absolute path."""
+        ...
+
+    @property
+    def fileio(self) -> FileIO:
+        """The storage of the warehouse."""
+        ...
+
+    @property
+    def shown(self) -> str:
+        """What messages and displays call it; without credentials."""
+        ...
+
+    def options(self) -> Mapping[str, str]:
+        """Rows of ``sys.catalog_options``; without credentials."""
+        ...
+
+    def databases(self) -> list[str]:
+        """Names of the databases, sorted."""
+        ...
+
+    def has_database(self, name: str) -> bool:
+        """Whether a database exists."""
+        ...
+
+    def create_database(self, name: str) -> bool:
+        """Create a database; False, and nothing done, if it exists."""
+        ...
+
+    def drop_database(self, name: str, *, cascade: bool) -> bool:
+        """Drop a database, with `cascade` also its tables; False if there is none.
+
+        Raises
+        ------
+        InvalidInputError
+            It holds tables (kind ``database_not_empty``).
+        """
+        ...
+
+    def tables(self, database: str) -> list[str]:
+        """Names of the tables of an existing database, sorted."""
+        ...
+
+    def has_table(self, name: Identifier) -> bool:
+        """Whether a table exists."""
+        ...
+
+    def location(self, name: Identifier) -> str:
+        """Directory of a table, which may not exist."""
+        ...
+
+    def load_table(self, name: Identifier) -> StoredTable | None:
+        """Look a table up; None if there is none."""
+        ...
+
+    def why_missing(self, name: Identifier) -> NotFoundError | None:
+        """Explain why a table is missing, if something of it is left."""
+        ...
+
+    def create_table(self, name: Identifier, schema: TableSchema) -> bool:
+        """Create a table in an existing database; False, and nothing done, if it exists.
+
+        Raises
+        ------
+        AlreadyExistsError
+            Files of another table are in its place.
+        """
+        ...
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Rename a table, also into a missing database, which is created.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such table.
+        AlreadyExistsError
+            The new name is taken.
+        UnsupportedError
+            It cannot be renamed here. Nothing was changed.
+        """
+        ...
+
+    def drop_table(self, name: Identifier) -> bool:
+        """Drop a table, or what an interrupted drop left; False if there is nothing.
+
+        Raises
+        ------
+        StorageError
+            The table still exists, or it is dropped and some files are left, as the message says.
+        """
+        ...
+
+    def put_in_place(self, name: Identifier, staged: str) -> None:
+        """Make the table in the directory `staged` the table of this name, in place of the old.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. The old table is still there, unless the process died.
+        """
+        ...

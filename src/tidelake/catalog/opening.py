@@ -1,0 +1,141 @@
+"""Opens a warehouse: chooses the kind of its catalog, the memory and the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tidelake.catalog.catalog import Catalog
+from tidelake.catalog.catalog_options import CatalogRequest, CatalogType, chosen_type
+from tidelake.catalog.filesystem import FilesystemMetastore
+from tidelake.errors import InvalidInputError, shortened
+from tidelake.fileio import FileIO, LocalFileIO
+from tidelake.options import memory_bytes, table_defaults
+from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
+
+__all__ = ["open_catalog"]
+
+TABLE_DEFAULT = "table-default."
+
+
+def open_catalog(
+    warehouse: str | Path | None = None,
+    *,
+    catalog: Mapping[str, object] | None = None,
+    options: Mapping[str, object] | None = None,
+    memory: int | str | None = None,
+    env: Env | None = None,
+    fileio: FileIO | None = None,
+) -> Catalog:
+    """Open a warehouse; the first table creates a missing directory.
+
+    Parameters
+    ----------
+    warehouse : str or Path
+        The directory, or its ``file:`` URI. It may stand in `catalog` instead.
+    catalog : mapping, optional
+        The kind of the catalog and its options, by Paimon's names: ``{"type": "filesystem"}``, the
+        default, or ``{"type": "jdbc", "uri": "jdbc:sqlite:/catalog.db"}``. See
+        ``docs/catalogs.md``.
+    options : mapping, optional
+        Options of the catalog: ``{"table-default.bucket": 4}`` is the default of an option of new
+        tables.
+    memory : int or str, optional
+        Bytes, or a size such as ``"256 mb"``, 64 mb or more. It limits what writes, reads,
+        compactions and plans use in this process, without the interpreter and the caller's rows. By
+        default only ``write-buffer-size`` limits memory. Shares are defined in
+        :class:`tidelake.telemetry.Memory`: an eighth each for the rows of a writer (unless a table
+        sets ``write-buffer-size``), for a row group being written and for decoded manifests; a
+        sixteenth for the rows of a merge, and a quarter for the pages of its files. Rows that do
+        not fit are spilled to the local disk. One task runs at a time per 512 mb, four at most.
+    env : Env, optional
+        Clock, ids, executor; the system's by default.
+    fileio : FileIO, optional
+        The storage; local files by default.
+
+    Raises
+    ------
+    InvalidInputError
+        The memory is no size, or too small; the catalog has no such kind or option.
+    StorageError
+        The database or server of the catalog does not answer.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa
+    >>> catalog = open_catalog(tempfile.mkdtemp())
+    >>> t = catalog.create_table("demo.t", pa.schema({"k": pa.int64(), "v": pa.string()}),
+    ...                          primary_keys=["k"], options={"bucket": 1})
+    >>> _ = t.write([{"k": 1, "v": "a"}, {"k": 1, "v": "b"}])
+    >>> t.to_arrow().to_pylist()
+    [{'k': 1, 'v': 'b'}]
+    """
+    world = env or Env.system()
+    if memory is not None:
+        world = world.with_memory(_memory(memory))
+    given = dict(catalog or {})
+    defaults = {key: given.pop(key) for key in list(given) if str(key).startswith(TABLE_DEFAULT)}
+    chosen, named, settings = chosen_type(given, CATALOG_TYPES, planned=("rest", "hive"))
+    if warehouse is not None and named is not None and str(warehouse) != named:
+        message = f"The warehouse is given twice, as '{warehouse}' and as '{named}': give one."
+        raise InvalidInputError(message, kind="warehouse")
+    request = CatalogRequest(
+        named if warehouse is None else _text(warehouse), settings, world, fileio
+    )
+    return Catalog(
+        chosen.make(request),
+        env=world,
+        table_options=table_defaults({**defaults, **(options or {})}),
+    )
+
+
+def _filesystem(request: CatalogRequest) -> FilesystemMetastore:
+    return FilesystemMetastore(
+        _warehouse_path(request.warehouse), fileio=_storage(request), ids=request.env.ids
+    )
+
+
+def _storage(request: CatalogRequest) -> FileIO:
+    return request.fileio if request.fileio is not None else LocalFileIO(request.env.ids)
+
+
+CATALOG_TYPES = (CatalogType("filesystem", (), (), _filesystem),)
+"""The kinds of catalogs."""
+
+
+def _memory(given: object) -> Memory:
+    try:
+        total_bytes = memory_bytes(given)
+    except ValueError as error:
+        message = f"memory is {shortened(repr(given))} but must be {error}."
+        raise InvalidInputError(message, kind="memory") from error
+    if total_bytes < MEMORY_BYTES_MIN:
+        message = (
+            f"memory is {shortened(repr(given))}, {total_bytes} bytes, too small for a row group"
+            f" and the pages of a few files: give {MEMORY_BYTES_MIN >> 20} mb or more."
+        )
+        raise InvalidInputError(message, kind="memory")
+    return Memory.of(total_bytes)
+
+
+def _text(warehouse: object) -> str:
+    if not isinstance(warehouse, (str, Path)):
+        message = f"Warehouse {shortened(repr(warehouse))} is not a path: give a local directory."
+        raise InvalidInputError(message, kind="warehouse")
+    return str(warehouse)
+
+
+def _warehouse_path(text: str | None) -> str:
+    if not text:
+        message = (
+            "The catalog has no 'warehouse': give the directory of its tables."
+            if text is None
+            else "The warehouse's path is empty: give a local directory."
+        )
+        raise InvalidInputError(message, kind="warehouse", option="warehouse")
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    elif "://" in text:
+        message = f"Warehouse '{text}' is on an unsupported storage: give a local directory."
+        raise InvalidInputError(message, kind="warehouse", warehouse=text)
+    return Path(text).expanduser().absolute().as_posix()

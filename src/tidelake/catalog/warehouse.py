@@ -1,0 +1,143 @@
+"""The directories of a warehouse: ``<warehouse>/<database>.db/<table>``.
+
+Each path is checked to be inside the warehouse. Which tables exist is the metastore's to say: a
+directory with a schema is one only where there is no other register.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from contextlib import suppress
+
+from tidelake.catalog.dropped_directories import DroppedDirectories
+from tidelake.catalog.identifier import Identifier
+from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
+from tidelake.fileio import FileIO
+from tidelake.fileio.name import validate_name
+from tidelake.metadata.log.schema_log import SchemaLog
+from tidelake.metadata.paths import TablePaths
+from tidelake.telemetry import Ids
+from tidelake.types import TableSchema
+
+__all__ = ["DATABASE_SUFFIX", "Warehouse", "not_empty"]
+
+DATABASE_SUFFIX = ".db"
+TABLES_NAMED_MAX = 5
+_REPLACED = "-replaced"
+
+
+class Warehouse:
+    """Directories of databases and tables.
+
+    Parameters
+    ----------
+    path : str
+        Absolute path of the warehouse.
+    fileio : FileIO
+        Its storage.
+    ids : Ids
+        Makes names of directories.
+    """
+
+    def __init__(self, path: str, fileio: FileIO, ids: Ids) -> None:
+        self.path = posixpath.normpath(path)
+        self.fileio = fileio
+        self.ids = ids
+
+    def database_path(self, name: str) -> str:
+        """Directory of a database."""
+        return self._inside(f"{validate_name(name, 'database')}{DATABASE_SUFFIX}")
+
+    def table_path(self, name: Identifier) -> str:
+        """Directory of a table."""
+        directory = posixpath.basename(self.database_path(name.database))
+        return self._inside(f"{directory}/{validate_name(name.table, 'table')}")
+
+    def _inside(self, relative: str) -> str:
+        """Join a path below the warehouse; a second check after the names'."""
+        path = posixpath.normpath(f"{self.path}/{relative}")
+        if path != f"{self.path.rstrip('/')}/{relative}":
+            message = f"'{relative}' leaves the warehouse {self.path}: choose another name."
+            raise InvalidInputError(message, kind="bad_name", path=path)
+        return path
+
+    def database_names(self) -> list[str]:
+        """Names of the directories of databases, sorted."""
+        return sorted(
+            entry.name.removesuffix(DATABASE_SUFFIX)
+            for entry in self.fileio.list_dir(self.path)
+            if entry.is_dir and entry.name.endswith(DATABASE_SUFFIX) and entry.name != ".db"
+        )
+
+    def table_names(self, database_path: str) -> list[str]:
+        """Names of the tables in a database's directory, sorted."""
+        return sorted(
+            entry.name
+            for entry in self.fileio.list_dir(database_path)
+            if entry.is_dir and self.holds_table(f"{database_path}/{entry.name}")
+        )
+
+    def holds_table(self, path: str) -> bool:
+        """Whether a directory has schema files."""
+        return any(
+            entry.name.startswith("schema-") for entry in self.fileio.list_dir(f"{path}/schema")
+        )
+
+    def has_snapshots(self, path: str) -> bool:
+        """Whether a directory has snapshot files."""
+        return bool(self.fileio.list_dir(f"{path}/snapshot"))
+
+    def latest_schema(self, path: str) -> TableSchema | None:
+        """Newest schema of the table in a directory."""
+        return SchemaLog(self.fileio, TablePaths(path)).latest()
+
+    def put_first_schema(self, path: str, schema: TableSchema) -> bool:
+        """Write a table's first schema; False if there is one already."""
+        return SchemaLog(self.fileio, TablePaths.of(path, schema)).create(schema)
+
+    def schema_missing(self, name: Identifier) -> NotFoundError | None:
+        """Make the error for a directory that has snapshots, but no schema."""
+        path = self.table_path(name)
+        if not self.has_snapshots(path):
+            return None
+        message = (
+            f"Table '{name}' has snapshots, but no schema: {path}/schema/ is empty. Finish an"
+            f" interrupted drop by drop_table('{name}'); otherwise restore its schema files."
+        )
+        return NotFoundError(message, kind="schema_missing", table=str(name))
+
+    def dropped(self) -> DroppedDirectories:
+        """The directories of drops."""
+        return DroppedDirectories(self.fileio, self.path, self.ids)
+
+    def swap(self, staged: str, place: str) -> None:
+        """Move a directory to a place; the one that was there is deleted.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. The old directory is still there, unless the process dies between
+            the two moves.
+        """
+        files, old = self.fileio, f"{staged}{_REPLACED}"
+        there = files.exists(place)
+        if there:
+            files.move_dir(place, old)
+        try:
+            files.move_dir(staged, place)
+        except TidelakeError:
+            if there:
+                with suppress(TidelakeError):  # report the first failure
+                    files.move_dir(old, place)
+            raise
+        files.delete_dir(old)
+
+
+def not_empty(database: str, tables: list[str]) -> InvalidInputError:
+    """Make the error for dropping a database that holds tables."""
+    named = ", ".join(tables[:TABLES_NAMED_MAX])
+    message = (
+        f"Database '{database}' holds {len(tables)} tables ({named}): drop them first, or pass"
+        " cascade=True."
+    )
+    return InvalidInputError(message, kind="database_not_empty", database=database)

@@ -43,7 +43,7 @@ def test_the_warehouse_and_defaults_of_tables_may_stand_among_the_options(tmp_pa
 @pytest.mark.parametrize(
     ("catalog", "error", "says"),
     [
-        ({"type": "filesytem"}, InvalidInputError, "Did you mean 'filesystem'"),
+        ({"type": "filesystems"}, InvalidInputError, "Did you mean 'filesystem'"),
         ({"metastore": "hive"}, UnsupportedError, "'metastore' = 'hive' is not supported yet"),
         ({"type": "filesystem", "metastore": "x"}, InvalidInputError, "give one"),
         ({"warehose": "/x"}, InvalidInputError, "Unknown .* 'warehose'. Did you mean 'warehouse'"),

@@ -419,6 +419,7 @@ class Catalog:
                 options=Options.parse(found.schema.options, table=str(name)),
                 env=self.env,
                 manifests=self._manifests,
+                guard=found.guard,
             )
         )
 

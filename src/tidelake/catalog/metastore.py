@@ -10,12 +10,14 @@ Kinds: ``catalog/filesystem.py`` (directories), ``catalog/jdbc`` (rows of a data
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
 from tidelake.catalog.identifier import Identifier
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
+from tidelake.metadata.table_state import Guard
 from tidelake.types import TableSchema
 
 __all__ = ["Metastore", "StoredTable"]
@@ -36,11 +38,14 @@ class StoredTable:
         Its newest schema.
     fileio : FileIO
         The storage of its files.
+    guard : Guard
+        Held while a file is put.
     """
 
     location: str
     schema: TableSchema
     fileio: FileIO
+    guard: Guard = nullcontext
 
 
 class Metastore(Protocol):

@@ -8,6 +8,7 @@ from pathlib import Path
 from tidelake.catalog.catalog import Catalog
 from tidelake.catalog.catalog_options import CatalogRequest, CatalogType, chosen_type
 from tidelake.catalog.filesystem import FilesystemMetastore
+from tidelake.catalog.jdbc import JDBC_OPTIONS, PROPERTY_PREFIX, JdbcMetastore, jdbc_metastore
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.fileio import FileIO, LocalFileIO
 from tidelake.options import memory_bytes, table_defaults
@@ -99,7 +100,16 @@ def _storage(request: CatalogRequest) -> FileIO:
     return request.fileio if request.fileio is not None else LocalFileIO(request.env.ids)
 
 
-CATALOG_TYPES = (CatalogType("filesystem", (), (), _filesystem),)
+def _jdbc(request: CatalogRequest) -> JdbcMetastore:
+    return jdbc_metastore(
+        _warehouse_path(request.warehouse), request.options, _storage(request), request.env
+    )
+
+
+CATALOG_TYPES = (
+    CatalogType("filesystem", (), (), _filesystem),
+    CatalogType("jdbc", JDBC_OPTIONS, (PROPERTY_PREFIX,), _jdbc),
+)
 """The kinds of catalogs."""
 
 

@@ -66,6 +66,8 @@ class SqlArguments:
         Spark's settings.
     memory : str, optional
         Memory limit of this process.
+    catalog_options : mapping
+        The kind of the catalog and its options; kept out of the ``repr``.
     echo, timing, pager : bool
         Show statements, show times, page long answers.
     history : str, optional
@@ -86,6 +88,7 @@ class SqlArguments:
     timing: bool
     pager: bool
     history: str | None
+    catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ class TailArguments:
         Options of the table for this stream.
     memory : str, optional
         Memory limit of this process.
+    catalog_options : mapping
+        The kind of the catalog and its options; kept out of the ``repr``.
     """
 
     warehouse: str
@@ -129,6 +134,7 @@ class TailArguments:
     consumer_id: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     memory: str | None = None
+    catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +215,8 @@ class GetArguments:
         Seconds until the service must have answered.
     memory : str, optional
         Memory limit of this process.
+    catalog_options : mapping
+        The kind of the catalog and its options; kept out of the ``repr``.
     """
 
     warehouse: str
@@ -221,6 +229,7 @@ class GetArguments:
     tls_ca: str | None = None
     timeout: float = 30.0
     memory: str | None = None
+    catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 Arguments: TypeAlias = SqlArguments | TailArguments | ServeArguments | GetArguments
@@ -260,7 +269,9 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
         names = ", ".join(command.name for command in COMMANDS)
         message = f"a command is missing; there are: {names}"
         raise UsageError(f"{message}\nTry '{PROGRAM} --help'.")
-    warehouse = given["warehouse"] or environ.get(WAREHOUSE_VARIABLE)
+    options = _catalog_options(given)
+    given["catalog_options"] = options
+    warehouse = given["warehouse"] or options.pop("warehouse", environ.get(WAREHOUSE_VARIABLE))
     if not warehouse:
         message = f"the warehouse is missing: give --warehouse PATH, or set {WAREHOUSE_VARIABLE}"
         if given["command_name"] == SQL.name:
@@ -293,6 +304,7 @@ def _sql_arguments(given: Mapping[str, Any], warehouse: str) -> SqlArguments:
         timing=given["timing"],
         pager=not given["no_pager"],
         history=given["history"],
+        catalog_options=given["catalog_options"],
     )
 
 
@@ -310,6 +322,7 @@ def _tail_arguments(given: Mapping[str, Any], warehouse: str) -> TailArguments:
         consumer_id=given["consumer_id"],
         options=_pairs(given["option"], "--option"),
         memory=given["memory"],
+        catalog_options=given["catalog_options"],
     )
 
 
@@ -362,6 +375,7 @@ def _get_arguments(given: Mapping[str, Any], warehouse: str) -> GetArguments:
         tls_ca=_file(given["tls_ca"], "--tls-ca"),
         timeout=_seconds(given["timeout"], "--timeout", default=30.0),
         memory=given["memory"],
+        catalog_options=given["catalog_options"],
     )
 
 
@@ -433,6 +447,23 @@ def _pair(text: str, flag: str) -> tuple[str, str]:
         message = f"{flag} takes KEY=VALUE, not '{text}'"
         raise UsageError(message)
     return key.strip(), value.strip()
+
+
+def _catalog_options(given: Mapping[str, Any]) -> dict[str, str]:
+    """Options of the catalog: those of the file, and over them those of the command line."""
+    options: dict[str, str] = {}
+    name = _file(given.get("catalog_file"), "--catalog-file")
+    if name is not None:
+        lines = Path(name).read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            key, equals, value = line.partition("=")
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            if not equals or not key.strip():  # the line may hold a password: it is not shown
+                message = f"--catalog-file: line {number} of {name} is not KEY=VALUE"
+                raise UsageError(message)
+            options[key.strip()] = value.strip()
+    return options | _pairs(given.get("catalog_option"), "--catalog-option")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -75,6 +75,17 @@ WAREHOUSE = Flag(
     value="PATH",
     default=f"the variable {WAREHOUSE_VARIABLE}",
 )
+CATALOG_OPTION = Flag(
+    ("--catalog-option",),
+    "An option of the catalog by Paimon's name, such as `metastore=jdbc`.",
+    value="KEY=VALUE",
+    repeats=True,
+)
+CATALOG_FILE = Flag(
+    ("--catalog-file",),
+    "A file with options of the catalog, a line each. Passwords belong here.",
+    value="FILE",
+)
 DATABASE = Flag(("-d", "--database"), "The current database.", value="NAME", default="default")
 MASTER = Flag(
     ("--master",),
@@ -132,6 +143,8 @@ SQL = Command(
         ),
         MASTER,
         CONF,
+        CATALOG_OPTION,
+        CATALOG_FILE,
         MEMORY,
         Flag(
             ("--echo",),
@@ -189,6 +202,8 @@ TAIL = Command(
             value="KEY=VALUE",
             repeats=True,
         ),
+        CATALOG_OPTION,
+        CATALOG_FILE,
         MEMORY,
     ),
 )
@@ -278,6 +293,8 @@ GET = Command(
         Flag(
             ("--timeout",), "Seconds until the service must have answered.", value="N", default="30"
         ),
+        CATALOG_OPTION,
+        CATALOG_FILE,
         MEMORY,
     ),
 )

@@ -67,30 +67,27 @@ class Engine:
         Spark's master.
     conf : mapping of str to str
         Spark's settings.
-    memory : str, optional
-        Memory limit of this process.
     notify : callable
         Takes a line for the user.
 
     Raises
     ------
     InvalidInputError, NotFoundError
-        The warehouse, the memory or the database is wrong.
+        The warehouse or the database is wrong.
     """
 
     def __init__(
         self,
-        warehouse: str,
+        warehouse: str | Catalog,
         *,
         catalog: str = "tidelake",
         database: str = DEFAULT_DATABASE,
         spark: bool = True,
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
-        memory: str | None = None,
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
-        opened = open_catalog(warehouse, memory=memory)
+        opened = warehouse if isinstance(warehouse, Catalog) else open_catalog(warehouse)
         self.session = SqlSession(
             opened,
             name=catalog,

@@ -117,7 +117,10 @@ def keys_of(table: Table, texts: Sequence[str]) -> pa.RecordBatch:
 
 
 def _table(arguments: GetArguments) -> Table:
-    table = open_catalog(arguments.warehouse, memory=arguments.memory).table(arguments.table)
+    catalog = open_catalog(
+        arguments.warehouse, catalog=arguments.catalog_options, memory=arguments.memory
+    )
+    table = catalog.table(arguments.table)
     if not isinstance(table, Table):
         message = (
             f"'{arguments.table}' is a system table, which has no rows by key: read it with"

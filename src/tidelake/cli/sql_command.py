@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidelake.catalog import open_catalog
 from tidelake.cli._optional import load
 from tidelake.cli.arguments import SqlArguments
 from tidelake.cli.engine import Engine
@@ -50,13 +51,14 @@ def _engine(arguments: SqlArguments) -> Engine:
         sys.stderr.flush()
 
     return Engine(
-        arguments.warehouse,
+        open_catalog(
+            arguments.warehouse, catalog=arguments.catalog_options, memory=arguments.memory
+        ),
         catalog=arguments.catalog,
         database=arguments.database,
         spark=arguments.spark,
         master=arguments.master,
         conf=arguments.conf,
-        memory=arguments.memory,
         notify=notify,
     )
 

@@ -69,7 +69,9 @@ def _shown_warnings() -> Iterator[None]:
 
 
 def _stream(arguments: TailArguments) -> Generator[StreamBatch, None, None]:
-    catalog = open_catalog(arguments.warehouse, memory=arguments.memory)
+    catalog = open_catalog(
+        arguments.warehouse, catalog=arguments.catalog_options, memory=arguments.memory
+    )
     table = catalog.table(arguments.table)
     if not isinstance(table, Table):
         message = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.manifest.snapshot_entries import delta_entries
-from tidelake.metadata.table_state import TableState
+from tidelake.metadata.table_state import Guard, TableState
 
 __all__ = ["CommitContext"]
 
@@ -37,11 +38,14 @@ class CommitContext(TableState):
         The table's name, for messages.
     snapshot_commit : SnapshotCommit, optional
         What decides the next snapshot, if it is not the storage.
+    guard : Guard
+        Held while a snapshot is put on the storage.
     """
 
     manifests: ManifestCache
     table: str
     snapshot_commit: SnapshotCommit | None = None
+    guard: Guard = nullcontext
 
     @property
     def log(self) -> SnapshotLog:

@@ -83,11 +83,7 @@ class StoreSnapshotCommit:
     def publish(self, candidate: Candidate) -> Outcome:
         """Steps 1 to 3, and the hints."""
         snapshot, base = candidate.snapshot, candidate.base
-        try:
-            directory = self._log.open_dir()
-        except NotFoundError as error:
-            raise dropped(self._table) from error
-        with directory:
+        with self._context.guard(), self._directory() as directory:
             # as late as possible: the ids of a table that was created again would fit, its columns
             # would not
             self._check_same()
@@ -112,6 +108,12 @@ class StoreSnapshotCommit:
                 with suppress(TidelakeError):  # readers find the snapshot without hints
                     self._log.write_hints(snapshot.id, within=directory)
             return outcome
+
+    def _directory(self) -> OpenDirectory:
+        try:
+            return self._log.open_dir()
+        except NotFoundError as error:
+            raise dropped(self._table) from error
 
     def _is_there(self, base: Snapshot | None, directory: OpenDirectory) -> bool:
         """Whether the base is still there; a rollback may have removed it."""

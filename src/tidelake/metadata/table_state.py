@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tidelake.fileio import FileIO
@@ -11,7 +13,10 @@ from tidelake.options import Options
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
 
-__all__ = ["TableState"]
+__all__ = ["Guard", "TableState"]
+
+Guard = Callable[[], AbstractContextManager[object]]
+"""Opens a block in which other engines keep away, out of politeness: nothing relies on it."""
 
 
 @dataclass(frozen=True, slots=True)

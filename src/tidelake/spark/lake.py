@@ -19,10 +19,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
-from tidelake.catalog import Catalog, open_catalog
+from tidelake.catalog import Catalog
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.spark._optional import statements_of
-from tidelake.spark.catalog import register
+from tidelake.spark.catalog import opened_catalog, register
 from tidelake.spark.catalog.streams.provider import offer_streams, ready_class
 from tidelake.spark.catalog.streams.sink import open_sink
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
@@ -105,7 +105,7 @@ def attach(
     """
     prepare(spark)
     spark.dataSource.register(TidelakeSource)
-    opened = _opened(warehouse, options=options, memory=memory)
+    opened = opened_catalog(warehouse, options=options, memory=memory)
     known = spark_sql is not False and register(
         spark, opened, name=catalog, runner_of=lambda of: Lake(spark, of)
     )
@@ -122,22 +122,6 @@ def attach(
         )
         ready_class(spark)
     return Lake(spark, opened, catalog_name=catalog)
-
-
-def _opened(
-    warehouse: str | Path | Catalog,
-    *,
-    options: Mapping[str, object] | None,
-    memory: int | str | None,
-) -> Catalog:
-    if not isinstance(warehouse, Catalog):
-        return open_catalog(warehouse, options=options, memory=memory)
-    if options is not None or memory is not None:
-        message = (
-            "attach() was given an opened catalog: give its options and memory to tidelake.open()."
-        )
-        raise InvalidInputError(message, kind="bad_argument", argument="options")
-    return warehouse
 
 
 class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):

@@ -36,6 +36,32 @@ def test_the_warehouse_may_be_a_variable():
     assert read_arguments(["sql", "-w", "x"], {"TIDELAKE_WAREHOUSE": "lake"}).warehouse == "x"
 
 
+def test_options_of_the_catalog_come_from_a_file_and_the_command_line(tmp_path):
+    file = tmp_path / "lake.properties"
+    file.write_text("# mine\n\nmetastore = jdbc\nuri=a=b\njdbc.password= secret \nwarehouse=w\n")
+    argv = ["tail", "t", "--catalog-file", str(file), "--catalog-option", "uri=c"]
+    given = read_arguments(argv, {"TIDELAKE_WAREHOUSE": "lake"})
+    assert given.warehouse == "w"
+    assert given.catalog_options == {"metastore": "jdbc", "uri": "c", "jdbc.password": "secret"}
+    assert "secret" not in repr(given)
+    file.write_text("metastore=jdbc\nsecret\n")
+    with pytest.raises(UsageError, match=r"line 2 of .* is not KEY=VALUE"):
+        read_arguments(argv, {})
+
+
+def test_a_catalog_in_a_database_is_used_by_each_command(tmp_path, capsys):
+    where = ["-w", str(tmp_path / "w"), "--catalog-option", "metastore=jdbc"]
+    where += ["--catalog-option", f"uri=jdbc:sqlite:{tmp_path}/c.db"]
+    made = "CREATE TABLE t (k BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket' = '1')"
+    assert main(["sql", *where, "--no-spark", "-c", f"{made}; SHOW TABLES"]) == 0
+    assert " t" in capsys.readouterr().out
+    assert main(["get", "t", "1", *where]) == 0
+    assert main(["tail", "t", "--from", "full", "--timeout", "0", *where]) == 0
+    other = [word.replace("/c.db", "/d.db") for word in where]
+    assert main(["get", "t", "1", *other]) == 1
+    assert "Database 'default' does not exist" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [

@@ -4,6 +4,6 @@ Python objects implement the Java interfaces of Spark's connectors. Rows never p
 :mod:`tidelake.spark.read` and :mod:`~tidelake.spark.write` carry them.
 """
 
-from tidelake.spark.catalog.registration import register
+from tidelake.spark.catalog.registration import opened_catalog, register
 
-__all__ = ["register"]
+__all__ = ["opened_catalog", "register"]

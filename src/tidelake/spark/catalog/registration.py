@@ -7,21 +7,22 @@ reflection: Spark 4.3's ``DefaultCatalogManager.catalogs``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from tidelake.catalog import Catalog
+from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
 
-__all__ = ["register"]
+__all__ = ["opened_catalog", "register"]
 
 RESERVED = frozenset({"spark_catalog", "system", "session", "builtin", "global_temp"})
 MAP_FIELD = "catalogs"
@@ -83,6 +84,29 @@ def register(
     let_refusals_through(spark)
     made.put(name, LakeCatalog(Gateway(spark), catalog, name=name, runner_of=runner_of))
     return True
+
+
+def opened_catalog(
+    warehouse: str | Path | Catalog,
+    *,
+    options: Mapping[str, object] | None,
+    memory: int | str | None,
+) -> Catalog:
+    """Open a warehouse, or take a catalog that is open.
+
+    Raises
+    ------
+    InvalidInputError
+        Options or memory are given for a catalog that is open.
+    """
+    if not isinstance(warehouse, Catalog):
+        return open_catalog(warehouse, options=options, memory=memory)
+    if options is not None or memory is not None:
+        message = (
+            "attach() was given an opened catalog: give its options and memory to tidelake.open()."
+        )
+        raise InvalidInputError(message, kind="bad_argument", argument="options")
+    return warehouse
 
 
 def _catalogs(spark: SparkSession) -> Any:

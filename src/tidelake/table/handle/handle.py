@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -13,7 +14,7 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.tag import TagLog
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.table_state import TableState
+from tidelake.metadata.table_state import Guard, TableState
 from tidelake.options import Options, check_supported
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.options.column_options import options_for_older_schema
@@ -36,13 +37,17 @@ class TableHandle(TableState):
         ``"database.table"``.
     manifests : ManifestCache
         Decoded manifests, shared by the tables of a catalog.
+    guard : Guard
+        Held while a snapshot or a schema is put on the storage.
     """
 
     identifier: str
     manifests: ManifestCache
+    guard: Guard = nullcontext
 
     def __reduce__(self) -> tuple[object, ...]:
-        # the cache is not copied; the copy begins with an empty one
+        # the copy begins with an empty cache, and has no guard: copies in other processes do not
+        # publish
         return (_unpickled, (*self._state, self.identifier))
 
     @property
@@ -128,7 +133,9 @@ class TableHandle(TableState):
 
     def commit_context(self) -> CommitContext:
         """The context of commits."""
-        return CommitContext(*self._state, manifests=self.manifests, table=self.identifier)
+        return CommitContext(
+            *self._state, manifests=self.manifests, table=self.identifier, guard=self.guard
+        )
 
     def committer(self) -> Committer:
         """The committer, which makes writes visible."""

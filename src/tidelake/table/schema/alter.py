@@ -142,7 +142,9 @@ def _published(handle: TableHandle, place: OpenDirectory, new: TableSchema) -> b
     failure: StorageError | None = None
     for _ in range(PUT_TRIES):
         try:
-            if handle.schemas.create(new, within=place):
+            with handle.guard():
+                done = handle.schemas.create(new, within=place)
+            if done:
                 return True
             # taken, perhaps by us: an earlier try took effect and only its answer was lost
             return failure is not None and handle.schemas.load(new.id) == new

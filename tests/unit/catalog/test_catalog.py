@@ -37,6 +37,21 @@ HOSTILE = [
 ]
 
 
+@pytest.fixture
+def directories(tmp_path):
+    """A catalog that is nothing but directories."""
+    return tidelake.open(tmp_path / "warehouse")
+
+
+@pytest.fixture(params=["filesystem", "jdbc"])
+def catalog(request, tmp_path, tmp_path_factory):
+    """Each kind of catalog: whoever uses one need not know which it is."""
+    options = {"type": request.param}
+    if request.param == "jdbc":
+        options["uri"] = f"jdbc:sqlite:{tmp_path_factory.mktemp('catalog')}/c.db"
+    return tidelake.open(tmp_path / "warehouse", catalog=options)
+
+
 def test_a_table_is_made_with_its_database_and_found_again(catalog, tmp_path):
     table = catalog.create_table(
         "db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1}, comment="what it is"
@@ -168,7 +183,8 @@ def test_drop_removes_and_says_what_is_missing(catalog, tmp_path):
     catalog.drop_database("db", if_missing="ignore")
 
 
-def test_what_a_broken_off_drop_left_does_not_come_back(catalog, tmp_path):
+def test_what_a_broken_off_drop_left_does_not_come_back(directories, tmp_path):
+    catalog = directories
     catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
     for file in (tmp_path / "warehouse/db.db/t/schema").iterdir():
         file.unlink()
@@ -257,7 +273,8 @@ def test_a_storage_that_is_not_covered_is_refused():
         tidelake.open("")
 
 
-def test_a_table_without_schema_files_says_that_they_are_gone(catalog):
+def test_a_table_without_schema_files_says_that_they_are_gone(directories):
+    catalog = directories
     table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}))
     table.write([{"k": 1}])
     catalog.fileio.delete_dir(table.paths.schema_dir)

@@ -1,0 +1,359 @@
+"""The JDBC catalog: a table exists if it has a row, and its files lie as in every warehouse.
+
+Files and rows change one after the other, so a process that dies between them leaves one without
+the other. The order is Java's, and what each crash leaves is this:
+
+- **Create**: the first schema is put if absent, then the row is inserted; its primary key decides
+  between two creators. A crash leaves files without a row: a creator of the same table takes them
+  up if they hold no snapshot, and is refused otherwise.
+- **Drop**: the directory is moved away (from then on nobody writes to it), the row deleted, then
+  the files. Where a directory cannot be moved the row goes first. A crash leaves a row without
+  files, which reads name; dropping the table again removes it.
+- **Rename**: in one transaction the row is changed and the directory moved. A crash before the
+  commit leaves the old row and the moved directory, which reads name.
+
+Source: ``JdbcCatalog`` of paimon-core (1.3.1 and 2.0).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tidelake.catalog.identifier import Identifier
+from tidelake.catalog.jdbc import statements
+from tidelake.catalog.jdbc.database import Database, RowExistsError
+from tidelake.catalog.jdbc.lock import TableLock
+from tidelake.catalog.metastore import StoredTable
+from tidelake.catalog.warehouse import Warehouse, not_empty
+from tidelake.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    NotFoundError,
+    OutcomeUnknownError,
+    TidelakeError,
+)
+from tidelake.fileio import FileIO
+from tidelake.types import TableSchema
+
+__all__ = ["JdbcMetastore"]
+
+OF_PAIMON_2 = (statements.TABLE_PROPERTIES, statements.VIEWS)
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcMetastore:
+    """Rows as databases and tables. See :class:`tidelake.catalog.metastore.Metastore`.
+
+    Parameters
+    ----------
+    directories : Warehouse
+        Where the files are.
+    database : Database
+        Where the rows are.
+    catalog_key : str
+        Which rows are this catalog's.
+    lock : TableLock
+        Java's lock.
+    """
+
+    directories: Warehouse
+    database: Database
+    catalog_key: str
+    lock: TableLock
+
+    def prepare(self, *, lock_key_length: int) -> JdbcMetastore:
+        """Create the tables of the catalog that are missing.
+
+        Raises
+        ------
+        StorageError
+            The database cannot be reached, or refuses.
+        """
+        wanted = {
+            statements.TABLES: statements.CREATE_TABLES,
+            statements.DATABASE_PROPERTIES: statements.CREATE_DATABASE_PROPERTIES,
+        }
+        if self.lock.enabled:
+            wanted[statements.LOCKS] = statements.CREATE_LOCKS.format(length=lock_key_length)
+        found = self.database.tables(*wanted)
+        for table in wanted.keys() - found:
+            try:
+                self.database.change(wanted[table])
+            except TidelakeError:
+                if not self.database.tables(table):  # else another process was faster
+                    raise
+        return self
+
+    @property
+    def warehouse(self) -> str:
+        """Directory of the tables."""
+        return self.directories.path
+
+    @property
+    def fileio(self) -> FileIO:
+        """The storage of the files."""
+        return self.directories.fileio
+
+    @property
+    def shown(self) -> str:
+        """The warehouse and the database."""
+        return f"{self.directories.path} by {self.database.dialect.shown}"
+
+    def options(self) -> dict[str, str]:
+        """Which catalog it is."""
+        return {
+            "catalog-key": self.catalog_key,
+            "lock.enabled": "true" if self.lock.enabled else "false",
+            "metastore": "jdbc",
+            "uri": self.database.dialect.shown,
+            "warehouse": self.directories.path,
+        }
+
+    # ---- databases
+
+    def databases(self) -> list[str]:
+        """Those with a property, and those with a table."""
+        names: set[str] = set()
+        for table in self._naming_databases():
+            asked = statements.DATABASES.format(table=table)
+            names.update(str(name) for (name,) in self.database.rows(asked, self.catalog_key))
+        return sorted(names)
+
+    def has_database(self, name: str) -> bool:
+        """Whether it has a property or a table."""
+        return any(
+            self.database.rows(
+                statements.DATABASE_EXISTS.format(table=table), self.catalog_key, name
+            )
+            for table in self._naming_databases()
+        )
+
+    def _naming_databases(self) -> list[str]:
+        more = self.database.tables(statements.VIEWS)
+        return [statements.DATABASE_PROPERTIES, statements.TABLES, *more]
+
+    def create_database(self, name: str) -> bool:
+        """Insert its properties, as Java does."""
+        if self.has_database(name):
+            return False
+        key, location = self.catalog_key, self.directories.database_path(name)
+        try:
+            self.database.change(
+                statements.INSERT_DATABASE,
+                key,
+                name,
+                "exists",
+                "true",
+                key,
+                name,
+                "location",
+                location,
+            )
+        except RowExistsError:
+            return False
+        return True
+
+    def drop_database(self, name: str, *, cascade: bool) -> bool:
+        """Delete its rows and directory."""
+        if not self.has_database(name):
+            return False
+        path, dropped = self.directories.database_path(name), self.directories.dropped()
+        if not cascade:
+            self._check_empty(name)
+        moved = None
+        with suppress(NotFoundError):  # it has no directory yet
+            moved = dropped.move(path)
+        if not cascade:
+            try:  # a table may have been created meanwhile
+                self._check_empty(name)
+            except TidelakeError:
+                if moved is not None:
+                    dropped.restore(moved, path)
+                raise
+        more = self._of_paimon_2()
+        with self.database.transaction():
+            for table in (statements.TABLES, statements.DATABASE_PROPERTIES, *more):
+                deleted = statements.DELETE_OF_DATABASE.format(table=table)
+                self.database.change(deleted, self.catalog_key, name)
+        if moved is not None:
+            dropped.delete(moved, what=f"Database '{name}'")
+        elif self.fileio.exists(path):
+            for table in self.directories.table_names(path):
+                dropped.delete_in_place(f"{path}/{table}")
+            self.fileio.delete_dir(path)
+        return True
+
+    def _check_empty(self, name: str) -> None:
+        """Refuse a database with tables, or with files of tables."""
+        listed = {*self.tables(name), *self._views(name)}
+        found = sorted(
+            {*listed, *self.directories.table_names(self.directories.database_path(name))}
+        )
+        if found:
+            raise not_empty(name, found)
+
+    def _views(self, database: str) -> list[str]:
+        if not self.database.tables(statements.VIEWS):
+            return []
+        rows = self.database.rows(statements.VIEWS_OF_DATABASE, self.catalog_key, database)
+        return [str(name) for (name,) in rows]
+
+    def _of_paimon_2(self) -> set[str]:
+        return self.database.tables(*OF_PAIMON_2)
+
+    # ---- tables
+
+    def tables(self, database: str) -> list[str]:
+        """Rows of the database."""
+        rows = self.database.rows(statements.TABLES_OF_DATABASE, self.catalog_key, database)
+        return sorted(str(name) for (name,) in rows)
+
+    def has_table(self, name: Identifier) -> bool:
+        """Whether it has a row."""
+        return bool(self.database.rows(statements.TABLE_EXISTS, self.catalog_key, *name))
+
+    def location(self, name: Identifier) -> str:
+        """Directory of a table."""
+        return self.directories.table_path(name)
+
+    def load_table(self, name: Identifier) -> StoredTable | None:
+        """Read the newest schema of a table that has a row."""
+        if not self.has_table(name):
+            return None
+        location = self.location(name)
+        schema = self.directories.latest_schema(location)
+        if schema is None:
+            return None
+        return StoredTable(location, schema, self.fileio, guard=partial(self.lock.hold, name))
+
+    def why_missing(self, name: Identifier) -> NotFoundError | None:
+        """A row without files, or files without a row."""
+        path = self.location(name)
+        listed, has_files = self.has_table(name), self.directories.holds_table(path)
+        if listed and not has_files:
+            message = (
+                f"The catalog lists table '{name}', but {path} has no schema: a drop or a rename"
+                f" was interrupted. Move its directory back to {path} if it is elsewhere; otherwise"
+                f" remove the entry by drop_table('{name}')."
+            )
+            return NotFoundError(message, kind="schema_missing", table=str(name))
+        if has_files and not listed:
+            message = (
+                f"The catalog does not list table '{name}', but {path} has files of one: a create"
+                " or a drop was interrupted, or the table was made without this catalog. Create it"
+                f" again if it is empty, delete it by drop_table('{name}'), or insert its row into"
+                f" {statements.TABLES}."
+            )
+            return NotFoundError(message, kind="table_unlisted", table=str(name))
+        return None
+
+    def create_table(self, name: Identifier, schema: TableSchema) -> bool:
+        """Put the first schema, then insert the row."""
+        path = self.location(name)
+        with self.lock.hold(name):
+            if self.has_table(name):
+                return False
+            self._refuse_view(name)
+            is_ours = not self._has_files(path) and self.directories.put_first_schema(path, schema)
+            if not is_ours:
+                self._check_adoptable(name, path, schema)
+            try:
+                self.database.change(statements.INSERT_TABLE, self.catalog_key, *name)
+            except RowExistsError:
+                return False
+            except OutcomeUnknownError:
+                if not (is_ours and self.has_table(name)):
+                    raise
+            if not self.directories.holds_table(path):  # another dropped the files meanwhile
+                self._delete_row(name)
+                message = f"Table '{name}' was dropped while it was created: create it again."
+                raise ConflictError(message, kind="table_dropped", table=str(name))
+            return True
+
+    def _has_files(self, path: str) -> bool:
+        return self.directories.holds_table(path) or self.directories.has_snapshots(path)
+
+    def _check_adoptable(self, name: Identifier, path: str, schema: TableSchema) -> None:
+        """Refuse files without a row unless they are an empty table of the same definition."""
+        found = self.directories.latest_schema(path)
+        same = found is not None and replace(found, time_ms=schema.time_ms) == schema
+        if same and not self.directories.has_snapshots(path):
+            return
+        message = (
+            f"{path} has files of a table '{name}' that the catalog does not list: a create or a"
+            " drop was interrupted, or the table was made without this catalog. Delete them by"
+            f" drop_table('{name}'), or insert the table's row into {statements.TABLES}."
+        )
+        raise AlreadyExistsError(message, kind="table_remains", table=str(name))
+
+    def _refuse_view(self, name: Identifier) -> None:
+        if name.table in self._views(name.database):
+            message = f"'{name}' is a view of this catalog: choose another name."
+            raise AlreadyExistsError(message, kind="view_exists", table=str(name))
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Change the row and move the directory in one transaction."""
+        place, new_place = self.location(source), self.location(target)
+        with self.lock.hold(source), self.lock.hold(target):
+            self._refuse_view(target)
+            if self.fileio.exists(new_place):
+                message = f"{new_place} exists."
+                raise AlreadyExistsError(message, kind="table_exists", table=str(target))
+            self.create_database(target.database)
+            more = self._of_paimon_2() - {statements.VIEWS}
+            moved = False
+            try:
+                with self.database.transaction():
+                    self._rename_rows(statements.TABLES, source, target)
+                    for table in more:
+                        self._rename_rows(table, source, target, needed=False)
+                    self.fileio.move_dir(place, new_place)
+                    moved = True
+            except TidelakeError:
+                if not moved:
+                    raise
+                if not self.has_table(target):  # else the answer to the commit was lost
+                    self.fileio.move_dir(new_place, place)
+                    raise
+
+    def _rename_rows(
+        self, table: str, source: Identifier, target: Identifier, *, needed: bool = True
+    ) -> None:
+        renamed = statements.RENAME_TABLE.format(table=table)
+        changed = self.database.change(renamed, *target, self.catalog_key, *source)
+        if needed and not changed:
+            message = f"Table '{source}' does not exist."
+            raise NotFoundError(message, kind="table_not_found", table=str(source))
+
+    def drop_table(self, name: Identifier) -> bool:
+        """Move the directory away, delete the row, delete the files."""
+        path = self.location(name)
+        listed = self.has_table(name)
+        if not listed and not self.fileio.list_dir(path):
+            return False
+        dropped, moved = self.directories.dropped(), None
+        with suppress(NotFoundError):  # it has no files, or another dropped it at the same time
+            moved = dropped.move(path)
+        self._delete_row(name)
+        if moved is not None:
+            dropped.delete(moved, what=f"Table '{name}'")
+        elif self.fileio.list_dir(path):
+            dropped.delete_in_place(path)
+        return True
+
+    def _delete_row(self, name: Identifier) -> None:
+        more = self._of_paimon_2() - {statements.VIEWS}
+        for table in (statements.TABLES, *more):
+            deleted = statements.DELETE_TABLE.format(table=table)
+            self.database.change(deleted, self.catalog_key, *name)
+
+    def put_in_place(self, name: Identifier, staged: str) -> None:
+        """Swap the directories, and insert the row of a new table."""
+        self.create_database(name.database)
+        with self.lock.hold(name):
+            self.directories.swap(staged, self.location(name))
+            if not self.has_table(name):
+                with suppress(RowExistsError):
+                    self.database.change(statements.INSERT_TABLE, self.catalog_key, *name)

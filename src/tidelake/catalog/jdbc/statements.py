@@ -1,0 +1,91 @@
+"""The layout of the catalog in a database, on disk shared with Java: never change a name or type.
+
+``paimon_tables`` has a row per table, ``paimon_database_properties`` at least the row ``exists`` =
+``true`` per database, ``paimon_distributed_locks`` a row per lock that is held. Paimon 2 adds
+``paimon_table_properties`` (copies of options) and ``paimon_views``; both are kept in step if they
+exist, and never made here. Source: ``JdbcUtils`` of paimon-core (1.3.1 and 2.0).
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CREATE_DATABASE_PROPERTIES",
+    "CREATE_LOCKS",
+    "CREATE_TABLES",
+    "DATABASES",
+    "DATABASE_EXISTS",
+    "DATABASE_PROPERTIES",
+    "DELETE_EXPIRED_LOCK_ON_POSTGRESQL",
+    "DELETE_EXPIRED_LOCK_ON_SQLITE",
+    "DELETE_LOCK",
+    "DELETE_OF_DATABASE",
+    "DELETE_TABLE",
+    "INSERT_DATABASE",
+    "INSERT_LOCK",
+    "INSERT_TABLE",
+    "LOCKS",
+    "RENAME_TABLE",
+    "TABLES",
+    "TABLES_OF_DATABASE",
+    "TABLE_EXISTS",
+    "TABLE_PROPERTIES",
+    "VIEWS",
+    "VIEWS_OF_DATABASE",
+]
+
+TABLES = "paimon_tables"
+DATABASE_PROPERTIES = "paimon_database_properties"
+LOCKS = "paimon_distributed_locks"
+TABLE_PROPERTIES = "paimon_table_properties"
+VIEWS = "paimon_views"
+
+CREATE_TABLES = (
+    f"CREATE TABLE {TABLES}(catalog_key VARCHAR(255) NOT NULL,database_name VARCHAR(255) NOT NULL,"
+    "table_name VARCHAR(255) NOT NULL, PRIMARY KEY (catalog_key, database_name, table_name))"
+)
+CREATE_DATABASE_PROPERTIES = (
+    f"CREATE TABLE {DATABASE_PROPERTIES}(catalog_key VARCHAR(255) NOT NULL,database_name"
+    " VARCHAR(255) NOT NULL,property_key VARCHAR(255),property_value VARCHAR(1000),PRIMARY KEY"
+    " (catalog_key, database_name, property_key))"
+)
+CREATE_LOCKS = (
+    f"CREATE TABLE {LOCKS}(lock_id VARCHAR({{length}}) NOT NULL,acquired_at TIMESTAMP DEFAULT"
+    " CURRENT_TIMESTAMP NOT NULL,expire_time_seconds BIGINT DEFAULT 0 NOT NULL,PRIMARY KEY"
+    " (lock_id))"
+)
+
+DATABASES = "SELECT DISTINCT database_name FROM {table} WHERE catalog_key = ?"
+DATABASE_EXISTS = (
+    "SELECT database_name FROM {table} WHERE catalog_key = ? AND database_name = ? LIMIT 1"
+)
+TABLES_OF_DATABASE = f"SELECT table_name FROM {TABLES} WHERE catalog_key = ? AND database_name = ?"
+TABLE_EXISTS = (
+    f"SELECT table_name FROM {TABLES} WHERE catalog_key = ? AND database_name = ?"
+    " AND table_name = ?"
+)
+VIEWS_OF_DATABASE = f"SELECT view_name FROM {VIEWS} WHERE catalog_key = ? AND database_name = ?"
+INSERT_TABLE = f"INSERT INTO {TABLES} (catalog_key, database_name, table_name) VALUES (?,?,?)"
+RENAME_TABLE = (
+    "UPDATE {table} SET database_name = ?, table_name = ? WHERE catalog_key = ?"
+    " AND database_name = ? AND table_name = ?"
+)
+DELETE_TABLE = "DELETE FROM {table} WHERE catalog_key = ? AND database_name = ? AND table_name = ?"
+INSERT_DATABASE = (
+    f"INSERT INTO {DATABASE_PROPERTIES} (catalog_key, database_name, property_key, property_value)"
+    " VALUES (?,?,?,?), (?,?,?,?)"
+)
+DELETE_OF_DATABASE = "DELETE FROM {table} WHERE catalog_key = ? AND database_name = ?"
+
+INSERT_LOCK = (
+    f"INSERT INTO {LOCKS} (lock_id,expire_time_seconds) VALUES (?,?) RETURNING"
+    " CAST(acquired_at AS VARCHAR(40))"
+)
+DELETE_LOCK = f"DELETE FROM {LOCKS} WHERE lock_id = ? AND CAST(acquired_at AS VARCHAR(40)) = ?"
+DELETE_EXPIRED_LOCK_ON_SQLITE = (
+    f"DELETE FROM {LOCKS} WHERE strftime('%s', 'now') - strftime('%s', acquired_at)"
+    " > expire_time_seconds AND lock_id = ?"
+)
+DELETE_EXPIRED_LOCK_ON_POSTGRESQL = (
+    f"DELETE FROM {LOCKS} WHERE EXTRACT(EPOCH FROM AGE(NOW(), acquired_at)) > expire_time_seconds"
+    " AND lock_id = ?"
+)

@@ -1,0 +1,283 @@
+"""Rows and files of a JDBC catalog: what each step writes, and what a crash between two leaves."""
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+
+from tidelake.catalog.identifier import Identifier
+from tidelake.catalog.staging import put_in_place, staged_table
+from tidelake.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    UnsupportedError,
+)
+from tidelake.fileio import LocalFileIO
+from tidelake.telemetry import Env
+
+SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
+TABLES, PROPERTIES = "paimon_tables", "paimon_database_properties"
+ROW = {"k": 1, "v": "a"}
+
+
+class Storage(LocalFileIO):
+    """Local files whose moves can be made to fail, or to be followed by something."""
+
+    def __init__(self):
+        super().__init__(Env.system().ids)
+        self.before_move = self.after_move = lambda: None
+
+    def move_dir(self, source, target):
+        self.before_move()
+        super().move_dir(source, target)
+        self.after_move()
+
+
+def fail():
+    message = "no move"
+    raise UnsupportedError(message, kind="move_dir")
+
+
+def test_a_table_has_the_rows_and_files_that_java_gives_it(place, tmp_path):
+    catalog = place.open()
+    table = catalog.create_table("db.t", SCHEMA)
+    table.write([ROW])
+    assert place.rows(TABLES) == [("db", "t")]
+    assert place.rows(PROPERTIES) == [
+        ("db", "exists", "true"),
+        ("db", "location", f"{tmp_path}/w/db.db"),
+    ]
+    assert (tmp_path / "w/db.db/t/schema/schema-0").exists()
+    again = pickle.loads(pickle.dumps(place.open())) if place.kind == "sqlite" else place.open()
+    assert again.table("db.t").to_arrow().to_pylist() == [ROW]
+    assert (again.list_databases(), again.list_tables("db")) == (["db"], ["t"])
+    assert place.open(**{"catalog-key": "another"}).list_databases() == []
+    catalog.rename_table("db.t", "new.u")
+    assert place.rows(TABLES) == [("new", "u")]
+    assert again.table("new.u").count() == 1
+    assert not again.table_exists("db.t")
+    with pytest.raises(InvalidInputError, match=r"'new' holds 1 tables \(u\)"):
+        again.drop_database("new")
+    again.drop_table("new.u")
+    again.drop_database("new")
+    again.drop_database("db")
+    assert place.rows(TABLES) == place.rows(PROPERTIES) == []
+    assert not list((tmp_path / "w").glob("*.db"))
+
+
+def test_what_the_catalog_is_can_be_read(place):
+    rows = place.open().table("sys.catalog_options").to_arrow().to_pylist()
+    told = {row["key"]: row["value"] for row in rows}
+    assert told["metastore"] == "jdbc"
+    assert told["uri"] == place.options["uri"]
+    assert told["catalog-key"] == place.options["catalog-key"]
+
+
+def test_a_database_without_properties_exists_by_its_table(place):
+    catalog = place.open()
+    key = place.options["catalog-key"]
+    place.run(f"INSERT INTO {TABLES} VALUES (?, ?, ?)", key, "theirs", "t")
+    assert catalog.list_databases() == ["theirs"]
+    with pytest.raises(AlreadyExistsError):
+        catalog.create_database("theirs")
+
+
+def test_files_without_a_row_are_taken_up_by_the_same_definition(place, tmp_path):
+    catalog = place.open()
+    schema = catalog.first_schema("db.t", SCHEMA)
+    catalog.create_database("db")
+    catalog.metastore.directories.put_first_schema(f"{tmp_path}/w/db.db/t", schema)
+    with pytest.raises(NotFoundError, match=r"does not list table 'db.t', but .* has files"):
+        catalog.table("db.t")
+    with pytest.raises(AlreadyExistsError, match=r"drop_table\('db.t'\)") as refused:
+        catalog.create_table("db.t", pa.schema({"k": pa.int32()}))
+    assert refused.value.kind == "table_remains"
+    assert place.rows(TABLES) == []
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    assert place.rows(TABLES) == [("db", "t")]
+
+
+def test_rows_of_an_unlisted_table_are_never_taken_up(place):
+    catalog = place.open()
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    place.run(f"DELETE FROM {TABLES}")  # as a drop of Java's does, before it deletes the files
+    with pytest.raises(AlreadyExistsError, match="that the catalog does not list"):
+        catalog.create_table("db.t", SCHEMA)
+    with pytest.raises(InvalidInputError, match="holds 1 tables"):
+        catalog.drop_database("db")
+    catalog.drop_table("db.t")
+    catalog.create_table("db.t", SCHEMA)
+    assert catalog.table("db.t").count() == 0
+
+
+def test_a_row_without_files_is_named_and_dropped(sqlite_place):
+    files = Storage()
+    catalog = sqlite_place.open(fileio=files)
+    catalog.create_table("db.t", SCHEMA)
+
+    def die():
+        raise KeyboardInterrupt
+
+    files.after_move = die  # the directory is moved away, the row is not deleted
+    with pytest.raises(KeyboardInterrupt):
+        catalog.drop_table("db.t")
+    files.after_move = lambda: None
+    assert catalog.list_tables("db") == ["t"]
+    with pytest.raises(NotFoundError, match=r"lists table 'db.t', but .* has no schema"):
+        catalog.table("db.t")
+    catalog.drop_table("db.t")
+    assert catalog.list_tables("db") == []
+    with pytest.raises(NotFoundError):
+        catalog.drop_table("db.t")
+
+
+def test_a_rename_whose_files_cannot_be_moved_changes_nothing(place):
+    files = Storage()
+    catalog = place.open(fileio=files)
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    files.before_move = fail
+    with pytest.raises(UnsupportedError, match="no move"):
+        catalog.rename_table("db.t", "db.u")
+    assert place.rows(TABLES) == [("db", "t")]
+    assert catalog.table("db.t").count() == 1
+
+
+def test_a_rename_that_dies_before_its_end_is_named(sqlite_place, tmp_path):
+    files = Storage()
+    catalog = sqlite_place.open(fileio=files)
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+
+    def die():
+        raise KeyboardInterrupt
+
+    files.after_move = die
+    with pytest.raises(KeyboardInterrupt):
+        catalog.rename_table("db.t", "db.u")
+    files.after_move = lambda: None
+    with pytest.raises(NotFoundError, match="Move its directory back to"):
+        catalog.table("db.t")
+    (tmp_path / "w/db.db/u").rename(tmp_path / "w/db.db/t")
+    assert catalog.table("db.t").count() == 1
+
+
+def test_a_rename_that_cannot_be_committed_moves_the_files_back(sqlite_place):
+    files = Storage()
+    catalog = sqlite_place.open(fileio=files, **{"jdbc.busy_timeout": "1"})
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    reader = sqlite_place.connect()
+    reader.isolation_level = None
+
+    def read():  # a reader's shared lock keeps SQLite from committing
+        files.after_move = lambda: None
+        reader.execute("BEGIN")
+        reader.execute(f"SELECT * FROM {TABLES}").fetchall()
+
+    files.after_move = read
+    with pytest.raises(StorageError, match="is locked by another process") as refused:
+        catalog.rename_table("db.t", "db.u")
+    assert refused.value.kind == "catalog_locked"
+    reader.execute("COMMIT")
+    reader.close()
+    assert sqlite_place.rows(TABLES) == [("db", "t")]
+    assert catalog.table("db.t").count() == 1
+
+
+def test_a_taken_name_is_no_new_name(place, tmp_path):
+    catalog = place.open()
+    catalog.create_table("db.t", SCHEMA)
+    catalog.create_table("db.u", SCHEMA)
+    with pytest.raises(AlreadyExistsError):
+        catalog.rename_table("db.t", "db.u")
+    key = place.options["catalog-key"]
+    place.run(f"INSERT INTO {TABLES} VALUES (?, ?, ?)", key, "db", "listed")
+    with pytest.raises(AlreadyExistsError):  # the row decides, and the files stay
+        catalog.rename_table("db.t", "db.listed")
+    assert catalog.table("db.t").count() == 0
+    with pytest.raises(NotFoundError, match="Did you mean 't'"):
+        catalog.rename_table("db.tt", "db.v")
+
+
+def test_of_many_that_create_one_table_one_does(place):
+    makers = 6
+    ready, catalogs = threading.Barrier(makers), [place.open() for _ in range(makers)]
+
+    def create(catalog):
+        ready.wait()
+        try:
+            return catalog.create_table("db.t", SCHEMA)
+        except AlreadyExistsError:
+            return None
+
+    with ThreadPoolExecutor(makers) as pool:
+        made = [table for table in pool.map(create, catalogs) if table is not None]
+    assert len(made) == 1
+    made[0].write([ROW])
+    assert place.rows(TABLES) == [("db", "t")]
+    assert catalogs[-1].table("db.t").count() == 1
+
+
+def test_a_creator_whose_files_are_dropped_lists_no_table(sqlite_place, monkeypatch):
+    catalog, other = sqlite_place.open(), sqlite_place.open()
+    catalog.create_database("db")
+    directories = type(catalog.metastore.directories)
+    put = directories.put_first_schema
+
+    def put_and_lose(self, path, schema):
+        done = put(self, path, schema)
+        other.drop_table("db.t")
+        return done
+
+    monkeypatch.setattr(directories, "put_first_schema", put_and_lose)
+    with pytest.raises(ConflictError, match="was dropped while it was created"):
+        catalog.create_table("db.t", SCHEMA)
+    assert sqlite_place.rows(TABLES) == []
+
+
+def test_tables_of_paimon_2_are_kept_in_step(place):
+    catalog = place.open()
+    key = place.options["catalog-key"]
+    place.run(
+        "CREATE TABLE IF NOT EXISTS paimon_table_properties(catalog_key VARCHAR(255),"
+        " database_name VARCHAR(255), table_name VARCHAR(255), property_key VARCHAR(255),"
+        " property_value VARCHAR(1000))"
+    )
+    place.run(
+        "CREATE TABLE IF NOT EXISTS paimon_views(catalog_key VARCHAR(255), database_name"
+        " VARCHAR(255), view_name VARCHAR(255), view_schema TEXT)"
+    )
+    place.run("INSERT INTO paimon_views VALUES (?, ?, ?, ?)", key, "v", "seen", "{}")
+    assert catalog.list_databases() == ["v"]
+    with pytest.raises(AlreadyExistsError, match=r"'v.seen' is a view"):
+        catalog.create_table("v.seen", SCHEMA)
+    with pytest.raises(InvalidInputError, match="holds 1 tables"):
+        catalog.drop_database("v")
+    catalog.drop_database("v", cascade=True)
+    assert place.rows("paimon_views") == []
+    catalog.create_table("db.t", SCHEMA)
+    place.run(
+        "INSERT INTO paimon_table_properties VALUES (?, ?, ?, ?, ?)", key, "db", "t", "bucket", "1"
+    )
+    catalog.rename_table("db.t", "db.u")
+    assert place.rows("paimon_table_properties") == [("db", "u", "bucket", "1")]
+    catalog.drop_table("db.u")
+    assert place.rows("paimon_table_properties") == []
+
+
+def test_a_staged_table_is_listed_when_it_takes_its_place(place):
+    catalog = place.open()
+    staged = staged_table(catalog, "db.t", SCHEMA)
+    staged.write([ROW])
+    assert place.rows(TABLES) == []
+    put_in_place(catalog, staged)
+    assert place.rows(TABLES) == [("db", "t")]
+    assert catalog.table("db.t").count() == 1
+
+
+def test_a_location_is_where_java_looks_for_it(sqlite_place, tmp_path):
+    metastore = sqlite_place.open().metastore
+    assert metastore.location(Identifier("db", "t")) == f"{tmp_path}/w/db.db/t"

@@ -55,8 +55,8 @@ class Engine:
 
     Parameters
     ----------
-    warehouse : str
-        The directory.
+    warehouse : str or Catalog
+        The directory, or its catalog.
     catalog : str
         Its name in statements.
     database : str

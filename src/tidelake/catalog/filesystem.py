@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from tidelake.catalog.identifier import Identifier
-from tidelake.catalog.metastore import StoredTable
+from tidelake.catalog.metastore import CatalogEntry
 from tidelake.catalog.warehouse import Warehouse, not_empty
 from tidelake.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from tidelake.fileio import FileIO
@@ -111,11 +111,11 @@ class FilesystemMetastore:
         """Directory of a table."""
         return self._warehouse.table_path(name)
 
-    def load_table(self, name: Identifier) -> StoredTable | None:
+    def load_table(self, name: Identifier) -> CatalogEntry | None:
         """Read the newest schema."""
         location = self.location(name)
         schema = self._warehouse.latest_schema(location)
-        return None if schema is None else StoredTable(location, schema, self.fileio)
+        return None if schema is None else CatalogEntry(location, schema, self.fileio)
 
     def why_missing(self, name: Identifier) -> NotFoundError | None:
         """Snapshots without a schema."""

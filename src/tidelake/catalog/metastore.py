@@ -20,11 +20,11 @@ from tidelake.fileio import FileIO
 from tidelake.metadata.table_state import Guard
 from tidelake.types import TableSchema
 
-__all__ = ["Metastore", "StoredTable"]
+__all__ = ["CatalogEntry", "Metastore"]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTable:
+class CatalogEntry:
     """A table as its metastore knows it.
 
     Its snapshots and schemas become visible when their files are put, if absent, below the
@@ -107,7 +107,7 @@ class Metastore(Protocol):
         """Directory of a table, which may not exist."""
         ...
 
-    def load_table(self, name: Identifier) -> StoredTable | None:
+    def load_table(self, name: Identifier) -> CatalogEntry | None:
         """Look a table up; None if there is none."""
         ...
 

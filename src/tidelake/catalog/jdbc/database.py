@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import TypeVar
 
-from tidelake.catalog.jdbc.dialect import Connection, Dialect, Failure
+from tidelake.catalog.jdbc.dialect import Connection, Dialect, DriverFailure
 from tidelake.errors import (
     AlreadyExistsError,
     OutcomeUnknownError,
@@ -32,6 +32,24 @@ T = TypeVar("T")
 
 class RowExistsError(AlreadyExistsError):
     """A row with this primary key exists; for the metastore, which knows what it means."""
+
+
+class _Held:
+    """A connection of one thread; closed with the thread, or with the last use of the database."""
+
+    __slots__ = ("connection", "pid")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.pid = os.getpid()
+
+    def close(self) -> None:
+        """Close it, unless it is that of the process which this one was forked from."""
+        if self.pid == os.getpid():
+            with suppress(Exception):  # it may be broken, or the interpreter may be ending
+                self.connection.close()
+
+    __del__ = close
 
 
 class Database:
@@ -115,10 +133,9 @@ class Database:
 
     def close(self) -> None:
         """Close this thread's connection."""
-        connection, self._local.connection = getattr(self._local, "connection", None), None
-        if connection is not None:
-            with suppress(*self.dialect.errors()):
-                connection.close()
+        held, self._local.held = getattr(self._local, "held", None), None
+        if held is not None:
+            held.close()
 
     def _read(self, ask: Callable[[Connection], T]) -> T:
         """Ask, and once more on a new connection if the first was lost."""
@@ -154,11 +171,12 @@ class Database:
         return bool(getattr(self._local, "in_transaction", False))
 
     def _connection(self) -> Connection:
-        if getattr(self._local, "connection", None) is None or self._local.pid != os.getpid():
+        held: _Held | None = getattr(self._local, "held", None)
+        if held is None or held.pid != os.getpid():
             with self._translated(connecting=True):
-                self._local.connection = self.dialect.connect()
-            self._local.pid = os.getpid()
-        return self._local.connection
+                held = _Held(self.dialect.connect())
+            self._local.held = held
+        return held.connection
 
     @contextmanager
     def _translated(self, *, connecting: bool = False) -> Iterator[None]:
@@ -170,15 +188,15 @@ class Database:
     def _error(self, error: Exception, *, connecting: bool) -> TidelakeError:
         failure = self.dialect.failure(error)
         said = " ".join(str(error).split())
-        if failure is Failure.TAKEN:
+        if failure is DriverFailure.TAKEN:
             return RowExistsError(said, kind="row_exists")
-        if failure is Failure.LOCKED:
+        if failure is DriverFailure.LOCKED:
             message = (
                 f"The catalog's database {self.dialect.shown} is locked by another process: try"
                 " again, or end a transaction that was left open there."
             )
             return StorageRefusedError(message, kind="catalog_locked", path=self.dialect.shown)
-        if failure is Failure.LOST and not connecting:
+        if failure is DriverFailure.LOST and not connecting:
             self.close()
             message = (
                 f"The connection to the catalog's database {self.dialect.shown} was lost ({said})."

@@ -9,13 +9,13 @@ import enum
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-__all__ = ["Connection", "Dialect", "Failure"]
+__all__ = ["Connection", "Dialect", "DriverFailure"]
 
 Connection = Any
 """A connection of Python's DB-API, in autocommit."""
 
 
-class Failure(enum.Enum):
+class DriverFailure(enum.Enum):
     """What an error of a driver means."""
 
     TAKEN = enum.auto()
@@ -49,7 +49,7 @@ class Dialect(Protocol):
         """Base classes of the driver's errors."""
         ...
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DriverFailure:
         """Read an error of the driver."""
         ...
 

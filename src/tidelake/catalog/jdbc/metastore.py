@@ -25,7 +25,7 @@ from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.jdbc import statements
 from tidelake.catalog.jdbc.database import Database, RowExistsError
 from tidelake.catalog.jdbc.lock import TableLock
-from tidelake.catalog.metastore import StoredTable
+from tidelake.catalog.metastore import CatalogEntry
 from tidelake.catalog.warehouse import Warehouse, not_empty
 from tidelake.errors import (
     AlreadyExistsError,
@@ -218,7 +218,7 @@ class JdbcMetastore:
         """Directory of a table."""
         return self.directories.table_path(name)
 
-    def load_table(self, name: Identifier) -> StoredTable | None:
+    def load_table(self, name: Identifier) -> CatalogEntry | None:
         """Read the newest schema of a table that has a row."""
         if not self.has_table(name):
             return None
@@ -226,7 +226,7 @@ class JdbcMetastore:
         schema = self.directories.latest_schema(location)
         if schema is None:
             return None
-        return StoredTable(location, schema, self.fileio, guard=partial(self.lock.hold, name))
+        return CatalogEntry(location, schema, self.fileio, guard=partial(self.lock.hold, name))
 
     def why_missing(self, name: Identifier) -> NotFoundError | None:
         """A row without files, or files without a row."""
@@ -296,7 +296,8 @@ class JdbcMetastore:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Change the row and move the directory in one transaction."""
         place, new_place = self.location(source), self.location(target)
-        with self.lock.hold(source), self.lock.hold(target):
+        first, second = sorted((source, target))  # two renames must not wait for each other
+        with self.lock.hold(first), self.lock.hold(second):
             self._refuse_view(target)
             if self.fileio.exists(new_place):
                 message = f"{new_place} exists."

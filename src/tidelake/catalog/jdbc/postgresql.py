@@ -8,8 +8,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tidelake.catalog.jdbc import statements
 from tidelake.catalog.jdbc._optional import psycopg
-from tidelake.catalog.jdbc.dialect import Connection, Failure
+from tidelake.catalog.jdbc.dialect import Connection, DriverFailure
 from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.telemetry.env import local_zone
 
 __all__ = ["POSTGRESQL_URI", "PostgresqlDialect"]
 
@@ -21,7 +22,7 @@ TRANSLATED = {
     "ApplicationName": "application_name",
     "connectTimeout": "connect_timeout",
     "loginTimeout": "connect_timeout",
-    "options": "options",
+    "options": "",
     "sslmode": "sslmode",
     "sslrootcert": "sslrootcert",
     "sslcert": "sslcert",
@@ -31,7 +32,7 @@ TRANSLATED = {
     "currentSchema": "",
     "ssl": "",
 }
-"""Names of pgjdbc and libpq; two that libpq spells otherwise have none."""
+"""Names of pgjdbc and libpq; those that libpq takes otherwise have none."""
 SERVER_TYPES = {"any": "any", "primary": "primary", "master": "primary", "secondary": "standby"}
 SECRET = "password"
 
@@ -91,17 +92,17 @@ class PostgresqlDialect:
         """Errors of the driver."""
         return (self._module().Error,)
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DriverFailure:
         """By the state, or by the class where the server said nothing."""
         module, state = self._module(), getattr(error, "sqlstate", None) or ""
         if state == "23505":  # unique_violation
-            return Failure.TAKEN
+            return DriverFailure.TAKEN
         if state.startswith("55P"):  # lock_not_available
-            return Failure.LOCKED
+            return DriverFailure.LOCKED
         lost = not state and isinstance(error, (module.OperationalError, module.InterfaceError))
         if lost or state.startswith(("08", "57P")):  # connection exception, operator intervention
-            return Failure.LOST
-        return Failure.REFUSED
+            return DriverFailure.LOST
+        return DriverFailure.REFUSED
 
     def statement(self, text: str) -> str:
         """With ``%s``."""
@@ -143,6 +144,9 @@ class PostgresqlDialect:
 def _libpq_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Translate the properties of pgjdbc."""
     made = {"connect_timeout": str(CONNECT_TIMEOUT_S)}
+    zone = local_zone()
+    if zone is not None:  # as pgjdbc does: locks are as old as their local time says
+        made["options"] = f"-c TimeZone={zone}"
     for name, value in given.items():
         if name not in TRANSLATED:
             message = (
@@ -153,6 +157,8 @@ def _libpq_settings(given: Mapping[str, str]) -> dict[str, str]:
             raise InvalidInputError(message, kind="unknown_option", option=f"jdbc.{name}")
         if name == "currentSchema":
             made["options"] = f"{made.get('options', '')} -csearch_path={value}".strip()
+        elif name == "options":
+            made["options"] = f"{made.get('options', '')} {value}".strip()
         elif name == "ssl":
             made.setdefault("sslmode", "verify-full" if value.lower() != "false" else "disable")
         elif name == "tcpKeepAlive":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidelake.catalog.jdbc import statements
-from tidelake.catalog.jdbc.dialect import Connection, Failure
+from tidelake.catalog.jdbc.dialect import Connection, DriverFailure
 from tidelake.errors import InvalidInputError, near_names, shortened
 
 __all__ = ["SQLITE_URI", "SqliteDialect"]
@@ -76,14 +76,14 @@ class SqliteDialect:
         """Errors of the module."""
         return (sqlite3.Error,)
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DriverFailure:
         """By the result code, which is in the message."""
         if isinstance(error, sqlite3.IntegrityError):
-            return Failure.TAKEN
+            return DriverFailure.TAKEN
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return Failure.LOCKED
-        return Failure.REFUSED
+            return DriverFailure.LOCKED
+        return DriverFailure.REFUSED
 
     def statement(self, text: str) -> str:
         """As it is."""

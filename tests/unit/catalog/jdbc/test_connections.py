@@ -3,7 +3,9 @@
 import os
 import pickle
 import threading
+import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import tidelake
 from tidelake.errors import InvalidInputError, StorageError, StorageRefusedError, TidelakeError
 from tidelake.sql import SqlSession, execute, parse
+from tidelake.telemetry.env import local_zone
 
 SCHEMA = pa.schema({"k": pa.int64()})
 SECRET = "se'cret %1"
@@ -140,6 +143,22 @@ def test_each_thread_and_each_forked_process_has_a_connection_of_its_own(place):
         os._exit(0 if catalog.list_tables("db") == ["t"] else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert catalog.list_tables("db") == ["t"]
+
+
+def test_a_connection_ends_with_its_thread(postgres_place):
+    catalog = postgres_place.open(
+        **{"jdbc.ApplicationName": "counted", "jdbc.options": "-c work_mem=1MB"}
+    )
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'counted'"
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda _: catalog.list_databases(), range(9))) == [[]] * 9
+    for _ in range(100):  # the server notices a moment later
+        if postgres_place.run(asked) == [(1,)]:
+            break
+        time.sleep(0.02)
+    assert postgres_place.run(asked) == [(1,)]
+    assert catalog.metastore.database.rows("SHOW work_mem") == [("1MB",)]
+    assert catalog.metastore.database.rows("SHOW TimeZone") == [(local_zone(),)]
 
 
 def test_sql_makes_such_a_catalog_and_moves_rows_between_two(sqlite_place, tmp_path):

@@ -62,7 +62,7 @@ def serve(
     ConflictError
         A table is served already.
     NotFoundError, InvalidInputError
-        A table is not there, cannot be asked by key, or an argument is wrong.
+        A table does not exist, cannot be read by key, or an argument is wrong.
     UnsupportedError
         A library of the extra ``service`` is not installed.
     """

@@ -59,21 +59,21 @@ class Caller:
             raise Refusal(Status.PERMISSION_DENIED, "not-an-executor", message)
 
     def check_operates(self) -> None:
-        """Refuse who may not add and remove tables."""
+        """Refuse a caller that may not add and remove tables."""
         if not self.is_service and (self.token is None or not self.token.admin):
             message = "To add or remove tables, or to stop the service, takes a token with 'admin'."
             raise Refusal(Status.PERMISSION_DENIED, "not-an-operator", message)
 
 
 class Access:
-    """Tells callers by the metadata of their calls. Threads share it.
+    """Finds out who a caller is from the metadata of its call. Threads share it.
 
     Parameters
     ----------
     secret : str
         The service's.
     tokens : TokenFile, optional
-        Who else may call; None: everybody may read.
+        Of other callers; None lets everybody read.
     clock : Clock
         Says which tokens have expired.
     """

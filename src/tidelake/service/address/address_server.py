@@ -86,7 +86,7 @@ class ServedTable:
     looked_ms, released_ms : float
         When its service file was looked at, and its lease advanced.
     looked_generation : int
-        The table's generation then: one that was made anew has lost the file.
+        The table's generation then: a table that was recreated has lost the file.
     """
 
     scanner: SnapshotFileScanner
@@ -95,7 +95,7 @@ class ServedTable:
     released_ms: float = field(default=-1e12)
     looked_generation: int = 0
     leaving: threading.Event = field(default_factory=threading.Event)
-    """Set by who wants it to be served no more."""
+    """Set when it is to be served no more."""
     thread: threading.Thread | None = None
     look_began: float | None = None
     """When the look that is under way began, by the monotonic clock."""
@@ -143,7 +143,7 @@ class AddressServer:
     ConflictError
         A table is served by a service that answers.
     NotFoundError, InvalidInputError
-        A table is not there or cannot be served, or it may not listen there.
+        A table does not exist or cannot be served, or the server may not listen there.
     """
 
     def __init__(
@@ -195,14 +195,14 @@ class AddressServer:
     # ---- tables
 
     def add(self, identifier: str) -> None:
-        """Serve one more table; one that is served already is fine.
+        """Serve one more table; does nothing if it is served already.
 
         Raises
         ------
         ConflictError
             Another service serves it.
         NotFoundError, InvalidInputError
-            It is not there, or cannot be asked by key.
+            It does not exist, or cannot be read by key.
         """
         with self._lock:
             if identifier in self._tables or identifier in self._adding:
@@ -276,7 +276,7 @@ class AddressServer:
         self._stopping.set()
 
     def ask_stop(self) -> None:
-        """Ask whoever owns this server to stop the service: an operator said so."""
+        """Ask the owner of this server to stop the service: an operator said so."""
         self.stop_asked.set()
 
     def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:

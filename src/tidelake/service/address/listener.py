@@ -6,7 +6,7 @@ What is no HTTP/2 (a client of another protocol, random bytes) ends its own conn
 else.
 
 A call takes a thread before its message has arrived. So calls whose message does not come have a
-few places of their own, and those who wait there longest make room (:class:`MessageGate`). Where
+few places of their own, and the one that waits longest makes room (:class:`MessageGate`). Where
 callers need a token, one without a valid one is refused by the head of the call alone
 (:class:`TokenGate`).
 """
@@ -41,7 +41,7 @@ HANDSHAKE_MS = 10_000
 """A connection that says nothing sensible is closed after so long."""
 STOP_WAIT_SECONDS = 2.0
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
-"""What may be called without a token: those who watch over processes have none."""
+"""May be called without a token, because tools that watch processes have none."""
 HEALTH_CHECKS_MAX = 4
 """Health checks at a time; each holds a thread."""
 HEALTH_SECONDS = 5.0
@@ -65,7 +65,7 @@ class Listener:
     threads, concurrent_max, waiting_max : int
         Threads that answer, calls in flight, and those of them whose message has not come.
     access : Access
-        Tells callers.
+        Finds out who calls.
     request_bytes_max, answer_bytes_max : int
         The largest messages.
 
@@ -224,7 +224,7 @@ class TokenGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no type
     Parameters
     ----------
     access : Access
-        Tells callers.
+        Finds out who calls.
     """
 
     def __init__(self, access: Access) -> None:

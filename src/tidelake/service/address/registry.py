@@ -41,7 +41,7 @@ class Registration:
     heard_ms: float
 
     def is_live(self, now_ms: float) -> bool:
-        """Whether it was heard of lately."""
+        """Whether it reported recently."""
         return now_ms - self.heard_ms < SILENT_MS
 
     def is_ready(self, table: str) -> bool:
@@ -94,10 +94,12 @@ class Registry:
         Raises
         ------
         Refusal
-            The index is none of this service's.
+            This service has no such index.
         """
         if report.index >= self._count:
-            message = f"Executor {report.index} is none of {self._count}: it is of another service."
+            message = (
+                f"This service has {self._count} executors, and none is number {report.index}."
+            )
             raise Refusal(Status.INVALID_ARGUMENT, "executor-index", message)
         with self._lock:
             if report.instance in self._superseded:
@@ -122,7 +124,7 @@ class Registry:
             return [(r, now_ms - r.heard_ms) for _, r in sorted(self._known.items())]
 
     def live(self) -> list[Registration]:
-        """Those that were heard of lately, by index."""
+        """Those that reported recently, by index."""
         return [r for r, silent_ms in self.all() if silent_ms < SILENT_MS]
 
     def oldest_snapshot(self, table: str, generation: int, newest: int) -> int:

@@ -187,7 +187,9 @@ class AddressServicer(rpc.AddressServicer):
         served = server.find(request.table)
         if served is None:
             raise _not_served(request.table)
-        served.scanner.poll(wait_seconds=POLL_WAIT_SECONDS)  # who asks wants the newest
+        served.scanner.poll(
+            wait_seconds=POLL_WAIT_SECONDS
+        )  # an executor that asks wants the newest
         state = served.scanner.state
         if state is None:
             message = f"Table '{request.table}' was dropped."

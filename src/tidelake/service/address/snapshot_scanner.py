@@ -45,7 +45,7 @@ __all__ = ["BucketChanges", "ServedSnapshot", "SnapshotFileScanner", "TableVersi
 _LOG = logging.getLogger("tidelake.service")
 
 STATES_KEPT = 16
-"""Who is further behind gets all files."""
+"""An executor that is further behind gets all files."""
 MODES_SERVED = (BucketMode.FIXED, BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
 
 
@@ -112,18 +112,18 @@ class ServedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class BucketChanges:
-    """What became of the buckets of an executor.
+    """What changed in the buckets of an executor.
 
     Parameters
     ----------
     version : TableVersion
-        The state that they lead to.
+        The state after the changes.
     whole : bool
-        Whether buckets that are not named hold nothing.
+        Whether buckets that are not named are empty.
     changes : tuple of (BucketId, total buckets, files before, files after)
         Files as bytes (:mod:`tidelake.scan.split_wire`); empty for none.
     rescaled : mapping of bytes to int
-        The partitions whose number of buckets is not the table's, be they changed or not.
+        The partitions whose number of buckets is not the table's, changed or not.
     """
 
     version: TableVersion
@@ -212,7 +212,7 @@ class SnapshotFileScanner:
             if self._problem != error.message:
                 _LOG.warning("table %s: %s", self.table, error.message)
             self._problem = error.message
-        if self._closed.is_set():  # meanwhile, by who did not wait for us
+        if self._closed.is_set():  # meanwhile, by a caller that did not wait for us
             self._give_up_lease()
         return self._state is not before
 
@@ -227,7 +227,7 @@ class SnapshotFileScanner:
         with self._lock:
             new, old = self._state, self._states.get(since)
         if new is not None and since.schema != new.version.schema:
-            old = None  # who opens the table again asks for all files
+            old = None  # an executor that opens the table again needs all files
         if new is None:
             message = self._problem or f"Table '{self.table}' was dropped, or is not read yet."
             raise NotFoundError(message, kind="table_not_found", table=self.table)
@@ -387,9 +387,9 @@ def served_table(catalog: Catalog, identifier: str) -> Table:
     Raises
     ------
     NotFoundError
-        There is none.
+        There is no such table.
     InvalidInputError
-        It is a system table, has no primary key, or no buckets that could be asked.
+        It is a system table, or it has no primary key, or no buckets to look in.
     """
     table = catalog.table(identifier)
     if not isinstance(table, Table) or not table.primary_keys:

@@ -1,15 +1,15 @@
 """Tokens: who may ask for which tables.
 
-The file is JSON. It holds digests, so that who reads it cannot call with what it finds::
+The file is JSON. It holds digests, so that a reader of the file cannot call with them::
 
     {"tokens": [{"name": "dashboards", "sha256": "<hex>", "tables": ["shop.*"],
                  "expires": "2027-01-31T00:00:00Z", "admin": false}]}
 
 1. ``sha256`` is the digest of the token's text; a token has 16 characters or more.
 2. ``tables`` are patterns of names ``database.table`` with ``*`` and ``?``.
-3. ``expires`` is optional, a time with its zone. ``admin`` lets add and remove tables.
+3. ``expires`` is optional, a time with its zone. ``admin`` allows to add and remove tables.
 4. The file is read again when it changes. While it cannot be read, or is not whole, every call is
-   refused as UNAVAILABLE: an old file might still let in whom the new one shuts out.
+   refused as UNAVAILABLE: an old file might still allow what the new one forbids.
 """
 
 from __future__ import annotations

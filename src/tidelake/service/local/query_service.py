@@ -110,14 +110,14 @@ class QueryService:
         return self._server.status()
 
     def add(self, table: str) -> None:
-        """Serve one more table; one that is served already is fine.
+        """Serve one more table; does nothing if it is served already.
 
         Raises
         ------
         ConflictError
             Another service serves it.
         NotFoundError, InvalidInputError
-            It is not there, or cannot be asked by key.
+            It does not exist, or cannot be read by key.
         """
         self._mark.check("The query service")
         self._server.add(table)
@@ -139,7 +139,7 @@ class QueryService:
         Raises
         ------
         StorageError
-            They do not in time; the message says which and why.
+            Not all do in time; the message says which and why.
         """
         end = time.monotonic() + timeout_seconds
         while True:
@@ -220,7 +220,7 @@ def serve_locally(
 
 
 def check_arguments(tables: object, parallelism: object) -> None:
-    """Refuse what is no list of tables, or no number of executors.
+    """Refuse tables that are not a list, and a number of executors out of range.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def check_arguments(tables: object, parallelism: object) -> None:
         message = f"parallelism is {parallelism!r} but must be from 1 to {PARALLELISM_MAX}."
         raise InvalidInputError(message, kind="service_parallelism")
     if isinstance(tables, str) or not isinstance(tables, Sequence):
-        message = f"Tables are a list of names, as ['db.t'], and not {tables!r}."
+        message = f"Give the tables as a list of names, such as ['db.t'], not {tables!r}."
         raise InvalidInputError(message, kind="service_table")
 
 

@@ -1,8 +1,8 @@
-"""Keeps processes running: each that ends is started again, after a wait that grows.
+"""Keeps processes running: starts each one again that ends, after waits that grow.
 
 A process that ran for :data:`STEADY_SECONDS` is started again at once; of one that keeps failing
-the waits double from :data:`WAIT_SECONDS_MIN` to :data:`WAIT_SECONDS_MAX`. There is no last try: a
-full disk is mended some day, and meanwhile the other executors answer for their buckets.
+the waits double from :data:`WAIT_SECONDS_MIN` to :data:`WAIT_SECONDS_MAX`. It never gives up: a
+full disk is cleared some day, and meanwhile the other executors answer for their buckets.
 
 One **spare** process has loaded its modules, which takes a second of CPU, and waits for the
 configuration of whichever executor ends next.
@@ -154,7 +154,7 @@ class Supervisor:
         child.attempts += 1
 
     def _keep_spare(self) -> None:
-        """Have a spare, once those that were started lately are up."""
+        """Have a spare, once the processes that started recently are up."""
         if self._spare is not None and self._spare.poll() is None:
             return
         newest = max(child.started for child in self._children)

@@ -60,9 +60,12 @@ METRICS = (
     Metric("disk_bytes", "Bytes of lookup files on the local disk.", "disk_bytes"),
     Metric("buckets", "Buckets owned.", "buckets_count"),
     Metric("ready", "1 where it answers, else 0.", "ready"),
-    Metric("request_p50_seconds", "Median time of a request, of late.", "p50_us", scale=1e-6),
+    Metric("request_p50_seconds", "Median time of recent requests.", "p50_us", scale=1e-6),
     Metric(
-        "request_p99_seconds", "99th percentile of a request's time, of late.", "p99_us", scale=1e-6
+        "request_p99_seconds",
+        "99th percentile of the time of recent requests.",
+        "p99_us",
+        scale=1e-6,
     ),
 )
 """Those with the labels ``table`` and ``executor``."""

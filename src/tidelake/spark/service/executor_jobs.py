@@ -87,7 +87,7 @@ class ExecutorJobs:
     clock : Clock
         For the time that jobs ran.
     ended : callable
-        Told the index whose job has ended.
+        Called with the index of a job that has ended.
 
     Attributes
     ----------

@@ -45,6 +45,10 @@ class Clock(Protocol):
         """Milliseconds since the epoch, UTC."""
         ...
 
+    def monotonic_seconds(self) -> float:
+        """Seconds since some moment, for waits and deadlines: never goes back."""
+        ...
+
     def local_offset_ms(self) -> int:
         """Offset of the local wall clock from UTC, in ms (Paimon stores some times as local)."""
         ...
@@ -60,6 +64,10 @@ class SystemClock:
     def now_ms(self) -> int:
         """Milliseconds since the epoch, UTC."""
         return time.time_ns() // 1_000_000
+
+    def monotonic_seconds(self) -> float:
+        """Seconds since some moment; no change of the machine's time moves it."""
+        return time.monotonic()
 
     def local_offset_ms(self) -> int:
         """Offset of the local wall clock from UTC, in ms."""
@@ -90,6 +98,10 @@ class ManualClock:
         now = self._now_ms
         self._now_ms += self._tick_ms
         return now
+
+    def monotonic_seconds(self) -> float:
+        """Seconds of the same hands."""
+        return self.now_ms() / 1000
 
     def local_offset_ms(self) -> int:
         """Tests live in UTC."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -46,6 +45,7 @@ from tidelake.service.protocol.service_file import (
     service_file_path,
     write_service_file,
 )
+from tidelake.telemetry import Clock
 
 __all__ = ["AddressServer", "ServedTable"]
 
@@ -81,6 +81,8 @@ class ServedTable:
     ----------
     scanner : SnapshotFileScanner
         Follows it.
+    clock : Clock
+        For how long a look takes.
     problem : str
         Why clients do not find it here; empty if they do.
     looked_ms, released_ms : float
@@ -90,6 +92,7 @@ class ServedTable:
     """
 
     scanner: SnapshotFileScanner
+    clock: Clock
     problem: str = ""
     looked_ms: float = field(default=-1e12)
     released_ms: float = field(default=-1e12)
@@ -112,7 +115,7 @@ class ServedTable:
         began = self.look_began
         if said or began is None:
             return said
-        seconds = time.monotonic() - began
+        seconds = self.clock.monotonic_seconds() - began
         if seconds < LATE_SECONDS:
             return ""
         return f"Its storage has not answered for {seconds:.0f} s: new snapshots are not seen."
@@ -161,9 +164,9 @@ class AddressServer:
         self.executors_count = executors_count
         self.service_id = service_id or catalog.env.ids.uuid()
         self.security = security or Security()
-        clock = catalog.env.clock
+        self._clock = clock = catalog.env.clock
         self.started_ms = clock.now_ms()
-        self.registry = Registry(executors_count, self.started_ms)
+        self.registry = Registry(executors_count, self.started_ms, clock.monotonic_seconds)
         self._stopping = threading.Event()
         self.stop_asked = threading.Event()
         self._tables: dict[str, ServedTable] = {}
@@ -177,6 +180,7 @@ class AddressServer:
             threads=THREADS,
             concurrent_max=CONCURRENT_MAX,
             waiting_max=THREADS // 2,
+            clock=clock,
             access=self.access,
             request_bytes_max=REQUEST_BYTES_MAX,
         )
@@ -214,9 +218,9 @@ class AddressServer:
                 self.catalog,
                 identifier,
                 service_id=self.service_id,
-                generation=self.catalog.env.clock.now_ms(),
+                generation=self._clock.now_ms(),
             )
-            served = ServedTable(scanner)
+            served = ServedTable(scanner, self._clock)
             self._register(served)
             scanner.poll()
             with self._lock:
@@ -242,7 +246,7 @@ class AddressServer:
             message = f"Table '{identifier}' is not served; these are: {self.names()}."
             raise NotFoundError(message, kind="table_not_served", table=identifier)
         self.registry.raise_epoch()
-        _end([served])
+        self._end([served])
         _LOG.info("table %s is served no more", identifier)
 
     def names(self) -> list[str]:
@@ -288,10 +292,11 @@ class AddressServer:
             How long executors may take to leave.
         """
         self.tell_stop()
-        end = time.monotonic() + wait_seconds
-        while self.registry.live() and time.monotonic() < end:
-            self.catalog.env.clock.sleep_ms(LEAVE_LOOK_MS)
-        _end(self.served())
+        now = self._clock.monotonic_seconds
+        end = now() + wait_seconds
+        while self.registry.live() and now() < end:
+            self._clock.sleep_ms(LEAVE_LOOK_MS)
+        self._end(self.served())
         self._listener.stop(0.5)
 
     def __enter__(self) -> AddressServer:
@@ -299,6 +304,19 @@ class AddressServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _end(self, tables: list[ServedTable]) -> None:
+        """Have tables left, side by side; one whose storage hangs is not waited for."""
+        for served in tables:
+            served.leaving.set()
+        now = self._clock.monotonic_seconds
+        until = now() + LEAVE_SECONDS
+        for served in tables:
+            if served.thread is None:
+                continue
+            served.thread.join(max(0.0, until - now()))
+            if served.thread.is_alive():
+                _LOG.warning("table %s: its storage hangs; its service file stays", served.name)
 
     # ---- the thread of a table
 
@@ -310,13 +328,14 @@ class AddressServer:
 
     def _follow(self, served: ServedTable) -> None:
         """Look at one table again and again, then leave it; the target of its thread."""
+        now = self._clock.monotonic_seconds
         try:
             while not served.leaving.is_set():
-                served.look_began = begin = time.monotonic()
+                served.look_began = begin = now()
                 self._look(served, begin * 1000)
                 served.look_began = None
                 # a slow storage is asked half of the time at most
-                served.leaving.wait(max(POLL_MS / 1000, time.monotonic() - begin))
+                served.leaving.wait(max(POLL_MS / 1000, now() - begin))
         except BaseException as error:  # of ours: it ends the thread, and another one goes on
             served.problem = f"{type(error).__name__}: {error}"
             _LOG.error("table %s could not be followed", served.name, exc_info=error)
@@ -407,19 +426,6 @@ class AddressServer:
             remove_service_file(self.catalog.fileio, served.scanner.location, self.service_id)
         except TidelakeError as error:
             _LOG.warning("table %s: its service file stays: %s", served.name, error.message)
-
-
-def _end(tables: list[ServedTable]) -> None:
-    """Have tables left, side by side; one whose storage hangs is not waited for."""
-    for served in tables:
-        served.leaving.set()
-    until = time.monotonic() + LEAVE_SECONDS
-    for served in tables:
-        if served.thread is None:
-            continue
-        served.thread.join(max(0.0, until - time.monotonic()))
-        if served.thread.is_alive():
-            _LOG.warning("table %s: its storage hangs; its service file stays", served.name)
 
 
 _SOMEBODY = frozenset(

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import resource
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
@@ -28,6 +27,7 @@ from tidelake.service.address.access import Access
 from tidelake.service.address.refusal import Refusal, Status, internal, refusal_of
 from tidelake.service.address.security import Security, advertised_host, split_address
 from tidelake.service.protocol.reasons import PROTOCOL, Reason
+from tidelake.telemetry import Clock
 
 __all__ = ["Listener", "MessageGate", "TokenGate", "abort", "answer", "check_protocol"]
 
@@ -64,10 +64,12 @@ class Listener:
         How connections are protected.
     threads, concurrent_max, waiting_max : int
         Threads that answer, calls in flight, and those of them whose message has not come.
+    clock : Clock
+        For how long calls wait for their message.
     access : Access
         Finds out who calls.
-    request_bytes_max, answer_bytes_max : int
-        The largest messages.
+    request_bytes_max : int
+        The largest request.
 
     Raises
     ------
@@ -83,9 +85,9 @@ class Listener:
         threads: int,
         concurrent_max: int,
         waiting_max: int,
+        clock: Clock,
         access: Access,
         request_bytes_max: int,
-        answer_bytes_max: int = -1,
     ) -> None:
         host, port = split_address(bind)
         security.check(host)
@@ -97,14 +99,14 @@ class Listener:
             options=[
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", request_bytes_max),
-                ("grpc.max_send_message_length", answer_bytes_max),
+                ("grpc.max_send_message_length", -1),  # answers have limits of their own
                 ("grpc.max_metadata_size", METADATA_BYTES_MAX),
                 ("grpc.keepalive_time_ms", KEEPALIVE_MS),
                 ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
                 ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
             ],
             # the first one is outermost: it gets what the second one lets through
-            interceptors=[MessageGate(waiting_max), *gates],
+            interceptors=[MessageGate(waiting_max, clock.monotonic_seconds), *gates],
             maximum_concurrent_rpcs=concurrent_max,
         )
         at = f"[{host}]:{port}" if ":" in host else f"{host or '[::]'}:{port}"
@@ -145,7 +147,7 @@ class MessageGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no ty
         A monotonic clock, in seconds.
     """
 
-    def __init__(self, waiting_max: int, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, waiting_max: int, now: Callable[[], float]) -> None:
         self._waiting_max = waiting_max
         self._now = now
         self._lock = threading.Lock()

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ class Registration:
     report : ExecutorReport
         The report.
     heard_ms : float
-        When, by the monotonic clock.
+        When, by the monotonic clock, in ms.
     """
 
     report: pb.ExecutorReport
@@ -58,19 +57,19 @@ class Registry:
         How many there are.
     epoch : int
         The first epoch: more than that of any service before.
-    now_ms : callable
-        A monotonic clock.
+    now : callable
+        A monotonic clock, in seconds.
     """
 
     def __init__(
         self,
         executors_count: int,
         epoch: int,
-        now_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
+        now: Callable[[], float],
     ) -> None:
         self._count = executors_count
         self._epoch = epoch
-        self._now_ms = now_ms
+        self._now = now
         self._lock = threading.Lock()
         self._known: dict[int, Registration] = {}
         self._superseded: deque[str] = deque(maxlen=SUPERSEDED_KEPT)
@@ -98,7 +97,8 @@ class Registry:
         """
         if report.index >= self._count:
             message = (
-                f"This service has {self._count} executors, and none is number {report.index}."
+                f"Executor {report.index} is of another service: this one has"
+                f" {self._count} executors."
             )
             raise Refusal(Status.INVALID_ARGUMENT, "executor-index", message)
         with self._lock:
@@ -161,6 +161,9 @@ class Registry:
             if held is not None:
                 self._superseded.append(held.report.instance)
             self._look()
+
+    def _now_ms(self) -> float:
+        return self._now() * 1000
 
     def _look(self) -> None:
         now_ms = self._now_ms()

@@ -21,7 +21,6 @@ import logging
 import os
 import socket
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -131,10 +130,10 @@ class QueryExecutor:
         self._address_server = config.address
         self.instance = self._catalog.env.ids.uuid()
         self.tables = OwnedTables()
-        limits = config.limits
-        self.in_flight = InFlight(limits)
+        limits, clock = config.limits, self._catalog.env.clock
+        self._now = clock.monotonic_seconds
+        self.in_flight = InFlight(limits, clock.monotonic_seconds)
         tokens = config.security.tokens
-        clock = self._catalog.env.clock
         access = Access(config.secret, TokenFile(tokens, clock) if tokens else None, clock)
         self._listener = Listener(
             config.bind,
@@ -142,12 +141,13 @@ class QueryExecutor:
             threads=3 * limits.calls + SLACK_CALLS,
             concurrent_max=3 * limits.calls + SLACK_CALLS,
             waiting_max=limits.calls,
+            clock=clock,
             access=access,
             request_bytes_max=limits.request_bytes,
         )
         self.address = self._listener.address
         server = self._listener.server
-        lookups = Lookups(self.tables, limits, self._poke)
+        lookups = Lookups(self.tables, limits, self._poke, clock)
         servicer = TableQueryServicer(lookups, self.in_flight, access)
         rpc.add_TableQueryServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
         self._frames: FrameListener | None = None
@@ -208,7 +208,7 @@ class QueryExecutor:
 
     def _beat(self, stop: threading.Event) -> str:
         """Report until there is a reason to stop."""
-        missed, heard = 0, time.monotonic()
+        missed, heard = 0, self._now()
         wait_ms = HEARTBEAT_MS
         while not stop.is_set():
             try:
@@ -216,11 +216,11 @@ class QueryExecutor:
             except grpc.RpcError as error:
                 missed += 1
                 _LOG.info("no answer of the address server: %s", _code(error))
-                if missed >= MISSED_MAX and time.monotonic() - heard >= LOST_SECONDS:
+                if missed >= MISSED_MAX and self._now() - heard >= LOST_SECONDS:
                     return "lost"
                 self._look_elsewhere()
             else:
-                missed, heard = 0, time.monotonic()
+                missed, heard = 0, self._now()
                 if directive.superseded:
                     return "superseded"
                 if directive.stop:
@@ -315,7 +315,7 @@ class QueryExecutor:
             if update.is_running:
                 update.is_wanted = update.is_wanted or is_asked
                 return
-            if time.monotonic() < update.not_before:
+            if self._now() < update.not_before:
                 return
             update.is_running, update.is_wanted = True, False
         try:
@@ -356,7 +356,7 @@ class QueryExecutor:
     def _update_failed(self, table: OwnedTable, update: _Update, error: BaseException) -> None:
         update.failures += 1
         wait_ms = min(RETRY_MS_MAX, 50 * 2**update.failures)
-        update.not_before = time.monotonic() + wait_ms / 1000
+        update.not_before = self._now() + wait_ms / 1000
         said = error.details() if isinstance(error, grpc.Call) else str(error)
         if table.problem != said:
             is_expected = isinstance(error, (TidelakeError, grpc.RpcError))

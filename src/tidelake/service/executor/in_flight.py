@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -65,7 +64,7 @@ class InFlight:
         A monotonic clock, in seconds.
     """
 
-    def __init__(self, limits: Limits, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
         self._limits = limits
         self._now = now
         self._lock = threading.Lock()

@@ -8,7 +8,6 @@ with a reason, and the caller asks for it again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +34,7 @@ from tidelake.service.protocol.packed_columns import (
 from tidelake.service.protocol.packed_values import PLAIN, python_columns
 from tidelake.service.protocol.reasons import BUCKETS_KEY, Reason, buckets_to_text
 from tidelake.table.query.lookup_result import RowsOfKeys
+from tidelake.telemetry import Clock
 from tidelake.types import DataField
 
 __all__ = ["Lookups"]
@@ -62,11 +62,14 @@ class Lookups:
         What it takes on.
     poke : callable
         Asks for an update of a table at once.
+    clock : Clock
+        For deadlines, and how long answers take.
     """
 
     tables: OwnedTables
     limits: Limits
     poke: Callable[[OwnedTable], None]
+    clock: Clock
 
     def answer(self, request: pb.LookupRequest, caller: Caller, end: float) -> pb.LookupReply:
         """Answer one request.
@@ -85,7 +88,7 @@ class Lookups:
         Refusal, TidelakeError
             It is not answered.
         """
-        begin = time.monotonic()
+        begin = self.clock.monotonic_seconds()
         check_protocol(request.protocol)
         caller.check_reads(request.table)
         table = self._table(request.table)
@@ -94,7 +97,7 @@ class Lookups:
         except Exception:
             table.meter.refused_one()
             raise
-        seconds = time.monotonic() - begin
+        seconds = self.clock.monotonic_seconds() - begin
         table.meter.answered(keys=request.keys.count, found=found, seconds=seconds)
         return reply
 

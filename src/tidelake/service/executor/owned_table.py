@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -190,7 +189,8 @@ class OwnedTable:
         directory: str | None,
     ) -> None:
         self.name = name
-        self.meter = Meter()
+        self._now = catalog.env.clock.monotonic_seconds
+        self.meter = Meter(self._now)
         self.problem = ""
         self.location: str | None = None
         """The table's directory, once the address server has said it."""
@@ -330,7 +330,7 @@ class OwnedTable:
             self._waiters += 1
             try:
                 while self.is_behind(wanted) and not self._is_closed:
-                    left = end - time.monotonic()
+                    left = end - self._now()
                     if left <= 0:
                         raise self._not_ready(wanted)
                     self._changed.wait(left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
@@ -123,7 +122,7 @@ class TableQueryServicer(rpc.TableQueryServicer):
     def _end(self, seconds: float | None) -> float:
         wait = self._lookups.limits.wait_seconds
         left = wait if seconds is None else max(0.0, seconds - MARGIN_SECONDS)
-        return time.monotonic() + min(left, WAIT_SECONDS_MAX)
+        return self._lookups.clock.monotonic_seconds() + min(left, WAIT_SECONDS_MAX)
 
 
 def _span(request: pb.LookupRequest, context: Any) -> AbstractContextManager[Any]:

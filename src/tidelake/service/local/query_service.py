@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import secrets
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -141,18 +140,19 @@ class QueryService:
         StorageError
             Not all do in time; the message says which and why.
         """
-        end = time.monotonic() + timeout_seconds
+        clock = self._server.catalog.env.clock
+        end = clock.monotonic_seconds() + timeout_seconds
         while True:
             missing = _not_ready(self.status())
             if not missing:
                 return
-            if time.monotonic() >= end:
+            if clock.monotonic_seconds() >= end:
                 message = (
                     f"The query service is not ready after {timeout_seconds:g} s:"
                     f" {'; '.join(missing[:5])}."
                 )
                 raise StorageError(message, kind="service_not_ready")
-            self._server.catalog.env.clock.sleep_ms(READY_LOOK_MS)
+            clock.sleep_ms(READY_LOOK_MS)
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until an operator asks the service to stop; whether one did."""
@@ -210,7 +210,7 @@ def serve_locally(
         memory=memory,
     )
     try:
-        supervisor = Supervisor(config, server.registry.forget)
+        supervisor = Supervisor(config, server.registry.forget, catalog.env.clock)
     except BaseException:
         server.stop(wait_seconds=0)
         raise

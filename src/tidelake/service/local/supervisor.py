@@ -16,11 +16,11 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidelake.service.executor.config import ExecutorConfig
+from tidelake.telemetry import Clock
 
 __all__ = ["Supervisor"]
 
@@ -56,11 +56,14 @@ class Supervisor:
         The settings of all of them, but for index and attempt.
     ended : callable
         Called with the index whose process has ended.
+    clock : Clock
+        For how long processes ran, and waits.
     """
 
-    def __init__(self, config: ExecutorConfig, ended: Callable[[int], None]) -> None:
+    def __init__(self, config: ExecutorConfig, ended: Callable[[int], None], clock: Clock) -> None:
         self._config = config
         self._ended = ended
+        self._now = clock.monotonic_seconds
         self._children = [_Child(index) for index in range(config.executors_count)]
         self._spare: subprocess.Popen[bytes] | None = None
         self._stop = threading.Event()
@@ -98,10 +101,10 @@ class Supervisor:
         if self._spare is not None:
             _close_pipes(self._spare)  # the end of its input ends it
             running.append(self._spare)
-        end = time.monotonic() + timeout_s
+        end = self._now() + timeout_s
         for process in running:
             try:
-                process.wait(max(0.0, end - time.monotonic()))
+                process.wait(max(0.0, end - self._now()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -115,17 +118,17 @@ class Supervisor:
                 except OSError as error:  # no memory, no more processes: wait, and try again
                     _LOG.warning("executor %d cannot be started: %s", child.index, error)
                     child.failures += 1
-                    child.not_before = time.monotonic() + WAIT_SECONDS_MAX
+                    child.not_before = self._now() + WAIT_SECONDS_MAX
             with contextlib.suppress(OSError):
                 self._keep_spare()
 
     def _look(self, child: _Child) -> None:
         process = child.process
         if process is not None and process.poll() is not None:
-            lasted = time.monotonic() - child.started
+            lasted = self._now() - child.started
             child.failures = 0 if lasted >= STEADY_SECONDS else child.failures + 1
             wait = min(WAIT_SECONDS_MAX, WAIT_SECONDS_MIN * 2 ** (child.failures - 1))
-            child.not_before = time.monotonic() + (wait if child.failures > 1 else 0.0)
+            child.not_before = self._now() + (wait if child.failures > 1 else 0.0)
             _LOG.warning(
                 "executor %d (process %d) ended with %s after %.1f s; it is started again",
                 child.index,
@@ -136,7 +139,7 @@ class Supervisor:
             _close_pipes(process)
             child.process = None
             self._ended(child.index)
-        if child.process is None and time.monotonic() >= child.not_before:
+        if child.process is None and self._now() >= child.not_before:
             self._start(child)
 
     def _start(self, child: _Child) -> None:
@@ -150,7 +153,7 @@ class Supervisor:
         except BrokenPipeError:
             _LOG.warning("executor %d ended at its start", child.index)
         child.process = process
-        child.started = time.monotonic()
+        child.started = self._now()
         child.attempts += 1
 
     def _keep_spare(self) -> None:
@@ -158,7 +161,7 @@ class Supervisor:
         if self._spare is not None and self._spare.poll() is None:
             return
         newest = max(child.started for child in self._children)
-        if time.monotonic() - newest >= SPARE_AFTER_SECONDS:
+        if self._now() - newest >= SPARE_AFTER_SECONDS:
             self._spare = _spawned()
 
 

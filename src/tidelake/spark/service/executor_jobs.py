@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -173,11 +172,11 @@ class ExecutorJobs:
 
     def _join(self, timeout_s: float) -> bool:
         """Wait for the threads; whether all have ended, beside the one that calls."""
-        until = time.monotonic() + timeout_s
+        until = self._clock.monotonic_seconds() + timeout_s
         others = [t for t in self._threads if t is not threading.current_thread()]
         for thread in others:
             if thread.is_alive():
-                thread.join(max(0.0, until - time.monotonic()))
+                thread.join(max(0.0, until - self._clock.monotonic_seconds()))
         return not any(thread.is_alive() for thread in others)
 
     def _supervise(self, index: int) -> None:

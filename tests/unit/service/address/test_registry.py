@@ -13,7 +13,7 @@ class Clock:
     now = 0.0
 
     def __call__(self):
-        return self.now
+        return self.now / 1000
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_who_leaves_or_has_ended_is_forgotten(registry):
 
 
 def test_an_index_of_another_service_is_refused(registry):
-    with pytest.raises(Refusal, match="none of 2"):
+    with pytest.raises(Refusal, match="another service"):
         registry.register(report(index=2))
 
 

@@ -12,6 +12,7 @@ from tidelake.service.address.refusal import Refusal
 from tidelake.service.executor.config import ExecutorConfig, Limits
 from tidelake.service.executor.in_flight import InFlight
 from tidelake.service.executor.servicer import TableQueryServicer
+from tidelake.telemetry import SystemClock
 
 
 class Call:
@@ -130,7 +131,7 @@ def test_a_configuration_goes_through_json_and_shows_no_secret():
 
 
 def test_no_call_waits_for_ever_whatever_its_deadline():
-    servicer = TableQueryServicer(SimpleNamespace(limits=Limits()), None, None)
+    servicer = TableQueryServicer(SimpleNamespace(limits=Limits(), clock=SystemClock()), None, None)
     begin = time.monotonic()
     ends = [servicer._end(seconds) - begin for seconds in (None, 5.0, 1e12, 0.01)]
     assert ends == pytest.approx([10.0, 4.95, 60.0, 0.0], abs=1.0)

@@ -72,7 +72,9 @@ class Sizes:
     service_soak_s: int
     """Seconds that a query service is asked while it is counted what it takes."""
     service_steps: int
-    """Kills of a query service, and jobs on its table, while 64 clients ask."""
+    """Kills of a query service, and jobs on its table, while clients ask."""
+    service_clients: int
+    """Those clients."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
@@ -106,6 +108,7 @@ SMALL = Sizes(
     java_lookup_keys=300,
     service_soak_s=60,
     service_steps=5,
+    service_clients=16,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
@@ -137,6 +140,7 @@ FULL = Sizes(
     java_lookup_keys=100_000,
     service_soak_s=600,
     service_steps=60,
+    service_clients=64,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

@@ -39,7 +39,8 @@ KEYS = 400
 MISSING = 40
 """Keys above those, which no snapshot holds."""
 BATCH_MAX = 20
-DEADLINE_S = 30.0
+DEADLINE_S = {"local": 30.0, "spark": 120.0}
+"""Of a client: a driver of Spark's takes a minute to start where a machine is busy."""
 PAUSE_S = (0.05, 0.25)
 """Of a client between two calls: 64 of them and the service share two cores."""
 LIFE = 1_000_000
@@ -259,10 +260,12 @@ class Answer:
     error: str = ""
 
 
-def _ask(warehouse: Path, seed: int, stop: threading.Event, into: list[Answer]) -> None:
+def _ask(
+    warehouse: Path, deadline_s: float, seed: int, stop: threading.Event, into: list[Answer]
+) -> None:
     """One client, until told to stop."""
     rng = random.Random(seed)
-    with tidelake.query(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
+    with tidelake.query(warehouse, TABLE, deadline_seconds=deadline_s) as client:
         while not stop.is_set():
             size = rng.choice((1, 1, BATCH_MAX))
             keys = tuple(rng.randrange(KEYS + MISSING) for _ in range(size))
@@ -282,11 +285,13 @@ def _ask(warehouse: Path, seed: int, stop: threading.Event, into: list[Answer]) 
 
 
 @contextlib.contextmanager
-def _clients(warehouse: Path, seed: int) -> Iterator[list[list[Answer]]]:
+def _clients(warehouse: Path, deadline_s: float, seed: int) -> Iterator[list[list[Answer]]]:
     stop = threading.Event()
     told: list[list[Answer]] = [[] for _ in range(CLIENTS)]
     threads = [
-        threading.Thread(target=_ask, args=(warehouse, seed * CLIENTS + i, stop, told[i]))
+        threading.Thread(
+            target=_ask, args=(warehouse, deadline_s, seed * CLIENTS + i, stop, told[i])
+        )
         for i in range(CLIENTS)
     ]
     for thread in threads:
@@ -296,7 +301,7 @@ def _clients(warehouse: Path, seed: int) -> Iterator[list[list[Answer]]]:
     finally:
         stop.set()
         for thread in threads:
-            thread.join(2 * DEADLINE_S)
+            thread.join(2 * deadline_s)
 
 
 def violations(history: History, answers: Sequence[Answer]) -> list[str]:
@@ -375,7 +380,8 @@ def service_kills(
     Returns
     -------
     dict
-        Figures: calls, errors while the table was gone, seconds of recovery.
+        Figures: calls, errors while the table was gone, seconds from a kill of the program until
+        another serves, seconds that clients waited.
 
     Raises
     ------
@@ -387,10 +393,11 @@ def service_kills(
     history.create()
     served = Program(work, on)
     recovery: dict[str, list[float]] = {name: [] for name in KILLED}
+    starts: list[float] = []
     killed: list[tuple[str, float]] = []
     try:
         served.start()
-        with _clients(work / "warehouse", seed) as told:
+        with _clients(work / "warehouse", DEADLINE_S[on], seed) as told:
             for step in steps:
                 for _ in range(2):
                     history.write()
@@ -399,6 +406,8 @@ def service_kills(
                     time.sleep(settled_s)
                     killed.append((step, time.monotonic()))
                     _kill(served, step, history)
+                    if step == "server":
+                        starts.append(round(time.monotonic() - killed[-1][1], 1))
                 else:
                     getattr(history, step)()
             history.write()
@@ -420,6 +429,7 @@ def service_kills(
         "snapshots": len(history.states),
         "steps": dict(Counter(steps)),
         "errors_while_gone": sum(bool(a.error) for a in calls),
+        "start_s": starts,
         "recovery_s": {name: times for name, times in recovery.items() if times},
         "violations": 0,
     }

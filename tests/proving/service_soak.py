@@ -1,7 +1,8 @@
 """A query service runs for minutes under 64 callers, and what its processes take does not grow.
 
-Three programs: one serves, with two executors; one asks, by 64 threads that share four clients, and
-opens a new client every few seconds; this one writes, compacts, expires and counts. The table has a
+Three programs: one serves, with two executors; one asks, by 48 threads that share three clients and
+by 16 coroutines of a fourth, and opens a new client every few seconds; this one writes, compacts,
+expires and counts. The table has a
 fixed set of keys, so that nothing grows but what leaks: memory, threads and open files of the
 address server, of both executors and of the clients; files and bytes of the lookup directory;
 snapshots.
@@ -17,6 +18,7 @@ each count on the standard error, and one line of JSON at last.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -26,6 +28,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,9 +40,12 @@ from proving.growth import Samples, anonymous_mib, files_count, rises, threads_c
 
 TABLE = "db.asked"
 EXECUTORS = 2
-CALLERS, CLIENTS = 64, 4
-KEYS, MISSING = 2_000, 500
+CALLERS, COROUTINES, CLIENTS = 64, 16, 3
+"""Callers, how many of them are coroutines of one client, and clients that threads share."""
+KEYS, MISSING = 600, 150
 """Keys that may have rows, and keys above them that never have."""
+MEMORY = "64 mb"
+"""Of each process that serves: its caches are full before the warm-up is over."""
 ROWS_PER_COMMIT = 50
 BATCH = 100
 COMMIT_PAUSE_S = 0.5
@@ -84,7 +90,11 @@ LIMITS: dict[str, float] = {
 def serve(work: Path) -> None:
     """Serve until the standard input ends; tell the executors' processes."""
     with tidelake.serve(
-        work / "warehouse", [TABLE], parallelism=EXECUTORS, directory=work / "lookup"
+        work / "warehouse",
+        [TABLE],
+        parallelism=EXECUTORS,
+        directory=work / "lookup",
+        memory=MEMORY,
     ) as service:
         service.wait_ready(END_S_MAX)
         told = sorted(service.executor_pids.values())
@@ -98,67 +108,103 @@ def serve(work: Path) -> None:
 
 
 @dataclass
-class Asked:
-    """What the callers of one program asked and saw."""
+class Caller:
+    """One who asks for drawn keys, and what it saw."""
 
-    stop: threading.Event = field(default_factory=threading.Event)
-    counts: list[int] = field(default_factory=lambda: [0] * (CALLERS + 1))
-    wrong: list[str] = field(default_factory=list)
+    rng: random.Random
+    wrong: list[str]
+    seen: dict[int, int] = field(default_factory=dict)
+    calls: int = 0
 
-    def call(self, client: Any, number: int) -> None:
-        """Ask until told to stop; each row is checked."""
-        rng = random.Random(number)
-        seen: dict[int, int] = {}
-        while not self.stop.wait(rng.uniform(*CALLER_PAUSE_S)):
-            size = 1 if rng.random() < 0.8 else BATCH
-            keys = [rng.randrange(KEYS + MISSING) for _ in range(size)]
-            try:
-                rows = client.get_many(keys) if size > 1 else [client.get(keys[0])]
-            except tidelake.TidelakeError as error:
-                self.wrong.append(f"{error.kind}: {error.message}")
+    def draw(self) -> list[int]:
+        """The keys of the next call: mostly one."""
+        size = 1 if self.rng.random() < 0.8 else BATCH
+        return [self.rng.randrange(KEYS + MISSING) for _ in range(size)]
+
+    def pause(self) -> float:
+        """Seconds until the next call."""
+        return self.rng.uniform(*CALLER_PAUSE_S)
+
+    def check(self, keys: Sequence[int], rows: Sequence[dict[str, Any] | None]) -> None:
+        """Compare rows with their keys, and with those seen before."""
+        self.calls += 1
+        for key, row in zip(keys, rows, strict=True):
+            if row is None:
                 continue
-            self.counts[number] += 1
-            for key, row in zip(keys, rows, strict=True):
-                self._check(key, row, seen)
+            value = row["v"]
+            if row["k"] != key or value < self.seen.get(key, 0) or row["text"] != text_of(value):
+                self.wrong.append(f"key {key}: {row} after {self.seen.get(key)}")
+            self.seen[key] = value
 
-    def visit(self, warehouse: Path) -> None:
-        """Come with a new client, ask once, and go."""
-        while not self.stop.wait(VISITOR_PAUSE_S):
-            with tidelake.query(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
-                self._check(7, client.get(7), {})
-            self.counts[CALLERS] += 1
+    def failed(self, error: tidelake.TidelakeError) -> None:
+        """A call that failed is wrong too."""
+        self.wrong.append(f"{error.kind}: {error.message}")
 
-    def _check(self, key: int, row: dict[str, Any] | None, seen: dict[int, int]) -> None:
-        if row is None:
-            return
-        if row["k"] != key or row["v"] < seen.get(key, 0) or row["text"] != text_of(row["v"]):
-            self.wrong.append(f"key {key}: {row} after {seen.get(key)}")
-        seen[key] = row["v"]
+
+def call(client: Any, caller: Caller, stop: threading.Event) -> None:
+    """Ask by a thread until told to stop."""
+    while not stop.wait(caller.pause()):
+        keys = caller.draw()
+        try:
+            caller.check(keys, [client.get(keys[0])] if len(keys) == 1 else client.get_many(keys))
+        except tidelake.TidelakeError as error:
+            caller.failed(error)
+
+
+async def call_async(client: Any, caller: Caller, stop: threading.Event) -> None:
+    """Ask by a coroutine until told to stop."""
+    while not stop.is_set():
+        await asyncio.sleep(caller.pause())
+        keys = caller.draw()
+        try:
+            single = len(keys) == 1
+            rows = [await client.get(keys[0])] if single else await client.get_many(keys)
+            caller.check(keys, rows)
+        except tidelake.TidelakeError as error:
+            caller.failed(error)
+
+
+async def call_all(warehouse: Path, callers: Sequence[Caller], stop: threading.Event) -> None:
+    """Ask by coroutines that share a client."""
+    async with tidelake.query_async(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
+        await asyncio.gather(*(call_async(client, caller, stop) for caller in callers))
+
+
+def visit(warehouse: Path, caller: Caller, stop: threading.Event) -> None:
+    """Come with a new client, ask once, and go, until told to stop."""
+    while not stop.wait(VISITOR_PAUSE_S):
+        with tidelake.query(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
+            caller.check([7], [client.get(7)])
 
 
 def ask(work: Path) -> None:
     """Let 64 callers ask until the standard input ends; tell what they saw."""
-    asked = Asked()
+    stop, wrong, warehouse = threading.Event(), [], work / "warehouse"
+    callers = [Caller(random.Random(number), wrong) for number in range(CALLERS)]
+    visitor = Caller(random.Random(), wrong)
     with contextlib.ExitStack() as stack:
+        threads = [
+            threading.Thread(
+                target=asyncio.run, args=(call_all(warehouse, callers[:COROUTINES], stop),)
+            ),
+            threading.Thread(target=visit, args=(warehouse, visitor, stop)),
+        ]
         clients = [
-            stack.enter_context(
-                tidelake.query(work / "warehouse", TABLE, deadline_seconds=DEADLINE_S)
-            )
+            stack.enter_context(tidelake.query(warehouse, TABLE, deadline_seconds=DEADLINE_S))
             for _ in range(CLIENTS)
         ]
-        threads = [
-            threading.Thread(target=asked.call, args=(clients[number % CLIENTS], number))
-            for number in range(CALLERS)
+        threads += [
+            threading.Thread(target=call, args=(clients[number % CLIENTS], caller, stop))
+            for number, caller in enumerate(callers[COROUTINES:])
         ]
-        threads.append(threading.Thread(target=asked.visit, args=(work / "warehouse",)))
         for thread in threads:
             thread.start()
         sys.stdin.read()
-        asked.stop.set()
+        stop.set()
         for thread in threads:
             thread.join()
-    told = {"calls": sum(asked.counts), "visits": asked.counts[CALLERS], "wrong": asked.wrong}
-    sys.stdout.write(f"{json.dumps(told)}\n")
+    calls = sum(caller.calls for caller in callers)
+    sys.stdout.write(f"{json.dumps({'calls': calls, 'visits': visitor.calls, 'wrong': wrong})}\n")
 
 
 # ---- the program that writes and counts
@@ -233,6 +279,11 @@ class Counter:
         return found
 
 
+def is_running(pid: int) -> bool:
+    """Whether there is a process."""
+    return Path(f"/proc/{pid}/status").exists()
+
+
 def size_of(path: Path) -> int:
     """Bytes of a file; 0 where it is none any more."""
     with contextlib.suppress(OSError):
@@ -263,6 +314,7 @@ def soak(work: Path, *, seconds: float) -> dict[str, object]:
             commits += 1
             assert server.poll() is None, "the service ended"
             assert asker.poll() is None, "the clients ended"
+            assert all(map(is_running, executors)), "an executor ended"
             if spent >= seconds * (len(samples) + 1) / SAMPLES:
                 samples.append((spent, counter()))
                 sys.stderr.write(f"{spent:.0f} s: {json.dumps(samples[-1][1])}\n")
@@ -276,7 +328,7 @@ def soak(work: Path, *, seconds: float) -> dict[str, object]:
             child.kill()
     assert not told["wrong"], told["wrong"][:5]
     assert rows == [row(k, model[k]) if k in model else None for k in range(KEYS)]
-    assert not [pid for pid in executors if Path(f"/proc/{pid}").exists()], "executors stay"
+    assert not any(map(is_running, executors)), "executors stay"
     late = [one for one in samples if one[0] >= WARM_UP * seconds]
     found = rises(late, LIMITS)
     grown = {name: by for name, by in found.items() if by > LIMITS[name]}

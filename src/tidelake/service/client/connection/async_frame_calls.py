@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import deque
 from contextlib import suppress
 
 import grpc
@@ -17,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from tidelake.service.client.connection.failures import Failure, failure_of_status
 from tidelake.service.client.connection.frame_calls import CONNECT_SECONDS, FrameState
+from tidelake.service.client.connection.idle_connections import IdleConnections
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import HEAD, MAGIC, framed
 
@@ -40,7 +40,7 @@ class AsyncFrameCalls:
         self._state = FrameState(address, token)
         self._answer_bytes_max = answer_bytes_max
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._idle: deque[_Stream] = deque()
+        self._idle = IdleConnections(self._drop)
         self._open: set[_Stream] = set()
         self._is_closed = False
 
@@ -77,14 +77,13 @@ class AsyncFrameCalls:
                 return None
         outcome, is_whole = self._state.outcome(reply, request.id)
         if is_whole and not self._is_closed:
-            self._idle.append(stream)
+            self._idle.give_back(stream)
         else:
             self._drop(stream)
         return outcome
 
     def _idle_one(self) -> _Stream | None:
-        while self._idle:
-            stream = self._idle.pop()
+        while (stream := self._idle.take()) is not None:
             if stream.is_open:
                 return stream
             self._drop(stream)
@@ -146,7 +145,7 @@ class AsyncFrameCalls:
     def _close_all(self) -> None:
         for stream in list(self._open):
             self._drop(stream)
-        self._idle.clear()
+        self._idle.close()
 
 
 class _Stream(asyncio.Protocol):

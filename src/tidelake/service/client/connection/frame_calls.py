@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import socket
 import time
-from collections import deque
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from tidelake.service.client.connection.failures import Failure, failure_of_status
+from tidelake.service.client.connection.idle_connections import IdleConnections
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import (
     MAGIC,
@@ -137,8 +137,7 @@ class FrameCalls:
     def __init__(self, address: str, token: str | None, *, answer_bytes_max: int) -> None:
         self._state = FrameState(address, token)
         self._answer_bytes_max = answer_bytes_max
-        self._idle: deque[_Socket] = deque()
-        self._is_closed = False
+        self._idle = IdleConnections(_Socket.close)
 
     def call(self, request: pb.LookupRequest, seconds: float) -> pb.LookupReply | Failure | None:
         """Ask; None where the caller has to use gRPC.
@@ -154,24 +153,21 @@ class FrameCalls:
             return None
         message = self._state.message(request, seconds)
         while True:
-            try:
-                connection, is_new = self._idle.pop(), False
-            except IndexError:
-                opened = self._opened()
-                if opened is None:
-                    return None
-                connection, is_new = opened, True
+            idle = self._idle.take()
+            connection = idle or self._opened()
+            if connection is None:
+                return None
             reply = self._asked(connection, message, seconds)
             if isinstance(reply, Failure):
                 return reply
             if reply is not None:
                 break
-            if is_new:
+            if idle is None:
                 self._state.avoid()
                 return None
         outcome, is_whole = self._state.outcome(reply, request.id)
         if is_whole:
-            self._give_back(connection)
+            self._idle.give_back(connection)
         else:
             connection.close()
         return outcome
@@ -214,16 +210,6 @@ class FrameCalls:
             return None
         return _Socket(connection, self._answer_bytes_max)
 
-    def _give_back(self, connection: _Socket) -> None:
-        self._idle.append(connection)
-        if self._is_closed:
-            self.close()
-
     def close(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
-        self._is_closed = True
-        while True:
-            try:
-                self._idle.pop().close()
-            except IndexError:
-                return
+        self._idle.close()

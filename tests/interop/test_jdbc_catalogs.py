@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 from servers.postgres import postgres
 
@@ -83,6 +85,12 @@ def share(peer, options, *, lock):
     return catalog
 
 
+def layout(file):
+    """The statements that made a database."""
+    with sqlite3.connect(file) as connection:
+        return set(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+
+
 def test_java_and_we_share_a_catalog_in_sqlite(java_peer, tmp_path):
     options = {
         "metastore": "jdbc",
@@ -105,7 +113,9 @@ def test_java_makes_the_tables_that_we_use(java_peer, tmp_path):
         "warehouse": f"{tmp_path}/w",
         "catalog-key": "theirs",
     }
-    java_peer.open(options)
+    java_peer.open({**options, "lock.enabled": "true"})
+    ours({**options, "uri": f"jdbc:sqlite:{tmp_path}/ours.db"}, **{"lock.enabled": "true"})
+    assert layout(tmp_path / "ours.db") == layout(tmp_path / "c.db")
     java_peer.do("create", "jdb.t")
     java_peer.do("write", "jdb.t", "1", "java")
     catalog = ours(options)

@@ -20,6 +20,7 @@ from tidelake.cli.shell.statement_text import split_texts
 from tidelake.errors import TidelakeError
 from tidelake.sql import parse
 from tidelake.sql.syntax.ast import Statement
+from tidelake.sql.syntax.tokens import without_secrets
 
 __all__ = ["Shell", "error_text"]
 
@@ -76,7 +77,7 @@ class Shell:
             statements = parse(text)
             for statement, source in zip(statements, split_texts(text), strict=True):
                 if self.echo:
-                    self.say(self._dimmed(source))
+                    self.say(self._dimmed(without_secrets(source)))
                 self._run(statement, text)
         except TidelakeError as error:
             self.show_error(error)

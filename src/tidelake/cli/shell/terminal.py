@@ -25,6 +25,7 @@ from pygments.lexers.sql import SqlLexer
 from tidelake.cli.shell.completion import completions
 from tidelake.cli.shell.statement_text import is_command, is_complete
 from tidelake.sql.execution.session import DEFAULT_DATABASE, SqlSession
+from tidelake.sql.syntax.tokens import without_secrets
 
 __all__ = ["Terminal", "history_path"]
 
@@ -104,7 +105,15 @@ def _history(path: Path) -> History:
             pass
     except OSError:
         return InMemoryHistory()
-    return FileHistory(str(path))
+    return _SecretFreeHistory(str(path))
+
+
+class _SecretFreeHistory(FileHistory):
+    """A history file that keeps statements without the values of secret options."""
+
+    def store_string(self, string: str) -> None:
+        """Append one statement."""
+        super().store_string(without_secrets(string))
 
 
 def _keys() -> KeyBindings:

@@ -237,10 +237,10 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True)
 class CreateCatalog:
-    """CREATE CATALOG ... WITH (...)."""
+    """CREATE CATALOG ... WITH (...); its options may be secret."""
 
     name: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     start: int = 0
     if_exists: Literal["error", "ignore"] = "error"
 

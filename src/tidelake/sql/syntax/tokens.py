@@ -29,6 +29,7 @@ __all__ = [
     "split_statements",
     "sqlglot_tokens",
     "tokenize",
+    "without_secrets",
 ]
 
 _STRING = r"""'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+\""""
@@ -39,6 +40,11 @@ _HINT_OR_SKIPPED = re.compile(
     f"(?P<skipped>{_SKIPPED})|(?P<hint>{_HINT})", re.DOTALL | re.IGNORECASE
 )
 _HEAD_WORD = "OPTIONS"
+_SECRET_KEY = "password|secret|token|credential|access[.-]?key|account[.-]?key|jaas"
+_SECRET = re.compile(
+    rf"""(?P<key>(['"])[^'"\n]*(?:{_SECRET_KEY})[^'"\n]*\2\s*=\s*)(?P<value>{_STRING}|['"].*)""",
+    re.IGNORECASE,
+)
 BYTE_ORDER_MARK = "\ufeff"
 """Editors on Windows write it before a text in UTF-8; it is no part of the statement."""
 
@@ -210,8 +216,8 @@ def sqlglot_tokens(text: str) -> list[SqlglotToken]:
     """
     try:
         return list(_Dialect().tokenize(plain_text(text)))
-    except TokenError as error:
-        raise _unended(text) from error
+    except TokenError:
+        raise _unended(text) from None  # its own message may show a secret
 
 
 _SIGNS = frozenset({TokenType.COMMA, TokenType.L_PAREN, TokenType.R_PAREN})
@@ -280,6 +286,24 @@ def _is_open_set(tokens: Sequence[Token]) -> bool:
     return tokens[-1].upper != "END" or tokens[-2].text not in {";", "BEGIN"}
 
 
+def without_secrets(text: str) -> str:
+    """Hide the values of options that are secrets, for errors, echoes and histories.
+
+    Examples
+    --------
+    >>> without_secrets("CREATE CATALOG c WITH ('jdbc.user' = 'me', 'jdbc.password' = 'it''s')")
+    "CREATE CATALOG c WITH ('jdbc.user' = 'me', 'jdbc.password' = '*****')"
+    """
+    return _SECRET.sub(_hidden, text)
+
+
+def _hidden(found: re.Match[str]) -> str:
+    value = found["value"]  # as long as before: positions behind it stay
+    end = value[0] if len(value) > 1 and value[-1] == value[0] else ""
+    inside = value[1 : len(value) - len(end)]
+    return found["key"] + value[0] + re.sub(r"[^\n]", "*", inside) + end
+
+
 def show_position(text: str, start: int) -> str:
     r"""Show a position: line, column, and a caret under it.
 
@@ -290,7 +314,7 @@ def show_position(text: str, start: int) -> str:
       FROM WHERE b
            ^
     """
-    start = min(start, len(text))
+    start, text = min(start, len(text)), without_secrets(text)
     if text.startswith(BYTE_ORDER_MARK):
         text, start = text[1:], max(0, start - 1)
     line_number = text.count("\n", 0, start) + 1

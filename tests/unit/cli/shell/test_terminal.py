@@ -56,6 +56,14 @@ def test_tab_completes(session, keys, tmp_path):
     assert terminal(session, keys, tmp_path / "h").read() == "SELECT * FROM orders LIMIT 1;"
 
 
+def test_the_history_holds_no_secret(session, keys, tmp_path):
+    text = "CREATE CATALOG c WITH ('jdbc.password' = 'canary');"
+    keys.send_text(text + ENTER)
+    assert terminal(session, keys, tmp_path / "h").read() == text
+    assert "canary" not in (tmp_path / "h").read_text()
+    assert "CREATE CATALOG c" in (tmp_path / "h").read_text()
+
+
 def test_lines_of_before_come_back_in_another_session(session, keys, tmp_path):
     place = tmp_path / "deep" / "history"
     keys.send_text(f"SHOW{ENTER}TABLES;{ENTER}")

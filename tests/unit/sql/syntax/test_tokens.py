@@ -1,6 +1,9 @@
+import traceback
+
 import pytest
 
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.sql import parse
 from tidelake.sql.syntax.hint import check_hints
 from tidelake.sql.syntax.tokens import (
     TokenKind,
@@ -9,6 +12,7 @@ from tidelake.sql.syntax.tokens import (
     show_position,
     split_statements,
     tokenize,
+    without_secrets,
 )
 
 
@@ -149,3 +153,29 @@ def test_a_hint_that_nobody_knows_is_refused_where_it_stands(hint, error, messag
 )
 def test_hints_of_spark_pass(hint):
     check_hints(f"SELECT /*+ {hint} */ * FROM t /*+ OPTIONS('a' = 'OPTION(') */")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE CATALOG c WITH ('jdbc.password' = 'canary' 'x' = 'y')",
+        "CREATE CATALOG c WITH (\n  'jdbc.user' = 'me',\n  'jdbc.password'='canary' wrong)",
+        "CREATE CATALOG c WITH ('s3.secret-key' = 'canary'",
+        "CREATE CATALOG c WITH ('s3.access.key' = \"canary\", 'token' = 'canary",
+        "CREATE TABLE t (a INT) WITH ('properties.sasl.jaas.config' = 'a=\\'canary\\';' x)",
+    ],
+)
+def test_an_error_shows_no_secret(text):
+    with pytest.raises(InvalidInputError) as caught:
+        parse(text)
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+    assert len(without_secrets(text)) == len(text)
+
+
+def test_the_value_of_a_secret_shows_in_no_statement():
+    (statement,) = parse("CREATE CATALOG c WITH ('type' = 'paimon', 'jdbc.password' = 'canary')")
+    assert statement.options["jdbc.password"] == "canary"
+    assert "canary" not in repr(statement)
+    assert without_secrets("SELECT 'password' = name, 'x' FROM t") == (
+        "SELECT 'password' = name, 'x' FROM t"
+    )

@@ -47,10 +47,11 @@ def jdbc_metastore(
     uri = options.need(declared.URI, declared.URI.description)
     database = Database(_dialect(uri, options.with_prefix(declared.PROPERTY_PREFIX)))
     key = options.get(declared.CATALOG_KEY)
+    is_locking = options.get(declared.LOCK_ENABLED)
     lock = TableLock(
         database,
         key,
-        enabled=options.get(declared.LOCK_ENABLED),
+        enabled=fileio.is_remote if is_locking is None else is_locking,
         timeout_ms=options.get(declared.LOCK_ACQUIRE_TIMEOUT),
         sleep_ms_max=options.get(declared.LOCK_CHECK_MAX_SLEEP),
         clock=env.clock,

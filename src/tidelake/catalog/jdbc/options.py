@@ -28,7 +28,10 @@ CATALOG_KEY = text(
     "catalog-key", "jdbc", "Name of this catalog in the database, which may hold several."
 )
 LOCK_ENABLED = boolean(
-    "lock.enabled", False, "Whether to take Java's lock before changing a table. It is no fence."
+    "lock.enabled",
+    None,
+    "Whether to take Java's lock before changing a table. It is no fence. By default on remote"
+    " storage only, where Java needs it.",
 )
 LOCK_CHECK_MAX_SLEEP = duration(
     "lock-check-max-sleep", 8_000, "Longest wait between two tries for the lock."

@@ -108,7 +108,7 @@ def _history(path: Path) -> History:
     return _SecretFreeHistory(str(path))
 
 
-class _SecretFreeHistory(FileHistory):
+class _SecretFreeHistory(FileHistory):  # type: ignore[misc]  # the library is optional
     """A history file that keeps statements without the values of secret options."""
 
     def store_string(self, string: str) -> None:

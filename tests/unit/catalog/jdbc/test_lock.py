@@ -5,6 +5,7 @@ import pytest
 
 from tidelake.catalog.identifier import Identifier
 from tidelake.errors import StorageRefusedError
+from tidelake.fileio import MemoryFileIO
 from tidelake.telemetry import ManualClock
 
 SCHEMA = pa.schema({"k": pa.int64()})
@@ -38,6 +39,21 @@ def locked(place, clock):
     lock = metastore.lock
     object.__setattr__(lock, "clock", clock)
     return lock, f"{place.options['catalog-key']}.db.t"
+
+
+class Remote(MemoryFileIO):
+    """A storage behind a network."""
+
+    is_remote = True
+
+
+def test_it_is_on_by_itself_on_remote_storage_only(sqlite_place):
+    def enabled(**more):
+        return sqlite_place.open(**more).metastore.lock.enabled
+
+    assert not enabled()
+    assert enabled(fileio=Remote())
+    assert not enabled(fileio=Remote(), **{"lock.enabled": "false"})
 
 
 def ids(place):

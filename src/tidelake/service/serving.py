@@ -13,7 +13,7 @@ from tidelake.service._optional import load
 if TYPE_CHECKING:
     from tidelake.service.local.query_service import QueryService
 
-__all__ = ["connection_of", "limits_of", "serve"]
+__all__ = ["options_of", "serve"]
 
 
 def serve(
@@ -67,27 +67,39 @@ def serve(
         A library of the extra ``service`` is not installed.
     """
     local = load("tidelake.service.local.query_service")
-    bind, security = connection_of(connection)
-    return local.serve_locally(
-        open_catalog(warehouse, memory=memory),
-        tables,
-        parallelism=parallelism,
-        bind=bind,
-        security=security,
-        limits=limits_of(limits),
-        directory=directory,
-        memory=memory,
-    )
+    own = None if directory is None else Path(directory).absolute()
+    options = options_of(connection, limits, parallelism=parallelism, directory=own, memory=memory)
+    return local.serve_locally(open_catalog(warehouse, memory=memory), tables, options)
 
 
-def connection_of(given: Mapping[str, Any]) -> tuple[str, Any]:
-    """Where to listen and how connections are protected, of the arguments of ``serve``.
+def options_of(
+    connection: Mapping[str, Any],
+    limits: Mapping[str, float] | None,
+    *,
+    parallelism: int,
+    directory: str | Path | None,
+    memory: int | str | None,
+) -> Any:
+    """The arguments of a ``serve`` as one value, a ``ServeOptions``.
 
     Raises
     ------
     InvalidInputError
-        There is no such argument.
+        There is no such argument or limit, or one is wrong.
     """
+    bind, security = _connection_of(connection)
+    return load("tidelake.service.local.serve_options").ServeOptions(
+        parallelism=parallelism,
+        bind=bind,
+        security=security,
+        limits=_limits_of(limits),
+        directory=None if directory is None else str(directory),
+        memory=memory,
+    )
+
+
+def _connection_of(given: Mapping[str, Any]) -> tuple[str, Any]:
+    """Where to listen, and how connections are protected."""
     security = load("tidelake.service.address.security")
     names = ("bind", *security.Security.__slots__)
     _check_names(given, names, "argument of serve")
@@ -96,14 +108,8 @@ def connection_of(given: Mapping[str, Any]) -> tuple[str, Any]:
     return str(given.get("bind") or security.LOOPBACK), security.Security(**texts)
 
 
-def limits_of(given: Mapping[str, float] | None) -> Any:
-    """The limits of an executor.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such limit, or it is no number.
-    """
+def _limits_of(given: Mapping[str, float] | None) -> Any:
+    """The limits of an executor."""
     limits = load("tidelake.service.executor.config").Limits
     _check_names(given or {}, limits.__slots__, "limit")
     return limits(**(given or {}))

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tidelake.catalog import Catalog
 from tidelake.service._optional import load
-from tidelake.service.serving import connection_of, limits_of
+from tidelake.service.serving import options_of
 
 if TYPE_CHECKING:
     from tidelake.service.local.query_service import QueryService
@@ -66,7 +66,7 @@ class ServiceMethods(abc.ABC):
         UnsupportedError
             The session is one of Spark Connect, or the extra ``service`` is not installed.
         NotFoundError, ConflictError
-            A table is not there, or another service answers for it.
+            A table does not exist, or another service answers for it.
 
         Notes
         -----
@@ -74,15 +74,12 @@ class ServiceMethods(abc.ABC):
         started again when it fails. With the session, or with this process, the service ends.
         """
         module = load("tidelake.spark.service.start", what="tl.serve")
-        bind, security = connection_of(connection)
-        service: QueryService = module.serve_on_spark(
-            self.spark,
-            self.catalog,
-            tables,
+        options = options_of(
+            connection,
+            limits,
             parallelism=parallelism,
-            bind=bind,
-            security=security,
-            limits=limits_of(limits),
             directory=directory,
+            memory=self.catalog.env.memory.total_bytes,
         )
+        service: QueryService = module.serve_on_spark(self.spark, self.catalog, tables, options)
         return service

@@ -8,25 +8,20 @@ killed, executors end by themselves a few seconds later.
 from __future__ import annotations
 
 import atexit
-import secrets
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol
 
 from tidelake.catalog import Catalog
-from tidelake.errors import InvalidInputError, StorageError
+from tidelake.errors import StorageError
 from tidelake.service.address.address_server import AddressServer
-from tidelake.service.address.security import LOOPBACK, Security, host_of
-from tidelake.service.executor.config import ExecutorConfig, Limits
+from tidelake.service.local.serve_options import ServeOptions
 from tidelake.service.local.supervisor import Supervisor
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["SECRET_BYTES", "Executors", "QueryService", "check_arguments", "serve_locally"]
+__all__ = ["Executors", "QueryService", "serve_locally"]
 
-PARALLELISM_MAX = 1_024
-SECRET_BYTES = 32
 READY_LOOK_MS = 20
 
 
@@ -178,62 +173,20 @@ class QueryService:
         self.stop()
 
 
-def serve_locally(
-    catalog: Catalog,
-    tables: Sequence[str],
-    *,
-    parallelism: int = 2,
-    bind: str = LOOPBACK,
-    security: Security | None = None,
-    limits: Limits | None = None,
-    directory: str | Path | None = None,
-    memory: int | str | None = None,
-) -> QueryService:
+def serve_locally(catalog: Catalog, tables: Sequence[str], options: ServeOptions) -> QueryService:
     """Start the service; see :func:`tidelake.serve`."""
-    security, limits = security or Security(), limits or Limits()
-    check_arguments(tables, parallelism)
-    secret = secrets.token_urlsafe(SECRET_BYTES)
-    server = AddressServer(
-        catalog, tables, executors_count=parallelism, secret=secret, bind=bind, security=security
-    )
-    config = ExecutorConfig(
-        address=server.address,
-        service_id=server.service_id,
-        secret=secret,
-        warehouse=catalog.warehouse,
-        index=0,
-        executors_count=parallelism,
-        bind=host_of(bind),
-        security=security,
-        limits=limits,
-        directory=None if directory is None else str(Path(directory).absolute()),
-        memory=memory,
-    )
+    options.check(tables)
+    server = options.address_server(catalog, tables)
     try:
-        supervisor = Supervisor(config, server.registry.forget, catalog.env.clock)
+        supervisor = Supervisor(
+            options.executors(server), server.registry.forget, catalog.env.clock
+        )
     except BaseException:
         server.stop(wait_seconds=0)
         raise
     service = QueryService(server, supervisor)
     atexit.register(service.stop)  # a program that forgets it leaves no file behind
     return service
-
-
-def check_arguments(tables: object, parallelism: object) -> None:
-    """Refuse tables that are not a list, and a number of executors out of range.
-
-    Raises
-    ------
-    InvalidInputError
-        One of the two is wrong.
-    """
-    is_number = isinstance(parallelism, int) and not isinstance(parallelism, bool)
-    if not is_number or not 1 <= parallelism <= PARALLELISM_MAX:  # type: ignore[operator]
-        message = f"parallelism is {parallelism!r} but must be from 1 to {PARALLELISM_MAX}."
-        raise InvalidInputError(message, kind="service_parallelism")
-    if isinstance(tables, str) or not isinstance(tables, Sequence):
-        message = f"Give the tables as a list of names, such as ['db.t'], not {tables!r}."
-        raise InvalidInputError(message, kind="service_table")
 
 
 def _not_ready(status: pb.ServiceStatus) -> list[str]:

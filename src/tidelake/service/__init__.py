@@ -2,6 +2,6 @@
 
 An address server names the executors of a table, each executor owns some of its buckets, and a
 client sends each key to the executor of its bucket. The order of the rooms is a contract. Nothing
-of Spark may enter, and whoever uses Tidelake without the service never loads gRPC: its modules are
+of Spark may enter, and a program without the service never loads gRPC: its modules are
 loaded through ``_optional``.
 """

@@ -77,7 +77,7 @@ class Server(Protocol):
         ...
 
     def ask_stop(self) -> None:
-        """Ask whoever owns the server to stop the service."""
+        """Ask the owner of the server to stop the service."""
         ...
 
     def status(self) -> pb.ServiceStatus:

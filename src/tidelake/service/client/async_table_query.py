@@ -106,7 +106,7 @@ class AsyncTableQuery:
             or self._local.is_on
             or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
         ):
-            # whoever waits for a snapshot makes nobody else wait for it
+            # a caller that waits for a snapshot must not make others wait
             goal = self._goal(wanted, min_snapshot, consistent=True)
             return (await self._dicts(ValueWork(keys, (values,)), goal))[0]
         router = view.router

@@ -6,8 +6,8 @@ two calls under way:
 1. A get that finds fewer takes off at once, alone, in its own thread. A lone caller never waits for
    others, and no other thread takes part.
 2. A get that finds two under way waits in the lane's queue.
-3. Whoever lands takes the queue, up to 4,096 gets, and wakes the first of them, which flies for
-   all.
+3. A call that lands takes the queue, up to 4,096 gets, and wakes the first of them, which flies
+   for all.
 
 A thread that is interrupted while it flies or waits leaves the others their answers: what it
 carried is queued again. Nobody waits longer than the deadline.

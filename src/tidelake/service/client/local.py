@@ -1,7 +1,7 @@
 """The table's own files as the answer, where the service has stopped and the caller allowed it.
 
-From then on the service is looked for every five seconds, by whoever asks next. Answers from files
-obey the rule of the client too: none is older than one that was shown.
+From then on a caller looks for the service every five seconds. Answers from files obey the rule of
+the client too: none is older than one that was shown.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class LocalAnswers:
         if self._query is not None:
             try:
                 self._query.refresh()
-            except (NotFoundError, InvalidInputError):  # made anew, or a column has another type
+            except (NotFoundError, InvalidInputError):  # recreated, or a column has another type
                 self._query.close()
             else:
                 return self._query

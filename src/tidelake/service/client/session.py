@@ -216,7 +216,7 @@ class Session:
     def _rebase(self, layout: pb.Layout, table: Table) -> None:
         """Compare with a service of a newer generation by snapshots.
 
-        One that has fewer is of a table that was rolled back or made anew, or it has not looked at
+        One that has fewer is of a table that was rolled back or recreated, or it has not looked at
         the table since this client read its files itself: the files tell.
         """
         version = layout.version

@@ -5,7 +5,7 @@
 and never calls anybody itself, so a test can play the servers, and one rule serves both faces.
 
 1. Keys are cut into parts, one or more per executor, and all parts are asked at once.
-2. What a part failed of says what comes next
+2. The failure of a part says what comes next
    (:mod:`tidelake.service.client.connection.failures`). Only the keys without an answer are asked
    again: perhaps elsewhere, perhaps in smaller parts.
 3. If all keys must be answered from one snapshot, the parts behind the newest are asked again with
@@ -64,7 +64,7 @@ class GoneError(StorageError):
 
 
 class KeyChangedError(InvalidInputError):
-    """The table was made anew with a key of other types while its keys were looked up."""
+    """The table was recreated with a key of other types while its keys were looked up."""
 
     default_kind = "table_altered"
 

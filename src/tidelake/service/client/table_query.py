@@ -77,7 +77,7 @@ class TableQuery:
 
     @property
     def is_local(self) -> bool:
-        """Whether answers come from the table's files, because the service is routed."""
+        """Whether answers come from the table's files, because the service has stopped."""
         return self._local.is_on
 
     def get(
@@ -134,7 +134,7 @@ class TableQuery:
             or self._local.is_on
             or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
         ):
-            # whoever waits for a snapshot makes nobody else wait for it
+            # a caller that waits for a snapshot must not make others wait
             return self._dicts(ValueWork(keys, (values,)), alone)[0]
         router = view.router
         route = router.route(values)

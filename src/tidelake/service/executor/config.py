@@ -15,7 +15,7 @@ __all__ = ["ExecutorConfig", "Limits"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one executor takes on at once; what is more is refused with RESOURCE_EXHAUSTED.
+    """What one executor takes on at once; it refuses more with RESOURCE_EXHAUSTED.
 
     Parameters
     ----------

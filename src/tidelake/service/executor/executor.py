@@ -5,13 +5,13 @@
 2. A table that is behind is updated by one of :data:`UPDATE_THREADS` threads: ask for the changes,
    build the files, swap. A caller that wants a newer snapshot asks for an update at once.
 3. The health service says SERVING for a table once it is open, and for ``""`` once all are.
-4. It stops by itself when :data:`MISSED_MAX` heartbeats in a row and :data:`LOST_SECONDS` went by
-   without an answer: a service that was killed leaves no processes. Before that it looks into the
-   service files of its tables: an address server of the same service that came up elsewhere is
-   taken.
+4. It stops by itself after :data:`MISSED_MAX` heartbeats in a row and :data:`LOST_SECONDS` without
+   an answer, so a service that was killed leaves no processes. Before that it looks into the
+   service files of its tables, and joins an address server of the same service that has started
+   elsewhere.
 5. It stops at once when another instance has its index.
 
-Nothing here knows of Spark: a task of Spark's calls :func:`run_executor`, a local process runs
+Nothing here knows of Spark: a task of Spark calls :func:`run_executor`, a local process runs
 ``python -m tidelake.service.executor``.
 """
 

@@ -2,8 +2,8 @@
 
 A connection has a thread while it lasts, so there are at most :data:`CONNECTIONS_MAX`; a client
 beyond them gets a refusal and uses gRPC. Limits, tokens, idle and slow clients are those of
-sessions (:class:`~tidelake.service.executor.in_flight.InFlight`). What is no frame ends its own
-connection and nothing else. See :mod:`tidelake.service.protocol.framing` for the bytes.
+sessions (:class:`~tidelake.service.executor.in_flight.InFlight`). Bytes that are not a frame
+end their own connection and nothing else. :mod:`tidelake.service.protocol.framing` has the bytes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class FrameListener:
             self._take(connection)
 
     def _take(self, connection: socket.socket) -> None:
-        """Give a connection a thread; hang up where there is no place for it."""
+        """Give a connection a thread; hang up if there is no place for it."""
         with self._lock:
             has_place = len(self._open) < CONNECTIONS_MAX
             if has_place:

@@ -1,10 +1,10 @@
 """What is in flight: calls, sessions and answers that clients have not taken yet.
 
-1. Calls and sessions have a limit each. A session that is new where all places are taken ends the
-   one that was idle longest, if that was idle for :data:`IDLE_SECONDS`; else it is refused.
-2. The bytes of all answers that were made and not taken have a limit, whatever the number of calls:
-   a slow reader costs memory until it reads, or its call ends.
-3. :meth:`InFlight.end_slow` ends the calls whose answers nobody takes.
+1. Calls and sessions have a limit each. If all places are taken, a new session ends the one that
+   was idle longest, if that was idle for :data:`IDLE_SECONDS`; else the new one is refused.
+2. The answers that clients have not read have a limit of bytes, whatever the number of calls: a
+   slow reader costs memory until it reads, or its call ends.
+3. :meth:`InFlight.end_slow` ends the calls whose answers nobody reads.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ WAIT_SECONDS_MAX = 60.0
 
 
 class ExecutorHealth(health.HealthServicer):  # type: ignore[misc]  # it has no types
-    """The standard health service; keeps nothing of names that strangers make up."""
+    """The standard health service; it keeps no names that callers make up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class ExecutorHealth(health.HealthServicer):  # type: ignore[misc]  # it has no 
         context: Any,
         send_response_callback: Callable[[Any], None] | None = None,
     ) -> Any:
-        """Follow a service; of one that is not known say so, and end."""
+        """Follow a service; answer that it is unknown, and end, if it is."""
         if request.service in self._names or send_response_callback is None:
             return super().Watch(request, context, send_response_callback)
         unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
@@ -65,7 +65,7 @@ class TableQueryServicer(rpc.TableQueryServicer):
     in_flight : InFlight
         Calls, sessions and answers in flight.
     access : Access
-        Tells callers.
+        Finds out who calls.
     """
 
     def __init__(self, lookups: Lookups, in_flight: InFlight, access: Access) -> None:

@@ -3,7 +3,7 @@
 A key is one value for a primary key of one column, else a tuple in the order of the primary key, or
 a dict by column. Its parts must be values of their columns, without nulls. A value that its column
 cannot hold is refused: text that is longer than a VARCHAR(n), an integer out of range. A filter
-with such a literal finds no row instead; but who asks for one row by such a key made a mistake.
+with such a literal finds no row instead; a call for one row by such a key is a mistake.
 """
 
 from __future__ import annotations

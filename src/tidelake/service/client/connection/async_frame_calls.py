@@ -183,7 +183,7 @@ class _Stream(asyncio.Protocol):
         self._end(TimeoutError())
 
     def close(self) -> None:
-        """Close it; who waits is told."""
+        """Close it, and end the wait of a caller."""
         if self._transport is not None:
             self._transport.close()
         self._end(EOFError())
@@ -196,13 +196,13 @@ class _Stream(asyncio.Protocol):
         own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell who waits."""
+        """End the wait of a caller."""
         del exc  # whatever it was, the call is repeated
         self._transport = None
         self._end(EOFError())
 
     def data_received(self, data: bytes) -> None:
-        """Give a whole frame to who waits for it; one more than was asked for ends all."""
+        """Give a whole frame to the caller that waits; an unexpected one closes the connection."""
         if self._parts is None and not self._rest:
             whole = data
         elif self._parts is None:

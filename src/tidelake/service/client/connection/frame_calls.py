@@ -36,7 +36,7 @@ CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class FrameState:
-    """What the calls to one address share, be they of threads or of coroutines.
+    """What the calls to one address share, those of threads and those of coroutines.
 
     Parameters
     ----------

@@ -1,0 +1,172 @@
+"""Each statement of each change is lost, before and after it took effect: nothing is lost by it."""
+
+import sqlite3
+from contextlib import suppress
+
+import pyarrow as pa
+import pytest
+
+from tidelake.catalog.catalog import Catalog
+from tidelake.catalog.jdbc.database import Database
+from tidelake.catalog.jdbc.dialect import DriverFailure
+from tidelake.catalog.jdbc.lock import TableLock
+from tidelake.catalog.jdbc.metastore import JdbcMetastore
+from tidelake.catalog.jdbc.sqlite import SqliteDialect
+from tidelake.catalog.warehouse import Warehouse
+from tidelake.errors import AlreadyExistsError, StorageError
+from tidelake.fileio import MemoryFileIO
+from tidelake.telemetry import Env
+
+SCHEMA = pa.schema({"k": pa.int64()})
+STATEMENTS_MAX = 60
+
+
+class LostError(sqlite3.OperationalError):
+    """The connection is gone."""
+
+
+class Wire:
+    """Counts statements; the connection is cut at one of them, before or after its effect."""
+
+    def __init__(self):
+        self.count, self.cut_at, self.after = 0, None, False
+
+    def pass_through(self, run):
+        self.count += 1
+        if self.count != self.cut_at:
+            return run()
+        if self.after:
+            run()
+        message = "cut"
+        raise LostError(message)
+
+
+class Connection:
+    """A connection, or a cursor of one, on the wire."""
+
+    def __init__(self, inner, wire):
+        self._inner, self._wire = inner, wire
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def cursor(self):
+        return Connection(self._inner.cursor(), self._wire)
+
+    def execute(self, *given):
+        return self._wire.pass_through(lambda: self._inner.execute(*given))
+
+
+class Dialect(SqliteDialect):
+    """SQLite behind a wire."""
+
+    def __init__(self, uri, wire):
+        super().__init__(uri, {})
+        self._wire = wire
+
+    def connect(self):
+        return Connection(super().connect(), self._wire)
+
+    def failure(self, error):
+        return DriverFailure.LOST if isinstance(error, LostError) else super().failure(error)
+
+
+class World:
+    """A catalog behind a wire, and another one beside it that never fails."""
+
+    def __init__(self, place):
+        self.wire, files, env = Wire(), MemoryFileIO(), Env.system()
+        self.flaky, self.sound = (
+            self._open(dialect, place, files, env)
+            for dialect in (
+                Dialect(f"jdbc:sqlite:{place}", self.wire),
+                SqliteDialect(f"jdbc:sqlite:{place}", {}),
+            )
+        )
+
+    @staticmethod
+    def _open(dialect, place, files, env):
+        database = Database(dialect)
+        lock = TableLock(database, "jdbc", True, 10_000, 10, env.clock)
+        metastore = JdbcMetastore(Warehouse("/w", files, env.ids), database, "jdbc", lock)
+        return Catalog(metastore.prepare(lock_key_length=255), env=env)
+
+    def rows(self, name):
+        return self.sound.table(name).to_arrow().to_pylist()
+
+
+def create(catalog):
+    catalog.create_table("new.t", SCHEMA)
+
+
+def rename(catalog):
+    catalog.rename_table("db.t", "new.u")
+
+
+def drop(catalog):
+    catalog.drop_table("db.t")
+
+
+def drop_database(catalog):
+    catalog.drop_database("db", cascade=True)
+
+
+def check_create(world):
+    """The table is there or can be made; it is whole."""
+    try:
+        world.sound.create_table("new.t", SCHEMA).write([{"k": 1}])
+    except AlreadyExistsError:
+        world.sound.table("new.t").write([{"k": 1}])
+    assert world.rows("new.t") == [{"k": 1}]
+    assert world.sound.list_tables("new") == ["t"]
+
+
+def check_rename(world):
+    """It has one name, and all its rows."""
+    old = world.sound.table_exists("db.t")
+    assert world.sound.table_exists("new.u") is not old
+    assert world.rows("db.t" if old else "new.u") == [{"k": 7}]
+    if old:
+        rename(world.sound)
+    assert world.rows("new.u") == [{"k": 7}]
+
+
+def check_drop(world):
+    """It is as it was, or a second drop ends the first one."""
+    world.sound.drop_table("db.t", if_missing="ignore")
+    assert world.sound.list_tables("db") == []
+    assert world.sound.create_table("db.t", SCHEMA).count() == 0
+
+
+def check_drop_database(world):
+    """It can be dropped again, and made again without its rows."""
+    world.sound.drop_database("db", cascade=True, if_missing="ignore")
+    assert world.sound.list_databases() == []
+    assert world.sound.create_table("db.t", SCHEMA).count() == 0
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (create, check_create),
+        (rename, check_rename),
+        (drop, check_drop),
+        (drop_database, check_drop_database),
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_a_connection_that_is_cut_anywhere_loses_nothing(change, check, after, tmp_path):
+    for number in range(1, STATEMENTS_MAX):
+        world = World(tmp_path / f"{number}.db")
+        if change is not create:
+            world.sound.create_table("db.t", SCHEMA).write([{"k": 7}])
+        world.wire.count, world.wire.cut_at, world.wire.after = 0, number, after
+        with suppress(StorageError):
+            change(world.flaky)
+        if world.wire.count < number:
+            return
+        # a lock that is left behind expires; here it would only be waited for
+        world.sound.metastore.database.change("DELETE FROM paimon_distributed_locks")
+        check(world)
+    raise AssertionError(number)

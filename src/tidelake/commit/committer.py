@@ -10,11 +10,12 @@
    data does not depend on it.
 4. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publisher`.
 5. After a commit old snapshots expire (:mod:`tidelake.commit.expiry`), unless the table is
-   ``write-only``.
+   ``write-only``, and Iceberg metadata is written where the table has it
+   (:mod:`tidelake.commit.iceberg`).
 
-Once the data is committed, no failure of compaction or expiry after it is raised: an error from
-:meth:`Committer.commit` means that no row became visible. Source: Paimon's ``FileStoreCommitImpl``
-(1.3.1), with the duplicate check on every attempt and rule 4 of
+Once the data is committed, no failure of compaction, expiry or metadata after it is raised: an
+error from :meth:`Committer.commit` means that no row became visible. Source: Paimon's
+``FileStoreCommitImpl`` (1.3.1), with the duplicate check on every attempt and rule 4 of
 :mod:`tidelake.commit.conflicts.file_conflicts` added.
 """
 
@@ -28,6 +29,7 @@ from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import Committed, check_messages, compactions
 from tidelake.commit.expiry import expire_quietly
 from tidelake.commit.fairness import in_turns
+from tidelake.commit.iceberg import sync_quietly
 from tidelake.commit.idempotence import DuplicateCheck, OwnFiles, last_commit
 from tidelake.commit.plans import (
     NO_STREAM,
@@ -304,4 +306,6 @@ class Committer:
         snapshots = tuple(snapshot for snapshot in published if snapshot is not None)
         if snapshots and not context.options.get(declared.WRITE_ONLY):
             expire_quietly(context, snapshots[-1])
+        if snapshots:
+            sync_quietly(context)
         return Committed(snapshots, dropped, data.planned.interleaved, data.replayed)

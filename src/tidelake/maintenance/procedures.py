@@ -16,6 +16,7 @@ from tidelake.errors import NotFoundError, UnsupportedError, near_names
 from tidelake.maintenance.compact import COMPACT, COMPACT_MANIFEST, RESCALE
 from tidelake.maintenance.consumer import CLEAR_CONSUMERS, RESET_CONSUMER
 from tidelake.maintenance.expire import EXPIRE_CHANGELOGS, EXPIRE_SNAPSHOTS
+from tidelake.maintenance.iceberg import SYNC_ICEBERG
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
 from tidelake.maintenance.procedure import Procedure, ProcedureCall, Runner
 from tidelake.maintenance.rollback import (
@@ -55,6 +56,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         MARK_PARTITION_DONE,
         RESET_CONSUMER,
         CLEAR_CONSUMERS,
+        SYNC_ICEBERG,
     )
 }
 """Supported procedures by name."""

@@ -11,7 +11,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tidelake.options.option import ON_WRITE, SUPPORTED, Coverage, no_effect, partly, refused
+from tidelake.options.option import (
+    ON_CREATE,
+    ON_WRITE,
+    SUPPORTED,
+    Coverage,
+    no_effect,
+    refused,
+)
 
 __all__ = [
     "AGGREGATE_FUNCTIONS",
@@ -150,21 +157,10 @@ PATTERNS = (
         no_effect("it is read with its option"),
     ),
     KeyPattern(
-        "metadata.iceberg.storage",
-        r"metadata\.iceberg\.storage",
-        "Location of Iceberg metadata that each commit writes beside Paimon's.",
-        partly(
-            "Tidelake does not write Iceberg metadata, so Iceberg's readers would miss this"
-            " commit; unset it",
-            accepted=("disabled",),
-            on=ON_WRITE,
-        ),
-    ),
-    KeyPattern(
-        "metadata.iceberg.*",
-        r"metadata\.iceberg\..+",
-        "Settings of Iceberg metadata.",
-        no_effect("it belongs to metadata.iceberg.storage"),
+        "metadata.iceberg.rest.*, metadata.iceberg.table-properties.*",
+        r"metadata\.iceberg\.(rest|table-properties)\..+",
+        "Settings of Iceberg catalogs.",
+        refused("Tidelake registers no table in an Iceberg catalog", on=ON_CREATE),
     ),
     KeyPattern(
         "schema.watermark.<n>.*, schema.<n>.name, ...",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tidelake.commit.expiry import Expired
+from tidelake.commit.iceberg import Synced, sync, sync_quietly
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.log.snapshot import Snapshot
@@ -131,6 +132,7 @@ class VersionMethods(abc.ABC):
         if not self._is_kept(snapshot, name):
             handle.tags.delete(name)
             raise _expired(handle, snapshot, name)
+        sync_quietly(handle.commit_context())
 
     def replace_tag(
         self,
@@ -159,6 +161,7 @@ class VersionMethods(abc.ABC):
         if not self._is_kept(snapshot, name):
             handle.fileio.replace(handle.paths.tag(name), before)
             raise _expired(handle, snapshot, name)
+        sync_quietly(handle.commit_context())
 
     def list_tags(self) -> list[TagInfo]:
         """The table's tags by name, each with its snapshot and times; reads a small file per tag.
@@ -191,6 +194,7 @@ class VersionMethods(abc.ABC):
         """
         self.handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
         self.handle.tags.rename(name, new_name)
+        sync_quietly(self.handle.commit_context())
 
     def delete_tag(self, name: str) -> None:
         """Remove a tag. If its snapshot has expired, files that only it kept are deleted.
@@ -201,6 +205,41 @@ class VersionMethods(abc.ABC):
             There is no such tag; the message offers near names.
         """
         delete_tag(self.handle, name)
+        sync_quietly(self.handle.commit_context())
+
+    def sync_iceberg(self, *, from_scratch: bool = False) -> Synced:
+        """Write the Iceberg metadata of the newest snapshot, as far as it is missing.
+
+        Each commit does so. This makes up for one that could not, and for files that were lost.
+
+        Parameters
+        ----------
+        from_scratch : bool
+            Whether to make all Iceberg manifests again; Iceberg's readers then find the newest
+            snapshot only.
+
+        Returns
+        -------
+        Synced
+            ``metadata_file``, ``snapshot_id``, ``snapshots_count``.
+
+        Raises
+        ------
+        InvalidInputError
+            The table has no Iceberg metadata by its options, or no snapshot yet.
+        UnsupportedError
+            It has deletion vectors or, in older files, types that Iceberg's readers cannot read.
+        """
+        handle = self.handle
+        synced = sync(handle.commit_context(), from_scratch=from_scratch)
+        if synced is None:
+            message = (
+                f"Table '{handle.identifier}' has no Iceberg metadata: set"
+                " 'metadata.iceberg.storage' = 'table-location' or 'hadoop-catalog', and write to"
+                " it."
+            )
+            raise InvalidInputError(message, kind="iceberg_disabled", table=handle.identifier)
+        return synced
 
     def rollback_to(
         self,
@@ -257,7 +296,10 @@ class VersionMethods(abc.ABC):
                 " truncate()."
             )
             raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
-        return roll_back(handle, target, dry_run=dry_run)
+        result = roll_back(handle, target, dry_run=dry_run)
+        if not dry_run:
+            sync_quietly(handle.commit_context())
+        return result
 
     def expire_snapshots(
         self,

@@ -216,7 +216,7 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
         ("commit.callbacks", "com.test.A", ("create", "write")),
         ("incremental-between", "1,2", ("read",)),
         ("scan.mode", "compacted-full", ("read",)),
-        ("metadata.iceberg.storage", "hadoop-catalog", ("create", "write")),
+        ("metadata.iceberg.storage", "hive-catalog", ("create", "write")),
         ("primary-key", "k", ("create",)),
         # options of Paimon 2.x on a table that a later version made
         ("primary-key.nullable", "true", ACTIONS),

@@ -9,6 +9,7 @@ from tidelake.options.declared import (
     commit,
     compaction,
     files,
+    iceberg,
     layout,
     merge,
     partition,
@@ -19,7 +20,18 @@ from tidelake.options.declared import (
 )
 from tidelake.options.text_value import to_text
 
-THEME_MODULES = (layout, files, write, merge, compaction, commit, scan, stream, partition)
+THEME_MODULES = (
+    layout,
+    files,
+    write,
+    merge,
+    compaction,
+    commit,
+    scan,
+    stream,
+    partition,
+    iceberg,
+)
 JAVA = [
     line.split("\t")
     for line in (Path(__file__).parent / "paimon-1.3.1-options.tsv").read_text().splitlines()
@@ -103,7 +115,9 @@ def test_options_that_may_not_change_are_java_s_and_seven_more():
 
 def test_every_key_of_paimon_1_3_1_is_declared_and_no_other():
     assert len(JAVA) == 232
-    others = OF_ENGINES | OF_OLDER_PAIMON | OF_LATER_PAIMON | OURS
+    of_iceberg = {o.key for o in registry.THEMES[iceberg.TITLE]}
+    assert len(of_iceberg) == 17
+    others = OF_ENGINES | OF_OLDER_PAIMON | OF_LATER_PAIMON | OURS | of_iceberg
     assert {row[0] for row in JAVA} | others == set(declared.BY_KEY)
 
 

@@ -25,6 +25,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import fastavro
@@ -80,9 +81,12 @@ SCHEMA_BYTES_MAX = 1 << 20
 SCHEMA_DEPTH_MAX = 16
 SCHEMA_NODES_MAX = 1_000
 SCHEMAS_CACHED_MAX = 64
+FIXED_BYTES_MAX = 1 << 16
+"""Iceberg's manifests have decimals of up to 16 bytes."""
 HEADER_KEYS_MAX = 64
 
 _CHECKSUM = "tidelake.checksum"  # on disk: never rename
+_NO_KEYS: Mapping[str, bytes] = MappingProxyType({})
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 CODECS = {
@@ -108,21 +112,31 @@ class ContainerWriter:
         ``"zstandard"``, ``"snappy"``, ``"deflate"`` or ``"null"``.
     name : str
         The file's name; its hash is the sync marker, so that a replay gives the same bytes.
+    header : mapping, optional
+        More keys of the file's header.
     """
 
-    def __init__(self, schema: dict[str, Any], *, codec: str, name: str) -> None:
+    def __init__(
+        self,
+        schema: dict[str, Any],
+        *,
+        codec: str,
+        name: str,
+        header: Mapping[str, bytes] = _NO_KEYS,
+    ) -> None:
         text = json.dumps(schema, separators=(",", ":")).encode()
         self._array = _array_of(text)
         self._compress = compressor(codec)
         self._sync = hashlib.blake2b(name.encode(), digest_size=SYNC_BYTES).digest()
         self._out = bytearray(MAGIC)
-        header = {
+        keys = {
             "avro.schema": text,
             "avro.codec": codec.encode(),
         }
-        header[_CHECKSUM] = _header_checksum(header)
-        self._out += avro_long(len(header))
-        for key, value in header.items():
+        keys[_CHECKSUM] = _header_checksum(keys)
+        keys |= header
+        self._out += avro_long(len(keys))
+        for key, value in keys.items():
             self._out += avro_long(len(key)) + key.encode() + avro_long(len(value)) + value
         self._out += b"\0" + self._sync
         self.records_count = 0
@@ -346,6 +360,11 @@ class _WriterSchema:
             ]
             self._known[schema["name"].rpartition(".")[2]] = schema
             return {"type": "record", "name": f"record{number}", "fields": fields}
+        if kind == "fixed":
+            size = int(schema["size"])
+            if not 0 < size <= FIXED_BYTES_MAX:
+                raise UnreadableAvroError(f"its schema has values of {size} bytes")
+            return {"type": "fixed", "name": f"fixed{self._nodes_count}", "size": size}
         if kind in {"array", "map"}:
             key = "items" if kind == "array" else "values"
             inner = self.plain(schema[key], depth + 1)

@@ -36,6 +36,7 @@ __all__ = [
     "decode_vector",
     "encode_vector",
     "frame_of",
+    "is_64_bits",
     "length_in_manifest",
     "vector_bytes_max",
 ]
@@ -90,8 +91,12 @@ def _encode_64(positions: Positions) -> bytes:
 
 def length_in_manifest(frame: bytes) -> int:
     """The length of a vector with this frame in the index manifest."""
-    is_64 = frame[_SIZE.size : _SIZE.size + _MAGIC_BYTES] == _MAGIC_64
-    return len(frame) if is_64 else len(frame) - _FRAMING_BYTES
+    return len(frame) if is_64_bits(frame) else len(frame) - _FRAMING_BYTES
+
+
+def is_64_bits(head: bytes) -> bool:
+    """Whether a frame that begins with these bytes holds a bitmap of 64 bits, as Iceberg's do."""
+    return head[_SIZE.size : _SIZE.size + _MAGIC_BYTES] == _MAGIC_64
 
 
 def vector_bytes_max(row_count: int) -> int:

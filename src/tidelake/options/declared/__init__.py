@@ -1,7 +1,8 @@
 """Every option of Paimon 1.3.1, with a constant for each one that code reads.
 
 All of ``CoreOptions``; sixteen options of its connectors for Flink and Spark that apply here
-(``sink.parallelism``, ``write.merge-schema``, ...); ``write-mode``, which older versions had;
+(``sink.parallelism``, ``write.merge-schema``, ...); the seventeen of Iceberg metadata;
+``write-mode``, which older versions had;
 ``deletion-vectors.merge-on-read`` of Paimon 2.x; and two of our own (``sink.local-rows``,
 ``read.stream.schema-change``). An option declares its type, its default and its support. A constant
 has the key in upper case as its name. An option that no code reads has no constant and is in its
@@ -11,13 +12,14 @@ theme's ``UNREAD``.
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default
 5
 >>> len(declared.BY_KEY)
-252
+269
 """
 
 # ruff: noqa: F403 - each theme lists its own in __all__, and a test compares them
 from tidelake.options.declared.commit import *
 from tidelake.options.declared.compaction import *
 from tidelake.options.declared.files import *
+from tidelake.options.declared.iceberg import *
 from tidelake.options.declared.layout import *
 from tidelake.options.declared.merge import *
 from tidelake.options.declared.partition import *

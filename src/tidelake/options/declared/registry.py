@@ -10,6 +10,7 @@ from tidelake.options.declared import (
     commit,
     compaction,
     files,
+    iceberg,
     layout,
     merge,
     partition,
@@ -21,7 +22,7 @@ from tidelake.options.option import Option
 
 __all__ = ["BY_KEY", "THEMES"]
 
-_MODULES = (layout, files, write, merge, compaction, commit, scan, stream, partition)
+_MODULES = (layout, files, write, merge, compaction, commit, scan, stream, partition, iceberg)
 
 
 def _named(theme: ModuleType) -> Iterator[Option[Any]]:

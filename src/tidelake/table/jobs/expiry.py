@@ -14,6 +14,7 @@ from tidelake.commit.expiry import (
     is_decoupled,
     retentions,
 )
+from tidelake.commit.iceberg import sync_quietly
 from tidelake.errors import InvalidInputError
 from tidelake.options import check_retained, declared
 from tidelake.table.handle.handle import TableHandle
@@ -51,6 +52,8 @@ def expire_snapshots_now(
     )
     if not (keeps_changelogs or dry_run):
         expire_changelogs(context, of_changelogs)  # those that outlived their snapshots
+    if expired.ids and not dry_run:
+        sync_quietly(context)
     return expired
 
 
@@ -85,7 +88,9 @@ def expire_after_compaction(handle: TableHandle) -> None:
     """Expire what the writers of a ``write-only`` table leave to its compaction job."""
     if not handle.options.get(declared.WRITE_ONLY):
         return  # its commits do
-    expire_quietly(handle.commit_context())
+    context = handle.commit_context()
+    expire_quietly(context)
+    sync_quietly(context)
 
 
 def _now_ms(handle: TableHandle) -> int:

@@ -28,6 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidelake.commit.iceberg import check_iceberg
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -169,6 +170,7 @@ def _check(old: TableSchema, new: TableSchema, table: str) -> None:
         parsed, has_primary_key=bool(new.primary_keys), table=table, before=known_options
     )
     check_layout(new, parsed, table=table)
+    check_iceberg(new, parsed, table=table, before=old.fields)
     check_function_settings(new, parsed, table=table, before=old)
 
 

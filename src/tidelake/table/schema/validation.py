@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidelake.codec.bucket import check_bucket_function
+from tidelake.commit.iceberg import check_iceberg
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
@@ -242,6 +243,7 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     if schema.primary_keys:
         MergeSpec.of(schema, parsed)  # refuses what does not fit together
     RecordExpiry.of(schema, parsed, table=table)
+    check_iceberg(schema, parsed, table=table)
     check_file_indexes(schema.fields, file_index_settings(replace(parsed, table=table)))
 
 

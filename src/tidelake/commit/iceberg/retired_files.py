@@ -1,0 +1,93 @@
+"""Deletes Iceberg metadata that nothing names any more.
+
+- Metadata files of versions older than ``metadata.iceberg.previous-versions-max`` says.
+- Those of versions after the newest snapshot: a rollback removed their snapshots, and readers look
+  for versions after the hint.
+- The manifest lists of snapshots that a new document no longer has, and manifests that only these
+  name. A manifest is in a row of snapshots without a gap, so only the neighbours that stay are
+  asked.
+
+A file that cannot be deleted is an orphan, which does no harm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidelake.commit.iceberg.manifest_files import ManifestFiles, Record
+from tidelake.errors import CorruptError, NotFoundError, StorageError
+from tidelake.fileio import FileIO
+from tidelake.metadata.log.snapshot_log import SnapshotLog
+
+__all__ = ["RetiredFiles", "delete_quietly"]
+
+_METADATA_FILE = re.compile(r"v([0-9]{1,18})\.metadata\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class RetiredFiles:
+    """Deletes what is retired.
+
+    Parameters
+    ----------
+    files : ManifestFiles
+        Reads manifest lists.
+    log : SnapshotLog
+        The table's snapshots.
+    """
+
+    files: ManifestFiles
+    log: SnapshotLog
+
+    def delete_versions(self, newest: int) -> None:
+        """Delete metadata files of other versions; `newest` is the newest snapshot."""
+        settings, fileio = self.files.settings, self.files.fileio
+        kept = settings.versions_kept
+        for status in fileio.list_dir(settings.metadata_dir):
+            matched = _METADATA_FILE.fullmatch(status.name)
+            if matched is None:
+                continue
+            version = int(matched[1])
+            is_old = kept is not None and version < newest - kept
+            if is_old or (version > newest and self.log.find(version) is None):
+                delete_quietly(fileio, settings.metadata_file(version))
+
+    def delete_snapshots(self, older: Iterable[Record], document: Record) -> None:
+        """Delete the files of snapshots that older documents have, and the new one has not."""
+        kept = sorted(document["snapshots"], key=_id)
+        lists = {snapshot["manifest-list"] for snapshot in kept}
+        gone = {
+            snapshot["manifest-list"]: snapshot
+            for other in older
+            if other["location"] == document["location"]
+            for snapshot in other["snapshots"]
+            if snapshot["manifest-list"] not in lists
+        }
+        for snapshot in gone.values():
+            below = [s for s in kept if _id(s) < _id(snapshot)][-1:]
+            above = [s for s in kept if _id(s) >= _id(snapshot)][:1]
+            try:
+                used = {name for s in (*below, *above) for name in self._manifests(s)}
+                retired = self._manifests(snapshot) - used
+            except (NotFoundError, CorruptError, StorageError):
+                continue
+            for address in (*sorted(retired), snapshot["manifest-list"]):
+                delete_quietly(self.files.fileio, self.files.path(address))
+
+    def _manifests(self, snapshot: Record) -> set[str]:
+        records = self.files.read_list(snapshot["manifest-list"])
+        return {str(record["manifest_path"]) for record in records}
+
+
+def _id(snapshot: Record) -> int:
+    return int(snapshot["snapshot-id"])
+
+
+def delete_quietly(fileio: FileIO, path: str) -> None:
+    """Delete a file that nothing names; a failure leaves an orphan."""
+    try:
+        fileio.delete(path)
+    except StorageError:
+        return

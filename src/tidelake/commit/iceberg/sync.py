@@ -288,7 +288,7 @@ class _Sync:
                 return self._followed(base)
             except (NotFoundError, CorruptError):  # files of the base are lost: begin again
                 self._discard()
-        made, next_row_id = self._made_whole()
+        made, next_row_id = self._whole_snapshot()
         kept = [] if base is None else [s for s in base.kept if self._is_of_tag(s)]
         return [*kept, made], next_row_id
 
@@ -302,14 +302,14 @@ class _Sync:
         next_row_id = int(base.document.get("next-row-id", 0))
         for snapshot_id in range(base.last_id + 1, self.newest.id + 1):
             snapshot = self._load(snapshot_id)
-            made, next_row_id = self._made_from(snapshots[-1], snapshot, next_row_id)
+            made, next_row_id = self._changed_snapshot(snapshots[-1], snapshot, next_row_id)
             snapshots.append(made)
         return snapshots, next_row_id
 
     def _load(self, snapshot_id: int) -> Snapshot:
         return self.newest if snapshot_id == self.newest.id else self.context.log.load(snapshot_id)
 
-    def _made_whole(self) -> tuple[Record, int]:
+    def _whole_snapshot(self) -> tuple[Record, int]:
         snapshot, changes = self.newest, self._manifest_changes(self.newest.id)
         shown = self._shown_files()
         added = list(shown.live(snapshot).values())
@@ -320,7 +320,7 @@ class _Sync:
             manifests += changes.apply([], vectors, (), content=DELETES, key=vector_key)[0]
         return self._snapshot(snapshot, changes, manifests, changed, parent=None, first_row_id=0)
 
-    def _made_from(
+    def _changed_snapshot(
         self, parent: Record, snapshot: Snapshot, next_row_id: int
     ) -> tuple[Record, int]:
         shown, changes = self._shown_files(), self._manifest_changes(snapshot.id)

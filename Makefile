@@ -72,6 +72,12 @@ interop: setup ## read our tables with Java Paimon and pypaimon, and theirs with
 record-java: setup ## run Java Paimon's Spark session again, and keep what it answers (tests/interop/recorded)
 	TIDELAKE_RECORD=1 $(BIN)/pytest tests/interop/test_sql_beside_java.py tests/interop/test_streams_beside_java.py
 
+DUCKDB := .venv-duckdb
+iceberg: setup ## Iceberg metadata read by pyiceberg and by DuckDB, whose extension gets an environment of its own
+	@[ -x $(DUCKDB)/bin/python ] || $(PYTHON) -m venv $(DUCKDB)
+	$(DUCKDB)/bin/python -m pip install --quiet duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5
+	$(BIN)/pytest tests/unit/commit/iceberg
+
 interop-fuzz: setup ## 500 random tables, written and read by us and by Java Paimon in turns (SEED=n to replay)
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 

@@ -228,7 +228,7 @@ class VersionMethods(abc.ABC):
         InvalidInputError
             The table has no Iceberg metadata by its options, or no snapshot yet.
         UnsupportedError
-            It has deletion vectors or, in older files, types that Iceberg's readers cannot read.
+            It has, in older files, types that Iceberg's readers cannot read.
         """
         handle = self.handle
         synced = sync(handle.commit_context(), from_scratch=from_scratch)

@@ -94,6 +94,10 @@ class ManifestFiles:
         """The path of a manifest or a list, by its name or its address."""
         return f"{self.settings.metadata_dir}/{name.rpartition('/')[2]}"
 
+    def is_own(self, address: str) -> bool:
+        """Whether a file lies in the directory of the metadata."""
+        return address.rpartition("/")[0].endswith(self.settings.metadata_dir)
+
     @property
     def partition_types(self) -> tuple[DataType, ...]:
         """The types of the partition columns."""

@@ -3,9 +3,9 @@
 - Metadata files of versions older than ``metadata.iceberg.previous-versions-max`` says.
 - Those of versions after the newest snapshot: a rollback removed their snapshots, and readers look
   for versions after the hint.
-- The manifest lists of snapshots that a new document no longer has, and manifests that only these
-  name. A manifest is in a row of snapshots without a gap, so only the neighbours that stay are
-  asked.
+- The manifest lists of snapshots that a new document no longer has, and manifests and files of
+  deletion vectors that only these name. Such a file is in a row of snapshots without a gap, so only
+  the neighbours that stay are asked.
 
 A file that cannot be deleted is an orphan, which does no harm.
 """
@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidelake.commit.iceberg.manifest_files import ManifestFiles, Record
+from tidelake.commit.iceberg.manifest_files import DELETES, ManifestFiles, Record
 from tidelake.errors import CorruptError, NotFoundError, StorageError
 from tidelake.fileio import FileIO
 from tidelake.metadata.log.snapshot_log import SnapshotLog
@@ -69,16 +69,22 @@ class RetiredFiles:
             below = [s for s in kept if _id(s) < _id(snapshot)][-1:]
             above = [s for s in kept if _id(s) >= _id(snapshot)][:1]
             try:
-                used = {name for s in (*below, *above) for name in self._manifests(s)}
-                retired = self._manifests(snapshot) - used
+                used = {name for s in (*below, *above) for name in self._named_by(s)}
+                retired = self._named_by(snapshot) - used
             except (NotFoundError, CorruptError, StorageError):
                 continue
             for address in (*sorted(retired), snapshot["manifest-list"]):
                 delete_quietly(self.files.fileio, self.files.path(address))
 
-    def _manifests(self, snapshot: Record) -> set[str]:
-        records = self.files.read_list(snapshot["manifest-list"])
-        return {str(record["manifest_path"]) for record in records}
+    def _named_by(self, snapshot: Record) -> set[str]:
+        """The manifests of a snapshot, and its files of deletion vectors."""
+        names = set()
+        for manifest in self.files.read_list(snapshot["manifest-list"]):
+            names.add(str(manifest["manifest_path"]))
+            if manifest["content"] == DELETES:
+                entries = self.files.read_manifest(manifest)
+                names |= {e["data_file"]["file_path"] for e in entries}
+        return {name for name in names if self.files.is_own(name)}
 
 
 def _id(snapshot: Record) -> int:

@@ -1,14 +1,12 @@
-"""A table's files as Iceberg's entries: data files with their bounds, deletion vectors by place.
+"""A table's data files as Iceberg's entries, with their bounds.
 
 Bounds and null counts are those of Paimon's manifests, in the types of the file's own schema; a
-bound that is not a number is left out. A deletion vector stays where it is: the entry names the
-index file, offset and length, because the bytes there are those of a blob in a Puffin file. That
-holds for vectors of 64 bits only, so the frame of each new one is looked at.
+bound that is not a number is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,28 +15,16 @@ import numpy as np
 from tidelake.codec.binary_row import decode_row
 from tidelake.commit.context import CommitContext
 from tidelake.commit.iceberg.iceberg_schema import is_atomic
-from tidelake.commit.iceberg.manifest_files import ADDED, DATA, DELETES, Record, avro_name
+from tidelake.commit.iceberg.manifest_files import ADDED, DATA, Record, avro_name
 from tidelake.commit.iceberg.settings import IcebergSettings
 from tidelake.commit.iceberg.single_value import avro_value, bound_of, is_nan
-from tidelake.errors import UnsupportedError
 from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry
-from tidelake.metadata.index.deletion_vector import is_64_bits
-from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.types import DataField, TableSchema
 
-__all__ = ["ShownFiles", "VectorKey", "added_entry", "vector_key"]
-
-FRAME_HEAD_BYTES = 8
-VectorKey = tuple[str, str, int]
-"""Data file, index file and offset of a deletion vector."""
-
-
-def vector_key(file: Record) -> VectorKey:
-    """The identity of a vector's entry."""
-    return file["referenced_data_file"], file["file_path"], file["content_offset"]
+__all__ = ["ShownFiles", "added_entry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +62,7 @@ class ShownFiles:
         added: dict[str, Record] = {}
         removed: set[str] = set()
         for entry in self._shown(self.context.delta(snapshot)):
-            address = self._address(entry.partition, entry.bucket, entry.file)
+            address = self.address(entry.partition, entry.bucket, entry.file)
             if entry.kind is FileKind.ADD:
                 added[address] = self._data_file(entry)
             else:
@@ -87,16 +73,17 @@ class ShownFiles:
         mask = (table["bucket"] >= 0) & (table["level"] >= self.settings.level_min)
         return table.take(np.flatnonzero(mask)).to_entries()
 
-    def _address(self, partition: bytes, bucket: int, file: DataFileMeta | str) -> str:
+    def address(self, partition: bytes, bucket: int, file: DataFileMeta | str) -> str:
+        """The address of a data file."""
         return self.address_of(self.context.paths.data_file(partition, bucket, file))
 
     def _data_file(self, entry: ManifestEntry) -> Record:
         file = entry.file
         lower, upper, nulls = self._statistics(file)
-        return self._record(
+        return self.record(
             entry.partition,
             content=DATA,
-            file_path=self._address(entry.partition, entry.bucket, file),
+            file_path=self.address(entry.partition, entry.bucket, file),
             file_format=file.file_name.rpartition(".")[2],
             record_count=file.row_count,
             file_size_in_bytes=file.file_size_bytes,
@@ -105,7 +92,8 @@ class ShownFiles:
             upper_bounds=_pairs(upper),
         )
 
-    def _record(self, partition: bytes, **known: Any) -> Record:
+    def record(self, partition: bytes, **known: Any) -> Record:
+        """A ``data_file`` record with these values; the others are null."""
         paths = self.context.paths
         values = zip(
             paths.partition_keys,
@@ -155,58 +143,6 @@ class ShownFiles:
         if file.write_cols is not None:
             return tuple(schema.field(name) for name in file.write_cols)
         return schema.fields
-
-    # ---- deletion vectors
-
-    def vectors(self, snapshot: Snapshot) -> dict[VectorKey, Record]:
-        """The deletion vectors of a snapshot."""
-        entries = self.context.index_entries(snapshot)
-        return {vector_key(record): record for record in self._vectors(entries)}
-
-    def _vectors(self, entries: Iterable[IndexEntry]) -> Iterator[Record]:
-        for entry in entries:
-            if entry.file.index_type != DELETION_VECTORS:
-                continue
-            address = self.address_of(self.context.paths.index_file_of(entry))
-            for name, offset, length, cardinality in entry.file.ranges or ():
-                if cardinality is None:
-                    raise self._refused(
-                        f"the deletion vector of data file '{name}' does not say how many rows it"
-                        " deletes"
-                    )
-                yield self._record(
-                    entry.partition,
-                    content=DELETES,
-                    file_path=address,
-                    file_format="puffin",
-                    record_count=cardinality,
-                    file_size_in_bytes=entry.file.file_size_bytes,
-                    referenced_data_file=self._address(entry.partition, entry.bucket, name),
-                    content_offset=offset,
-                    content_size_in_bytes=length,
-                )
-
-    def check_vectors(self, snapshot: Snapshot, known: set[VectorKey]) -> None:
-        """Refuse a snapshot with vectors, other than the known ones, that cannot be read."""
-        for entry in self.context.index_entries(snapshot):
-            if entry.file.index_type != DELETION_VECTORS:
-                continue
-            address = self.address_of(self.context.paths.index_file_of(entry))
-            for name, offset, *_ in entry.file.ranges or ():
-                data_file = self._address(entry.partition, entry.bucket, name)
-                if (data_file, address, offset) in known:
-                    continue
-                path = self.context.paths.index_file_of(entry)
-                head = self.context.fileio.read_range(path, offset, FRAME_HEAD_BYTES)
-                if not is_64_bits(head):
-                    raise self._refused(f"the deletion vector of data file '{name}' has 32 bits")
-
-    def _refused(self, what: str) -> UnsupportedError:
-        message = (
-            f"Table '{self.context.table}' cannot have Iceberg metadata yet: {what}, so Iceberg's"
-            " readers could not use it. A full compaction writes the file without those rows."
-        )
-        return UnsupportedError(message, kind="iceberg", table=self.context.table)
 
 
 def added_entry(file: Record, snapshot_id: int) -> Record:

@@ -47,7 +47,8 @@ from tidelake.commit.iceberg.metadata_document import (
 )
 from tidelake.commit.iceberg.retired_files import RetiredFiles, delete_quietly
 from tidelake.commit.iceberg.settings import VERSION_WITH_VECTORS, IcebergSettings, address_of
-from tidelake.commit.iceberg.shown_files import ShownFiles, vector_key
+from tidelake.commit.iceberg.shown_files import ShownFiles
+from tidelake.commit.iceberg.shown_vectors import ShownVectors, vector_key
 from tidelake.commit.iceberg.version_hint import VersionHint
 from tidelake.errors import CorruptError, NotFoundError, TidelakeError
 from tidelake.fileio import OpenDirectory, parent_of
@@ -117,7 +118,7 @@ def sync(context: CommitContext, *, from_scratch: bool = False) -> Synced | None
     Raises
     ------
     UnsupportedError
-        The table has types or deletion vectors that Iceberg's readers cannot read.
+        The table has types that Iceberg's readers cannot read.
     NotFoundError
         The table was dropped, or a snapshot expired meanwhile.
     CorruptError, StorageError
@@ -315,9 +316,7 @@ class _Sync:
         added = list(shown.live(snapshot).values())
         manifests, changed = changes.apply([], added, (), content=DATA, key=_path_of)
         if self.settings.shows_vectors:
-            shown.check_vectors(snapshot, set())
-            vectors = list(shown.vectors(snapshot).values())
-            manifests += changes.apply([], vectors, (), content=DELETES, key=vector_key)[0]
+            manifests += self._vectors(shown, changes, [], snapshot)
         return self._snapshot(snapshot, changes, manifests, changed, parent=None, first_row_id=0)
 
     def _changed_snapshot(
@@ -356,9 +355,13 @@ class _Sync:
     ) -> list[Record]:
         entries = (e for m in manifests for e in changes.live_entries(m))
         known = {vector_key(entry["data_file"]) for entry in entries}
-        wanted = shown.vectors(snapshot)
-        shown.check_vectors(snapshot, known)
-        added = [record for key, record in wanted.items() if key not in known]
+        vectors = ShownVectors(shown)
+        wanted = vectors.of(snapshot)
+        added: list[Record] = []
+        if wanted.keys() - known:
+            path = changes.files.path(f"{self.context.env.ids.uuid()}.puffin")
+            self.written.append(path)
+            added = vectors.write(path, [v for key, v in wanted.items() if key not in known])
         gone = known - wanted.keys()
         return changes.apply(manifests, added, gone, content=DELETES, key=vector_key)[0]
 

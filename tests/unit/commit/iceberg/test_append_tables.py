@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import EqualTo
 from unit.commit.iceberg.iceberg_lake import IcebergLake, assert_same_rows, rows_of
 
 SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.string())])
@@ -84,9 +85,7 @@ def test_partitions_are_pruned_and_read_back(tmp_path, column, values):
     assert_same_rows(lake)
     table = lake.iceberg()
     assert str(table.spec()) == f"[\n  1000: {column}: identity(0)\n]"
-    from pyiceberg.expressions import EqualTo
-
-    tasks = list(table.scan(row_filter=EqualTo(column, values[0])).plan_files())
+    tasks = list(table.scan(row_filter=EqualTo(column, value=values[0])).plan_files())
     assert len(tasks) == 2
 
 

@@ -1,6 +1,5 @@
 """Iceberg metadata of primary-key tables: the highest level, or all but 0 with vectors."""
 
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from unit.commit.iceberg.iceberg_lake import IcebergLake, assert_same_rows, rows_of
 
-import tidelake
 from tidelake.errors import UnsupportedError
 from tidelake.metadata.index.deletion_vector import decode_vector, frame_of
 
@@ -90,6 +88,7 @@ def positions(vector, row_count):
     assert vector["content_size_in_bytes"]
     blob = Path(vector["file_path"]).read_bytes()[vector["content_offset"] :]
     blob = blob[: vector["content_size_in_bytes"]]
+    assert Path(vector["file_path"]).read_bytes()[:4] == b"PFA1"
     # size (i32, big-endian), magic, bitmap, CRC (u32, big-endian): a deletion-vector-v1 blob
     assert int.from_bytes(blob[:4], "big") == len(blob) - 8
     assert blob[4:8] == bytes.fromhex("d1d33964")
@@ -98,13 +97,14 @@ def positions(vector, row_count):
     return found
 
 
-def test_vectors_of_all_levels_but_zero_are_shown_in_place(tmp_path):
+def test_vectors_of_all_levels_but_zero_are_shown(tmp_path):
     lake = IcebergLake(tmp_path, SCHEMA, options=VECTORS, **KEYED)
     lake.table.write(rows(0, 20_000, "a"))
     deleted = []
     for start in (5, 20, 40, 44):
         lake.table.write(rows(start, start + 3, "b"))
         assert rows_of(files_without_deleted_rows(lake)) == rows_of(lake.table.to_arrow())
+        assert_same_rows(lake)
         deleted.append(lake.document()["snapshots"][-1]["summary"]["total-position-deletes"])
     assert max(map(int, deleted)) >= 3, "compactions leave some vectors"
     lake.table.delete("k in (48, 49)")
@@ -148,22 +148,29 @@ def test_append_tables_with_deletion_vectors_show_their_rows_too(tmp_path):
     assert rows_of(files_without_deleted_rows(lake)) == rows_of(lake.table.to_arrow())
 
 
-def test_vectors_of_32_bits_are_refused_until_a_compaction(tmp_path, caplog):
-    catalog = tidelake.open(str(tmp_path))
-    options = {"deletion-vectors.enabled": "true", "bucket": "2"}
-    table = catalog.create_table("db.t", SCHEMA, options=options, **KEYED)
-    table.write(rows(0, 20_000, "a"))
-    table.write(rows(3, 9, "b"))
-    table = table.set_options(
-        VECTORS | {"bucket": "2", "metadata.iceberg.storage": "table-location"}
-    )
-    with caplog.at_level(logging.WARNING, "tidelake"):
-        table.write(rows(7, 8, "c"))
-    assert "the deletion vector of data file" in caplog.text
-    assert "has 32 bits" in caplog.text
-    assert table.count() == 20_000
-    assert not (tmp_path / "db.db/t/metadata").exists() or not list(
-        (tmp_path / "db.db/t/metadata").iterdir()
-    )
-    table.compact(full=True)
-    assert table.sync_iceberg().snapshot_id == table.handle.snapshots.latest_id()
+def test_vectors_of_32_bits_are_shown_as_64(tmp_path):
+    options = VECTORS | {"deletion-vectors.bitmap64": "false", "bucket": "2"}
+    lake = IcebergLake(tmp_path, SCHEMA, options=options, **KEYED)
+    lake.table.write(rows(0, 20_000, "a"))
+    lake.table.write(rows(3, 9, "b"))
+    lake.table = lake.table.set_options({"deletion-vectors.bitmap64": "true"})
+    lake.table.write(rows(7, 8, "c"))
+    assert int(lake.document()["snapshots"][-1]["summary"]["total-position-deletes"]) >= 6
+    assert rows_of(files_without_deleted_rows(lake)) == rows_of(lake.table.to_arrow())
+    assert_same_rows(lake)
+
+
+def test_files_of_vectors_go_with_their_snapshots(tmp_path):
+    limits = {"snapshot.num-retained.min": "2", "snapshot.num-retained.max": "2"}
+    lake = IcebergLake(tmp_path, SCHEMA, options=VECTORS | limits, **KEYED)
+    lake.table.write(rows(0, 20_000, "a"))
+    for k in range(4):
+        lake.table.write(rows(k, k + 1, "b"))
+        assert_same_rows(lake)
+    named = {
+        Path(entry["data_file"]["file_path"]).name
+        for snapshot in lake.document()["snapshots"]
+        for manifest in lake.records(snapshot["manifest-list"])
+        for entry in lake.records(manifest["manifest_path"])
+    }
+    assert set(lake.names(".puffin")) <= named

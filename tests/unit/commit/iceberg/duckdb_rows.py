@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import duckdb
-import duckdb_extension_avro
-import duckdb_extension_iceberg
+
+PACKAGES = Path(duckdb.__file__).parents[1]
 
 connection = duckdb.connect()
-for package in (duckdb_extension_avro, duckdb_extension_iceberg):
-    (file,) = Path(package.__file__).parent.rglob("*.duckdb_extension")
+for name in ("avro", "iceberg"):
+    (file,) = (PACKAGES / f"duckdb_extension_{name}").rglob("*.duckdb_extension")
     connection.execute(f"LOAD '{file}'")
 found = {}
 for table in sys.argv[1:]:

@@ -12,7 +12,7 @@ from tidelake.catalog import Catalog
 from tidelake.errors import ClosedError
 from tidelake.service.client.answers import Row, rows_as_dicts, rows_as_table
 from tidelake.service.client.async_lanes import AsyncLanes
-from tidelake.service.client.calling import carry_out_async, now
+from tidelake.service.client.calling import carry_out_async
 from tidelake.service.client.keys.key_columns import Key
 from tidelake.service.client.keys.work import RowWork, ValueWork, Work
 from tidelake.service.client.lanes import Routed, work_of
@@ -167,7 +167,7 @@ class AsyncTableQuery:
     def _goal(
         self, columns: tuple[str, ...] | None, min_snapshot: int | None, *, consistent: bool
     ) -> Goal:
-        end = now() + self._session.settings.deadline_seconds
+        end = self._session.now() + self._session.settings.deadline_seconds
         return Goal(columns, min_snapshot, consistent, end)
 
     async def _short_way(self, gets: Sequence[Routed], goal: Goal) -> list[Row | None] | None:
@@ -175,7 +175,7 @@ class AsyncTableQuery:
         call = short_call(self._session, gets, goal.columns)
         if call is None or call.connection.async_frames is None:
             return None
-        seconds = min(goal.end - now(), ATTEMPT_SECONDS_MAX)
+        seconds = min(goal.end - self._session.now(), ATTEMPT_SECONDS_MAX)
         reply = await call.connection.async_frames.call(call.request, max(seconds, 0.001))
         if not isinstance(reply, pb.LookupReply):
             return None
@@ -191,14 +191,14 @@ class AsyncTableQuery:
 
     async def _answers(self, work: Work, goal: Goal) -> list[Answer] | None:
         """Those of the service; None where the table's files are to be read instead."""
-        if self._local.is_on and not self._local.may_ask_again(now()):
+        if self._local.is_on and not self._local.may_ask_again(self._session.now()):
             return None
         try:
             with span("query.get", self._session.identifier, work.count):
-                steps = lookup(self._session, work, goal, now)
+                steps = lookup(self._session, work, goal, self._session.now)
                 answers: list[Answer] = await carry_out_async(self._session, steps)
         except GoneError:
-            self._local.turn_on(now())
+            self._local.turn_on(self._session.now())
             return None
         self._local.turn_off()
         return answers

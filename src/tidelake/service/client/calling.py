@@ -8,7 +8,6 @@ under way together, by gRPC.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Generator
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -21,12 +20,10 @@ from tidelake.service.client.session import ServiceView, Session
 from tidelake.service.client.steps import Calls, Locate, Pause, ReadSchema, Step
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
-__all__ = ["carry_out", "carry_out_async", "now"]
+__all__ = ["carry_out", "carry_out_async"]
 
 R = TypeVar("R")
 Outcome = pb.LookupReply | Failure
-
-now = time.monotonic
 
 
 def carry_out(session: Session, steps: Generator[Step, Any, R]) -> R:

@@ -110,7 +110,9 @@ class Session:
         self.mark = ProcessMark()
         self.view: ServiceView | None = None
         self.shown = Floor(0, 0)
-        self._connections = Connections(settings.tls, settings.token)
+        clock = catalog.env.clock
+        self.now = clock.monotonic_seconds
+        self._connections = Connections(settings.tls, settings.token, clock)
         self._token_metadata = self._connections.metadata
         self._schemas: dict[tuple[int, int], TableSchema] = {}
         self._readers: dict[tuple[int, int, tuple[str, ...] | None], RowReader] = {}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidelake.catalog import Catalog
 from tidelake.errors import ClosedError
 from tidelake.service.client.answers import Row, rows_as_dicts, rows_as_table
-from tidelake.service.client.calling import carry_out, now
+from tidelake.service.client.calling import carry_out
 from tidelake.service.client.keys.key_columns import Key
 from tidelake.service.client.keys.work import RowWork, ValueWork, Work
 from tidelake.service.client.lanes import Lanes, Routed, work_of
@@ -124,7 +124,7 @@ class TableQuery:
         keys = session.keys
         values = keys.values(key)
         wanted = None if columns is None else self._columns(columns)
-        end = now() + session.settings.deadline_seconds
+        end = session.now() + session.settings.deadline_seconds
         view = session.view
         alone = Goal(wanted, min_snapshot, consistent=True, end=end)
         if (
@@ -193,7 +193,7 @@ class TableQuery:
             wanted,
             min_snapshot,
             consistent=session.settings.consistent,
-            end=now() + session.settings.deadline_seconds,
+            end=session.now() + session.settings.deadline_seconds,
         )
         if isinstance(keys, (pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)):
             return self._table(work, goal)
@@ -213,7 +213,7 @@ class TableQuery:
         call = short_call(self._session, gets, goal.columns)
         if call is None or call.connection.frames is None:
             return None
-        seconds = min(goal.end - now(), ATTEMPT_SECONDS_MAX)
+        seconds = min(goal.end - self._session.now(), ATTEMPT_SECONDS_MAX)
         reply = call.connection.frames.call(call.request, max(seconds, 0.001))
         if not isinstance(reply, pb.LookupReply):
             return None
@@ -242,14 +242,14 @@ class TableQuery:
 
     def _answers(self, work: Work, goal: Goal) -> list[Answer] | None:
         """Those of the service; None where the table's files are to be read instead."""
-        if self._local.is_on and not self._local.may_ask_again(now()):
+        if self._local.is_on and not self._local.may_ask_again(self._session.now()):
             return None
         try:
             with span("query.get", self._session.identifier, work.count):
-                steps = lookup(self._session, work, goal, now)
+                steps = lookup(self._session, work, goal, self._session.now)
                 answers: list[Answer] = carry_out(self._session, steps)
         except GoneError:
-            self._local.turn_on(now())
+            self._local.turn_on(self._session.now())
             return None
         self._local.turn_off()
         return answers

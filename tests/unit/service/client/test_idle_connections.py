@@ -33,7 +33,7 @@ def test_a_burst_of_calls_leaves_no_connections():
 
 
 def test_what_is_in_use_is_closed_when_it_comes_back():
-    idle = IdleConnections(Connection.close)
+    idle = IdleConnections(Connection.close, lambda: 0.0)
     idle.give_back(Connection())
     one = idle.take()
     idle.close()

@@ -19,6 +19,7 @@ from tidelake.service.client.connection.frame_calls import CONNECT_SECONDS, Fram
 from tidelake.service.client.connection.idle_connections import IdleConnections
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import HEAD, MAGIC, framed
+from tidelake.telemetry import Clock
 
 __all__ = ["AsyncFrameCalls"]
 
@@ -32,15 +33,19 @@ class AsyncFrameCalls:
         ``host:port``.
     token : str, optional
         Says who the caller is.
+    clock : Clock
+        For how long connections are idle.
     answer_bytes_max : int
         The largest answer that is taken.
     """
 
-    def __init__(self, address: str, token: str | None, *, answer_bytes_max: int) -> None:
-        self._state = FrameState(address, token)
+    def __init__(
+        self, address: str, token: str | None, clock: Clock, *, answer_bytes_max: int
+    ) -> None:
+        self._state = FrameState(address, token, clock)
         self._answer_bytes_max = answer_bytes_max
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._idle = IdleConnections(self._drop)
+        self._idle = IdleConnections(self._drop, clock.monotonic_seconds)
         self._open: set[_Stream] = set()
         self._is_closed = False
 

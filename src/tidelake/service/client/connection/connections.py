@@ -20,6 +20,7 @@ from tidelake.service.client.connection.frame_calls import FrameCalls
 from tidelake.service.client.connection.tls import Tls
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
 from tidelake.service.protocol.tidelake_query_v1_pb2_grpc import AddressStub, TableQueryStub
+from tidelake.telemetry import Clock
 
 __all__ = ["Connection", "Connections"]
 
@@ -60,10 +61,13 @@ class Connections:
         How they are secured.
     token : str, optional
         Sent with each call.
+    clock : Clock
+        For how long connections are idle.
     """
 
     tls: Tls | None
     token: str | None
+    clock: Clock
     _made: dict[tuple[str, bool, str, str], Connection] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -116,8 +120,8 @@ class Connections:
         if not address:
             return ()
         return (
-            FrameCalls(address, self.token, answer_bytes_max=ANSWER_BYTES_MAX),
-            AsyncFrameCalls(address, self.token, answer_bytes_max=ANSWER_BYTES_MAX),
+            FrameCalls(address, self.token, self.clock, answer_bytes_max=ANSWER_BYTES_MAX),
+            AsyncFrameCalls(address, self.token, self.clock, answer_bytes_max=ANSWER_BYTES_MAX),
         )
 
     def _channel(self, address: str, *, secure: bool, server_name: str) -> grpc.Channel:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import socket
-import time
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -23,6 +22,7 @@ from tidelake.service.protocol.framing import (
     framed,
     wait_at_most,
 )
+from tidelake.telemetry import Clock
 
 __all__ = ["CONNECT_SECONDS", "FrameCalls", "FrameState"]
 
@@ -44,12 +44,15 @@ class FrameState:
         ``host:port``.
     token : str, optional
         Says who the caller is.
+    clock : Clock
+        For how long gRPC alone is used.
     """
 
-    def __init__(self, address: str, token: str | None) -> None:
+    def __init__(self, address: str, token: str | None, clock: Clock) -> None:
         host, _, port = address.rpartition(":")
         self.place = (host.strip("[]"), int(port))
         self.address = address
+        self.now = clock.monotonic_seconds
         self.token = (token or "").encode()
         self._avoided_until = 0.0
         self._numbers = itertools.count(1)
@@ -57,11 +60,11 @@ class FrameState:
     @property
     def is_avoided(self) -> bool:
         """Whether gRPC alone is to be used for a while."""
-        return bool(self._avoided_until) and time.monotonic() < self._avoided_until
+        return bool(self._avoided_until) and self.now() < self._avoided_until
 
     def avoid(self) -> None:
         """Use gRPC alone for a while: the server had no place, or did not answer."""
-        self._avoided_until = time.monotonic() + AVOIDED_SECONDS
+        self._avoided_until = self.now() + AVOIDED_SECONDS
 
     def message(self, request: pb.LookupRequest, seconds: float) -> bytes:
         """A request as a frame, with a number, and how long it may take."""
@@ -130,14 +133,18 @@ class FrameCalls:
         ``host:port``.
     token : str, optional
         Says who the caller is.
+    clock : Clock
+        For how long connections are idle.
     answer_bytes_max : int
         The largest answer that is taken.
     """
 
-    def __init__(self, address: str, token: str | None, *, answer_bytes_max: int) -> None:
-        self._state = FrameState(address, token)
+    def __init__(
+        self, address: str, token: str | None, clock: Clock, *, answer_bytes_max: int
+    ) -> None:
+        self._state = FrameState(address, token, clock)
         self._answer_bytes_max = answer_bytes_max
-        self._idle = IdleConnections(_Socket.close)
+        self._idle = IdleConnections(_Socket.close, clock.monotonic_seconds)
 
     def call(self, request: pb.LookupRequest, seconds: float) -> pb.LookupReply | Failure | None:
         """Ask; None where the caller has to use gRPC.

@@ -8,7 +8,6 @@ their number follows the number of calls at once. Each holds a thread of the ser
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -43,9 +42,7 @@ class IdleConnections(Generic[C]):
     (True, False)
     """
 
-    def __init__(
-        self, close_one: Callable[[C], object], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, close_one: Callable[[C], object], clock: Callable[[], float]) -> None:
         self._close_one = close_one
         self._clock = clock
         self._idle: deque[tuple[C, float]] = deque()

@@ -13,6 +13,7 @@ from interop.readers import AbsentError, Pypaimon
 from tidelake.errors import AlreadyExistsError
 
 COLUMNS = {"k": "BIGINT NOT NULL", "v": "STRING"}
+UNCACHED = {"cache-enabled": "false"}  # Java keeps tables that it has opened
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def share(peer, options, *, lock):
     make(catalog, "mine.away", k=1, v="x")
     make(catalog, "mine.gone")
     catalog.create_database("empty")
-    peer.open({**options, **lock})
+    peer.open({**options, **lock, **UNCACHED})
     seen = {"mine.t": "1=tidelake", "mine.away": "1=x", "mine.gone": "", "mine": "", "empty": ""}
     assert peer.tables() == seen
     peer.do("write", "mine.t", "2", "theirs")
@@ -113,7 +114,7 @@ def test_java_makes_the_tables_that_we_use(java_peer, tmp_path):
         "warehouse": f"{tmp_path}/w",
         "catalog-key": "theirs",
     }
-    java_peer.open({**options, "lock.enabled": "true"})
+    java_peer.open({**options, "lock.enabled": "true", **UNCACHED})
     ours({**options, "uri": f"jdbc:sqlite:{tmp_path}/ours.db"}, **{"lock.enabled": "true"})
     assert layout(tmp_path / "ours.db") == layout(tmp_path / "c.db")
     java_peer.do("create", "jdb.t")

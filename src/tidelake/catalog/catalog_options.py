@@ -22,6 +22,21 @@ __all__ = ["CatalogOptions", "CatalogRequest", "CatalogType", "chosen_type"]
 TYPE, METASTORE, WAREHOUSE = "type", "metastore", "warehouse"
 FILESYSTEM = "filesystem"
 OWN_TYPES = frozenset({"paimon", "tidelake"})
+WITHOUT_EFFECT = frozenset(
+    {
+        "cache-enabled",
+        "cache.expire-after-access",
+        "cache.expire-after-write",
+        "cache.manifest.max-memory",
+        "cache.manifest.small-file-memory",
+        "cache.manifest.small-file-threshold",
+        "cache.partition.max-num",
+        "cache.snapshot.max-num-per-table",
+        "file-io.allow-cache",
+    }
+)
+"""Options of Paimon's caches, accepted so that one set of options serves both: nothing is cached
+here that could be old."""
 
 T = TypeVar("T")
 
@@ -172,6 +187,7 @@ def chosen_type(
     chosen = known[name]
     warehouse = texts.pop(WAREHOUSE, None)
     keys = [option.key for option in chosen.options]
+    texts = {key: text for key, text in texts.items() if key not in WITHOUT_EFFECT}
     for key in texts:
         if key not in keys and not key.startswith(chosen.prefixes):
             raise _unknown(key, chosen, keys)

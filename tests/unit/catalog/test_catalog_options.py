@@ -19,6 +19,7 @@ SCHEMA = pa.schema({"k": pa.int64()})
         {"type": "paimon"},
         {"type": "paimon", "metastore": "filesystem"},
         {"metastore": "filesystem"},
+        {"metastore": "filesystem", "cache-enabled": "false"},
     ],
 )
 def test_a_warehouse_is_a_catalog_of_directories_unless_told_otherwise(tmp_path, catalog):

@@ -63,7 +63,7 @@ final class Catalogs {
                 for (String database : catalog.listDatabases()) {
                     for (String table : catalog.listTables(database)) {
                         Identifier name = Identifier.create(database, table);
-                        System.out.println(name + "\t" + rows(catalog.getTable(name)));
+                        System.out.println(name.getFullName() + "\t" + rows(catalog.getTable(name)));
                     }
                     System.out.println(database);
                 }

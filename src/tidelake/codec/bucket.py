@@ -36,7 +36,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["buckets_of", "check_bucket_function", "hash_bytes", "hash_rows"]
+__all__ = ["buckets_of", "check_bucket_function", "hash_bytes", "hash_rows", "slot_hash"]
 
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -207,6 +207,31 @@ def hash_bytes(row: bytes) -> int:
     return state - (1 << 32) if state >> 31 else state
 
 
+def slot_hash(slot: int) -> int:
+    """Give :func:`hash_bytes` of a row with one slot and no null, in a third of the time.
+
+    Parameters
+    ----------
+    slot : int
+        The slot of 8 bytes as a number without a sign.
+
+    Examples
+    --------
+    >>> slot_hash(7) == hash_bytes(bytes(8) + (7).to_bytes(8, "little"))
+    True
+    """
+    word = (slot & _MASK) * _C1 & _MASK
+    state = _HEADER_MIXED ^ ((word << 15 | word >> 17) * _C2 & _MASK)
+    state = ((state << 13 | state >> 19) * 5 + _C3) & _MASK
+    word = (slot >> 32) * _C1 & _MASK
+    state ^= (word << 15 | word >> 17) * _C2 & _MASK
+    state = (((state << 13 | state >> 19) * 5 + _C3) & _MASK) ^ 16
+    state = (state ^ state >> 16) * _F1 & _MASK
+    state = (state ^ state >> 13) * _F2 & _MASK
+    state ^= state >> 16
+    return state - (1 << 32) if state >> 31 else state
+
+
 def _mix_bytes(state: int, raw: bytes) -> int:
     for (word,) in struct.iter_unpack("<I", raw):
         word = word * _C1 & _MASK
@@ -214,6 +239,10 @@ def _mix_bytes(state: int, raw: bytes) -> int:
         state ^= word
         state = ((state << 13 | state >> 19) * 5 + _C3) & _MASK
     return state
+
+
+_HEADER_MIXED = _mix_bytes(SEED, bytes(8))
+"""After the header of a row without nulls."""
 
 
 @dataclass(frozen=True, slots=True)

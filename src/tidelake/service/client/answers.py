@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidelake.codec.arrow_memory import take_rows
 from tidelake.errors import InvalidInputError, StorageError
 from tidelake.service.client.steps import Answer
 from tidelake.service.protocol.packed_columns import bits_set, rows_of_arrow_body, unpack
@@ -70,6 +71,8 @@ def rows_as_table(answers: Sequence[Answer], count: int) -> pa.Table:
     StorageError
         An executor answered what is no answer.
     """
+    if len(answers) == 1 and not answers[0].reply.arrow:
+        return _one_table(answers[0], count)
     index = np.full(count, -1, np.int64)
     batches: list[pa.RecordBatch] = []
     rows_count = 0
@@ -94,6 +97,26 @@ def rows_as_table(answers: Sequence[Answer], count: int) -> pa.Table:
     if np.array_equal(index, np.arange(count)):
         return table
     return table.combine_chunks().take(pa.array(index, mask=index < 0))
+
+
+def _one_table(answer: Answer, count: int) -> pa.Table:
+    """The rows of one answer, which has all keys."""
+    positions = answer.part.positions
+    try:
+        flags = bits_set(answer.reply.found, len(positions), what="The flags of the answer")
+        at = positions[flags]
+        if len(at) != answer.reply.rows.count:
+            said = f"{answer.reply.rows.count} rows for {len(at)} keys found"
+            raise InvalidInputError(said, kind="packed_rows")
+        columns = unpack(answer.reply.rows, answer.fields, what="The rows of the answer").columns
+    except InvalidInputError as error:
+        raise _no_answer(error) from error
+    index = np.full(count, -1, np.int64)
+    index[at] = np.arange(len(at))
+    if len(at) < count or not np.array_equal(index, np.arange(count)):
+        columns = [take_rows(column, index, or_null=True) for column in columns]
+    fields = [field.with_nullable(True) for field in to_arrow_schema(answer.fields)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _rows(answer: Answer) -> pa.RecordBatch | pa.Table:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import contiguous, fixed_values, valid_rows
 from tidelake.errors import InvalidInputError
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
-from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 
@@ -192,7 +192,7 @@ def unpack(
 
 def unpack_column(column: pb.Column, data_type: DataType, count: int, *, what: str) -> pa.Array:
     """Give one packed column as Arrow: see :func:`unpack`."""
-    arrow_type = to_arrow_schema([DataField(0, "c", data_type)]).field(0).type
+    arrow_type = to_arrow_type(data_type)
     width = value_width(data_type)
     validity = _validity(column.valid, count, what)
     values = column.values

@@ -58,6 +58,7 @@ class KeyInput:
         self._fields = fields
         self._names = tuple(field.name for field in fields)
         self._table = table
+        self._schema = to_arrow_schema(fields)
         root = fields[0].type.root
         self._bits = _INTEGER_BITS.get(root, 0) if len(fields) == 1 else 0
         self._low, self._high = -(1 << self._bits >> 1), (1 << self._bits >> 1) - 1
@@ -118,6 +119,9 @@ class KeyInput:
         InvalidInputError
             As of :meth:`values`.
         """
+        numbers = self._numbers(keys) if self._bits else None
+        if numbers is not None:
+            return pa.RecordBatch.from_arrays([numbers], schema=self._schema)
         if isinstance(keys, (pa.Array, pa.ChunkedArray)):
             if len(self._fields) != 1:
                 raise self._arity(1)
@@ -141,6 +145,18 @@ class KeyInput:
                 raise self._null(name)
         batches = list(record_batches(columns, self._without_lengths, table=self._table))
         return self._conformed(_one_batch(pa.Table.from_batches(batches)))
+
+    def _numbers(self, keys: object) -> pa.Array | None:
+        """Keys that are whole numbers of the column's width already, or a list of Python's own."""
+        kind = self._schema.field(0).type
+        if isinstance(keys, pa.Array):
+            return keys if keys.type == kind and not keys.null_count else None
+        if type(keys) is not list or not keys or set(map(type, keys)) != {int}:
+            return None
+        try:
+            return pa.array(keys, kind)
+        except (OverflowError, pa.ArrowInvalid):
+            return None  # it is told which
 
     def _conformed(self, keys: pa.RecordBatch) -> pa.RecordBatch:
         if set(keys.schema.names) != set(self._names) and len(keys.schema.names) != len(

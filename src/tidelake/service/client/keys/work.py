@@ -17,7 +17,7 @@ from tidelake.codec.arrow_memory import take_rows
 from tidelake.service.client.keys.key_columns import KeyColumns, Values
 from tidelake.service.client.keys.key_router import KeyRouter, Positions, RequestPart, Route, Run
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
-from tidelake.service.protocol.packed_columns import pack
+from tidelake.service.protocol.packed_columns import pack_column
 from tidelake.service.protocol.packed_values import pack_values
 
 __all__ = ["RowWork", "ValueWork", "Work"]
@@ -67,9 +67,11 @@ class RowWork:
 
     def packed(self, positions: Positions) -> pb.PackedRows:
         """Some of them as they are sent."""
-        columns = [take_rows(column, positions) for column in self.batch.columns]
-        chosen = pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
-        return pack(chosen, self.keys.types)
+        columns = [
+            pack_column(take_rows(column, positions), data_type)
+            for column, data_type in zip(self.batch.columns, self.keys.types, strict=True)
+        ]
+        return pb.PackedRows(count=len(positions), columns=columns)
 
     def rows(self) -> pa.RecordBatch:
         """All of them as Arrow columns."""

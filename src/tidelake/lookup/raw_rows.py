@@ -16,6 +16,9 @@ from typing import NamedTuple
 __all__ = ["RawColumn", "RawRows", "bits_of", "raw_column"]
 
 
+_ONE = struct.Struct("<II")
+
+
 class RawColumn(NamedTuple):
     """The bytes of one column.
 
@@ -72,6 +75,10 @@ def raw_column(values: Sequence[bytes | None], width: int) -> RawColumn:
     (b'abc', RawColumn(values=b'\x01\x00', offsets=b'', valid=b'\x01'))
     """
     valid = b""
+    if len(values) == 1:
+        value = values[0]
+        if value is not None:
+            return RawColumn(value) if width else RawColumn(value, _ONE.pack(0, len(value)))
     if None in values:
         valid = bits_of([value is not None for value in values])
     nothing = bytes(width)

@@ -21,7 +21,7 @@ from tidelake.service.address.listener import check_protocol
 from tidelake.service.address.messages import version_from, version_message
 from tidelake.service.address.refusal import Refusal, Status
 from tidelake.service.executor.config import Limits
-from tidelake.service.executor.owned_table import OpenTable, OwnedTable, OwnedTables
+from tidelake.service.executor.owned_table import AnswerForm, OpenTable, OwnedTable, OwnedTables
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.ownership import ANY_BUCKET
 from tidelake.service.protocol.packed_columns import (
@@ -31,11 +31,9 @@ from tidelake.service.protocol.packed_columns import (
     pack_column,
     unpack,
 )
-from tidelake.service.protocol.packed_values import PLAIN, python_columns
 from tidelake.service.protocol.reasons import BUCKETS_KEY, Reason, buckets_to_text
 from tidelake.table.query.lookup_result import RowsOfKeys
 from tidelake.telemetry import Clock
-from tidelake.types import DataField
 
 __all__ = ["Lookups"]
 
@@ -125,8 +123,8 @@ class Lookups:
                 raise Refusal(Status.FAILED_PRECONDITION, Reason.SCHEMA_CHANGED, message)
             at, counts = _counts(opened)
             slices = _slices(opened, request.slices, counts)
-            columns = _columns(opened, request.columns)
-            few = _few_keys(opened, request, columns, at, slices)
+            form = opened.form_of(tuple(request.columns)) or _form(opened, request.columns)
+            few = _few_keys(opened, request, form, at, slices)
             if few is not None:
                 return few
             keys = _keys(opened, request.keys)
@@ -139,7 +137,7 @@ class Lookups:
                     version=version, found=found, arrow=arrow_body(result.rows())
                 )
             else:
-                reply = pb.LookupReply(version=version, found=found, rows=_packed(result, columns))
+                reply = pb.LookupReply(version=version, found=found, rows=_packed(result, form))
         return reply, result.rows_count
 
     def _check_size(self, request: pb.LookupRequest) -> None:
@@ -196,8 +194,13 @@ def _slices(
     found: list[tuple[BucketId | None, int]] = []
     is_routed = bool(given)
     others: dict[int, int] = {}
+    known = opened.known_slices(counts)
     for number, one in enumerate(given):
         partition, bucket = one.partition, one.bucket
+        bucket_id = known.get((partition, bucket, one.buckets))
+        if bucket_id is not None:
+            found.append((bucket_id, one.count))
+            continue
         if bucket < ANY_BUCKET:
             raise _wrong("slices", f"Slice {number} has bucket {bucket}: give -1 or a bucket.")
         if partition:
@@ -213,8 +216,11 @@ def _slices(
         if one.buckets != buckets:
             others[number] = buckets
             continue
-        _check_owner(opened, BucketId(partition, bucket))
-        found.append((BucketId(partition, bucket), one.count))
+        bucket_id = BucketId(partition, bucket)
+        _check_owner(opened, bucket_id)
+        if len(known) < KNOWN_SLICES_MAX:
+            known[partition, bucket, buckets] = bucket_id
+        found.append((bucket_id, one.count))
     if others:
         message = (
             f"{len(others)} slices were made for another number of buckets than their partitions"
@@ -230,6 +236,7 @@ def _slices(
     return found if is_routed else None
 
 
+KNOWN_SLICES_MAX = 4_096
 BUCKETS_SHOWN_MAX = 500
 """Metadata of a call has 8 KiB at most; the caller asks again for the others."""
 
@@ -253,7 +260,7 @@ def _check_owner(opened: OpenTable, bucket_id: BucketId) -> None:
 def _few_keys(
     opened: OpenTable,
     request: pb.LookupRequest,
-    columns: Sequence[DataField],
+    form: AnswerForm,
     at: int | None,
     slices: Sequence[tuple[BucketId | None, int]] | None,
 ) -> tuple[pb.LookupReply, int] | None:
@@ -261,18 +268,18 @@ def _few_keys(
 
     `at` is the snapshot whose buckets were checked.
     """
-    fields = opened.key_fields
+    keys, reader = request.keys, opened.key_reader
     if (
-        not 0 < request.keys.count <= FEW_KEYS_MAX
+        reader is None
+        or not 0 < keys.count <= FEW_KEYS_MAX
         or request.body == pb.BODY_ARROW
-        or len(request.keys.columns) != len(fields)
-        or not all(f.type.root in PLAIN for f in fields)
-        or not all(is_packable(f.type) for f in columns)
-        or any(column.valid for column in request.keys.columns)
+        or len(keys.columns) != len(reader.fields)
+        or any(column.valid for column in keys.columns)
+        or not form.is_packable
     ):
         return None
-    keys = list(zip(*python_columns(request.keys, fields, what="The keys"), strict=True))
-    result = opened.query.raw_rows(keys, columns=tuple(f.name for f in columns), slices=slices)
+    values = list(zip(*reader.columns(keys, what="The keys"), strict=True))
+    result = opened.query.raw_rows(values, columns=form.names, slices=slices)
     if result is None or result.snapshot_id != at:
         return None  # rows must be merged; or an update came meanwhile
     rows = pb.PackedRows(count=result.rows_count, columns=list(map(_column, result.columns)))
@@ -282,7 +289,8 @@ def _few_keys(
     return reply, result.rows_count
 
 
-def _columns(opened: OpenTable, names: Sequence[str]) -> list[DataField]:
+def _form(opened: OpenTable, names: Sequence[str]) -> AnswerForm:
+    """The form of answers with these columns, after a check of them."""
     fields = {f.name: f for f in opened.schema.fields}
     unknown = [name for name in names if name not in fields]
     if unknown:
@@ -293,7 +301,10 @@ def _columns(opened: OpenTable, names: Sequence[str]) -> list[DataField]:
         raise _wrong("unknown-column", message)
     if len(set(names)) != len(names):
         raise _wrong("columns", "A column is asked for twice.")
-    return [fields[name] for name in names] or list(opened.schema.fields)
+    chosen = tuple(fields[name] for name in names) or opened.schema.fields
+    form = AnswerForm(tuple(f.name for f in chosen), tuple(f.type for f in chosen))
+    opened.keep_form(tuple(names), form)
+    return form
 
 
 def _keys(opened: OpenTable, packed: pb.PackedRows) -> pa.RecordBatch:
@@ -313,19 +324,25 @@ def _keys(opened: OpenTable, packed: pb.PackedRows) -> pa.RecordBatch:
     return keys
 
 
-def _packed(result: RowsOfKeys, fields: Sequence[DataField]) -> pb.PackedRows:
-    nested = [f.name for f in fields if not is_packable(f.type)]
-    if nested:
-        message = f"Column '{nested[0]}' has no packed form: ask for an Arrow body (BODY_ARROW)."
+def _packed(result: RowsOfKeys, form: AnswerForm) -> pb.PackedRows:
+    if not form.is_packable:
+        name = form.names[[is_packable(t) for t in form.types].index(False)]
+        message = f"Column '{name}' has no packed form: ask for an Arrow body (BODY_ARROW)."
         raise InvalidInputError(message, kind="nested_column")
     columns = [
-        _column(column) if isinstance(column, RawColumn) else pack_column(column, field.type)
-        for column, field in zip(result.columns(), fields, strict=True)
+        _column(column) if isinstance(column, RawColumn) else pack_column(column, data_type)
+        for column, data_type in zip(result.columns(), form.types, strict=True)
     ]
     return pb.PackedRows(count=result.rows_count, columns=columns)
 
 
 def _column(raw: RawColumn) -> pb.Column:
+    if not raw.valid:  # a field that is not named costs nothing
+        return (
+            pb.Column(values=raw.values, offsets=raw.offsets)
+            if raw.offsets
+            else pb.Column(values=raw.values)
+        )
     return pb.Column(values=raw.values, offsets=raw.offsets, valid=raw.valid)
 
 

@@ -13,6 +13,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tidelake.catalog import Catalog
 from tidelake.errors import ConflictError, NotFoundError
@@ -29,17 +30,43 @@ from tidelake.service.address.snapshot_scanner import TableVersion, served_table
 from tidelake.service.executor.meter import Meter
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.ownership import ANY_BUCKET
+from tidelake.service.protocol.packed_columns import is_packable
+from tidelake.service.protocol.packed_values import PLAIN, RowReader
 from tidelake.service.protocol.reasons import Reason
 from tidelake.table import Table
 from tidelake.table.query import BucketChange, FileChanges, LocalTableQuery
 from tidelake.table.query.bucket_files import QueriedBucket
 from tidelake.table.stream.offset import table_identity
-from tidelake.types import DataField, TableSchema
+from tidelake.types import DataField, DataType, TableSchema
 
-__all__ = ["OpenTable", "OwnedTable", "OwnedTables"]
+__all__ = ["AnswerForm", "OpenTable", "OwnedTable", "OwnedTables"]
 
+KnownSlices = dict[tuple[bytes, int, int], BucketId]
+"""Partition, bucket and number of buckets of a slice that this executor may answer."""
+FORMS_MAX = 256
 WAITERS_MAX = 32
 """Calls that wait for a snapshot at once; they hold threads."""
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """The columns of an answer.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Their names.
+    types : tuple of DataType
+        Their types.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+
+    @cached_property
+    def is_packable(self) -> bool:
+        """Whether all have a packed form."""
+        return all(map(is_packable, self.types))
 
 
 @dataclass(eq=False)
@@ -84,6 +111,8 @@ class OpenTable:
     own: set[BucketId] = field(default_factory=set)
     users: int = 0
     is_old: bool = False
+    _forms: dict[tuple[str, ...], AnswerForm] = field(default_factory=dict)
+    _known: tuple[Mapping[bytes, int] | None, KnownSlices] = (None, {})
 
     @property
     def schema(self) -> TableSchema:
@@ -98,6 +127,29 @@ class OpenTable:
     def version_at(self, snapshot_id: int | None) -> TableVersion:
         """The version of an answer."""
         return TableVersion(self.generation, snapshot_id or 0, self.schema.id)
+
+    @cached_property
+    def key_reader(self) -> RowReader | None:
+        """Reads single keys; None where their values are not those of Arrow's memory."""
+        fields = self.key_fields
+        return RowReader(fields) if all(f.type.root in PLAIN for f in fields) else None
+
+    def form_of(self, names: tuple[str, ...]) -> AnswerForm | None:
+        """The form of answers with these columns, once it is known."""
+        return self._forms.get(names)
+
+    def keep_form(self, names: tuple[str, ...], form: AnswerForm) -> None:
+        """Know a form from now on."""
+        if len(self._forms) < FORMS_MAX:
+            self._forms[names] = form
+
+    def known_slices(self, counts: Mapping[bytes, int]) -> KnownSlices:
+        """The slices that were checked against these counts, to add others."""
+        known_of, known = self._known
+        if known_of is not counts:
+            known = {}
+            self._known = (counts, known)
+        return known
 
     @property
     def key_fields(self) -> list[DataField]:

@@ -152,13 +152,17 @@ class RowReader:
         InvalidInputError
             As of :func:`python_columns`.
         """
-        names, count, columns = self._names, packed.count, packed.columns
-        if len(columns) != len(names):
-            raise malformed(what, f"have {len(columns)} columns and not {len(names)}")
-        found = [
+        names, columns = self._names, self.columns(packed, what=what)
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def columns(self, packed: pb.PackedRows, *, what: str = "The rows") -> list[Sequence[object]]:
+        """The values of each column: see :func:`python_columns`."""
+        count, columns = packed.count, packed.columns
+        if len(columns) != len(self._readers):
+            raise malformed(what, f"have {len(columns)} columns and not {len(self._readers)}")
+        return [
             read(column, count, what) for read, column in zip(self._readers, columns, strict=True)
         ]
-        return [dict(zip(names, row, strict=True)) for row in zip(*found, strict=True)]
 
 
 ColumnReader = Callable[[pb.Column, int, str], Sequence[object]]

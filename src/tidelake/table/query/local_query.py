@@ -407,7 +407,7 @@ class LocalTableQuery:
         """
         view = self._view or self._current()
         names = self._columns if columns is None else self._known(columns)
-        widths = [value_width(kind) for kind in self._schema_of(names).types]
+        widths = self._parts.known_widths.get(names) or self._widths(names)
         if None in widths:
             return None
         located: list[tuple[Sequence[RawOf | None], int] | None] = []
@@ -434,6 +434,13 @@ class LocalTableQuery:
         return RawRows(snapshot_id, bits_of([h is not None for h in located]), len(rows), made)
 
     # ---- inside
+
+    def _widths(self, names: tuple[str, ...]) -> tuple[int | None, ...]:
+        """Bytes of the values of some columns: :func:`value_width`."""
+        widths = tuple(map(value_width, self._schema_of(names).types))
+        if len(self._parts.known_widths) < PROJECTIONS_MAX:
+            self._parts.known_widths[names] = widths
+        return widths
 
     def _image(self, values: Sequence[Any]) -> Image:
         return self._form.image([values[index] for index in self._key_indexes])
@@ -565,6 +572,7 @@ class _Parts:
     shape: TableShape
     stored: StoredColumns
     known_projections: set[tuple[str, ...]]
+    known_widths: dict[tuple[str, ...], tuple[int | None, ...]]
 
     @classmethod
     def of(cls, handle: TableHandle, columns: Sequence[str] | None) -> _Parts:
@@ -593,7 +601,7 @@ class _Parts:
         )
         read_with = (str(handle.env.zone), str(orc_zone_moves(options)))
         stored = StoredColumns(spec.key_columns, form, fields, read_with)
-        return cls(names, spec, shape, stored, set())
+        return cls(names, spec, shape, stored, set(), {})
 
 
 _CACHES: PerProcess[dict[tuple[Path, LookupLimits], LookupCache]] = PerProcess(dict)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +41,11 @@ from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 
-__all__ = ["BucketView", "LookupRun", "by_age", "is_first_hit", "is_newer_run_by_run"]
+__all__ = ["BucketView", "Located", "LookupRun", "by_age", "is_first_hit", "is_newer_run_by_run"]
 
 Row: TypeAlias = dict[str, Any]
+Located: TypeAlias = tuple[tuple[RawOf | None, ...], int]
+"""What reads the bytes of the columns, in the order that they were asked for; and the row."""
 
 NARROWED_SHARE = 0.75
 """Later files are asked for fewer keys once so few of those asked are open."""
@@ -235,26 +237,31 @@ class BucketView:
         return None if hit is None else hit[0].row_of(hit[1])
 
     def locate(
-        self, hashed: int, image: Image, names: tuple[str, ...]
-    ) -> tuple[Sequence[RawOf | None], int] | Literal[False] | None:
-        """Where the row of one key is, for the bytes of its columns.
+        self, hashes: Sequence[int], images: Sequence[Image], names: tuple[str, ...]
+    ) -> list[Located | None] | None:
+        """Where the rows of a few keys are, for the bytes of their columns.
 
         Returns
         -------
-        (sequence of RawOf or None, int), None or False
-            What reads the columns, in the order of `names`, and the row; None without one. False
-            where it takes a merge of several rows to tell.
+        list of (Located or None), or None
+            None in it for a key without a row; None where rows must be merged to tell.
         """
         readers = self._readers.get(names) or self._readers_of(names)
-        if self._first_hit:
-            hit = self._first(hashed, image, readers)
-            return None if hit is None else (hit[0].raw_of, hit[1])
-        hits = _hits(hashed, image, readers)
-        if len(hits) > 1:
-            return False
-        if not hits or _retracts(*hits[0]):
-            return None
-        return hits[0][0].raw_of, hits[0][1]
+        first = readers[0]
+        if len(readers) == 1 and first.kind_of is None and first.is_deleted is None:
+            rows, raw_of = map(first.find, hashes, images), first.raw_of
+            return [(raw_of, row) if row >= 0 else None for row in rows]
+        located: list[Located | None] = []
+        for hashed, image in zip(hashes, images, strict=True):
+            if self._first_hit:
+                hit = self._first(hashed, image, readers)
+            else:
+                hits = _hits(hashed, image, readers)
+                if len(hits) > 1:
+                    return None
+                hit = hits[0] if hits and not _retracts(*hits[0]) else None
+            located.append(None if hit is None else (hit[0].raw_of, hit[1]))
+        return located
 
     def _first(
         self, hashed: int, image: Image, readers: Sequence[_Reader]

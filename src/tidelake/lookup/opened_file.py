@@ -188,6 +188,7 @@ class OpenedFile:
             self._bytes(place),
             has_nulls=node.nulls_count > 0,
             wide=self._header.has_wide_offsets,
+            mapped=None if self._map is None else (self._map, self._values_begin(place)),
         )
 
     # ---- many keys
@@ -403,11 +404,15 @@ class OpenedFile:
 
         return items
 
-    def _bytes(self, place: int) -> Callable[[int, int], bytes]:
-        first, mapped, file = self._buffer_starts[place], self._map, self._file
+    def _values_begin(self, place: int) -> int:
+        """Where a column's values, or its text, begin; 0 of nested types."""
         number = 2 if _has_bytes(self._kinds[place]) else 1
-        has_width = value_width(self._kinds[place]) is not None
-        base = self._header.buffers[first + number].offset if has_width else 0
+        if value_width(self._kinds[place]) is None:
+            return 0
+        return self._header.buffers[self._buffer_starts[place] + number].offset
+
+    def _bytes(self, place: int) -> Callable[[int, int], bytes]:
+        mapped, file, base = self._map, self._file, self._values_begin(place)
         if mapped is None:
             return lambda begin, end: os.pread(file, end - begin, base + begin)
         return lambda begin, end: mapped[base + begin : base + end]

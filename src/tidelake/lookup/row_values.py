@@ -9,6 +9,7 @@ the bytes that a value has in memory: what is sent on needs no value.
 from __future__ import annotations
 
 import datetime as dt
+import mmap
 from collections.abc import Callable
 from typing import Any
 
@@ -117,6 +118,7 @@ def raw_reader(
     *,
     has_nulls: bool,
     wide: bool,
+    mapped: tuple[mmap.mmap, int] | None = None,
 ) -> RawOf | None:
     """Give the function that reads the bytes of one column's values; None for nested types.
 
@@ -126,29 +128,41 @@ def raw_reader(
         As of :func:`value_reader`.
     data : callable
         The bytes of its values, or of its text.
+    mapped : (mmap, int), optional
+        The memory that `data` reads, and where it begins there: a step less for each value.
     """
     width = value_width(kind)
     if width is None:
         return None
-    plain: Callable[[int], bytes]
     if pa.types.is_boolean(kind):
-        bits, flags = items(1, "B"), (b"\0", b"\1")
-
-        def plain(row: int) -> bytes:
-            return flags[bits[row >> 3] >> (row & 7) & 1]
-
+        plain = _boolean_bytes(items(1, "B"))
     elif width:
-
-        def plain(row: int) -> bytes:
-            return data(row * width, row * width + width)
-
+        plain = _fixed_bytes(data, width) if mapped is None else _mapped_bytes(*mapped, width)
     else:
         ends = items(1, "q" if wide else "i")
-
-        def plain(row: int) -> bytes:
-            return data(ends[row], ends[row + 1])
-
+        plain = _text_bytes(data, ends) if mapped is None else _mapped_text(*mapped, ends)
     if not has_nulls:
         return plain
     valid = items(0, "B")
     return lambda row: plain(row) if valid[row >> 3] >> (row & 7) & 1 else None
+
+
+def _boolean_bytes(bits: Items) -> Callable[[int], bytes]:
+    flags = (b"\0", b"\1")
+    return lambda row: flags[bits[row >> 3] >> (row & 7) & 1]
+
+
+def _fixed_bytes(data: BytesOf, width: int) -> Callable[[int], bytes]:
+    return lambda row: data(row * width, row * width + width)
+
+
+def _text_bytes(data: BytesOf, ends: Items) -> Callable[[int], bytes]:
+    return lambda row: data(ends[row], ends[row + 1])
+
+
+def _mapped_bytes(memory: mmap.mmap, base: int, width: int) -> Callable[[int], bytes]:
+    return lambda row: memory[base + row * width : base + row * width + width]
+
+
+def _mapped_text(memory: mmap.mmap, base: int, ends: Items) -> Callable[[int], bytes]:
+    return lambda row: memory[base + ends[row] : base + ends[row + 1]]

@@ -9,9 +9,8 @@ the new query finds those of the old one, and an executor that was killed those 
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -216,6 +215,22 @@ class OpenTable:
         ]
 
 
+class _Use:
+    """A use of a table that has begun."""
+
+    __slots__ = ("_opened", "_table")
+
+    def __init__(self, table: OwnedTable, opened: OpenTable) -> None:
+        self._table = table
+        self._opened = opened
+
+    def __enter__(self) -> OpenTable:
+        return self._opened
+
+    def __exit__(self, *error: object) -> None:
+        self._table.leave(self._opened)
+
+
 class OwnedTable:
     """Keeps one table open; threads share it.
 
@@ -307,11 +322,8 @@ class OwnedTable:
             self._retire(before)
         self.since = version
 
-    @contextlib.contextmanager
-    def use(
-        self, wanted: TableVersion, end: float, poke: Callable[[], None]
-    ) -> Iterator[OpenTable]:
-        """Use it at a version or a newer one.
+    def use(self, wanted: TableVersion, end: float, poke: Callable[[], None]) -> _Use:
+        """Use it at a version or a newer one, as long as a ``with`` block lasts.
 
         Parameters
         ----------
@@ -334,14 +346,15 @@ class OwnedTable:
             if opened is None:
                 raise self._not_ready(wanted)
             opened.users += 1
-        try:
-            yield opened
-        finally:
-            with self._changed:
-                opened.users -= 1
-                is_last = opened.is_old and not opened.users
-            if is_last:
-                opened.query.close()
+        return _Use(self, opened)
+
+    def leave(self, opened: OpenTable) -> None:
+        """End a use; the last of an old table closes it."""
+        with self._changed:
+            opened.users -= 1
+            is_last = opened.is_old and not opened.users
+        if is_last:
+            opened.query.close()
 
     def close(self) -> None:
         """Close it when the last lookup has ended."""

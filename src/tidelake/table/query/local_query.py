@@ -12,7 +12,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from tidelake.lookup import (
     RawRows,
     StoredColumns,
 )
+from tidelake.lookup.bucket_view import Located
 from tidelake.lookup.key_form import (
     Hashes,
     Image,
@@ -41,7 +43,7 @@ from tidelake.lookup.key_form import (
     some_images,
 )
 from tidelake.lookup.raw_rows import bits_of, raw_column
-from tidelake.lookup.row_values import RawOf, value_width
+from tidelake.lookup.row_values import value_width
 from tidelake.merge import MergeSpec
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
@@ -410,24 +412,19 @@ class LocalTableQuery:
         widths = self._parts.known_widths.get(names) or self._widths(names)
         if None in widths:
             return None
-        located: list[tuple[Sequence[RawOf | None], int] | None] = []
-        hash_of, is_plain = self._hash_of, self._is_plain
-        for values, buckets in zip(keys, self._buckets_of(view, keys, slices), strict=True):
-            image = values[0] if is_plain else self._image(values)
-            hashed = hash_of(image)
-            hit = None
-            for bucket in buckets:
-                hit = bucket.locate(hashed, image, names)
-                if hit is not None:
-                    break
-            if hit is False:
-                return None
-            located.append(hit)
+        images = [v[0] for v in keys] if self._is_plain else [self._image(v) for v in keys]
+        hashes = list(map(self._hash_of, images))
+        located = _located(self._buckets_of(view, keys, slices), hashes, images, names)
+        if located is None:
+            return None
         rows = [hit for hit in located if hit is not None]
         self._hits += len(rows)
         self._misses += len(located) - len(rows)
+        segments = [
+            (raw_of, [row for _, row in own]) for raw_of, own in groupby(rows, key=itemgetter(0))
+        ]
         made = [
-            raw_column([raw_of[place](row) for raw_of, row in rows], width)  # type: ignore[misc, arg-type]
+            raw_column([v for raw_of, own in segments for v in map(raw_of[place], own)], width)  # type: ignore[arg-type]
             for place, width in enumerate(widths)
         ]
         snapshot_id = None if view.snapshot is None else view.snapshot.id
@@ -447,13 +444,12 @@ class LocalTableQuery:
 
     def _buckets_of(
         self, view: TableView, keys: Sequence[Sequence[Any]], slices: Slices | None
-    ) -> Iterable[Sequence[BucketView]]:
-        """The buckets that may hold each key."""
+    ) -> Iterable[tuple[Sequence[BucketView], int]]:
+        """The buckets that may hold keys that follow each other, and how many these are."""
         if slices is None:
-            return map(view.buckets_for, keys)
+            return ((view.buckets_for(values), 1) for values in keys)
         self._check_slices(slices, len(keys))
-        named = (repeat(view.buckets_named(bucket_id), count) for bucket_id, count in slices)
-        return chain.from_iterable(named)
+        return ((view.buckets_named(bucket_id), count) for bucket_id, count in slices)
 
     def _current(self) -> TableView:
         self._check_open()
@@ -530,6 +526,26 @@ class LocalTableQuery:
             self._cache = _cache_of(self._handle, self._directory)
         parts = self._parts
         return ViewBuilder(context, parts.spec, parts.shape, parts.stored, self._cache)
+
+
+def _located(
+    places: Iterable[tuple[Sequence[BucketView], int]],
+    hashes: Sequence[int],
+    images: Sequence[Image],
+    names: tuple[str, ...],
+) -> list[Located | None] | None:
+    """Where the row of each key is; None where rows must be merged to tell."""
+    located: list[Located | None] = []
+    for buckets, count in places:
+        own = slice(len(located), len(located) + count)
+        found: list[Located | None] | None = [None] * count
+        for number, bucket in enumerate(buckets):
+            more = bucket.locate(hashes[own], images[own], names)
+            if more is None or found is None:
+                return None
+            found = more if not number else [a or b for a, b in zip(found, more, strict=True)]
+        located += found or ()
+    return located
 
 
 def _found_in(

@@ -60,6 +60,15 @@ def broker(tmp_path_factory):
     running.__exit__(None, None, None)
 
 
+@pytest.fixture
+def s3():
+    """An S3 of this test's own, with the empty bucket ``lake``; see ``servers/s3.py``."""
+    from servers.s3 import S3Server
+
+    with S3Server() as server:
+        yield server
+
+
 @pytest.fixture(autouse=True)
 def _self_checks_on():
     with invariants(on=True):

@@ -8,7 +8,7 @@ kind itself. A key that the kind does not know is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from tidelake.catalog.metastore import Metastore
@@ -108,12 +108,15 @@ class CatalogRequest:
         Clock, ids, executor.
     fileio : FileIO or None
         The storage that was given.
+    storage : mapping
+        How to reach the storage; not shown.
     """
 
     warehouse: str | None
     options: CatalogOptions
     env: Env
     fileio: FileIO | None
+    storage: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@
    writes to a directory that no process lists or reads.
 2. Delete it, with the directories that killed drops left there.
 
-If the storage cannot rename it (a mount point, or another file system than the warehouse's), it is
-deleted in place: a table's ``schema`` is renamed first, for a directory without one is no table.
-Another drop finishes one that was interrupted.
+If the storage cannot rename it (an object store, a mount point, or another file system than the
+warehouse's), it is deleted in place. A directory without a schema is no table, so a table's
+``schema`` is renamed first, or where nothing can be renamed deleted first; its snapshots go last,
+because another drop finishes one that was interrupted as long as there are any.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = ["STAGING_DIRECTORY", "DroppedDirectories"]
 STAGING_DIRECTORY = ".tidelake-staging"
 """Directory of a warehouse that is not searched for tables."""
 DROPPED = "-dropped"
+SNAPSHOTS = "snapshot"
 
 
 class DroppedDirectories:
@@ -93,6 +95,14 @@ class DroppedDirectories:
 
     def delete_in_place(self, path: str) -> None:
         """Delete a table's directory that cannot be moved."""
-        with suppress(NotFoundError):  # an interrupted drop did this
-            self._fileio.move_dir(f"{path}/schema", f"{path}/.schema-{self._ids.uuid()}{DROPPED}")
-        self._fileio.delete_dir(path)
+        files, schema = self._fileio, f"{path}/schema"
+        try:
+            files.move_dir(schema, f"{path}/.schema-{self._ids.uuid()}{DROPPED}")
+        except NotFoundError:
+            pass  # an interrupted drop did this
+        except UnsupportedError:
+            files.delete_dir(schema)
+            for status in files.list_dir(path):
+                if status.is_dir and status.name != SNAPSHOTS:
+                    files.delete_dir(f"{path}/{status.name}")
+        files.delete_dir(path)

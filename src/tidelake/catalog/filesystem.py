@@ -49,11 +49,11 @@ class FilesystemMetastore:
     @property
     def shown(self) -> str:
         """The warehouse."""
-        return self._warehouse.path
+        return self.fileio.uri_of(self._warehouse.path)
 
     def options(self) -> dict[str, str]:
         """Only the warehouse."""
-        return {"warehouse": self._warehouse.path}
+        return {"warehouse": self.shown}
 
     def databases(self) -> list[str]:
         """Directories whose name ends with ``.db``."""

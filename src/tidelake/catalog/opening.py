@@ -10,7 +10,9 @@ from tidelake.catalog.catalog_options import CatalogRequest, CatalogType, chosen
 from tidelake.catalog.filesystem import FilesystemMetastore
 from tidelake.catalog.jdbc import JDBC_OPTIONS, PROPERTY_PREFIX, JdbcMetastore, jdbc_metastore
 from tidelake.errors import InvalidInputError, shortened
-from tidelake.fileio import FileIO, LocalFileIO
+from tidelake.fileio import FileIO
+from tidelake.fileio.location import parse_location
+from tidelake.fileio.opening import open_storage, split_options
 from tidelake.options import memory_bytes, table_defaults
 from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
 
@@ -25,6 +27,7 @@ def open_catalog(
     catalog: Mapping[str, object] | None = None,
     options: Mapping[str, object] | None = None,
     memory: int | str | None = None,
+    storage: Mapping[str, object] | None = None,
     env: Env | None = None,
     fileio: FileIO | None = None,
 ) -> Catalog:
@@ -33,7 +36,7 @@ def open_catalog(
     Parameters
     ----------
     warehouse : str or Path
-        The directory, or its ``file:`` URI. It may stand in `catalog` instead.
+        A directory, or a URI such as ``s3://bucket/prefix``. It may stand in `catalog` instead.
     catalog : mapping, optional
         The kind of the catalog and its options, by Paimon's names: ``{"type": "filesystem"}``, the
         default, or ``{"type": "jdbc", "uri": "jdbc:sqlite:/catalog.db"}``. See
@@ -49,10 +52,13 @@ def open_catalog(
         sets ``write-buffer-size``), for a row group being written and for decoded manifests; a
         sixteenth for the rows of a merge, and a quarter for the pages of its files. Rows that do
         not fit are spilled to the local disk. One task runs at a time per 512 mb, four at most.
+    storage : mapping, optional
+        How to reach an object store, by Paimon's names: ``{"s3.endpoint": ..., "s3.access-key":
+        ..., "s3.secret-key": ...}``. They may stand in `catalog` instead. See ``docs/storage.md``.
     env : Env, optional
         Clock, ids, executor; the system's by default.
     fileio : FileIO, optional
-        The storage; local files by default.
+        The storage; that of the warehouse's URI by default.
 
     Raises
     ------
@@ -74,14 +80,18 @@ def open_catalog(
     world = env or Env.system()
     if memory is not None:
         world = world.with_memory(_memory(memory))
-    given = dict(catalog or {})
+    given, reached = split_options(catalog or {})
     defaults = {key: given.pop(key) for key in list(given) if str(key).startswith(TABLE_DEFAULT)}
     chosen, named, settings = chosen_type(given, CATALOG_TYPES, planned=("rest", "hive"))
     if warehouse is not None and named is not None and str(warehouse) != named:
         message = f"The warehouse is given twice, as '{warehouse}' and as '{named}': give one."
         raise InvalidInputError(message, kind="warehouse")
     request = CatalogRequest(
-        named if warehouse is None else _text(warehouse), settings, world, fileio
+        named if warehouse is None else _text(warehouse),
+        settings,
+        world,
+        fileio,
+        {**reached, **(storage or {})},
     )
     return Catalog(
         chosen.make(request),
@@ -97,7 +107,9 @@ def _filesystem(request: CatalogRequest) -> FilesystemMetastore:
 
 
 def _storage(request: CatalogRequest) -> FileIO:
-    return request.fileio if request.fileio is not None else LocalFileIO(request.env.ids)
+    if request.fileio is not None:
+        return request.fileio
+    return open_storage(parse_location(request.warehouse), request.storage, request.env)
 
 
 def _jdbc(request: CatalogRequest) -> JdbcMetastore:
@@ -143,9 +155,4 @@ def _warehouse_path(text: str | None) -> str:
             else "The warehouse's path is empty: give a local directory."
         )
         raise InvalidInputError(message, kind="warehouse", option="warehouse")
-    if text.startswith("file:"):
-        text = "/" + text.removeprefix("file:").lstrip("/")
-    elif "://" in text:
-        message = f"Warehouse '{text}' is on an unsupported storage: give a local directory."
-        raise InvalidInputError(message, kind="warehouse", warehouse=text)
-    return Path(text).expanduser().absolute().as_posix()
+    return parse_location(text).path

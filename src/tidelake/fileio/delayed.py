@@ -134,6 +134,10 @@ class DelayedFileIO:
         """True: a call waits."""
         return True
 
+    def uri_of(self, path: str) -> str:
+        """How the other storage shows a path; no call of it."""
+        return self._inner.uri_of(path)
+
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
         return self._read(lambda: self._inner.read_bytes(path, bytes_max=bytes_max))

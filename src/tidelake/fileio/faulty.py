@@ -133,6 +133,10 @@ class FaultyFileIO:
         """Whether the other storage is."""
         return self._inner.is_remote
 
+    def uri_of(self, path: str) -> str:
+        """How the other storage shows a path; no call of it."""
+        return self._inner.uri_of(path)
+
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
         return self._call(

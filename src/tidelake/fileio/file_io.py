@@ -148,6 +148,10 @@ class FileIO(Protocol):
         """Whether a call waits for a network, so that many at once pay."""
         ...
 
+    def uri_of(self, path: str) -> str:
+        """How a path is shown to users: with its scheme, where it has one."""
+        ...
+
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file. ``NotFoundError`` if it is missing.
 

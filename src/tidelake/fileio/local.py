@@ -93,6 +93,10 @@ class LocalFileIO:
         """False: a call takes microseconds, and the system reads ahead by itself."""
         return False
 
+    def uri_of(self, path: str) -> str:
+        """The path itself."""
+        return path
+
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file; the open file's length is checked first."""
         try:

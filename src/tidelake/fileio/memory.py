@@ -63,6 +63,10 @@ class MemoryFileIO:
         """False: a call does not wait."""
         return False
 
+    def uri_of(self, path: str) -> str:
+        """The path itself."""
+        return path
+
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
         data = self._content(path)

@@ -267,8 +267,8 @@ def test_a_plan_that_does_not_fit_the_memory_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_storage_that_is_not_covered_is_refused():
-    with pytest.raises(InvalidInputError, match="unsupported storage"):
-        tidelake.open("s3://bucket/warehouse")
+    with pytest.raises(InvalidInputError, match="unknown storage"):
+        tidelake.open("ftp://host/warehouse")
     with pytest.raises(InvalidInputError, match="empty"):
         tidelake.open("")
 

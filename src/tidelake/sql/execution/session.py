@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from pathlib import Path
 from typing import TypeAlias
 
 from tidelake.catalog import Catalog, open_catalog
@@ -23,6 +22,9 @@ from tidelake.errors import (
     UnsupportedError,
     near_names,
 )
+from tidelake.fileio import FileIO
+from tidelake.fileio.location import parse_location
+from tidelake.fileio.opening import open_storage, split_options
 from tidelake.maintenance.procedure import Runner
 from tidelake.sql.syntax.ast import CreateTable, CreateView
 from tidelake.sql.syntax.name import TableName
@@ -72,12 +74,15 @@ class PathTable:
     location : str
         The path.
     catalog : Catalog
-        Gives storage and environment.
+        Gives the environment.
+    fileio : FileIO
+        The storage of the path.
     """
 
     name: str
     location: str
     catalog: Catalog
+    fileio: FileIO
 
     def open(self, definition: TableDefinition | None = None) -> Table:
         """Open the table."""
@@ -86,7 +91,7 @@ class PathTable:
             definition or TableDefinition(),
             name=self.name,
             env=self.catalog.env,
-            fileio=self.catalog.fileio,
+            fileio=self.fileio,
         )
 
 
@@ -338,12 +343,26 @@ class SqlSession:
         if not path:
             message = f"Temporary table '{name}' needs the option 'path', the table's directory."
             raise InvalidInputError(message, kind="option_missing", option=PATH)
+        table_options, storage = split_options(rest)
         definition = TableDefinition(
-            statement.fields, statement.primary_keys, statement.partition_keys, rest, create
+            statement.fields,
+            statement.primary_keys,
+            statement.partition_keys,
+            table_options,
+            create,
         )
-        temporary = PathTable(name, local_path(path), self.catalog)
+        location, fileio = self._storage_of(path, storage)
+        temporary = PathTable(name, location, self.catalog, fileio)
         temporary.open(definition)  # creates it, or refuses a different table
         self._keep(statement.name, temporary)
+
+    def _storage_of(self, path: str, storage: Mapping[str, object]) -> tuple[str, FileIO]:
+        """The plain path of a table's URI, and its storage: the catalog's, if it is in that."""
+        location = parse_location(path, what="Path")
+        own = self.catalog.fileio
+        if not storage and own.uri_of(location.path) == str(location):
+            return location.path, own
+        return location.path, open_storage(location, storage, self.catalog.env)
 
     def _keep(self, name: TableName, temporary: Temporary) -> None:
         if len(name.parts) == 1:
@@ -418,22 +437,6 @@ def check_database(catalog: Catalog, name: str) -> None:
             f"There is no database '{name}'.{near_names(name, known)} CREATE DATABASE creates it."
         )
         raise NotFoundError(message, kind="database_not_found", database=name)
-
-
-def local_path(path: str) -> str:
-    """Return an absolute path, without ``file:``.
-
-    Raises
-    ------
-    UnsupportedError
-        It is on another storage than a local file system.
-    """
-    if path.startswith("file:"):
-        path = "/" + path.removeprefix("file:").lstrip("/")
-    elif "://" in path:
-        message = f"Path '{path}' is on an unsupported storage: give a path of a local file system."
-        raise UnsupportedError(message, kind="warehouse", path=path)
-    return str(Path(path).expanduser().absolute())
 
 
 def is_foreign(statement: CreateTable) -> bool:

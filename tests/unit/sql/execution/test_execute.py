@@ -290,7 +290,7 @@ def test_a_temporary_table_at_a_path(session, run, tmp_path):
         ("'path'='/x'", "needs the options 'connector' = 'paimon'"),
         ("'connector'='paimon'", "needs the option 'path'"),
         ("'connector'='paimon', 'path'='/x', 'auto-create'='perhaps'", "must be true or false"),
-        ("'connector'='paimon', 'path'='s3://x/y'", "unsupported storage"),
+        ("'connector'='paimon', 'path'='ftp://x/y'", "unknown storage"),
     ],
 )
 def test_a_temporary_table_that_lacks_something(run, options, message):

@@ -1,0 +1,15 @@
+"""Object stores as a FileIO: S3, Google Cloud Storage and Azure, by one client.
+
+The promises of :class:`tidelake.fileio.FileIO` on a store without directories and renames. What a
+store answers is not believed where a commit depends on it.
+"""
+
+from tidelake.fileio.object_store.file_io import ObjectStoreFileIO
+from tidelake.fileio.object_store.settings import (
+    KEYS,
+    StoreSettings,
+    is_storage_key,
+    parse_settings,
+)
+
+__all__ = ["KEYS", "ObjectStoreFileIO", "StoreSettings", "is_storage_key", "parse_settings"]

@@ -1,0 +1,177 @@
+"""Makes the clients of one bucket: one that sends a request once, one that tries again.
+
+A conditional put must be sent once. A client that sends it again after a lost answer meets its own
+object, and reports that another was first. All else may be sent again.
+
+Credentials, first found first: those given; a profile (through boto3); and what obstore finds by
+itself: the environment, a web identity, a container's agent, the machine's metadata service.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from tidelake.errors import InvalidInputError, StorageRefusedError
+from tidelake.fileio import _optional
+from tidelake.fileio.location import Location
+from tidelake.fileio.object_store.settings import StoreSettings
+
+__all__ = ["Clients", "open_clients"]
+
+RETRIES_MAX = 10
+RETRY_TIMEOUT_S = 60
+FIRST_BACKOFF_MS = 50
+TIMEOUT_MS = 120_000
+"""Of a whole request: a part of 8 MiB on a slow line."""
+CONNECT_TIMEOUT = "5s"
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The two clients of a bucket."""
+
+    once: Any
+    steady: Any
+
+
+def open_clients(location: Location, settings: StoreSettings) -> Clients:
+    """Make them; no request is sent.
+
+    Raises
+    ------
+    UnsupportedError
+        obstore is not installed, or boto3 where a profile is given.
+    StorageRefusedError
+        The settings came from another process without their secrets.
+    InvalidInputError
+        A file that a setting names cannot be read.
+    """
+    if settings.lost_secrets:
+        message = (
+            f"The keys of {location} did not come along to this process, since keys are left out"
+            " of what is sent between processes: give them here too by storage={...}, by the"
+            " environment, or by a role."
+        )
+        raise StorageRefusedError(message, kind="secrets_left_out")
+    obstore = _optional.obstore()
+    retries = int(settings.text("retries") or RETRIES_MAX)
+    backoff = {"init_backoff": timedelta(milliseconds=FIRST_BACKOFF_MS)}
+    steady = {
+        "max_retries": retries,
+        "retry_timeout": timedelta(seconds=RETRY_TIMEOUT_S),
+        "backoff": backoff,
+    }
+    common = {"client_options": _client_options(settings), **_config(location, settings)}
+    make = {"s3": obstore.store.S3Store, "gs": obstore.store.GCSStore}
+    store = make.get(location.scheme, obstore.store.AzureStore)
+    return Clients(
+        store(location.authority, retry_config={"max_retries": 0}, **common),
+        store(location.authority, retry_config=steady, **common),
+    )
+
+
+def _client_options(settings: StoreSettings) -> dict[str, Any]:
+    timeout_ms = settings.duration_ms("timeout", TIMEOUT_MS)
+    options: dict[str, Any] = {
+        "timeout": f"{timeout_ms}ms",
+        "connect_timeout": CONNECT_TIMEOUT,
+        # the settings were checked; obstore ignores AWS_ALLOW_HTTP once it is given options
+        "allow_http": True,
+    }
+    proxy, certificate = settings.text("proxy"), settings.text("ca-certificate")
+    if proxy is not None:
+        options["proxy_url"] = proxy
+    if certificate is not None:
+        options["root_certificate"] = _read(certificate, "ca-certificate")
+    return options
+
+
+def _read(file: str, key: str) -> str:
+    try:
+        return Path(file).expanduser().read_text()
+    except OSError as error:
+        message = f"Storage key '{key}': {file} cannot be read ({error.strerror})."
+        raise InvalidInputError(message, kind="storage_value", key=key) from error
+
+
+def _config(location: Location, settings: StoreSettings) -> dict[str, Any]:
+    match location.scheme:
+        case "s3":
+            return _s3(settings)
+        case "gs":
+            return _gs(settings)
+    return _azure(settings)
+
+
+def _given(settings: StoreSettings, names: dict[str, str]) -> dict[str, Any]:
+    found = {ours: settings.text(name) for name, ours in names.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _s3(settings: StoreSettings) -> dict[str, Any]:
+    config = _given(
+        settings,
+        {
+            "endpoint": "endpoint",
+            "region": "region",
+            "access-key": "access_key_id",
+            "secret-key": "secret_access_key",
+            "session-token": "session_token",
+        },
+    )
+    if settings.flag("anonymous"):
+        config["skip_signature"] = True
+    path_style = settings.flag("path-style-access", default="endpoint" in config)
+    if "endpoint" in config or "path-style-access" in settings.values:
+        config["virtual_hosted_style_request"] = not path_style
+    profile = settings.text("profile")
+    if profile is not None:
+        config["credential_provider"] = _optional.boto3_credentials(profile)
+    return config
+
+
+def _gs(settings: StoreSettings) -> dict[str, Any]:
+    config = _given(
+        settings,
+        {
+            "service-account-key": "service_account_key",
+            "service-account-key-file": "service_account_path",
+        },
+    )
+    endpoint = settings.text("endpoint")
+    if endpoint is not None:
+        config["service_account_key"] = _gs_key(endpoint, config.get("service_account_key"))
+    if settings.flag("anonymous"):
+        config["skip_signature"] = True
+    return config
+
+
+def _gs_key(endpoint: str, given: str | None) -> str:
+    """The form in which GCS's client takes another endpoint: as part of a key."""
+    if given is not None:
+        message = "Storage key 'gs.endpoint' goes with no 'gs.service-account-key'."
+        raise InvalidInputError(message, kind="storage_key")
+    fields = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+    return json.dumps({"gcs_base_url": endpoint, "disable_oauth": True, **fields})
+
+
+def _azure(settings: StoreSettings) -> dict[str, Any]:
+    config = _given(
+        settings,
+        {
+            "endpoint": "endpoint",
+            "account-name": "account_name",
+            "account-key": "account_key",
+            "sas-token": "sas_key",
+            "client-id": "client_id",
+            "client-secret": "client_secret",
+            "tenant-id": "tenant_id",
+        },
+    )
+    if settings.flag("anonymous"):
+        config["skip_signature"] = True
+    return config

@@ -1,0 +1,230 @@
+"""What a store's refusal means, in our errors: what is wrong, where, and what to do.
+
+obstore tells statuses and codes in the text of its errors alone. They are read from there; the text
+is cut before the client's own debugging lines, and anything secret is taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidelake.errors import (
+    StorageError,
+    StorageRefusedError,
+    TidelakeError,
+    shortened,
+)
+from tidelake.fileio.file_io import file_missing
+
+__all__ = ["Bucket", "StoreRefusal", "refusal_of", "translated"]
+
+TEXT_MAX = 300
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_REGION = re.compile(r"expecting '([\w-]+)'|<Region>([\w-]+)</Region>")
+_SIGNED = re.compile(r"\b(sig|X-Amz-Signature|X-Amz-Security-Token|X-Amz-Credential)=[^&\s\"]+")
+_NO_CREDENTIALS = (
+    "169.254.",
+    "metadata.google",
+    "NoCredential",
+    "InstanceProfile",
+    "MissingCredential",
+)
+_NOT_A_STORE = ("invalid list response", "ETag Header missing", "Got invalid", "Unable to extract")
+_SKEW = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
+_UNKNOWN_KEYS = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed", "InvalidToken"}
+)
+_EXPIRED = frozenset({"ExpiredToken", "TokenRefreshRequired", "ExpiredTokenException"})
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_WRONG_REGION = frozenset(
+    {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
+)
+_READING = frozenset({"read", "look up", "open"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket as messages show it, and the secrets they must not.
+
+    Parameters
+    ----------
+    name : str
+        ``"s3://bucket"``.
+    endpoint : str
+        Where it answers; empty for the cloud's own.
+    secrets : tuple of str
+        Texts that are in no message.
+    """
+
+    name: str
+    endpoint: str = ""
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Bucket({self.name!r})"
+
+    def shown(self, path: str) -> str:
+        """A path as a URI."""
+        return f"{self.name}{path}"
+
+    def cause(self, error: BaseException) -> BaseException | None:
+        """The client's error as the cause of ours; None if its text holds a secret."""
+        text = str(error)
+        is_clean = not _SIGNED.search(text) and not any(word in text for word in self.secrets)
+        return error if is_clean else None
+
+    @property
+    def at(self) -> str:
+        """The bucket with its endpoint, for a message."""
+        return f"{self.name} at {self.endpoint}" if self.endpoint else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRefusal:
+    """What a client's error says."""
+
+    status: int | None
+    code: str
+    text: str
+    is_missing: bool
+    region: str = ""
+    is_untrusted: bool = False
+    """Whether the server's certificate is not trusted."""
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether the store says that it did nothing and will not: no other try helps."""
+        return (
+            self.status in {301, 307, 401, 403, 501}
+            or self.code in _EXPIRED | _NO_BUCKET | _WRONG_REGION
+            or self.is_missing
+            or any(word in self.text for word in (*_NO_CREDENTIALS, "redirect without LOCATION"))
+        )
+
+
+def refusal_of(error: BaseException, secrets: Iterable[str] = ()) -> StoreRefusal:
+    """Read a client's error."""
+    full = str(error)
+    text = full.partition("\n\nDebug source")[0].strip()
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    text = _SIGNED.sub(r"\1=***", text)
+    status, code, region = (pattern.search(full) for pattern in (_STATUS, _CODE, _REGION))
+    return StoreRefusal(
+        int(status.group(1)) if status else None,
+        code.group(1) if code else "",
+        shortened(" ".join(text.split()), TEXT_MAX),
+        isinstance(error, FileNotFoundError),
+        next(filter(None, region.groups()), "") if region else "",
+        "InvalidCertificate" in full,
+    )
+
+
+def translated(
+    error: BaseException, bucket: Bucket, path: str, verb: str, *, refused: bool = False
+) -> TidelakeError:
+    """Make our error of a client's.
+
+    Parameters
+    ----------
+    error : BaseException
+        The client's.
+    bucket, path
+        The bucket and the file.
+    verb : str
+        What was tried.
+    refused : bool
+        Whether it is certain that nothing was changed.
+    """
+    found = refusal_of(error, bucket.secrets)
+    where = bucket.shown(path)
+    of_storage = StorageRefusedError if refused or found.is_definite else StorageError
+    if found.is_missing and found.code not in _NO_BUCKET and verb in _READING:
+        return file_missing(path)
+    for kind, explains in _EXPLAINED:
+        sentence = explains(found, bucket)
+        if sentence:
+            message = f"Could not {verb} {where}: {sentence}"
+            return of_storage(message, kind=kind, path=path)
+    message = f"Could not {verb} {where}: {found.text.rstrip('.')}. Check the store and try again."
+    return of_storage(message, path=path)
+
+
+def _bucket(found: StoreRefusal, bucket: Bucket) -> str:
+    gone = found.code in _NO_BUCKET
+    return f"the bucket {bucket.at} does not exist: create it, or correct its name." if gone else ""
+
+
+def _region(found: StoreRefusal, bucket: Bucket) -> str:
+    redirected = found.status in {301, 307} or "redirect without LOCATION" in found.text
+    if found.code not in _WRONG_REGION and not redirected:
+        return ""
+    given = f"'s3.region' = '{found.region}'" if found.region else "'s3.region'"
+    return f"the bucket {bucket.name} is in another region: set {given} or AWS_REGION."
+
+
+def _skew(found: StoreRefusal, _: Bucket) -> str:
+    wrong = found.code in _SKEW
+    return "the clocks of this machine and the store differ: set this one's." if wrong else ""
+
+
+def _keys(found: StoreRefusal, bucket: Bucket) -> str:
+    if found.code in _EXPIRED:
+        return (
+            "the temporary credentials have expired: renew them, or give credentials that renew"
+            " themselves (a role, a web identity, a profile)."
+        )
+    if found.code in _UNKNOWN_KEYS or found.status == 401:
+        return f"the credentials are not those of {bucket.at} ({found.code or 'refused'})."
+    if any(word in found.text for word in _NO_CREDENTIALS):
+        return (
+            "no credentials were found: give them by storage={...}, by the environment, or by a"
+            " role; for a public bucket set 'anonymous' = 'true'."
+        )
+    return ""
+
+
+def _permission(found: StoreRefusal, bucket: Bucket) -> str:
+    if found.status != 403:
+        return ""
+    return f"these credentials have no right to it in {bucket.name} ({found.code or 'forbidden'})."
+
+
+def _conditions(found: StoreRefusal, bucket: Bucket) -> str:
+    return NO_CONDITIONS.format(at=bucket.at) if found.status == 501 else ""
+
+
+def _no_store(found: StoreRefusal, bucket: Bucket) -> str:
+    if not any(word in found.text for word in _NOT_A_STORE):
+        return ""
+    return f"{bucket.at} does not answer as an object store does: check the endpoint."
+
+
+def _unreachable(found: StoreRefusal, bucket: Bucket) -> str:
+    if found.status is not None or "error sending request" not in found.text:
+        return ""
+    if found.is_untrusted:
+        return (
+            f"{bucket.at} shows a certificate that is not trusted: give its authority's by the key"
+            " 'ca-certificate'."
+        )
+    return f"{bucket.at} cannot be reached, or did not answer: check endpoint and network."
+
+
+NO_CONDITIONS = (
+    "{at} has no conditional writes, so two commits could overwrite each other there: use a store"
+    " that has them, or a catalog that commits for you (JDBC with a lock, REST)."
+)
+_EXPLAINED = (
+    ("bucket_not_found", _bucket),
+    ("wrong_region", _region),
+    ("clock_skew", _skew),
+    ("credentials", _keys),
+    ("no_permission", _permission),
+    ("store_not_safe", _conditions),
+    ("not_a_store", _no_store),
+    ("unreachable", _unreachable),
+)

@@ -1,0 +1,406 @@
+"""A bucket as a :class:`~tidelake.fileio.FileIO`: S3, Google Cloud Storage, Azure.
+
+What differs from a file system, and how the promises are kept:
+
+========================  =====================================================================
+there are no directories  a directory is a prefix of keys. :meth:`make_dirs` makes an empty one
+                          visible by a hidden object in it, which no listing shows
+an open directory is its  so a put into it cannot notice that the table was dropped and created
+path                      again at that moment; a commit checks that before and after
+no rename                 :meth:`move_dir` is refused
+nothing to sync           a put that was answered is durable, its name too
+a name is checked at the  ``open_output`` sends nothing; a small file is put on the condition that
+end                       its name is free, a large one looks before its first part
+========================  =====================================================================
+
+Reads, listings and deletes are sent again by the client; conditional puts are not
+(:mod:`tidelake.fileio.object_store.publish`). S3, GCS, Azure and MinIO show each write to every
+later read and listing; nothing here waits for one that does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tidelake.errors import StorageRefusedError, TidelakeError, UnsupportedError
+from tidelake.fileio import _optional
+from tidelake.fileio.file_io import (
+    SMALL_FILE_BYTES_MAX,
+    ByteRange,
+    FileStatus,
+    OpenDirectory,
+    check_path,
+    check_range,
+    dir_missing,
+    file_missing,
+    file_too_large,
+    name_taken,
+    parent_of,
+    range_missing,
+)
+from tidelake.fileio.location import Location
+from tidelake.fileio.object_store.client import Clients, open_clients
+from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
+from tidelake.fileio.object_store.output import ObjectOutputFile
+from tidelake.fileio.object_store.probe import PROBE_PREFIX, check_answers, check_safe
+from tidelake.fileio.object_store.publish import ObjectPublisher
+from tidelake.fileio.object_store.reading import TAIL_BYTES, opened
+from tidelake.fileio.object_store.settings import StoreSettings
+from tidelake.telemetry import Env, PerProcess
+
+__all__ = ["DIRECTORY_MARKER", "ObjectStoreFileIO"]
+
+DIRECTORY_MARKER = ".tidelake-directory"
+"""The hidden object that makes an empty directory visible."""
+DELETE_PASSES = 10
+"""Listings of a directory into which others write while it is deleted."""
+RANGE_STATUS = 416
+_CHECKED: PerProcess[dict[tuple[str, str, str, str], str]] = PerProcess(dict)
+"""Places that answered, and those that were found safe, by endpoint, bucket and prefix."""
+
+
+class ObjectStoreFileIO:
+    """A bucket. Picklable without its secrets; may be used by several threads.
+
+    Parameters
+    ----------
+    location : Location
+        Bucket and prefix; what is checked before the first write is checked below it.
+    settings : StoreSettings
+        How to reach it.
+    env : Env
+        Clock, ids and randomness.
+    """
+
+    def __init__(self, location: Location, settings: StoreSettings, env: Env) -> None:
+        self._location = location
+        self._settings = settings
+        self._env = env
+        self._lock = PerProcess(threading.Lock)
+        self._made: Clients | None = None
+        endpoint = settings.values.get("endpoint", "")
+        secrets = tuple(secret.reveal() for secret in settings.secrets.values())
+        self._bucket = Bucket(f"{location.scheme}://{location.authority}", endpoint, secrets)
+
+    def __repr__(self) -> str:
+        return f"ObjectStoreFileIO({str(self._location)!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ObjectStoreFileIO, (self._location, self._settings, self._env))
+
+    def uri_of(self, path: str) -> str:
+        """How a path is shown."""
+        return self._bucket.shown(path)
+
+    # reading
+
+    def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
+        """Read a whole file; its length comes first."""
+        with self._asked(path, "read") as obstore:
+            found = obstore.get(self._clients.steady, _key(path))
+            size = int(found.meta["size"])
+            if size > bytes_max:
+                raise file_too_large(path, size, bytes_max)
+            data = bytes(found.bytes())
+        if len(data) != size:
+            raise range_missing(path, 0, size, len(data))
+        return data
+
+    @property
+    def is_remote(self) -> bool:
+        """True: each call is a request."""
+        return True
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read exactly ``length`` bytes from ``offset``."""
+        return self.read_ranges(path, [(offset, length)])[0].to_pybytes()
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+        """Read several ranges at once, without a copy."""
+        wanted = [(offset, length) for offset, length in ranges if length]
+        parts = iter(self._parts(path, wanted) if wanted else [])
+        return [next(parts) if length else pa.py_buffer(b"") for _, length in ranges]
+
+    def _parts(self, path: str, ranges: list[ByteRange]) -> list[pa.Buffer]:
+        with self._asked(path, "read") as obstore:
+            try:
+                found = obstore.get_ranges(
+                    self._clients.steady,
+                    _key(path),
+                    starts=[offset for offset, _ in ranges],
+                    lengths=[length for _, length in ranges],
+                    coalesce=0,
+                )
+            except obstore.exceptions.BaseError as error:
+                if refusal_of(error).status != RANGE_STATUS:
+                    raise
+                raise range_missing(path, *max(ranges), 0) from error
+        parts = [pa.py_buffer(part) for part in found]
+        for (offset, length), part in zip(ranges, parts, strict=True):
+            check_range(path, offset, length, part.size)  # a store gives what there is, no error
+        return parts
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access; its end is read at once."""
+        size, tail = self._tail(path)
+
+        def read(offset: int, length: int) -> bytes:
+            return self.read_range(path, offset, length)
+
+        return opened(size, tail, read)
+
+    def _tail(self, path: str) -> tuple[int, bytes]:
+        """Length and last bytes, by one request; Azure takes two."""
+        if self._location.scheme == "az":
+            size = self.size(path)
+            length = min(size, TAIL_BYTES)
+            return size, self.read_range(path, size - length, length)
+        with self._asked(path, "open") as obstore:
+            options = {"range": {"suffix": TAIL_BYTES}}
+            try:
+                found = obstore.get(self._clients.steady, _key(path), options=options)
+                size, expected = int(found.meta["size"]), found.range
+                tail = bytes(found.bytes())
+            except obstore.exceptions.BaseError as error:
+                if refusal_of(error).status != RANGE_STATUS:  # so an empty file answers
+                    raise
+                return 0, b""
+        if len(tail) != min(size, TAIL_BYTES):
+            raise range_missing(path, expected[0], min(size, TAIL_BYTES), len(tail))
+        return size, tail
+
+    def size(self, path: str) -> int:
+        """Length of a file in bytes."""
+        with self._asked(path, "look up") as obstore:
+            return int(obstore.head(self._clients.steady, _key(path))["size"])
+
+    def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+        """Whether there is a file, or without `within` anything below the name."""
+        plain = check_path(path).rstrip("/")
+        if plain:
+            with self._asked(path, "look up") as obstore:
+                try:
+                    obstore.head(self._clients.steady, plain[1:])
+                except FileNotFoundError:
+                    if within is not None:
+                        return False
+                else:
+                    return True
+        return self._holds_any(plain)
+
+    def _holds_any(self, path: str) -> bool:
+        with self._asked(path or "/", "look up") as obstore:
+            pages = obstore.list(self._clients.steady, path[1:] or None, chunk_size=1)
+            return any(True for page in pages for _ in page)
+
+    def list_dir(self, path: str) -> list[FileStatus]:
+        """List a directory, all pages."""
+        prefix = check_path(path).strip("/")
+        with self._asked(path, "list") as obstore:
+            found = obstore.list_with_delimiter(self._clients.steady, prefix or None)
+        entries = [_directory(shared) for shared in found["common_prefixes"]]
+        entries += [
+            _file(entry)
+            for entry in found["objects"]
+            if entry["path"] != prefix and not entry["path"].endswith(f"/{DIRECTORY_MARKER}")
+        ]
+        return entries
+
+    # writing
+
+    def open_output(self, path: str) -> ObjectOutputFile:
+        """Open a new file; nothing is sent before it has a part's length, or is closed."""
+        check_path(path)
+        self._ready_to_write()
+
+        def put(name: str, data: bytes) -> bool:
+            return self._publisher.put_if_absent(name, data, verb="write")
+
+        return ObjectOutputFile(path, self._clients, self._bucket, put)
+
+    def write_once(self, path: str, data: bytes) -> None:
+        """Write a whole new file."""
+        check_path(path)
+        self._ready_to_write()
+        if not self._publisher.put_if_absent(path, data, verb="write"):
+            raise name_taken(path)
+
+    def sync_dir(self, path: str) -> None:
+        """Do nothing: names are durable."""
+        check_path(path)
+
+    def open_dir(self, path: str, *, make: bool = False) -> _ObjectDirectory:
+        """Check that a directory is there, or with `make` its parent."""
+        plain = check_path(path).rstrip("/")
+        if not plain or self._holds_any(plain):
+            return _ObjectDirectory(path)
+        parent = parent_of(plain)
+        if not make or (parent != "/" and not self._holds_any(parent)):
+            raise dir_missing(path)
+        return _ObjectDirectory(path)
+
+    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+        """Publish a file by one conditional put, and the truth by reading back."""
+        _check_within(path, within)
+        self._ready_to_write()
+        return self._publisher.put_if_absent(path, data)
+
+    def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
+        """Write or overwrite a file."""
+        _check_within(path, within)
+        self._ready_to_write()
+        with self._asked(path, "replace") as obstore:
+            obstore.put(self._clients.steady, _key(path), data, use_multipart=False)
+
+    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+        """Delete a file; False if there was none."""
+        _check_within(path, within)
+        with self._asked(path, "delete") as obstore:
+            try:
+                obstore.head(self._clients.steady, _key(path))
+            except FileNotFoundError:
+                return False
+            obstore.delete(self._clients.steady, _key(path))
+        return True
+
+    def delete_dir(self, path: str) -> None:
+        """Delete all below a prefix, again while others write there."""
+        prefix = check_path(path).strip("/")
+        deleted: set[str] = set()
+        for _ in range(DELETE_PASSES):
+            with self._asked(path, "delete") as obstore:
+                pages = obstore.list(self._clients.steady, prefix or None, chunk_size=1000)
+                keys = [entry["path"] for page in pages for entry in page]
+                # a key that ends with '/', as others make for a directory, has no name here
+                left = [key for key in keys if key not in deleted]
+                if not left:
+                    return
+                obstore.delete(self._clients.steady, left)
+            deleted.update(left)
+        message = f"{self.uri_of(path)} fills while it is deleted: stop its writers and try again."
+        raise StorageRefusedError(message, kind="directory_busy", path=path)
+
+    def move_dir(self, source: str, target: str) -> None:
+        """Refuse: a store cannot rename a directory atomically."""
+        check_path(target)
+        message = (
+            f"{self.uri_of(check_path(source))} cannot be renamed: an object store has no"
+            " directories, and copies objects one by one, so others would see half of it. Copy the"
+            " table (CREATE TABLE ... AS SELECT) and drop the old one, or use a catalog that keeps"
+            " names and places apart."
+        )
+        raise UnsupportedError(message, kind="no_atomic_move", path=source)
+
+    def make_dirs(self, path: str) -> None:
+        """Make an empty directory visible."""
+        plain = check_path(path).rstrip("/")
+        if not plain or self._holds_any(plain):
+            return
+        self._ready_to_write()
+        self._publisher.put_if_absent(f"{plain}/{DIRECTORY_MARKER}", b"", verb="create")
+
+    # the client
+
+    @property
+    def _clients(self) -> Clients:
+        """The clients, after the place was checked in this process."""
+        _optional.check_not_forked()
+        if self._made is None:
+            with self._lock.value:
+                made = self._made or open_clients(self._location, self._settings)
+                if self._checked_as() is None:
+                    check_answers(made, self._bucket, self._location.path)
+                    self._remember("answers")
+                self._made = made
+        return self._made
+
+    @property
+    def _publisher(self) -> ObjectPublisher:
+        env = self._env
+        return ObjectPublisher(self._clients, self._bucket, env.clock, env.ids, env.rng)
+
+    def _ready_to_write(self) -> None:
+        """Test the place once, before this process first writes there."""
+        publisher = self._publisher
+        if self._checked_as() == "safe":
+            return
+        with self._lock.value:
+            if self._checked_as() != "safe":
+                root = self._location.path.rstrip("/")
+                check_safe(publisher, f"{root}/{PROBE_PREFIX}{self._env.ids.uuid()}")
+                self._remember("safe")
+
+    def _checked_as(self) -> str | None:
+        return _CHECKED.value.get(self._identity)
+
+    def _remember(self, how: str) -> None:
+        _CHECKED.value[self._identity] = how
+
+    @property
+    def _identity(self) -> tuple[str, str, str, str]:
+        key_id = self._settings.values.get("access-key", "")
+        return (self._bucket.endpoint, self._bucket.name, self._location.path, key_id)
+
+    @contextlib.contextmanager
+    def _asked(self, path: str, verb: str) -> Iterator[Any]:
+        """The client's module; its errors become ours."""
+        check_path(path)
+        obstore = _optional.obstore()
+        try:
+            yield obstore
+        except TidelakeError:
+            raise
+        except FileNotFoundError as error:
+            made = translated(error, self._bucket, path, verb)
+            raise made from self._bucket.cause(error)
+        except (obstore.exceptions.BaseError, OSError) as error:
+            raise translated(error, self._bucket, path, verb) from self._bucket.cause(error)
+
+
+class _ObjectDirectory:
+    """A directory, by its path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _check_within(path: str, within: OpenDirectory | None) -> None:
+    check_path(path)
+    assert within is None or isinstance(within, _ObjectDirectory), "it is of this storage"
+
+
+def _key(path: str) -> str:
+    key = check_path(path).strip("/")
+    if not key:
+        raise file_missing(path)
+    return key
+
+
+def _directory(shared: str) -> FileStatus:
+    return FileStatus(shared.rpartition("/")[2], 0, is_dir=True, modified_ms=0)
+
+
+def _file(entry: Any) -> FileStatus:
+    modified_ms = int(entry["last_modified"].timestamp() * 1000)
+    name = entry["path"].rpartition("/")[2]
+    return FileStatus(name, int(entry["size"]), is_dir=False, modified_ms=modified_ms)

@@ -1,0 +1,125 @@
+"""Tests a place: that its bucket answers, and before the first write that it is safe.
+
+Writing needs a store that refuses the second of two conditional puts, keeps the first one's bytes,
+and shows them at once to a read and to a listing. Some stores that speak S3 ignore the condition
+and answer 200. That is found here, by five requests on a name of its own beside the tables, before
+anything else is written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidelake.errors import NotFoundError, StorageRefusedError
+from tidelake.fileio import _optional
+from tidelake.fileio.object_store.client import Clients
+from tidelake.fileio.object_store.errors import NO_CONDITIONS, Bucket, translated
+from tidelake.fileio.object_store.publish import FIRST_WAIT_MS, TRIES_MAX, ObjectPublisher
+
+__all__ = ["PROBE_PREFIX", "check_answers", "check_safe"]
+
+PROBE_PREFIX = ".tidelake-probe-"
+
+
+def check_answers(clients: Clients, bucket: Bucket, root: str) -> None:
+    """Find out whether the bucket is there and speaks as a store does.
+
+    Raises
+    ------
+    NotFoundError, StorageError
+        It is missing, or does not answer as it should.
+    """
+    obstore = _optional.obstore()
+    probe = f"{root.rstrip('/')}/{PROBE_PREFIX}none"
+    try:
+        # first a listing: the answer to HEAD has no body, which would say what is wrong
+        next(iter(obstore.list(clients.steady, probe[1:], chunk_size=1)), None)
+    except FileNotFoundError as error:
+        message = f"The bucket {bucket.at} does not exist: create it, or correct its name."
+        raise NotFoundError(message, kind="bucket_not_found", path=root) from bucket.cause(error)
+    except (obstore.exceptions.BaseError, OSError) as error:
+        raise translated(error, bucket, root, "open") from bucket.cause(error)
+    try:
+        # a page for people would have passed for an empty listing
+        obstore.head(clients.steady, probe[1:])
+    except FileNotFoundError:
+        return
+    except (obstore.exceptions.BaseError, OSError) as error:
+        raise translated(error, bucket, root, "open") from bucket.cause(error)
+    message = f"{bucket.at} does not answer as an object store does: check the endpoint."
+    raise StorageRefusedError(message, kind="not_a_store", path=root)
+
+
+def check_safe(publisher: ObjectPublisher, probe: str) -> None:
+    """Prove that conditional puts work.
+
+    Parameters
+    ----------
+    publisher : ObjectPublisher
+        Of the bucket.
+    probe : str
+        A path of its own for this, which does not exist.
+
+    Raises
+    ------
+    StorageRefusedError
+        They do not; nothing was written but the probe, and that is deleted.
+    """
+    bucket = publisher.bucket
+    publisher.put_if_absent(probe, b"first", verb="write")
+    try:
+        problem = _problem(publisher, probe)
+    finally:
+        _delete(publisher.clients, probe)
+    if problem:
+        message = (
+            f"{bucket.at} is not safe to write to: {problem}. {NO_CONDITIONS.format(at=bucket.at)}"
+        )
+        raise StorageRefusedError(message, kind="store_not_safe", path=probe)
+
+
+def _problem(publisher: ObjectPublisher, probe: str) -> str:
+    """What is wrong; empty if the store is safe."""
+    obstore: Any = _optional.obstore()
+    clients, bucket = publisher.clients, publisher.bucket
+    if not _is_refused(publisher, probe):
+        return "the second of two conditional writes of one name succeeded too"
+    try:
+        if bytes(obstore.get(clients.steady, probe[1:]).bytes()) != b"first":
+            return "a conditional write that was refused has changed the object"
+        directory = probe[1:].rpartition("/")[0] or None
+        listed = obstore.list_with_delimiter(clients.steady, directory)
+    except (obstore.exceptions.BaseError, OSError) as error:
+        raise translated(error, bucket, probe, "read") from bucket.cause(error)
+    if probe[1:] not in {entry["path"] for entry in listed["objects"]}:
+        return "an object that was written is not in the listing"
+    return ""
+
+
+def _is_refused(publisher: ObjectPublisher, probe: str) -> bool:
+    """Whether the store refuses a second conditional put, and for that reason."""
+    obstore: Any = _optional.obstore()
+    conditions = (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError)
+    for attempt in range(TRIES_MAX):
+        if attempt:
+            publisher.clock.sleep_ms(FIRST_WAIT_MS * 2**attempt)
+        try:
+            obstore.put(
+                publisher.clients.once, probe[1:], b"second", mode="create", use_multipart=False
+            )
+        except conditions:
+            return True
+        except (obstore.exceptions.BaseError, OSError) as error:
+            failure = error
+        else:
+            return False
+    bucket = publisher.bucket
+    raise translated(failure, bucket, probe, "write") from bucket.cause(failure)
+
+
+def _delete(clients: Clients, probe: str) -> None:
+    obstore = _optional.obstore()
+    try:
+        obstore.delete(clients.steady, probe[1:])
+    except (obstore.exceptions.BaseError, OSError):
+        return  # a few bytes under a hidden name

@@ -1,0 +1,120 @@
+"""One conditional put, and then the truth by reading back.
+
+No client's answer "exists" is believed. A network may deliver a request twice, an answer may be
+lost, and some stores answer 409 where nothing is. So each put carries a mark, unique to the call,
+in the object's metadata, and
+
+1. PUT with ``If-None-Match: *``, sent once. Acknowledged: ours.
+2. Refused for good (no right, no bucket, no conditions): nothing is there, unless an earlier put of
+   this call may still be on its way.
+3. Anything else, also 412: read the name back. Our mark, or our bytes where a store keeps no
+   marks: ours. Another's: lost.
+4. Absent or unreadable: the put may still be on its way, and could land after any later read. So
+   the name is not given up: the same bytes with the same mark are put again, :data:`TRIES_MAX`
+   times in all. The put that lands first decides, and all of them are ours.
+5. After that nobody knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidelake.errors import StorageError
+from tidelake.fileio import _optional
+from tidelake.fileio.object_store.client import Clients
+from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
+from tidelake.telemetry import Clock, Ids, Rng
+
+__all__ = ["MARK", "ObjectPublisher"]
+
+TRIES_MAX = 4
+FIRST_WAIT_MS = 50
+WAIT_JITTER = 0.5
+MARK = "tidelakeput"
+"""Name of the metadata with the mark: a word that Azure takes too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPublisher:
+    """Puts objects if they are absent."""
+
+    clients: Clients
+    bucket: Bucket
+    clock: Clock
+    ids: Ids
+    rng: Rng
+
+    def put_if_absent(self, path: str, data: bytes, *, verb: str = "publish") -> bool:
+        """Put an object; False if another's is there.
+
+        Raises
+        ------
+        StorageRefusedError
+            The store refused; nothing is there.
+        StorageError
+            Whether ours is there is unknown.
+        """
+        mark = self.ids.uuid()
+        unclear: BaseException | None = None
+        for attempt in range(TRIES_MAX):
+            if attempt:
+                jitter = 1 + self.rng.uniform(0, WAIT_JITTER)
+                self.clock.sleep_ms(FIRST_WAIT_MS * 2 ** (attempt - 1) * jitter)
+            failure = self._put(path, data, mark)
+            if failure is None:
+                return True
+            if refusal_of(failure).is_definite and not _is_taken(failure):
+                if unclear is None:
+                    raise translated(
+                        failure, self.bucket, path, verb, refused=True
+                    ) from self.bucket.cause(failure)
+                break
+            unclear = failure
+            found = self._is_ours(path, data, mark)
+            if found is not None:
+                return found
+        assert unclear is not None, "a clear answer was returned"
+        raise self._unknown(path, verb, unclear) from self.bucket.cause(unclear)
+
+    def _put(self, path: str, data: bytes, mark: str) -> BaseException | None:
+        """Send it once; what went wrong."""
+        obstore = _optional.obstore()
+        try:
+            obstore.put(
+                self.clients.once,
+                path[1:],
+                data,
+                attributes={MARK: mark},
+                mode="create",
+                use_multipart=False,
+            )
+        except (obstore.exceptions.BaseError, OSError) as error:
+            return error
+        return None
+
+    def _is_ours(self, path: str, data: bytes, mark: str) -> bool | None:
+        """Whether the object that is there is ours; None if there is none, or it is unreadable."""
+        obstore = _optional.obstore()
+        try:
+            found = obstore.get(self.clients.steady, path[1:])
+            kept = found.attributes.get(MARK)
+            if kept is not None:
+                return bool(kept == mark)
+            return found.meta["size"] == len(data) and bytes(found.bytes()) == data
+        except (obstore.exceptions.BaseError, OSError):
+            return None
+
+    def _unknown(self, path: str, verb: str, cause: BaseException) -> StorageError:
+        found = translated(cause, self.bucket, path, verb)
+        message = (
+            f"{found.message} It was sent {TRIES_MAX} times and cannot be read back, so it is"
+            " unknown whether it is there; it may still appear."
+        )
+        return StorageError(message, kind="outcome_unknown", path=path)
+
+
+def _is_taken(error: BaseException) -> bool:
+    """Whether the store says that the name is taken, which may be our own doing."""
+    exceptions: Any = _optional.obstore().exceptions
+    return isinstance(error, (exceptions.AlreadyExistsError, exceptions.PreconditionError))

@@ -1,0 +1,289 @@
+"""What ``storage={...}`` may hold for an object store, by Paimon's, Hadoop's and our spellings.
+
+1. A key loses its prefix (``s3.``, ``s3a.``, ``fs.s3a.``; ``gs.``, ``fs.gs.``; ``azure.``,
+   ``fs.azure.``), and its dots and underscores become hyphens: ``fs.s3a.path.style.access`` and
+   ``s3.path-style-access`` are the same.
+2. The rest is looked up in :data:`KEYS`, by name or alias. An unknown key is refused.
+3. Values are checked; secrets are kept apart, and are shown nowhere.
+
+Keys of another storage are left aside, so that one catalog's options may serve several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.fileio.secret import Secret, known_secrets, remember_secrets
+
+__all__ = ["KEYS", "PREFIXES", "StorageKey", "StoreSettings", "is_storage_key", "parse_settings"]
+
+PREFIXES = {
+    "s3": ("fs.s3a.", "fs.s3.", "s3a.", "s3."),
+    "gs": ("fs.gs.", "gs."),
+    "az": ("fs.azure.", "azure.", "az.", "fs.abfs."),
+    "hdfs": ("hdfs.", "dfs.", "fs.hdfs.", "fs.defaultFS", "hadoop."),
+}
+SHOWN_PREFIX = {"s3": "s3.", "gs": "gs.", "az": "azure."}
+_AZURE_KEY = re.compile(r"account-key-([a-z0-9]+)-(?:blob|dfs)-core-windows-net")
+_DURATION = re.compile(r"(\d+)\s*(ms|s|min)")
+_DURATION_MS = {"ms": 1, "s": 1_000, "min": 60_000}
+
+
+@dataclass(frozen=True, slots=True)
+class StorageKey:
+    """One key.
+
+    Parameters
+    ----------
+    name : str
+        Without a prefix.
+    kind : str
+        ``"text"``, ``"flag"``, ``"count"``, ``"duration"`` or ``"url"``.
+    effect : str
+        What it does, a line for the documentation.
+    schemes : tuple of str
+        The storages that know it.
+    is_secret : bool
+        Whether its value is shown nowhere.
+    aliases : tuple of str
+        Other spellings.
+    """
+
+    name: str
+    kind: str
+    effect: str
+    schemes: tuple[str, ...] = ("s3", "gs", "az")
+    is_secret: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+_S3, _GS, _AZ = ("s3",), ("gs",), ("az",)
+KEYS = (
+    StorageKey("endpoint", "url", "where the store answers; of AWS it is known"),
+    StorageKey(
+        "region",
+        "text",
+        "AWS's region, `us-east-1` by default",
+        _S3,
+        aliases=("endpoint-region", "default-region"),
+    ),
+    StorageKey("access-key", "text", "id of the key", _S3, aliases=("access-key-id",)),
+    StorageKey(
+        "secret-key", "text", "the key", _S3, is_secret=True, aliases=("secret-access-key",)
+    ),
+    StorageKey(
+        "session-token",
+        "text",
+        "of temporary credentials",
+        _S3,
+        is_secret=True,
+        aliases=("token", "security-token"),
+    ),
+    StorageKey("profile", "text", "a profile of `~/.aws`, SSO included; needs boto3", _S3),
+    StorageKey("anonymous", "flag", "send no credentials", aliases=("skip-signature",)),
+    StorageKey(
+        "path-style-access",
+        "flag",
+        "the bucket is in the path, not in the host's name; by default with an endpoint",
+        _S3,
+    ),
+    StorageKey("service-account-key", "text", "JSON of a service account", _GS, is_secret=True),
+    StorageKey(
+        "service-account-key-file",
+        "text",
+        "its file",
+        _GS,
+        aliases=("auth-service-account-json-keyfile", "service-account-path"),
+    ),
+    StorageKey("account-name", "text", "the storage account", _AZ, aliases=("account",)),
+    StorageKey("account-key", "text", "its key", _AZ, is_secret=True, aliases=("access-key",)),
+    StorageKey(
+        "sas-token", "text", "a shared access signature", _AZ, is_secret=True, aliases=("sas-key",)
+    ),
+    StorageKey("client-id", "text", "of a service principal", _AZ),
+    StorageKey("client-secret", "text", "of a service principal", _AZ, is_secret=True),
+    StorageKey("tenant-id", "text", "of a service principal", _AZ),
+    StorageKey(
+        "allow-http",
+        "flag",
+        "allow `http://` to another machine: everything but the keys is sent in clear",
+    ),
+    StorageKey("connection-ssl-enabled", "flag", "Hadoop's word for it: `false` allows `http://`"),
+    StorageKey("ca-certificate", "text", "file with further certificates to trust, PEM"),
+    StorageKey("proxy", "url", "a proxy's URL", aliases=("proxy-url",)),
+    StorageKey("timeout", "duration", "of one request, `120 s` by default"),
+    StorageKey(
+        "retries",
+        "count",
+        "of a request that may be sent again, 10 by default",
+        aliases=("attempts-maximum", "max-retries"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Settings of one store; without secrets in ``repr`` and pickles.
+
+    Parameters
+    ----------
+    scheme : str
+        ``"s3"``, ``"gs"`` or ``"az"``.
+    values : mapping of str to str
+        What is not secret.
+    secrets : mapping of str to Secret
+        What is.
+    """
+
+    scheme: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
+    lost_secrets: bool = False
+    """Whether this came from another process without its secrets."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        number = remember_secrets({k: s.reveal() for k, s in self.secrets.items()})
+        return (_restored, (self.scheme, dict(self.values), number if self.secrets else ""))
+
+    def text(self, name: str) -> str | None:
+        """A value, secret or not; None if it was not given."""
+        if name in self.secrets:
+            return self.secrets[name].reveal()
+        return self.values.get(name)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """A flag."""
+        value = self.values.get(name)
+        return default if value is None else value == "true"
+
+    def duration_ms(self, name: str, default: int) -> int:
+        """A duration, ms."""
+        value = self.values.get(name)
+        return default if value is None else int(value)
+
+    def with_account(self, account: str) -> StoreSettings:
+        """Add Azure's account that a URI names."""
+        return replace(self, values={**self.values, "account-name": account})
+
+
+def is_storage_key(key: str) -> bool:
+    """Whether an option of a catalog is one of its storage.
+
+    Examples
+    --------
+    >>> is_storage_key("s3.endpoint"), is_storage_key("table-default.bucket")
+    (True, False)
+    """
+    return any(key.startswith(prefix) for each in PREFIXES.values() for prefix in each)
+
+
+def parse_settings(scheme: str, given: Mapping[str, object]) -> StoreSettings:
+    """Parse and check ``storage={...}``.
+
+    Raises
+    ------
+    InvalidInputError
+        A key is unknown or its value is wrong; nothing of a secret is in the message.
+
+    Examples
+    --------
+    >>> settings = parse_settings("s3", {"fs.s3a.access.key": "k", "s3.secret-key": "x"})
+    >>> settings.values, settings.secrets
+    ({'access-key': 'k'}, {'secret-key': ***})
+    >>> parse_settings("s3", {"s3.acess-key": "k"})
+    Traceback (most recent call last):
+    tidelake.errors.InvalidInputError: Storage key 's3.acess-key' is unknown. ...
+    """
+    values: dict[str, str] = {}
+    secrets: dict[str, Secret] = {}
+    for key, value in given.items():
+        if _is_of_another(scheme, str(key)):
+            continue
+        found, account = _key(scheme, str(key))
+        if account:
+            values["account-name"] = account
+        text = _checked(found, str(key), value)
+        if found.is_secret:
+            secrets[found.name] = Secret(text)
+        else:
+            values[found.name] = text
+    _check_whole(scheme, values, secrets)
+    return StoreSettings(scheme, values, secrets)
+
+
+def _is_of_another(scheme: str, key: str) -> bool:
+    mine = any(key.startswith(prefix) for prefix in PREFIXES[scheme])
+    return not mine and is_storage_key(key)
+
+
+def _key(scheme: str, key: str) -> tuple[StorageKey, str]:
+    plain = key
+    for prefix in PREFIXES[scheme]:
+        if key.startswith(prefix):
+            plain = key.removeprefix(prefix)
+            break
+    plain = re.sub(r"[._]", "-", plain).lower()
+    known = [each for each in KEYS if scheme in each.schemes]
+    azure = _AZURE_KEY.fullmatch(plain) if scheme == "az" else None
+    if azure is not None:
+        return next(each for each in known if each.name == "account-key"), azure.group(1)
+    for each in known:
+        if plain == each.name or plain in each.aliases:
+            return each, ""
+    names = [f"{SHOWN_PREFIX[scheme]}{each.name}" for each in known]
+    message = (
+        f"Storage key '{shortened(key)}' is unknown."
+        f"{near_names(SHOWN_PREFIX[scheme] + plain, names)} Known are: {', '.join(names)}."
+    )
+    raise InvalidInputError(message, kind="storage_key", key=key)
+
+
+def _checked(key: StorageKey, given: str, value: object) -> str:
+    text = ("true" if value else "false") if isinstance(value, bool) else str(value).strip()
+    problem = ""
+    if not text:
+        problem = "is empty"
+    elif key.kind == "flag" and text.lower() not in {"true", "false"}:
+        problem = "must be true or false"
+    elif key.kind == "count" and not text.isdecimal():
+        problem = "must be a number"
+    elif key.kind == "url" and not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", text):
+        problem = "must be a URL such as 'https://host:9000', without a user"
+    elif key.kind == "duration" and not _DURATION.fullmatch(text):
+        problem = "must be a duration such as '30 s'"
+    if problem:
+        message = f"Storage key '{given}' {problem}."
+        raise InvalidInputError(message, kind="storage_value", key=given)
+    if key.kind == "duration":
+        number, unit = re.findall(r"\d+|[a-z]+", text)
+        return str(int(number) * _DURATION_MS[unit])
+    return text.lower() if key.kind == "flag" else text
+
+
+def _check_whole(scheme: str, values: Mapping[str, str], secrets: Mapping[str, Secret]) -> None:
+    """Refuse half of a pair, and HTTP to another machine that nobody allowed."""
+    if scheme == "s3" and ("access-key" in values) != ("secret-key" in secrets):
+        message = "Give both 's3.access-key' and 's3.secret-key', or neither."
+        raise InvalidInputError(message, kind="storage_key")
+    endpoint = values.get("endpoint", "")
+    allowed = values.get("allow-http") == "true"
+    allowed = allowed or values.get("connection-ssl-enabled") == "false"
+    if endpoint.startswith("http://") and not allowed:
+        host = endpoint.removeprefix("http://").partition("/")[0].rpartition(":")[0]
+        host = host or endpoint.removeprefix("http://").partition("/")[0]
+        if not re.fullmatch(r"localhost|127\.[\d.]+|\[::1\]", host):
+            prefix = SHOWN_PREFIX[scheme]
+            message = (
+                f"The endpoint {endpoint} is not encrypted: use https://, or set"
+                f" '{prefix}allow-http' = 'true' if the network between is yours."
+            )
+            raise InvalidInputError(message, kind="http_not_allowed")
+
+
+def _restored(scheme: str, values: Mapping[str, str], number: str) -> StoreSettings:
+    found = known_secrets(number) if number else {}
+    secrets = {key: Secret(text) for key, text in (found or {}).items()}
+    return StoreSettings(scheme, values, secrets, lost_secrets=found is None)

@@ -1,0 +1,63 @@
+"""Opens the storage of a location: local files, an object store, or HDFS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidelake.errors import InvalidInputError, UnsupportedError, shortened
+from tidelake.fileio.file_io import FileIO
+from tidelake.fileio.local import LocalFileIO
+from tidelake.fileio.location import Location
+from tidelake.fileio.object_store import ObjectStoreFileIO, is_storage_key, parse_settings
+from tidelake.telemetry import Env
+
+__all__ = ["open_storage", "split_options"]
+
+
+def open_storage(location: Location, storage: Mapping[str, object] | None, env: Env) -> FileIO:
+    """Open a storage; nothing is sent.
+
+    Parameters
+    ----------
+    location : Location
+        Where the files are.
+    storage : mapping, optional
+        How to reach them: ``{"s3.endpoint": ...}``. See ``docs/storage.md``.
+    env : Env
+        Clock, ids and randomness.
+
+    Raises
+    ------
+    InvalidInputError
+        A key is unknown, or its value is wrong.
+    UnsupportedError
+        A library is missing.
+    """
+    given = storage or {}
+    if location.scheme in {"s3", "gs", "az"}:
+        settings = parse_settings(location.scheme, given)
+        if location.account:
+            settings = settings.with_account(location.account)
+        return ObjectStoreFileIO(location, settings, env)
+    if location.scheme == "hdfs":
+        message = f"{location} is on HDFS, which is not supported yet: use an object store."
+        raise UnsupportedError(message, kind="storage_scheme", scheme="hdfs")
+    unknown = [key for key in given if not is_storage_key(str(key))]
+    if unknown:
+        message = (
+            f"Storage key '{shortened(str(unknown[0]))}' is unknown, and local files need none."
+        )
+        raise InvalidInputError(message, kind="storage_key", key=unknown[0])
+    return LocalFileIO(env.ids)
+
+
+def split_options(options: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Part a catalog's options from those of its storage.
+
+    Examples
+    --------
+    >>> split_options({"table-default.bucket": "4", "s3.endpoint": "https://minio:9000"})
+    ({'table-default.bucket': '4'}, {'s3.endpoint': 'https://minio:9000'})
+    """
+    storage = {key: value for key, value in options.items() if is_storage_key(key)}
+    return {key: value for key, value in options.items() if key not in storage}, storage

@@ -1,0 +1,169 @@
+"""A warehouse in an object store: everything that a table does, over the S3 of the tests."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tidelake
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.sql import SqlSession, execute, parse
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
+SECRET = "tide-secret-a1b2c3"
+
+
+@pytest.fixture
+def catalog(s3):
+    return tidelake.open("s3://lake/house", storage=s3.storage())
+
+
+def rows(table, **selection):
+    return sorted(tuple(row.values()) for row in table.to_arrow(**selection).to_pylist())
+
+
+def batch(*pairs):
+    return [{"k": k, "v": v} for k, v in pairs]
+
+
+def test_a_primary_key_table_lives_in_a_bucket(s3, catalog):
+    t = catalog.create_table(
+        "db.t",
+        SCHEMA,
+        primary_keys=["k"],
+        options={
+            "bucket": "2",
+            "changelog-producer": "lookup",
+            "snapshot.num-retained.min": "1",
+            "snapshot.num-retained.max": "3",
+        },
+    )
+    for i in range(4):
+        t.write(batch((1, f"a{i}"), (i, "b")))
+    t.delete("k = 2")
+    t.compact(full=True)
+    assert rows(t) == [(0, "b"), (1, "a3"), (3, "b")]
+    assert t.get(1) == {"k": 1, "v": "a3"}
+    newest = t.latest_snapshot_id
+    changes = t.changes(newest - 1, newest, mode="changelog")
+    assert changes.schema.names[1:] == ["k", "v"]
+    t.expire_snapshots()
+    assert len(t.system_table("snapshots").to_arrow()) <= 3
+    assert rows(tidelake.open("s3a://lake/house", storage=s3.storage()).table("db.t")) == rows(t)
+    assert all(key.startswith("house/db.db/t/") for key in s3.listing() if "/t/" in key)
+
+
+def test_an_append_table_with_partitions_and_deletes(catalog):
+    schema = pa.schema([("p", pa.string()), ("n", pa.int64())])
+    t = catalog.create_table(
+        "db.a", schema, partition_keys=["p"], options={"deletion-vectors.enabled": "true"}
+    )
+    t.write([{"p": "x/y", "n": 1}, {"p": "ü z", "n": 2}, {"p": "x/y", "n": 3}])
+    t.delete("n = 1")
+    assert rows(t) == [("x/y", 3), ("ü z", 2)]
+    t.create_tag("one")
+    t.write([{"p": "x/y", "n": 9}])
+    t.rollback_to("one")
+    assert rows(t) == [("x/y", 3), ("ü z", 2)]
+
+
+def test_databases_show_while_they_are_empty_and_are_dropped(s3, catalog):
+    catalog.create_database("empty")
+    assert catalog.list_databases() == ["empty"]
+    assert catalog.list_tables("empty") == []
+    catalog.drop_database("empty")
+    assert (catalog.list_databases(), s3.listing()) == ([], [])
+
+
+def test_a_drop_hides_the_table_first_and_its_snapshots_go_last(s3, catalog):
+    t = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": "1"})
+    t.write(batch((1, "a")))
+    deletes = s3.count("POST", "?delete")
+    s3.fault("status", "POST", "?delete", nth=2, count=99, status=403, code="AccessDenied")
+    with pytest.raises(tidelake.StorageError):
+        catalog.drop_table("db.t")
+    assert s3.count("POST", "?delete") > deletes
+    assert not catalog.table_exists("db.t")
+    with pytest.raises(tidelake.AlreadyExistsError, match="interrupted"):
+        catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": "1"})
+    s3.forget()
+    catalog.drop_table("db.t")
+    assert s3.listing("house/db.db/t/") == []
+    catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": "1"})
+
+
+def test_a_table_is_not_renamed(catalog):
+    t = catalog.create_table("db.t", SCHEMA)
+    t.write(batch((1, "a")))
+    with pytest.raises(UnsupportedError, match=r"s3://lake/house/db\.db/t cannot be renamed"):
+        catalog.rename_table("db.t", "db.u")
+    assert rows(catalog.table("db.t")) == [(1, "a")]
+
+
+def test_the_catalog_shows_its_uri_and_no_secret(s3, catalog):
+    catalog.create_table("db.t", SCHEMA).write(batch((1, "a")))
+    assert repr(catalog) == "Catalog('s3://lake/house')"
+    shown = [
+        repr(catalog),
+        catalog._repr_html_(),
+        str(catalog.table("sys.catalog_options").to_arrow()),
+    ]
+    assert "s3://lake/house" in shown[2]
+    assert not [text for text in shown if SECRET in text]
+    sent = pickle.dumps(catalog)
+    assert SECRET.encode() not in sent
+    assert rows(pickle.loads(sent).table("db.t")) == [(1, "a")]
+
+
+def test_a_bucket_or_key_that_is_wrong(s3):
+    with pytest.raises(InvalidInputError, match=r"Did you mean 's3.access-key'"):
+        tidelake.open("s3://lake/house", storage={"s3.acces-key": "x"})
+    with pytest.raises(tidelake.StorageError, match=r"s3://none at http://127.*does not exist"):
+        tidelake.open("s3://none/house", storage=s3.storage()).list_databases()
+    with pytest.raises(InvalidInputError, match="unknown storage"):
+        tidelake.open("s5://lake/house")
+    with pytest.raises(InvalidInputError, match="local files need none"):
+        tidelake.open("/tmp/house", storage={"endpoint": "x"})
+
+
+def sql(session, text):
+    return [execute(statement, session) for statement in parse(text)]
+
+
+def test_statements_reach_a_store_by_catalog_and_by_path(s3, tmp_path):
+    session = SqlSession(tidelake.open(tmp_path))
+    keys = ", ".join(f"'{key}' = '{value}'" for key, value in s3.storage().items())
+    sql(session, f"CREATE CATALOG c WITH ('type' = 'paimon', 'warehouse' = 's3://lake/w', {keys})")
+    sql(session, "USE CATALOG c; CREATE DATABASE d; USE d")
+    sql(session, "CREATE TABLE t (k BIGINT PRIMARY KEY NOT ENFORCED, v STRING)")
+    session.catalogs["c"].table("d.t").write(batch((1, "a"), (2, "b")))
+    sql(
+        session,
+        "CREATE TEMPORARY TABLE p (k BIGINT PRIMARY KEY NOT ENFORCED, v STRING) WITH ("
+        f"'connector' = 'paimon', 'path' = 's3://lake/of/path', 'auto-create' = 'true', {keys})",
+    )
+    session.temporary["p"].open().write(batch((3, "c")))
+    assert any(key.startswith("of/path/snapshot/") for key in s3.listing())
+    sql(
+        session,
+        "CREATE TEMPORARY TABLE q WITH ('connector' = 'paimon', 'path' = 's3://lake/w/d.db/t')",
+    )
+    assert rows(session.temporary["q"].open()) == [(1, "a"), (2, "b")]
+    assert SECRET not in str(sql(session, "SHOW CATALOGS"))
+
+
+def test_the_code_of_the_page_runs(s3):
+    page = (Path(__file__).parents[3] / "docs" / "storage.md").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    names: dict = {}
+    exec(block.replace("https://minio.example:9000", s3.url), names)
+    assert repr(names["catalog"]) == "Catalog('s3://lake/house')"
+
+
+def test_a_missing_table_is_missing(catalog):
+    with pytest.raises(NotFoundError):
+        catalog.table("db.none")

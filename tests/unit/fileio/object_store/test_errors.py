@@ -1,0 +1,107 @@
+"""What a store refuses is said in words: what is wrong, where, what to do."""
+
+from __future__ import annotations
+
+import pytest
+from unit.fileio.object_store.test_file_io import bucket
+
+from tidelake.errors import InvalidInputError, StorageError, TidelakeError
+from tidelake.fileio.location import parse_location
+
+
+def refused(call, kind, words):
+    with pytest.raises(TidelakeError, match=words) as caught:
+        call()
+    assert caught.value.kind == kind
+    assert "Debug source" not in caught.value.message
+
+
+def test_a_bucket_that_is_missing(s3):
+    files = bucket(s3, root="s3://none/w")
+    for call in (files.list_dir, files.exists, files.open_input):
+        refused(lambda call=call: call("/w/a"), "bucket_not_found", "'?s3://none.*create it")
+
+
+def test_another_region(s3):
+    s3.region = "eu-west-1"
+    refused(lambda: bucket(s3).exists("/w"), "wrong_region", "'s3.region' = 'eu-west-1'")
+    s3.region = None
+    s3.fault("status", "GET", status=301, code="PermanentRedirect")
+    refused(lambda: bucket(s3).exists("/w"), "wrong_region", "another region")
+
+
+def test_clocks_that_differ(s3):
+    s3.clock_offset_s = 7200
+    refused(lambda: bucket(s3).exists("/w"), "clock_skew", "clocks of this machine")
+
+
+def test_unknown_keys(s3):
+    s3.key_ids = {"other"}
+    refused(lambda: bucket(s3).exists("/w"), "credentials", "InvalidAccessKeyId")
+
+
+def test_no_right_to_write(s3):
+    s3.read_only = {"tide-key"}
+    files = bucket(s3)
+    assert files.list_dir("/w") == []
+    for call in (files.write_once, files.put_if_absent, files.replace):
+        refused(
+            lambda call=call: call("/w/a", b"1"), "no_permission", "no right to it in s3://lake"
+        )
+
+
+def test_a_token_that_expires_in_the_middle(s3):
+    files = bucket(s3, **{"s3.session-token": "old"})
+    files.write_once("/w/a", b"1")
+    s3.expired_tokens = {"old"}
+    refused(lambda: files.put_if_absent("/w/b", b"1"), "credentials", "have expired: renew")
+    assert s3.listing() == ["w/a"]
+
+
+def test_an_endpoint_for_people(s3):
+    s3.fault("html", count=99)
+    refused(lambda: bucket(s3).list_dir("/w"), "not_a_store", "check the endpoint")
+
+
+def test_an_endpoint_that_nobody_serves(s3):
+    s3.close()
+    files = bucket(s3, **{"s3.retries": "0"})
+    refused(lambda: files.list_dir("/w"), "unreachable", "cannot be reached")
+
+
+def test_no_page_of_a_listing_is_guessed(s3):
+    files = bucket(s3, **{"s3.retries": "1"})
+    files.write_once("/w/a", b"1")
+    s3.fault("status", "GET", "list-type", count=9)
+    with pytest.raises(StorageError):
+        files.list_dir("/w")
+
+
+def test_a_bulk_delete_that_leaves_some_says_so(s3):
+    files = bucket(s3, **{"s3.retries": "1"})
+    for name in "abc":
+        files.write_once(f"/w/d/{name}", b"1")
+    s3.fault("partial", "POST", count=2)
+    with pytest.raises(StorageError, match="Could not delete s3://lake/w/d"):
+        files.delete_dir("/w/d")
+    files.delete_dir("/w/d")
+    assert s3.listing() == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("s3n://lake", "Did you mean 's3'"),
+        ("s3://", "names no bucket"),
+        ("s3:///w", "names no bucket"),
+        ("s3://key:secret@lake/w", "credentials do not belong"),
+        ("s3://lake/a/../b", r"holds '\.\.'"),
+        ("s3://lake/a//b", r"'//'"),
+        ("", "is empty"),
+        (7, "is not a path"),
+    ],
+)
+def test_a_uri_that_is_wrong(uri, words):
+    with pytest.raises(InvalidInputError, match=words) as caught:
+        parse_location(uri)
+    assert "secret" not in caught.value.message

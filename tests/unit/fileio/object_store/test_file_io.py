@@ -1,0 +1,214 @@
+"""A bucket keeps the promises of a FileIO; where it cannot, it refuses or says what differs."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from unit.fileio.contract import FileIOContract
+
+from tidelake.errors import (
+    AlreadyExistsError,
+    CorruptError,
+    NotFoundError,
+    StorageError,
+    UnsupportedError,
+)
+from tidelake.fileio.location import parse_location
+from tidelake.fileio.object_store import ObjectStoreFileIO, parse_settings
+from tidelake.telemetry import Env
+
+PART = 8 << 20
+
+
+def bucket(s3, *, root="s3://lake/w", **more):
+    settings = parse_settings("s3", s3.storage(**more))
+    return ObjectStoreFileIO(parse_location(root), settings, Env.seeded(1))
+
+
+@pytest.fixture
+def files(s3):
+    return bucket(s3)
+
+
+@pytest.fixture
+def root():
+    return "/w"
+
+
+class TestObjectStore(FileIOContract):
+    """What no bucket can do is said in place of the common test."""
+
+    def test_a_written_file_is_never_written_over(self, files, root):
+        files.write_once(f"{root}/a", b"1")
+        with pytest.raises(AlreadyExistsError, match=f"{root}/a"):
+            files.write_once(f"{root}/a", b"2")
+        output = files.open_output(f"{root}/a")
+        output.write(b"3")
+        with pytest.raises(AlreadyExistsError):
+            output.close()
+        large = files.open_output(f"{root}/a")
+        with pytest.raises(AlreadyExistsError):
+            large.write(bytes(PART + 1))
+        assert files.read_bytes(f"{root}/a") == b"1"
+
+    def test_a_directory_is_held_where_there_is_one_or_its_parent(self, files, root):
+        files.make_dirs(root)
+        for make in (False, True):
+            with pytest.raises(NotFoundError, match="none") as caught:
+                files.open_dir(f"{root}/none/snapshot", make=make)
+            assert caught.value.kind == "directory_not_found"
+        with pytest.raises(NotFoundError):
+            files.open_dir(f"{root}/snapshot")
+        assert files.list_dir(root) == []
+        files.open_dir(f"{root}/snapshot", make=True).close()
+
+    def test_nothing_is_put_into_a_directory_that_was_removed(self, files, root):
+        """It is: commits check the table's schema before and after a put."""
+        files.make_dirs(f"{root}/t/snapshot")
+        held = files.open_dir(f"{root}/t/snapshot")
+        files.delete_dir(f"{root}/t")
+        assert files.put_if_absent(f"{root}/t/snapshot/a", b"1", within=held) is True
+        with pytest.raises(NotFoundError):
+            files.open_dir(f"{root}/u/snapshot")
+
+    def test_a_directory_that_is_held_is_the_same_under_another_name(self, files, root):
+        files.write_once(f"{root}/d/a", b"1")
+        with pytest.raises(UnsupportedError, match="cannot be renamed"):
+            files.move_dir(f"{root}/d", f"{root}/e")
+
+    def test_move_dir_takes_all_below_and_writes_over_nothing(self, files, root):
+        with pytest.raises(UnsupportedError) as caught:
+            files.move_dir(f"{root}/d", f"{root}/e")
+        assert caught.value.kind == "no_atomic_move"
+
+    def test_listing_a_file_is_refused(self, files, root):
+        files.write_once(f"{root}/a", b"1")
+        assert files.list_dir(f"{root}/a") == []
+
+    def test_delete_of_a_directory_is_refused(self, files, root):
+        files.make_dirs(f"{root}/d")
+        assert files.delete(f"{root}/d") is False
+        assert files.exists(f"{root}/d")
+
+    def test_make_dirs_twice_is_fine_but_not_over_a_file(self, files, root):
+        files.make_dirs(f"{root}/a/b")
+        files.make_dirs(f"{root}/a/b")
+        assert [status.name for status in files.list_dir(f"{root}/a")] == ["b"]
+
+    def test_the_name_of_an_open_output_is_taken(self, files, root):
+        """It is free until the file is whole: names of files are unique."""
+        output = files.open_output(f"{root}/o")
+        output.write(b"1")
+        assert not files.exists(f"{root}/o")
+        output.abort()
+
+
+def test_a_large_file_is_uploaded_in_parts_and_shows_when_it_is_whole(s3, files):
+    output = files.open_output("/w/big")
+    piece = bytes(range(256)) * 4096
+    for _ in range(20):
+        output.write(piece)
+    assert s3.listing("w/big") == []
+    assert output.tell() == 20 << 20
+    output.close()
+    assert s3.bucket().get("w/big").data == piece * 20
+    assert s3.uploads == []
+    assert s3.count("PUT", "partNumber") == 3
+
+
+def test_an_aborted_or_failed_upload_leaves_nothing(s3, files):
+    output = files.open_output("/w/big")
+    output.write(bytes(2 * PART))
+    output.abort()
+    assert (s3.listing("w/big"), s3.uploads) == ([], [])
+    s3.fault("status", "PUT", "partNumber=2", status=403, code="AccessDenied")
+    output = files.open_output("/w/big")
+    with pytest.raises(StorageError, match="no right") as caught:  # noqa: PT012
+        for _ in range(4):
+            output.write(bytes(PART))
+        output.close()
+    assert caught.value.kind == "no_permission"
+    output.abort()
+    assert (s3.listing("w/big"), s3.uploads) == ([], [])
+
+
+def test_an_upload_whose_last_answer_is_lost_is_whole(s3):
+    files = bucket(s3, **{"s3.retries": "1"})
+    s3.fault("lost", "POST", "uploadId")
+    output = files.open_output("/w/big")
+    output.write(bytes(PART + 5))
+    output.close()
+    assert files.size("/w/big") == PART + 5
+
+
+def test_what_a_store_gives_short_is_damage_not_data(s3, files):
+    s3.bucket().put("w/a", b"0123456789" * 20_000, 0)
+    s3.fault("short", "GET", "w/a", count=9)
+    for read in (
+        lambda: files.read_range("/w/a", 0, 10),
+        lambda: files.read_ranges("/w/a", [(0, 10), (20, 10)]),
+    ):
+        with pytest.raises(CorruptError) as caught:
+            read()
+        assert caught.value.kind == "file_truncated"
+    with pytest.raises(StorageError, match="/w/a"):
+        files.open_input("/w/a")
+
+
+def test_an_opened_file_has_its_end_from_one_request(s3, files):
+    data = bytes(i % 251 for i in range(200_000))
+    s3.bucket().put("w/a", data, 0)
+    s3.bucket().put("w/empty", b"", 0)
+    files.exists("/w/a")
+    s3.forget()
+    with files.open_input("/w/a") as file:
+        assert file.size() == len(data)
+        file.seek(-1000, 2)
+        assert file.read(1000) == data[-1000:]
+        assert s3.count() == 1
+        file.seek(10)
+        assert file.read(20) == data[10:30]
+        assert file.read() == data[30:]
+    with files.open_input("/w/empty") as file:
+        assert (file.size(), file.read()) == (0, b"")
+
+
+def test_a_listing_has_all_pages_and_no_marker(s3, files):
+    s3.page_keys = 3
+    keys = [f"w/d/f{i}" for i in range(8)] + [f"w/d/s{i}/x" for i in range(5)]
+    for key in [*keys, "w/d/.tidelake-directory", "w/d/s1/"]:
+        s3.bucket().put(key, b"", 0)
+    found = {(status.name, status.is_dir) for status in files.list_dir("/w/d")}
+    assert found == {(f"f{i}", False) for i in range(8)} | {(f"s{i}", True) for i in range(5)}
+    files.delete_dir("/w/d")
+    assert s3.listing("w/d") == ["w/d/s1/"]  # the client cannot name what others make of it
+
+
+def test_keys_with_odd_characters_are_themselves(s3, files):
+    for name in ("a b", "ü", "x%2Fy", "p=1", "q?", "h#", "k=a%20b", "'", "+", "~"):
+        files.write_once(f"/w/odd/{name}/f", name.encode())
+        assert files.read_bytes(f"/w/odd/{name}/f") == name.encode()
+        assert s3.bucket().get(f"w/odd/{name}/f").data == name.encode()
+    assert len(files.list_dir("/w/odd")) == 10
+    files.delete_dir("/w/odd")
+    assert s3.listing("w/odd") == []
+
+
+def test_a_forked_child_is_refused_at_once(files):
+    files.write_once("/w/a", b"1")
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = b"hangs or works"
+        try:
+            bucket_again = files.read_bytes("/w/a")
+            said = b"read " + bucket_again
+        except StorageError as error:
+            said = error.kind.encode()
+        os.write(write_end, said)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write_end)
+    assert os.read(read_end, 100) == b"forked"
+    assert files.read_bytes("/w/a") == b"1"

@@ -10,6 +10,7 @@ memory, asked key by key: what Python can do at best. Run by
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +19,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from engines import started_java
 from kernel import Line, scratch
-from measure import paired
+from measure import paired, ratio, timed
 
 import tidelake
 from tidelake.table.query import LocalTableQuery
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+
+from interop.cells import table_cells
+
+WARM_ROUNDS = 4
+"""Of Java, in which it compiles."""
 SPARSE = 3
 """Keys are multiples of this number."""
 LEVEL_0_FILES = 3
@@ -150,6 +158,34 @@ def get_lines(
         yield Line("W5", f"{what}, {size.rows:,} rows", against, ratio, "", note)
 
 
+def java_lines(
+    table: tidelake.Table, query: LocalTableQuery, keys: list[int], size: Size
+) -> Iterator[Line]:
+    """Single gets beside Java Paimon's `LocalTableQuery`, one thread each; rounds not in turn."""
+    peer = started_java()
+    if peer is None:
+        return
+    with peer:
+        found, figures = peer.lookup(
+            Path(table.paths.location),
+            [(str(key),) for key in keys],
+            snapshot=query.snapshot_id,
+            times=WARM_ROUNDS + size.rounds,
+        )
+    ours = table_cells(query.get_many(pa.table({"id": keys})))
+    assert [row if any(row) else None for row in ours] == found, "Java finds other rows"
+    ask_all(query, keys)
+    taken = [timed(lambda: ask_all(query, keys), time.process_time) for _ in range(size.rounds)]
+    cpu, wall = figures["cpu"][WARM_ROUNDS:], figures["wall"][WARM_ROUNDS:]
+    walls = [one[1] / other for one, other in zip(taken, wall, strict=True)]
+    found_ratio = ratio([one[0] for one in taken], cpu, walls)
+    note = f"Java {per_second(len(keys), found_ratio.b_cpu_seconds)} of CPU"
+    yield Line(
+        "W5", f"single gets, {size.rows:,} rows", f"Java Paimon's LocalTableQuery: {note}",
+        found_ratio, "<= 1.0",
+    )  # fmt: skip
+
+
 def read_rows(table: tidelake.Table, keys: set[int]) -> dict[int, dict[str, object]]:
     """The rows of some keys out of a whole read."""
     held = {}
@@ -197,6 +233,8 @@ def lines(size_name: str) -> Iterator[Line]:
         built = time.process_time() - began
         keys = keys_of(size.rows, size)
         yield from get_lines(table, query, keys, size)
+        if size_name == "full":
+            yield from java_lines(table, query, keys, size)
         note = f"{1e6 * built / size.rows:.2f} s of CPU a million rows, "
         note += f"{query.stats.disk_bytes / size.rows:.0f} bytes a row"
         yield Line("W5", f"lookup files built, {size.rows:,} rows", "", None, "", note)

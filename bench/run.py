@@ -29,6 +29,7 @@ import pipeline  # noqa: E402
 import planning  # noqa: E402
 import scale  # noqa: E402
 import service  # noqa: E402
+import service_java  # noqa: E402
 import sql  # noqa: E402
 import streams  # noqa: E402
 import streams_kafka  # noqa: E402
@@ -61,6 +62,7 @@ QUESTIONS = {
     "service-single": service.single_lines,
     "service-batch": service.batch_lines,
     "service-lone": service.lone_lines,
+    "service-java": service_java.lines,
 }
 GROUPS = {
     group: [name for name in QUESTIONS if name.startswith(f"{group}-")]

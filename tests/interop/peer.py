@@ -154,7 +154,7 @@ class JavaPeer:
             One for each key; None where there is no row.
         figures : dict
             Files on ``level0``, which Java passes over in tables that need lookups; ``cpu`` and
-            ``wall`` seconds of the last round.
+            ``wall`` seconds of each round.
 
         Raises
         ------

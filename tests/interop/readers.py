@@ -35,6 +35,11 @@ CACHE = CHECKOUT / ".venv-oracle"
 ORACLE = Path(os.environ.get("TIDELAKE_ORACLE", CHECKOUT.parent / "shared" / "oracle"))
 
 PAIMON_JAR = "org.apache.paimon:paimon-bundle:1.3.1"
+SERVICE_JARS = (
+    "org.apache.paimon:paimon-service-runtime:1.3.1",
+    "org.apache.paimon:paimon-service-client:1.3.1",
+    "org.apache.paimon:paimon-shade-netty-4:4.1.100.Final-0.8.0",
+)
 SPARK_JAR = ORACLE / "paimon-spark-4.1_2.13-2.1-SNAPSHOT.jar"
 _SPARK_WHEEL_JARS = (
     "hadoop-client-api",
@@ -170,16 +175,24 @@ class JavaCore(Reader):
 
     def bundle(self) -> Path:
         """The jar that holds this Paimon, fetched on first use."""
-        bundle = self.jars / "paimon-bundle-1.3.1.jar"
-        if not bundle.is_file():
+        return self._jar(PAIMON_JAR)
+
+    def service_jars(self) -> list[Path]:
+        """Those of its query service, which no test needs, fetched on first use."""
+        return list(map(self._jar, SERVICE_JARS))
+
+    def _jar(self, artifact: str) -> Path:
+        _, name, version = artifact.split(":")
+        jar = self.jars / f"{name}-{version}.jar"
+        if not jar.is_file():
             fetched = self.jars / "fetched"
             _run(
-                [_tool("mvn"), "-q", "-B", "dependency:copy", f"-Dartifact={PAIMON_JAR}",
+                [_tool("mvn"), "-q", "-B", "dependency:copy", f"-Dartifact={artifact}",
                  f"-DoutputDirectory={fetched}"],
-                what=f"fetching {PAIMON_JAR} with Maven",
+                what=f"fetching {artifact} with Maven",
             )  # fmt: skip
-            (fetched / bundle.name).rename(bundle)
-        return bundle
+            (fetched / jar.name).rename(jar)
+        return jar
 
     def make_ready(self) -> None:
         _tool("java")

@@ -51,6 +51,8 @@ BATCH = 100
 COMMIT_PAUSE_S = 0.5
 CALLER_PAUSE_S = (0.2, 0.8)
 """Of a caller between two calls: 64 of them are 130 calls a second, beside other work."""
+CALLS_AT_ONCE = 30
+"""Of each caller without a pause, at first: pools of threads grow to the most calls at once."""
 VISITOR_PAUSE_S = 3.0
 """Between clients that come, ask once and go."""
 FULL_EVERY, EXPIRE_EVERY = 25, 10
@@ -122,8 +124,8 @@ class Caller:
         return [self.rng.randrange(KEYS + MISSING) for _ in range(size)]
 
     def pause(self) -> float:
-        """Seconds until the next call."""
-        return self.rng.uniform(*CALLER_PAUSE_S)
+        """Seconds until the next call; none at first, when pools grow to their size."""
+        return 0.0 if self.calls < CALLS_AT_ONCE else self.rng.uniform(*CALLER_PAUSE_S)
 
     def check(self, keys: Sequence[int], rows: Sequence[dict[str, Any] | None]) -> None:
         """Compare rows with their keys, and with those seen before."""

@@ -31,13 +31,14 @@ def history(tmp_path):
         (2, 1): {0: 2 * LIFE + 3},
     }
     found.gone = [(10.0, 11.0)]
+    found.down = [(100.0, 140.0)]
     return found
 
 
-def answer(rows, snapshot, *, at=1.0, error=""):
+def answer(rows, snapshot, *, at=1.0, waited=0.1, error=""):
     keys = tuple(rows)
     found = tuple(None if v is None else {"k": k, "v": v} for k, v in rows.items())
-    return Answer(at, at + 0.1, keys, found, snapshot, error)
+    return Answer(at, at + waited, keys, found, snapshot, error)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,9 @@ def answer(rows, snapshot, *, at=1.0, error=""):
         ([answer({0: 2 * LIFE + 3}, 1), answer({0: LIFE + 2}, 2)], 1),  # of the life before
         ([answer({}, 0, error="gone")], 1),
         ([answer({}, 0, at=10.5, error="gone")], 0),  # there was no table
+        ([answer({}, 0, at=99.0, waited=30.1, error="down")], 0),  # until the deadline
+        ([answer({}, 0, at=101.0, error="down")], 1),  # long before it
+        ([answer({}, 0, at=112.0, waited=30.1, error="down")], 1),  # another served again
     ],
 )
 def test_the_check_sees_what_is_wrong(history, answers, count):

@@ -26,7 +26,7 @@ WIDE = {
     "price": "DECIMAL(10, 2)",
     "huge": "DECIMAL(30, 5)",
     "day": "DATE",
-    "at": "TIMESTAMP(3)",
+    "at": "TIMESTAMP(4)",  # 1.3.1 takes no fewer digits
     "fine": "TIMESTAMP(6)",
     "instant": "TIMESTAMP_LTZ(6)",
     "raw": "BYTES",
@@ -61,6 +61,9 @@ def metadata_of(table: Path):
     for prefix in (f"file:{table}", str(table)):
         text = text.replace(prefix, "")
     document = json.loads(text)
+    for field in (f for schema in document["schemas"] for f in schema["fields"]):
+        if field.get("doc") is None:
+            field.pop("doc", None)
     entries = {}
     for manifest in records(table, document["snapshots"][-1]["manifest-list"]):
         for entry in records(table, manifest["manifest_path"]):

@@ -43,17 +43,31 @@ def parsed(data: bytes) -> Record | None:
     """Parse a document; None if it is none, or lacks what a later one is made from."""
     try:
         document = json.loads(data)
-        for snapshot in document["snapshots"]:
-            snapshot["manifest-list"], int(snapshot["snapshot-id"]), snapshot["summary"].get("")
-        _ = int(document["format-version"]), document["table-uuid"], document["partition-specs"]
-        _ = (
-            document["location"],
-            int(document["last-column-id"]),
-            int(document["current-schema-id"]),
+        is_whole = (
+            _has(document, int, "format-version", "last-column-id")
+            and _has(document, str, "location", "table-uuid")
+            and _has(document, list, "snapshots", "partition-specs")
+            and all(_has(spec, list, "fields") for spec in document["partition-specs"])
+            and bool(document["partition-specs"])
+            and isinstance(document.get("next-row-id", 0), int)
+            and all(map(_is_snapshot, document["snapshots"]))
         )
-        return dict(document)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
+    return document if is_whole else None
+
+
+def _is_snapshot(found: object) -> bool:
+    return (
+        _has(found, int, "snapshot-id", "timestamp-ms", "schema-id")
+        and _has(found, str, "manifest-list")
+        and _has(found, dict, "summary")
+    )
+
+
+def _has(found: object, kind: type, *keys: str) -> bool:
+    """Whether an object has values of a kind under some keys."""
+    return isinstance(found, dict) and all(isinstance(found.get(key), kind) for key in keys)
 
 
 def commit_identity(snapshot: Snapshot) -> str:

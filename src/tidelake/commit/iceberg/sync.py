@@ -64,6 +64,9 @@ STEPS_MAX = 32
 """Snapshots that are applied one by one; a base that is further behind is given up."""
 DOCUMENT_BYTES_MAX = 256 << 20
 
+_OF_DAMAGED_FILES = (LookupError, TypeError, ValueError, OverflowError)
+"""Iceberg metadata may be damaged in any way; whatever comes of it, the commit is done."""
+
 _LOG = logging.getLogger("tidelake")
 
 
@@ -90,7 +93,7 @@ def sync_quietly(context: CommitContext) -> None:
     """Synchronise after a change that is done; a failure is logged, with what to do."""
     try:
         sync(context)
-    except TidelakeError as error:
+    except (TidelakeError, *_OF_DAMAGED_FILES) as error:
         _LOG.warning(
             "Table %s: its Iceberg metadata could not be written: %s The table itself is complete."
             " The next commit writes it, or CALL sys.sync_iceberg('%s').",
@@ -266,7 +269,7 @@ class _Sync:
         tagged = {snapshot.id: snapshot for snapshot in self.tags.values()}
         kept = []
         for shown in document["snapshots"]:
-            snapshot_id, schema_id = int(shown["snapshot-id"]), int(shown.get("schema-id", -1))
+            snapshot_id, schema_id = int(shown["snapshot-id"]), int(shown["schema-id"])
             tag = tagged.get(snapshot_id)
             is_tagged = snapshot_id < self.newest.id and tag is not None and shows(shown, tag)
             if (is_tagged or earliest_id <= snapshot_id <= last_id) and schema_id in self.schemas:

@@ -133,6 +133,26 @@ def test_lost_and_damaged_files_are_made_again(lake):
     assert_same_rows(lake)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("snapshots", [{"snapshot-id": 2}]),
+        ("snapshots", {}),
+        ("partition-specs", []),
+        ("format-version", "2"),
+        ("location", None),
+        ("next-row-id", "x"),
+    ],
+)
+def test_a_document_with_other_values_is_no_base(lake, key, value):
+    write(lake, 1, 2)
+    path = lake.directory / "v2.metadata.json"
+    path.write_text(json.dumps(lake.document() | {key: value}))
+    write(lake, 3)
+    assert shown(lake) == [3]
+    assert_same_rows(lake)
+
+
 def test_a_second_synchronisation_writes_nothing(lake):
     write(lake, 1, 2)
     before = {p.name: (p.stat().st_mtime_ns, p.stat().st_ino) for p in lake.directory.iterdir()}

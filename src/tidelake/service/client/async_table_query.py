@@ -215,4 +215,5 @@ class AsyncTableQuery:
         if self._is_closed:
             message = f"The query of table '{self._session.identifier}' is closed: open another."
             raise ClosedError(message, table=self._session.identifier)
-        self._session.mark.check(f"The query of table '{self._session.identifier}'")
+        if not self._session.mark.is_here:
+            self._session.mark.check(f"The query of table '{self._session.identifier}'")

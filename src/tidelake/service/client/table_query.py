@@ -261,4 +261,5 @@ class TableQuery:
         if self._is_closed:
             message = f"The query of table '{self._session.identifier}' is closed: open another."
             raise ClosedError(message, table=self._session.identifier)
-        self._session.mark.check(f"The query of table '{self._session.identifier}'")
+        if not self._session.mark.is_here:
+            self._session.mark.check(f"The query of table '{self._session.identifier}'")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import subprocess
 import sys
@@ -31,7 +33,8 @@ def _rows(run: int, i: int) -> list[dict]:
 
 def worker(warehouse: str, run: int) -> None:
     """Commit for ever; print each acknowledged commit."""
-    table = tidelake.open(warehouse).table("db.kill")
+    storage = json.loads(os.environ.get("KILL_STORAGE", "{}"))
+    table = tidelake.open(warehouse, storage=storage).table("db.kill")
     i = 0
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -46,11 +49,19 @@ def worker(warehouse: str, run: int) -> None:
         i += 1
 
 
-def kills(directory: Path, *, count: int, seed: int) -> dict:
+def kills(
+    directory: Path,
+    *,
+    count: int,
+    seed: int,
+    warehouse: str | None = None,
+    storage: dict[str, str] | None = None,
+) -> dict:
     """Kill a writer `count` times; the figures, or AssertionError where a promise broke."""
-    warehouse = str(directory / "warehouse")
+    warehouse = warehouse or str(directory / "warehouse")
     rng = random.Random(seed)
-    catalog = tidelake.open(warehouse)
+    catalog = tidelake.open(warehouse, storage=storage)
+    environ = {**os.environ, "KILL_STORAGE": json.dumps(storage or {})}
     catalog.create_table(
         "db.kill",
         SCHEMA,
@@ -64,6 +75,7 @@ def kills(directory: Path, *, count: int, seed: int) -> dict:
             [sys.executable, "-m", "proving.kill", warehouse, str(run)],
             stdout=subprocess.PIPE,
             text=True,
+            env=environ,
         )
         assert child.stdout is not None
         child.stdout.readline()
@@ -80,7 +92,7 @@ def kills(directory: Path, *, count: int, seed: int) -> dict:
         commits += acknowledged
         for i in range(acknowledged):
             state.update({row["k"]: (run, i) for row in _rows(run, i)})
-        table = tidelake.open(warehouse).table("db.kill")
+        table = tidelake.open(warehouse, storage=storage).table("db.kill")
         got = {r["k"]: (r["run"], r["i"]) for r in table.to_arrow().to_pylist()}
         if got != state:
             # the commit in flight may be there wholly, though nobody heard of it
@@ -88,7 +100,7 @@ def kills(directory: Path, *, count: int, seed: int) -> dict:
             if got != state:
                 wrong = {k: (got.get(k), v) for k, v in state.items() if got.get(k) != v}
                 raise AssertionError(f"run {run} after {acknowledged} commits: {wrong}")
-    files = check_table(table.fileio, f"{warehouse}/db.db/kill", newest_only=count > 50)
+    files = check_table(table.fileio, table.paths.location, newest_only=count > 50)
     return {"kills": count, "commits": commits, "files": files, "lost": 0}
 
 

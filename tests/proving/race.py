@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +22,8 @@ SCHEMA = pa.schema([("who", pa.int32()), ("i", pa.int64()), ("v", pa.string())])
 
 def worker(warehouse: str, who: int, commits: int) -> None:
     """Commit `commits` rows one by one; print the acknowledged ones, and `!` for each refusal."""
-    table = tidelake.open(warehouse).table("db.race")
+    storage = json.loads(os.environ.get("RACE_STORAGE", "{}"))
+    table = tidelake.open(warehouse, storage=storage).table("db.race")
     for i in range(commits):
         row = pa.Table.from_pylist([{"who": who, "i": i, "v": f"{who}-{i}"}], schema=SCHEMA)
         for _ in range(WRITES_MAX):
@@ -35,10 +38,19 @@ def worker(warehouse: str, who: int, commits: int) -> None:
                 sys.stdout.flush()
 
 
-def race(directory: Path, *, processes: int, commits: int, options: dict[str, str]) -> dict:
+def race(
+    directory: Path,
+    *,
+    processes: int,
+    commits: int,
+    options: dict[str, str],
+    warehouse: str | None = None,
+    storage: dict[str, str] | None = None,
+) -> dict:
     """Run the race; the figures, or AssertionError where a row is lost or doubled."""
-    warehouse = str(directory / "warehouse")
-    catalog = tidelake.open(warehouse)
+    warehouse = warehouse or str(directory / "warehouse")
+    catalog = tidelake.open(warehouse, storage=storage)
+    environ = {**os.environ, "RACE_STORAGE": json.dumps(storage or {})}
     catalog.create_table("db.race", SCHEMA, primary_keys=["who", "i"], options=options)
     each = commits // processes
     children = [
@@ -46,6 +58,7 @@ def race(directory: Path, *, processes: int, commits: int, options: dict[str, st
             [sys.executable, "-m", "proving.race", warehouse, str(who), str(each)],
             stdout=subprocess.PIPE,
             text=True,
+            env=environ,
         )
         for who in range(processes)
     ]
@@ -64,7 +77,7 @@ def race(directory: Path, *, processes: int, commits: int, options: dict[str, st
     lost = acknowledged - set(rows)
     doubled = len(rows) - len(set(rows))
     invented = set(rows) - acknowledged
-    files = check_table(table.fileio, f"{warehouse}/db.db/race", newest_only=commits > 1000)
+    files = check_table(table.fileio, table.paths.location, newest_only=commits > 1000)
     if lost or doubled or invented:
         raise AssertionError(f"lost {sorted(lost)[:5]}, doubled {doubled}, extra {len(invented)}")
     return {

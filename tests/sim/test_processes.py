@@ -21,6 +21,29 @@ def test_four_racing_processes_lose_and_double_nothing(tmp_path):
     assert figures["commits"] == commits
 
 
+def test_no_commit_is_lost_when_processes_race_in_an_object_store(tmp_path, s3):
+    """Each process is told the keys by its environment; the store is this process's."""
+    commits = SIZE.race_commits // 5
+    figures = race.race(
+        tmp_path,
+        processes=4,
+        commits=commits,
+        options={"bucket": "4"},
+        warehouse="s3://lake/house",
+        storage=s3.storage(),
+    )
+    assert figures["commits"] == commits
+    assert s3.uploads == []
+
+
+def test_killed_writers_lose_nothing_in_an_object_store(tmp_path, s3):
+    count = max(2, SIZE.kills // 5)
+    figures = kill.kills(
+        tmp_path, count=count, seed=8, warehouse="s3://lake/house", storage=s3.storage()
+    )
+    assert figures["kills"] == count
+
+
 def test_killed_writers_lose_nothing_they_acknowledged(tmp_path):
     figures = kill.kills(tmp_path, count=SIZE.kills, seed=7)
     assert figures["kills"] == SIZE.kills

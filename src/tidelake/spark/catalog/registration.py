@@ -98,14 +98,22 @@ def opened_catalog(
     ------
     InvalidInputError
         Options or memory are given for a catalog that is open.
+    UnsupportedError
+        Its tables are in an object store, which executors cannot reach yet.
     """
     if not isinstance(warehouse, Catalog):
-        return open_catalog(warehouse, options=options, memory=memory)
-    if options is not None or memory is not None:
+        warehouse = open_catalog(warehouse, options=options, memory=memory)
+    elif options is not None or memory is not None:
         message = (
             "attach() was given an opened catalog: give its options and memory to tidelake.open()."
         )
         raise InvalidInputError(message, kind="bad_argument", argument="options")
+    if warehouse.fileio.is_remote:
+        message = (
+            f"{warehouse!r} is in an object store, which Tidelake on Spark does not read or write"
+            " yet: use tidelake.open() in Python, or mount the warehouse on every machine."
+        )
+        raise UnsupportedError(message, kind="spark_storage")
     return warehouse
 
 

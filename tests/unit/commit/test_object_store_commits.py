@@ -1,0 +1,68 @@
+"""Commits over a wire that fails: an acknowledged row is there once, whatever the store answers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from unit.fileio.object_store.test_publish import faults, named
+
+import tidelake
+from tidelake.errors import OutcomeUnknownError, StorageError
+from tidelake.telemetry import Env
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
+
+
+def opened(s3):
+    storage = s3.storage(**{"s3.timeout": "600 ms", "s3.retries": "2"})
+    return tidelake.open("s3://lake/w", storage=storage, env=Env.seeded(3))
+
+
+def meetings():
+    """The publishing put meets every fault; the others those that leave a doubt."""
+    for mode, more in faults():
+        slow = {"ms": 900} if "ms" in more else more
+        yield "snapshot-2", mode, slow
+        if mode in {"lost", "drop", "defer", "status_after"}:
+            yield from ((place, mode, slow) for place in ("manifest/", "bucket-0/", "LATEST"))
+
+
+@pytest.mark.parametrize(("place", "mode", "more"), [*meetings()], ids=named)
+def test_a_commit_that_meets_a_fault_is_there_once_or_says_that_it_is_not(s3, place, mode, more):
+    table = opened(s3).create_table(
+        "db.t", SCHEMA, primary_keys=["k"], options={"bucket": "1", "commit.max-retries": "2"}
+    )
+    table.write([{"k": 1, "v": "a"}])
+    s3.fault(mode, "PUT", place, **more)
+    said = "done"
+    try:
+        table.write([{"k": 2, "v": "b"}], commit_user="w", commit_identifier=1)
+    except OutcomeUnknownError:
+        said = "unknown"
+    except StorageError:
+        said = "failed"
+    s3.settle()
+    s3.forget()
+    found = opened(s3).table("db.t")
+    keys = [row["k"] for row in found.to_arrow().to_pylist()]
+    allowed = {"done": [[1, 2]], "failed": [[1]], "unknown": [[1], [1, 2]]}[said]
+    assert sorted(keys) in allowed
+    found.write([{"k": 2, "v": "b"}], commit_user="w", commit_identifier=1)
+    found.write([{"k": 3, "v": "c"}])
+    kept = sorted(row["k"] for row in found.to_arrow().to_pylist())
+    assert kept == [1, 2, 3]
+    snapshots = found.system_table("snapshots").to_arrow().to_pylist()
+    ours = [one for one in snapshots if one["commit_user"] == "w"]
+    assert len(ours) == 1
+
+
+def test_an_upsert_is_so_many_requests(s3):
+    """A bound that only falls: 29 requests, nearly one after the other."""
+    table = opened(s3).create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": "1"})
+    for k in range(3):
+        table.write([{"k": k, "v": "a"}])
+    s3.forget()
+    table.write([{"k": 9, "v": "b"}])
+    assert s3.count() <= 29
+    assert s3.count("PUT") == 6
+    assert s3.rounds <= 29

@@ -420,6 +420,7 @@ class Catalog:
                 env=self.env,
                 manifests=self._manifests,
                 guard=found.guard,
+                served=found.served,
             )
         )
 

@@ -4,7 +4,8 @@ A metastore knows which databases and tables there are, and where a table's file
 in front of it checks names, definitions and arguments, and words the errors that all kinds share. A
 metastore decides races: of two creators of one table exactly one gets True.
 
-Kinds: ``catalog/filesystem.py`` (directories), ``catalog/jdbc`` (rows of a database).
+Kinds: ``catalog/filesystem.py`` (directories), ``catalog/jdbc`` (rows of a database),
+``catalog/rest`` (a server).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tidelake.catalog.identifier import Identifier
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.table_state import Guard
+from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.types import TableSchema
 
 __all__ = ["CatalogEntry", "Metastore"]
@@ -28,7 +30,7 @@ class CatalogEntry:
     """A table as its metastore knows it.
 
     Its snapshots and schemas become visible when their files are put, if absent, below the
-    location.
+    location; or when its server says so.
 
     Parameters
     ----------
@@ -40,12 +42,15 @@ class CatalogEntry:
         The storage of its files.
     guard : Guard
         Held while a file is put.
+    served : ManagedTable, optional
+        The server that decides its newest snapshot and schema, if there is one.
     """
 
     location: str
     schema: TableSchema
     fileio: FileIO
     guard: Guard = nullcontext
+    served: ManagedTable | None = None
 
 
 class Metastore(Protocol):

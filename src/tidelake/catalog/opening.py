@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tidelake.catalog import rest
 from tidelake.catalog.catalog import Catalog
 from tidelake.catalog.catalog_options import CatalogRequest, CatalogType, chosen_type
 from tidelake.catalog.filesystem import FilesystemMetastore
@@ -82,7 +83,7 @@ def open_catalog(
         world = world.with_memory(_memory(memory))
     given, reached = split_options(catalog or {})
     defaults = {key: given.pop(key) for key in list(given) if str(key).startswith(TABLE_DEFAULT)}
-    chosen, named, settings = chosen_type(given, CATALOG_TYPES, planned=("rest", "hive"))
+    chosen, named, settings = chosen_type(given, CATALOG_TYPES, planned=("hive",))
     if warehouse is not None and named is not None and str(warehouse) != named:
         message = f"The warehouse is given twice, as '{warehouse}' and as '{named}': give one."
         raise InvalidInputError(message, kind="warehouse")
@@ -121,6 +122,7 @@ def _jdbc(request: CatalogRequest) -> JdbcMetastore:
 CATALOG_TYPES = (
     CatalogType("filesystem", (), (), _filesystem),
     CatalogType("jdbc", JDBC_OPTIONS, (PROPERTY_PREFIX,), _jdbc),
+    CatalogType("rest", rest.OPTIONS, rest.PREFIXES, rest.rest_metastore),
 )
 """The kinds of catalogs."""
 

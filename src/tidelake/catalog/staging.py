@@ -15,7 +15,7 @@ from tidelake.catalog.catalog import Catalog
 from tidelake.catalog.dropped_directories import STAGING_DIRECTORY
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.path_table import TableDefinition, table_at
-from tidelake.errors import TidelakeError
+from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
 from tidelake.table import Table
@@ -52,6 +52,12 @@ def staged_table(
     InvalidInputError, UnsupportedError
         Names, columns, keys or options are wrong; nothing was written.
     """
+    if not catalog.warehouse.startswith("/"):  # the name of one that a server keeps
+        message = (
+            f"Table '{identifier}' cannot be made beside its place: {catalog.metastore.shown} is"
+            " kept by a server. Drop the table and create it again, or overwrite its rows."
+        )
+        raise UnsupportedError(message, kind="replace_table", table=identifier)
     made = catalog.first_schema(
         identifier,
         schema,

@@ -22,7 +22,8 @@ Once an outcome is in doubt no file is removed. The commit then ends with an
 Shown by ``tests/unit/commit/test_commit_faults.py``: each storage call of one commit fails in each
 mode while a rival commits right before each put; and by ``tests/proving/interleave.py``: two
 writers that compact, and a job and its twin of one identity, meet at the put. These are chosen
-moments, not all orders of all calls.
+moments, not all orders of all calls. ``tests/unit/catalog/rest/test_commit_by_server.py`` does the
+same to a server.
 """
 
 from __future__ import annotations

@@ -201,14 +201,22 @@ class TablePaths:
             for key, data_type, value in parts
         )
 
+    def partition_texts(self, partition: bytes) -> dict[str, str]:
+        """The values of a partition as texts, by column; a null one has the default name."""
+        values = self.partition_values(partition)
+        parts = zip(self.partition_keys, self.partition_types, values, strict=True)
+        return {key: self._value_text(value, data_type) for key, data_type, value in parts}
+
     def _value_name(self, value: object, data_type: DataType) -> str:
-        text = partition_text(
+        return escape_name(self._value_text(value, data_type))
+
+    def _value_text(self, value: object, data_type: DataType) -> str:
+        return partition_text(
             value,
             data_type,
             default_name=self.default_partition_name,
             legacy=self.legacy_partition_name,
         )
-        return escape_name(text)
 
     def bucket_dir(self, partition: bytes, bucket: int) -> str:
         """The directory of a bucket."""

@@ -20,6 +20,7 @@ from tidelake.options.bucket_mode import BucketMode
 from tidelake.options.column_options import options_for_older_schema
 from tidelake.scan import ReadContext
 from tidelake.store import StoreContext
+from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.table.handle.time_travel import TimeTravel
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
@@ -39,16 +40,19 @@ class TableHandle(TableState):
         Decoded manifests, shared by the tables of a catalog.
     guard : Guard
         Held while a snapshot or a schema is put on the storage.
+    served : ManagedTable, optional
+        The server that decides the table's newest snapshot and schema, if there is one.
     """
 
     identifier: str
     manifests: ManifestCache
     guard: Guard = nullcontext
+    served: ManagedTable | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         # the copy begins with an empty cache, and has no guard: copies in other processes do not
         # publish
-        return (_unpickled, (*self._state, self.identifier))
+        return (_unpickled, (*self._state, self.identifier, self.served))
 
     @property
     def _state(self) -> tuple[FileIO, TablePaths, TableSchema, Options, Env]:
@@ -134,7 +138,11 @@ class TableHandle(TableState):
     def commit_context(self) -> CommitContext:
         """The context of commits."""
         return CommitContext(
-            *self._state, manifests=self.manifests, table=self.identifier, guard=self.guard
+            *self._state,
+            manifests=self.manifests,
+            table=self.identifier,
+            guard=self.guard,
+            snapshot_commit=None if self.served is None else self.served.snapshot_commit,
         )
 
     def committer(self) -> Committer:
@@ -154,6 +162,7 @@ def _unpickled(
     options: Options,
     env: Env,
     identifier: str,
+    served: ManagedTable | None,
 ) -> TableHandle:
     cache = ManifestCache(env.memory.manifest_cache_bytes)
-    return TableHandle(fileio, paths, schema, options, env, identifier, cache)
+    return TableHandle(fileio, paths, schema, options, env, identifier, cache, served=served)

@@ -36,12 +36,15 @@ from tidelake.errors import (
     NotFoundError,
     OutcomeUnknownError,
     StorageError,
+    StorageRefusedError,
+    UnsupportedError,
 )
 from tidelake.fileio import OpenDirectory
 from tidelake.metadata.log.schema_log import dropped
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import numbered
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.managed_table import ManagedTable
 
 __all__ = ["RollbackResult", "roll_back"]
 
@@ -135,6 +138,8 @@ def _roll_back(
     if dry_run:
         later = tuple(_later(handle, target.id, latest_id))
         return RollbackResult(latest_id, target.id, later, tags)
+    if handle.served is not None:
+        return _roll_back_by_server(handle, handle.served, target, latest_id=latest_id, tags=tags)
     try:
         with fileio.open_dir(paths.tag_dir, make=True) as tag_place:
             handle.schemas.check_same(handle.schema, table=handle.identifier)
@@ -150,6 +155,39 @@ def _roll_back(
             message, kind="rollback_unknown", table=handle.identifier
         ) from error
     return RollbackResult(latest_id, target.id, removed, tags)
+
+
+def _roll_back_by_server(
+    handle: TableHandle,
+    served: ManagedTable,
+    target: Snapshot,
+    *,
+    latest_id: int,
+    tags: tuple[str, ...],
+) -> RollbackResult:
+    """Let the catalog's server do it, and find out about a lost answer."""
+    later = tuple(_later(handle, target.id, latest_id))
+    if handle.snapshots.find(target.id) is None:
+        message = (
+            f"Table '{handle.identifier}' cannot go back to snapshot {target.id}, which has"
+            " expired: its catalog's server goes back only to snapshots that are there."
+        )
+        raise UnsupportedError(message, kind="rollback_target", table=handle.identifier)
+    try:
+        served.roll_back(target.id)
+    except StorageRefusedError:
+        raise
+    except StorageError as error:
+        newest = served.snapshot_commit.latest()
+        if newest is None or not _is_same(newest, target):
+            message = (
+                f"It is unknown whether table '{handle.identifier}' was rolled back to snapshot"
+                f" {target.id} ({error}): look at its newest snapshot, and roll back again."
+            )
+            raise OutcomeUnknownError(
+                message, kind="rollback_unknown", table=handle.identifier
+            ) from error
+    return RollbackResult(latest_id, target.id, later, tags)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@
 3. If the storage does not confirm the put, the same put is repeated: one of the two wins, and the
    file shows whose it is. If that stays unknown, the error is an
    :class:`~tidelake.errors.OutcomeUnknownError`: nothing was lost, and the schema may exist.
+4. If a catalog's server decides the schema, the changes are checked as in step 1, and sent to it.
+   If its answer is lost, the newest schema shows whether they took effect.
 
 Snapshots and data files stay as they are. A writer with an older schema goes on, and its files name
 that schema. Source: Paimon's ``SchemaManager.commitChanges`` (1.3.1).
@@ -32,6 +34,7 @@ from tidelake.metadata.log.schema_log import dropped
 from tidelake.options import Options, check_write_mode, declared
 from tidelake.table.handle.arguments import check_location
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.table.schema.evolution import evolved_schema
 from tidelake.types import TableSchema
 from tidelake.types.schema_change import AddColumn, DropColumn, SchemaChange
@@ -88,17 +91,8 @@ def _altered(
         latest = log.latest()
         if latest is None:
             raise dropped(handle.identifier)
-        new = evolved_schema(
-            latest,
-            changes,
-            table=handle.identifier,
-            has_snapshots=handle.snapshots.latest_id() is not None,
-            time_ms=handle.env.clock.now_ms(),
-        )
-        if (
-            all(map(_may_do_nothing, changes))
-            and replace(new, id=latest.id, time_ms=latest.time_ms) == latest
-        ):
+        new = _evolved(handle, latest, changes)
+        if all(map(_may_do_nothing, changes)) and _is_equal(new, latest):
             return with_newest_schema(handle)
         parsed = Options.parse(new.options, table=handle.identifier)
         check_location(parsed, handle.paths.location, table=handle.identifier)
@@ -106,6 +100,9 @@ def _altered(
             check_write_mode(
                 parsed, table=handle.identifier, has_primary_key=bool(new.primary_keys)
             )
+        if handle.served is not None:
+            _alter_by_server(handle, handle.served, latest, changes)
+            return with_newest_schema(handle)
         if _published(handle, place, new):
             return _with_schema(handle, opened, new)
     message = (
@@ -113,6 +110,48 @@ def _altered(
         " try again."
     )
     raise ConflictError(message, kind="alter_lost", table=handle.identifier)
+
+
+def _evolved(
+    handle: TableHandle, latest: TableSchema, changes: Sequence[SchemaChange]
+) -> TableSchema:
+    return evolved_schema(
+        latest,
+        changes,
+        table=handle.identifier,
+        has_snapshots=handle.snapshots.latest_id() is not None,
+        time_ms=handle.env.clock.now_ms(),
+    )
+
+
+def _is_equal(new: TableSchema, old: TableSchema) -> bool:
+    """Whether two schemas differ in their number and time at most."""
+    return replace(new, id=old.id, time_ms=old.time_ms) == old
+
+
+def _alter_by_server(
+    handle: TableHandle, served: ManagedTable, latest: TableSchema, changes: Sequence[SchemaChange]
+) -> None:
+    """Send the changes that have an effect, and find out about a lost answer."""
+    effective: list[SchemaChange] = []
+    new = latest
+    for change in changes:
+        before, new = new, _evolved(handle, new, [change])
+        if not (_may_do_nothing(change) and _is_equal(new, before)):
+            effective.append(change)
+    try:
+        served.alter(effective)
+    except StorageRefusedError:
+        raise
+    except StorageError as error:
+        found = handle.schemas.latest()
+        if found is not None and found.id > latest.id and _is_equal(new, found):
+            return
+        message = (
+            f"It is unknown whether table '{handle.identifier}' was altered ({error}): open it"
+            " again, look at its columns, and alter it again if they are the old ones."
+        )
+        raise OutcomeUnknownError(message, kind="alter_unknown", table=handle.identifier) from error
 
 
 def _may_do_nothing(change: SchemaChange) -> bool:

@@ -1,0 +1,370 @@
+"""Paimon's REST API, one method per call: paths, pages, repeats, errors.
+
+1. ``GET /v1/config`` gives defaults and overrides of the options, and the prefix of all other
+   paths. Defaults stand below the user's options, overrides above them.
+2. A GET is repeated after a failure, with waits that double, until its time is up. Another call is
+   repeated only if the server certainly took nothing: it was not reached, or it was too busy.
+3. Lists come in pages; a page that names itself, or one already seen, as the next is an error.
+
+A call that changes something raises :class:`~tidelake.catalog.rest.failures.AnswerLostError` if it
+may have taken effect; the caller finds out. Source: Paimon's ``RESTApi`` and ``ResourcePaths``
+(1.3.1), ``docs/static/rest-catalog-open-api.yaml`` (2.1).
+"""
+
+from __future__ import annotations
+
+import email.utils
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import quote_plus
+
+from tidelake.catalog.rest.failures import (
+    AnswerLostError,
+    ServerAnswer,
+    ServerBusyError,
+    ServerUnreachableError,
+    failure_of,
+)
+from tidelake.catalog.rest.models import (
+    ServerDatabase,
+    ServerPartition,
+    ServerTable,
+    ServerToken,
+    decoded,
+)
+from tidelake.catalog.rest.settings import HEADER_PREFIX, PREFIX, RestSettings, option_map
+from tidelake.catalog.rest.transport import Transport
+from tidelake.errors import CorruptError, NotFoundError
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.telemetry import Env
+from tidelake.telemetry.fork import PerProcess
+
+__all__ = ["RestClient"]
+
+TRIES_MAX = 8
+"""Times that one request is sent."""
+DEADLINE_MS = 120_000
+"""Time after which no request is sent again."""
+FIRST_WAIT_MS = 100
+LONGEST_WAIT_MS = 10_000
+WAIT_JITTER = 0.2
+PAGE_ROWS_MAX = 1_000
+PAGES_MAX = 100_000
+SUCCESS_BELOW = 300
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Config:
+    """What the server's configuration gives; its headers are not shown."""
+
+    options: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
+
+
+class RestClient:
+    """A catalog's server. Thread-safe.
+
+    Parameters
+    ----------
+    settings : RestSettings
+        How to reach it.
+    env : Env
+        Clock and randomness of the waits.
+    transport : Transport, optional
+        Sends the requests.
+    """
+
+    def __init__(
+        self, settings: RestSettings, *, env: Env, transport: Transport | None = None
+    ) -> None:
+        self.settings = settings
+        self._env = env
+        self._transport = transport or Transport(settings)
+        self._config: PerProcess[_Config] = PerProcess(self._load_config)
+
+    def __repr__(self) -> str:
+        return f"RestClient({self.settings.uri!r}, {self.settings.warehouse!r})"
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The catalog's options, as merged with those of the server.
+
+        Raises
+        ------
+        StorageError, InvalidInputError
+            The server cannot be reached, or refuses.
+        """
+        return self._config.value.options
+
+    def _load_config(self) -> _Config:
+        query = {"warehouse": self.settings.warehouse}
+        document = self._call("GET", "/v1/config", query=query, headers={})
+        if not isinstance(document, dict):
+            message = (
+                f"The server {self.settings.uri} answered /v1/config with no object: it is no"
+                " Paimon catalog. Look at the option 'uri'."
+            )
+            raise CorruptError(message, kind="rest_answer")
+        defaults, overrides = (
+            {str(k): str(v) for k, v in (document.get(part) or {}).items() if v is not None}
+            for part in ("defaults", "overrides")
+        )
+        merged = {**defaults, **self.settings.options, **overrides}
+        headers = {
+            key.removeprefix(HEADER_PREFIX): value
+            for key, value in merged.items()
+            if key.startswith(HEADER_PREFIX)
+        }
+        return _Config(option_map(merged), headers)
+
+    def databases(self) -> list[str]:
+        """Names of all databases, sorted."""
+        return sorted(self._pages(self._path("databases"), "databases", str))
+
+    def database(self, name: str) -> ServerDatabase:
+        """One database.
+
+        Raises
+        ------
+        NotFoundError
+            There is none.
+        """
+        path = self._path("databases", name)
+        return decoded(self._get(path), ServerDatabase, what=f"GET {path}")
+
+    def create_database(self, name: str, options: Mapping[str, str] | None = None) -> None:
+        """Create a database.
+
+        Raises
+        ------
+        AlreadyExistsError
+            It exists.
+        """
+        self._change(
+            "POST", self._path("databases"), {"name": name, "options": dict(options or {})}
+        )
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database and what is in it."""
+        self._change("DELETE", self._path("databases", name))
+
+    def alter_database(
+        self, name: str, *, updates: Mapping[str, str], removals: Sequence[str] = ()
+    ) -> None:
+        """Set and remove options of a database."""
+        body = {"updates": dict(updates), "removals": list(removals)}
+        self._change("POST", self._path("databases", name), body)
+
+    def tables(self, database: str) -> list[str]:
+        """Names of a database's tables, sorted."""
+        return sorted(self._pages(self._path("databases", database, "tables"), "tables", str))
+
+    def table(self, database: str, name: str) -> ServerTable:
+        """One table.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such database or table.
+        """
+        path = self._table(database, name)
+        return decoded(self._get(path), ServerTable, what=f"GET {path}")
+
+    def create_table(self, database: str, name: str, schema: Json) -> None:
+        """Create a table.
+
+        Raises
+        ------
+        AlreadyExistsError, NotFoundError
+            It exists; its database does not.
+        """
+        body = {"identifier": {"database": database, "object": name}, "schema": schema}
+        self._change("POST", self._path("databases", database, "tables"), body)
+
+    def alter_table(self, database: str, name: str, changes: Sequence[Json]) -> None:
+        """Change a table's schema."""
+        self._change("POST", self._table(database, name), {"changes": list(changes)})
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Drop a table."""
+        self._change("DELETE", self._table(database, name))
+
+    def rename_table(self, source: tuple[str, str], destination: tuple[str, str]) -> None:
+        """Rename a table."""
+        body = {
+            key: {"database": database, "object": name}
+            for key, (database, name) in (("source", source), ("destination", destination))
+        }
+        self._change("POST", self._path("tables", "rename"), body)
+
+    def snapshot(self, database: str, name: str) -> Snapshot | None:
+        """The newest snapshot; None for a table without any.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such table.
+        """
+        return self._snapshot(f"{self._table(database, name)}/snapshot", of_table=True)
+
+    def snapshot_of(self, database: str, name: str, version: int | str) -> Snapshot | None:
+        """The snapshot of an id or a tag; None if there is none."""
+        where = f"{self._table(database, name)}/snapshots/{quote_plus(str(version))}"
+        return self._snapshot(where)
+
+    def _snapshot(self, path: str, *, of_table: bool = False) -> Snapshot | None:
+        try:
+            document = self._get(path)
+        except NotFoundError as error:
+            if error.kind == "snapshot_not_found":
+                return None
+            raise
+        found = document.get("snapshot") if isinstance(document, dict) else None
+        if of_table and isinstance(found, dict):
+            found = found.get("snapshot")  # beside it stand figures of the table
+        if not isinstance(found, dict):
+            message = f"The catalog's server answered GET {path} without a snapshot."
+            raise CorruptError(message, kind="rest_answer")
+        return Snapshot.from_document(found, path=path)
+
+    def commit(self, database: str, name: str, body: Json) -> bool:
+        """Send a snapshot, once; whether the server took it.
+
+        Raises
+        ------
+        NotFoundError
+            The table was dropped, or is another one now.
+        StorageRefusedError, InvalidInputError, UnsupportedError
+            The server refused; nothing was committed.
+        AnswerLostError
+            The snapshot may be visible.
+        """
+        path = f"{self._table(database, name)}/commit"
+        document = self._change("POST", path, body)
+        if not isinstance(document, dict) or not isinstance(document.get("success"), bool):
+            message = f"The catalog's server answered POST {path} without saying whether it did it."
+            raise AnswerLostError(message)
+        return document["success"]
+
+    def roll_back(self, database: str, name: str, snapshot_id: int) -> None:
+        """Make an older snapshot the newest."""
+        instant = {"type": "snapshot", "snapshotId": snapshot_id}
+        self._change("POST", f"{self._table(database, name)}/rollback", {"instant": instant})
+
+    def token(self, database: str, name: str) -> ServerToken:
+        """New keys of a table's storage."""
+        path = f"{self._table(database, name)}/token"
+        return decoded(self._get(path), ServerToken, what=f"GET {path}")
+
+    def partitions(self, database: str, name: str) -> list[ServerPartition]:
+        """The partitions of a table, as far as the server keeps them.
+
+        Raises
+        ------
+        UnsupportedError
+            It does not keep them: ``metastore.partitioned-table`` is not set.
+        """
+        path = f"{self._table(database, name)}/partitions"
+        found = self._pages(path, "partitions", dict)
+        return [decoded(p, ServerPartition, what=f"GET {path}") for p in found]
+
+    def branches(self, database: str, name: str) -> list[str]:
+        """Names of a table's branches, sorted."""
+        document = self._get(f"{self._table(database, name)}/branches")
+        return sorted(str(b) for b in (document or {}).get("branches") or ())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def _table(self, database: str, name: str) -> str:
+        return self._path("databases", database, "tables", name)
+
+    def _path(self, *parts: str) -> str:
+        prefix = self.options.get(PREFIX)
+        return "/".join(["/v1", *(quote_plus(p) for p in ((prefix, *parts) if prefix else parts))])
+
+    def _pages(self, path: str, key: str, kind: type[T]) -> list[T]:
+        """All elements of a list that comes in pages."""
+        found: list[T] = []
+        query = {"maxResults": str(PAGE_ROWS_MAX)}
+        seen: set[str] = set()
+        for _ in range(PAGES_MAX):
+            document = self._get(path, query)
+            elements = (document or {}).get(key) or []
+            if not isinstance(elements, list) or not all(isinstance(e, kind) for e in elements):
+                message = f"The catalog's server answered GET {path} with another list than asked."
+                raise CorruptError(message, kind="rest_answer")
+            found += elements
+            token = document.get("nextPageToken") if isinstance(document, dict) else None
+            if not token:
+                return found
+            if token in seen:
+                break
+            seen.add(token)
+            query = {**query, "pageToken": str(token)}
+        message = (
+            f"The catalog's server gave the same page of {path} again and again: its list has no"
+            " end. Report it to the server's operator."
+        )
+        raise CorruptError(message, kind="rest_answer")
+
+    def _get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        return self._call("GET", path, query=query, headers=self._config.value.headers)
+
+    def _change(self, method: str, path: str, body: object = None) -> Any:
+        return self._call(method, path, body=body, headers=self._config.value.headers)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+    ) -> Any:
+        """One call; the JSON of its answer. See the head for what is repeated."""
+        clock, started_ms = self._env.clock, self._env.clock.now_ms()
+        for attempt in range(TRIES_MAX):
+            wait_ms = min(FIRST_WAIT_MS * 2**attempt, LONGEST_WAIT_MS)
+            wait_ms = int(wait_ms * (1 + self._env.rng.uniform(0, WAIT_JITTER)))
+            try:
+                answer = self._transport.send(method, path, query=query, body=body, headers=headers)
+                if answer.status < SUCCESS_BELOW:
+                    return self._document(answer, f"{method} {path}")
+                wait_ms = max(wait_ms, self._asked_wait_ms(answer))
+                raise failure_of(answer, what=f"{method} {path}", hide=self.settings.hidden_in)
+            except (ServerUnreachableError, ServerBusyError, AnswerLostError) as error:
+                may_repeat = method == "GET" or not isinstance(error, AnswerLostError)
+                spent_ms = clock.now_ms() - started_ms + wait_ms
+                if not may_repeat or attempt == TRIES_MAX - 1 or spent_ms > DEADLINE_MS:
+                    raise
+                clock.sleep_ms(wait_ms)
+        raise AssertionError("unreachable")
+
+    def _document(self, answer: ServerAnswer, what: str) -> Any:
+        try:
+            return answer.document()
+        except ValueError as error:
+            message = (
+                f"The catalog's server answered {what} with something else than JSON: perhaps a"
+                f" gateway or a page of sign-in answers at {self.settings.uri}. Look at the option"
+                " 'uri'."
+            )
+            raise AnswerLostError(message) from error
+
+    def _asked_wait_ms(self, answer: ServerAnswer) -> int:
+        """The wait that the server asks for, in ms; 0 if for none."""
+        text = answer.retry_after.strip()
+        if text.isascii() and text.isdigit():
+            return int(text) * 1000
+        try:
+            moment = email.utils.parsedate_to_datetime(text)
+        except (TypeError, ValueError):
+            return 0
+        return max(0, int(moment.timestamp() * 1000) - self._env.clock.now_ms())

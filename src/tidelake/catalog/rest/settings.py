@@ -1,0 +1,159 @@
+"""The settings of a REST catalog, by Paimon's names; secrets are kept out of texts and pickles.
+
+Source: Paimon's ``RESTCatalogOptions`` and ``RESTTokenFileIO`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tidelake.errors import InvalidInputError, UnsupportedError, shortened
+from tidelake.fileio.secret import Secret
+from tidelake.options import Kind, Option
+
+__all__ = ["OPTIONS", "PREFIXES", "RestSettings", "option_map"]
+
+HEADER_PREFIX = "header."
+DATA_TOKEN_ENABLED = "data-token.enabled"
+PREFIX = "prefix"
+DLF_PREFIX = "dlf."
+PREFIXES = (HEADER_PREFIX, DLF_PREFIX)
+"""Beginnings of further keys; those of DLF are refused with the reason."""
+OPTIONS: tuple[Option[str | None], ...] = tuple(
+    Option(key, Kind.STRING, None, what)
+    for key, what in (
+        ("uri", "The address of the catalog's server."),
+        ("token", "The bearer token."),
+        ("token.provider", "How requests are signed: 'bear'."),
+        (DATA_TOKEN_ENABLED, "Whether the server gives keys for the storage; it says so itself."),
+        (PREFIX, "The prefix of the server's paths; it says so itself."),
+    )
+)
+"""The options of the kind ``rest``, beside ``header.*``."""
+_HOW_TO_REACH = frozenset({"uri", "warehouse", "token", "token.provider"})
+
+
+@dataclass(frozen=True, slots=True)
+class RestSettings:
+    """How to reach a catalog's server.
+
+    Parameters
+    ----------
+    uri : str
+        The server, ``http`` or ``https``, without a slash at the end.
+    warehouse : str
+        The warehouse's name at the server.
+    token : Secret or None
+        The bearer token.
+    headers : mapping
+        Headers of each request; they may hold secrets, and are not shown.
+    options : mapping
+        The other options of the catalog.
+    """
+
+    uri: str
+    warehouse: str
+    token: Secret | None = None
+    headers: Mapping[str, Secret] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of(cls, options: Mapping[str, object]) -> RestSettings:
+        """Read the options of a catalog.
+
+        Parameters
+        ----------
+        options : mapping
+            By Paimon's names: ``uri``, ``warehouse``, ``token.provider``, ``token``, ``header.*``.
+
+        Raises
+        ------
+        InvalidInputError
+            One is missing or malformed.
+        UnsupportedError
+            The token provider is another than ``bear``.
+        """
+        given = {str(k): str(v) for k, v in options.items() if v is not None}
+        provider = given.get("token.provider")
+        if provider == "dlf" or any(key.startswith(DLF_PREFIX) for key in given):
+            message = (
+                "A REST catalog with 'token.provider' = 'dlf' signs each request for Alibaba's DLF,"
+                " which this version cannot: use a server with a bearer token ('token.provider' ="
+                " 'bear')."
+            )
+            raise UnsupportedError(message, kind="token_provider", provider="dlf")
+        if provider not in {None, "bear"}:
+            message = (
+                f"'token.provider' = '{shortened(str(provider))}' is unknown: the REST catalog"
+                " takes 'bear', with the option 'token'."
+            )
+            raise InvalidInputError(message, kind="token_provider", provider=provider)
+        token = given.get("token")
+        if provider == "bear" and not token:
+            message = "'token.provider' = 'bear' needs the bearer token: set the option 'token'."
+            raise InvalidInputError(message, kind="catalog_option", option="token")
+        if "warehouse" not in given:
+            message = "A REST catalog needs the option 'warehouse': the name at its server."
+            raise InvalidInputError(message, kind="catalog_option", option="warehouse")
+        return cls(
+            uri=_checked_uri(given.get("uri")),
+            warehouse=given["warehouse"],
+            token=None if token is None else Secret(_checked_token(token)),
+            headers=MappingProxyType(
+                {
+                    key.removeprefix(HEADER_PREFIX): Secret(value)
+                    for key, value in given.items()
+                    if key.startswith(HEADER_PREFIX)
+                }
+            ),
+            options=MappingProxyType(option_map(given)),
+        )
+
+    def hidden_in(self, text: str) -> str:
+        """Replace the secrets where a text, such as a server's answer, repeats them."""
+        for secret in (self.token, *self.headers.values()):
+            if secret is not None and secret.reveal():
+                text = text.replace(secret.reveal(), str(secret))
+        return text
+
+
+def option_map(options: Mapping[str, str]) -> dict[str, str]:
+    """Give the options without those that say how to reach the server."""
+    return {
+        key: value
+        for key, value in options.items()
+        if key not in _HOW_TO_REACH and not key.startswith(PREFIXES)
+    }
+
+
+def _checked_uri(given: str | None) -> str:
+    if not given:
+        message = "A REST catalog needs the option 'uri', such as 'https://catalog.example.com'."
+        raise InvalidInputError(message, kind="catalog_option", option="uri")
+    parts = urllib.parse.urlsplit(given)
+    if parts.username or parts.password:
+        message = (
+            "The 'uri' of the REST catalog holds a user or a password: give a bearer token by the"
+            " option 'token' instead."
+        )
+        raise InvalidInputError(message, kind="catalog_option", option="uri")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        message = (
+            f"The 'uri' of the REST catalog is '{shortened(given)}': give the server's address,"
+            " such as 'https://catalog.example.com' or 'http://localhost:8080'."
+        )
+        raise InvalidInputError(message, kind="catalog_option", option="uri")
+    return given.rstrip("/")
+
+
+def _checked_token(token: str) -> str:
+    if not token.isascii() or not token.isprintable() or token != token.strip():
+        message = (
+            "The option 'token' of the REST catalog holds characters that no bearer token has, such"
+            " as a line break: look at how it is read."
+        )
+        raise InvalidInputError(message, kind="catalog_option", option="token")
+    return token

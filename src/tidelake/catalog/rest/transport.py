@@ -1,0 +1,114 @@
+"""Sends one request to a catalog's server, once; says whether it may have taken effect.
+
+A process that was forked makes connections of its own. No redirect is followed: the token would go
+to whoever it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidelake.catalog.rest._optional import load_httpx
+from tidelake.catalog.rest.failures import AnswerLostError, ServerAnswer, ServerUnreachableError
+from tidelake.catalog.rest.settings import RestSettings
+from tidelake.telemetry.fork import PerProcess
+
+__all__ = ["Transport"]
+
+CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 60.0
+CONNECTIONS_MAX = 16
+
+
+class Transport:
+    """Connections to one server. Thread-safe.
+
+    Parameters
+    ----------
+    settings : RestSettings
+        The server and the token.
+    answer_timeout_s : float
+        Seconds to wait for an answer.
+    """
+
+    def __init__(
+        self, settings: RestSettings, *, answer_timeout_s: float = ANSWER_TIMEOUT_S
+    ) -> None:
+        self._settings = settings
+        self._httpx: Any = load_httpx()
+        self._timeout_s = answer_timeout_s
+        self._client: PerProcess[Any] = PerProcess(self._connect)
+
+    def _connect(self) -> Any:
+        httpx = self._httpx
+        return httpx.Client(
+            timeout=httpx.Timeout(self._timeout_s, connect=CONNECT_TIMEOUT_S),
+            limits=httpx.Limits(max_connections=CONNECTIONS_MAX),
+            follow_redirects=False,
+        )
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ServerAnswer:
+        """Send one request, once.
+
+        Parameters
+        ----------
+        method, path, query, body, headers
+            The request; the body is sent as JSON.
+
+        Raises
+        ------
+        ServerUnreachableError
+            Nothing was sent.
+        AnswerLostError
+            The request may have been taken.
+        """
+        httpx, uri = self._httpx, self._settings.uri
+        try:
+            answer = self._client.value.request(
+                method,
+                f"{uri}{path}",
+                params=dict(query) if query else None,
+                json=body,
+                headers={**self._headers(), **(headers or {})},
+            )
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            message = (
+                f"The catalog's server {uri} cannot be reached ({self._reason(error)}): look at the"
+                " option 'uri', and whether the server runs."
+            )
+            raise ServerUnreachableError(message) from error
+        except httpx.HTTPError as error:
+            message = (
+                f"The catalog's server {uri} gave no answer to {method} {path}"
+                f" ({self._reason(error)})."
+            )
+            raise AnswerLostError(message) from error
+        return ServerAnswer(
+            answer.status_code,
+            answer.content,
+            answer.headers.get("location", ""),
+            answer.headers.get("retry-after", ""),
+        )
+
+    def _headers(self) -> dict[str, str]:
+        settings = self._settings
+        headers = {name: secret.reveal() for name, secret in settings.headers.items()}
+        if settings.token is not None:
+            headers["Authorization"] = f"Bearer {settings.token.reveal()}"
+        return headers
+
+    def _reason(self, error: Exception) -> str:
+        return self._settings.hidden_in(f"{type(error).__name__}: {error}".rstrip(": "))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.value.close()

@@ -1,0 +1,219 @@
+"""Requests, repeats, pages and errors of the client, over sockets and without."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from servers.rest_catalog import TOKEN, RestCatalogServer
+from unit.catalog.rest.rest_world import Direct, client_of
+
+from tidelake.catalog.rest.client import RestClient
+from tidelake.catalog.rest.failures import ServerAnswer, ServerBusyError, ServerUnreachableError
+from tidelake.catalog.rest.settings import RestSettings
+from tidelake.errors import (
+    AlreadyExistsError,
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    StorageRefusedError,
+    UnsupportedError,
+)
+from tidelake.fileio import MemoryFileIO
+from tidelake.telemetry import Env
+
+
+@pytest.fixture
+def server():
+    return RestCatalogServer("/wh", fileio=MemoryFileIO())
+
+
+@pytest.fixture
+def client(server):
+    return client_of(server)
+
+
+class Scripted:
+    """Gives these answers in turn; an exception is raised."""
+
+    def __init__(self, *answers):
+        self.answers, self.sent = list(answers), []
+
+    def send(self, method, path, **more):
+        self.sent.append((method, path, more))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+CONFIG = ServerAnswer(200, b'{"defaults": {"prefix": "p"}, "overrides": {}}')
+
+
+def scripted(*answers):
+    transport = Scripted(CONFIG, *answers)
+    settings = RestSettings.of({"uri": "http://c", "warehouse": "w", "token": "s3cret-t"})
+    return RestClient(settings, env=Env.seeded(1), transport=transport), transport
+
+
+def test_overrides_stand_above_the_users_options_and_defaults_below():
+    config = b'{"defaults": {"prefix": "a", "x": "d"}, "overrides": {"x": "o", "header.H": "v"}}'
+    settings = RestSettings.of({"uri": "http://c", "warehouse": "w", "prefix": "mine"})
+    transport = Scripted(ServerAnswer(200, config), ServerAnswer(200, b'{"databases": []}'))
+    client = RestClient(settings, env=Env.seeded(1), transport=transport)
+    assert dict(client.options) == {"prefix": "mine", "x": "o"}
+    client.databases()
+    assert transport.sent[1][1] == "/v1/mine/databases"
+    assert transport.sent[1][2]["headers"] == {"H": "v"}
+
+
+def test_lists_come_in_pages(server, client):
+    for number in range(5):
+        client.create_database(f"d{number}")
+    assert client.databases() == [f"d{number}" for number in range(5)]
+    assert server.count("GET /v1/tide+lake/databases") == 3
+
+
+def test_a_list_without_end_is_an_error():
+    page = ServerAnswer(200, b'{"databases": ["a"], "nextPageToken": "a"}')
+    client, _ = scripted(page, page, page)
+    with pytest.raises(CorruptError, match="has no end"):
+        client.databases()
+
+
+def test_names_are_encoded_in_paths(server, client):
+    client.create_database("a b+%ü")
+    assert client.database("a b+%ü").name == "a b+%ü"
+    client.alter_database("a b+%ü", updates={"x": "1", "y": "2"})
+    client.alter_database("a b+%ü", updates={}, removals=["x"])
+    assert client.database("a b+%ü").options == {"y": "2"}
+    client.drop_database("a b+%ü")
+    assert client.databases() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "kind"),
+    [
+        (400, b'{"message": "bad"}', InvalidInputError, "rest_bad_request"),
+        (401, b"", StorageRefusedError, "rest_unauthorized"),
+        (403, b'{"message": "not yours"}', StorageRefusedError, "rest_forbidden"),
+        (404, b'{"resourceType": "DATABASE"}', NotFoundError, "database_not_found"),
+        (404, b"<html>nginx</html>", StorageRefusedError, "rest_answer"),
+        (409, b'{"resourceType": "TABLE"}', AlreadyExistsError, "table_exists"),
+        (301, b"", StorageRefusedError, "rest_answer"),
+        (501, b"", UnsupportedError, "rest_unsupported"),
+    ],
+)
+def test_what_the_server_refuses_is_an_error_at_once(status, body, error, kind):
+    client, transport = scripted(ServerAnswer(status, body, location="http://other"))
+    with pytest.raises(error) as raised:
+        client.database("d")
+    assert raised.value.kind == kind
+    assert len(transport.sent) == 2
+    pickle.loads(pickle.dumps(raised.value))
+
+
+def test_a_read_is_repeated_until_it_is_answered():
+    lost = (
+        ServerAnswer(500, b""),
+        ServerAnswer(503, b"", retry_after="7"),
+        ServerAnswer(200, b"<html>"),
+    )
+    client, transport = scripted(*lost, ServerAnswer(200, b'{"databases": ["d"]}'))
+    before = client._env.clock.now_ms()
+    assert client.databases() == ["d"]
+    assert len(transport.sent) == 5
+    assert client._env.clock.now_ms() - before >= 7_000
+
+
+def test_a_read_ends_after_its_time():
+    client, transport = scripted(*[ServerAnswer(503, b"", retry_after="100")] * 9)
+    with pytest.raises(StorageError, match="503"):
+        client.databases()
+    assert len(transport.sent) == 3  # 100 s twice are more than the deadline
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_change_is_not_repeated_if_it_may_have_taken_effect(status):
+    client, transport = scripted(ServerAnswer(status, b""), ServerAnswer(200, b""))
+    with pytest.raises(StorageError, match=str(status)) as raised:
+        client.create_database("d")
+    assert raised.value.kind == "rest_answer_lost"
+    assert len(transport.sent) == 2
+
+
+def test_a_change_is_repeated_if_the_server_took_nothing():
+    errors = (ServerUnreachableError("no route"), ServerAnswer(429, b""))
+    client, transport = scripted(*errors, ServerAnswer(200, b""))
+    client.create_database("d")
+    assert len(transport.sent) == 4
+    client, _ = scripted(*[ServerAnswer(429, b"")] * 8)
+    with pytest.raises(ServerBusyError, match="too much to do"):
+        client.create_database("d")
+
+
+def test_an_answer_that_repeats_the_token_does_not_show_it():
+    client, _ = scripted(ServerAnswer(403, b'{"message": "Bearer s3cret-t may not"}'))
+    with pytest.raises(StorageRefusedError, match=r"Bearer \*\*\* may not") as raised:
+        client.database("d")
+    assert "s3cret" not in repr(raised.value)
+    assert "s3cret" not in repr(client) + repr(client.settings) + str(client.settings)
+    with pytest.raises(TypeError, match="secret is not pickled"):
+        pickle.dumps(client.settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "needs the option 'warehouse'"),
+        ({"warehouse": "w"}, "needs the option 'uri'"),
+        ({"warehouse": "w", "uri": "catalog.example.com"}, "give the server's address"),
+        ({"warehouse": "w", "uri": "ftp://c"}, "give the server's address"),
+        ({"warehouse": "w", "uri": "http://c?x=1"}, "give the server's address"),
+        ({"warehouse": "w", "uri": "http://c", "token.provider": "bear"}, "set the option 'token'"),
+        ({"warehouse": "w", "uri": "http://c", "token.provider": "oauth"}, "takes 'bear'"),
+        ({"warehouse": "w", "uri": "http://c", "token": "a\nb"}, "line break"),
+    ],
+)
+def test_wrong_settings_are_refused(options, words):
+    with pytest.raises(InvalidInputError, match=words):
+        RestSettings.of(options)
+
+
+def test_a_password_in_the_uri_is_refused_and_not_shown():
+    with pytest.raises(InvalidInputError, match="bearer token") as raised:
+        RestSettings.of({"warehouse": "w", "uri": "http://me:hunter2@c"})
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("options", [{"token.provider": "dlf"}, {"dlf.region": "cn"}])
+def test_dlf_is_refused_clearly(options):
+    with pytest.raises(UnsupportedError, match="DLF"):
+        RestSettings.of({"warehouse": "w", "uri": "http://c", **options})
+
+
+def test_over_sockets_a_server_answers_dies_and_breaks_off(tmp_path):
+    with RestCatalogServer(tmp_path) as server:
+        env = Env.seeded(1)
+        client = RestClient(RestSettings.of(server.options()), env=env)
+        client.create_database("d")
+        server.fault("drop", "GET", "/databases")
+        server.fault("cut", "GET", "/databases", nth=2)
+        assert client.databases() == ["d"]
+        server.fault("lost", "POST", "/databases")
+        with pytest.raises(StorageError, match="gave no answer to POST"):
+            client.create_database("e")
+        assert client.databases() == ["d", "e"]
+        assert TOKEN not in "".join(server.requests)
+        wrong = RestClient(RestSettings.of(server.options(token="wrong")), env=env)
+        with pytest.raises(StorageRefusedError, match="401"):
+            wrong.databases()
+    client.close()
+    late = RestClient(RestSettings.of(server.options()), env=env)
+    with pytest.raises(ServerUnreachableError, match="cannot be reached"):
+        late.databases()
+
+
+def test_a_direct_transport_asks_the_same_server(server):
+    assert Direct(server).send("GET", "/v1/config", query={"warehouse": "lake"}).status == 200

@@ -1,0 +1,192 @@
+"""The life of tables in a REST catalog, and what happens if the server's answers are lost."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from servers.rest_catalog import TOKEN, RestCatalogServer
+
+import tidelake
+from tidelake.errors import (
+    AlreadyExistsError,
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageRefusedError,
+    UnsupportedError,
+)
+from tidelake.sql import SqlSession, execute, parse
+from tidelake.telemetry import Env
+
+COLUMNS = pa.schema({"k": pa.int64(), "v": pa.string()})
+
+
+@pytest.fixture
+def server(tmp_path):
+    with RestCatalogServer(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def catalog(server):
+    return tidelake.open(catalog=server.options(), env=Env.seeded(1))
+
+
+@pytest.fixture
+def table(catalog):
+    return catalog.create_table("db.t", COLUMNS, primary_keys=["k"], options={"bucket": "1"})
+
+
+def rows_of(table, **moment):
+    rows = table.to_arrow(**moment).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
+
+
+def test_the_life_of_a_table(server, catalog, table):
+    table.write([{"k": 1, "v": "a"}, {"k": 2, "v": "a"}])
+    table.write([{"k": 2, "v": "b"}])
+    table.compact(full=True)
+    table.create_tag("whole")
+    table.write([{"k": 3, "v": "c"}], mode="overwrite")
+    table.alter(tidelake.AddColumn("n", pa.int32(), default="7"), tidelake.RenameColumn("v", "w"))
+    table.write([{"k": 4, "w": "d"}])
+    found = catalog.table("db.t")
+    assert rows_of(found) == [(3, "c", None), (4, "d", 7)]
+    assert rows_of(found, snapshot_id=1) == [(1, "a"), (2, "a")]
+    assert rows_of(found, tag="whole") == [(1, "a"), (2, "b")]
+    table.rollback_to(tag="whole")
+    assert server.tables["db", "t"].newest.id == table.latest_snapshot_id == 3
+    catalog.table("db.t").write([{"k": 5, "w": "e", "n": 1}])
+    renamed = catalog.rename_table("db.t", "other.u")
+    assert rows_of(renamed) == [(1, "a", None), (2, "b", None), (5, "e", 1)]
+    renamed.write([{"k": 1, "w": "z", "n": None}])
+    assert catalog.list_tables("db") == []
+    again = catalog.create_table("db.t", COLUMNS)
+    again.write([{"k": 1, "v": "new"}])
+    assert rows_of(catalog.table("db.t")) == [(1, "new")]
+    assert renamed.count() == 3
+    catalog.drop_table("other.u")
+    with pytest.raises(NotFoundError, match="There is none yet"):
+        catalog.table("other.u")
+    catalog.drop_database("other")
+    assert catalog.list_databases() == ["db"]
+    assert all(request.count("/v1/") == 1 for request in server.requests)
+
+
+def test_a_writer_of_a_dropped_or_renamed_table_is_refused(catalog, table):
+    table.write([{"k": 1, "v": "a"}])
+    catalog.rename_table("db.t", "db.u")
+    with pytest.raises(NotFoundError, match="dropped or renamed"):
+        table.write([{"k": 2, "v": "b"}])
+    catalog.create_table("db.t", COLUMNS, primary_keys=["k"], options={"bucket": "1"})
+    with pytest.raises(NotFoundError):
+        table.write([{"k": 2, "v": "b"}])
+    assert rows_of(catalog.table("db.u")) == [(1, "a")]
+    assert rows_of(catalog.table("db.t")) == []
+
+
+def test_names_are_checked_and_suggested(server, catalog, table):
+    with pytest.raises(NotFoundError, match="Did you mean 't'") as missing:
+        catalog.table("db.tt")
+    assert missing.value.kind == "table_not_found"
+    with pytest.raises(NotFoundError, match="does not exist in lake at http"):
+        catalog.table("dbx.t")
+    with pytest.raises(AlreadyExistsError):
+        catalog.create_table("db.t", COLUMNS)
+    same = {"primary_keys": ["k"], "options": {"bucket": "1"}, "if_exists": "ignore"}
+    assert catalog.create_table("db.t", COLUMNS, **same).identifier == "db.t"
+    with pytest.raises(InvalidInputError, match="holds 1 tables"):
+        catalog.drop_database("db")
+    with pytest.raises(AlreadyExistsError):
+        catalog.rename_table("db.t", "db.t")
+    server.forbidden.add("db.t")
+    with pytest.raises(StorageRefusedError, match="403"):
+        catalog.table("db.t")
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (lambda c: c.create_database("new"), "/databases"),
+        (lambda c: c.create_table("db.new", COLUMNS, primary_keys=["k"]), "/tables"),
+        (lambda c: c.rename_table("db.t", "db.u"), "/rename"),
+        (lambda c: c.drop_table("db.t"), "/tables/t"),
+        (lambda c: c.drop_database("db", cascade=True), "/databases/db"),
+        (lambda c: c.table("db.t").alter(tidelake.AddColumn("n", pa.int32())), "/tables/t"),
+        (lambda c: c.table("db.t").rollback_to(snapshot_id=1), "/rollback"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["lost", "status_after", "html_after", "drop"])
+def test_a_change_whose_answer_is_lost_is_looked_up(server, catalog, table, change, path, mode):
+    table.write([{"k": 1, "v": "a"}])
+    table.write([{"k": 2, "v": "a"}])
+    for method in ("POST", "DELETE"):
+        server.fault(mode, method, path, nth=1)
+    if mode != "drop":
+        change(catalog)
+        return
+    before = (dict(server.databases), dict(server.tables))
+    with pytest.raises(OutcomeUnknownError, match="unknown whether"):
+        change(catalog)
+    assert (server.databases, server.tables) == before
+    change(catalog)  # nothing happened, so it can be done again
+
+
+def test_a_storage_that_the_server_sees_and_we_do_not_is_named(server, catalog, table):
+    server.tables["db", "t"].shown = "file:/elsewhere/t"
+    with pytest.raises(CorruptError, match="sees the same storage"):
+        catalog.table("db.t")
+    server.tables["db", "t"].shown = "oss://bucket/t"
+    with pytest.raises(UnsupportedError, match="oss://bucket/t"):
+        catalog.table("db.t")
+
+
+def test_sql_creates_a_rest_catalog(server, tmp_path):
+    session = SqlSession(tidelake.open(tmp_path / "local"))
+    for statement in (
+        f"""
+        CREATE CATALOG r WITH ('type' = 'paimon', 'metastore' = 'rest', 'uri' = '{server.url}',
+            'warehouse' = 'lake', 'token.provider' = 'bear', 'token' = '{TOKEN}')
+        """,
+        """
+        CREATE TABLE r.db.t (k BIGINT, v STRING, PRIMARY KEY (k) NOT ENFORCED)
+        WITH ('bucket' = '1')
+        """,
+        "ALTER TABLE r.db.t ADD n INT",
+    ):
+        execute(parse(statement)[0], session)
+    table = session.catalogs["r"].table("db.t")
+    assert table.table_schema.field_names == ("k", "v", "n")
+    assert server.count("POST /v1/tide+lake/databases/db/tables/t") == 1
+
+
+def test_what_a_rest_catalog_cannot_do_is_refused(server, catalog, table):
+    with pytest.raises(UnsupportedError, match="carry its token"):
+        pickle.dumps(catalog)
+    with pytest.raises(UnsupportedError, match="replaced in one step"):
+        catalog.metastore.put_in_place(("db", "t"), "/staged")
+    with pytest.raises(UnsupportedError, match="DLF"):
+        tidelake.open(catalog=server.options() | {"token.provider": "dlf"})
+    with pytest.raises(InvalidInputError, match="Did you mean"):
+        tidelake.open(catalog=server.options() | {"token.providr": "bear"})
+
+
+def test_a_copy_in_another_process_reads_and_does_not_commit(table):
+    table.write([{"k": 1, "v": "a"}])
+    copied = pickle.loads(pickle.dumps(table))
+    assert TOKEN.encode() not in pickle.dumps(table)
+    assert rows_of(copied) == [(1, "a")]
+    with pytest.raises(UnsupportedError, match="no token"):
+        copied.write([{"k": 2, "v": "b"}])
+    with pytest.raises(UnsupportedError, match="no token"):
+        copied.alter(tidelake.AddColumn("n", pa.int32()))
+
+
+def test_options_are_shown_without_secrets(server, catalog):
+    shown = str(catalog.table("sys.catalog_options").to_arrow().to_pylist())
+    assert "'uri'" in shown
+    assert server.url in shown
+    assert TOKEN not in shown + repr(catalog) + catalog._repr_html_()

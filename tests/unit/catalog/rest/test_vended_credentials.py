@@ -1,0 +1,91 @@
+"""Keys of a storage that the server gives are renewed before they end."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from servers.rest_catalog import RestCatalogServer
+from unit.catalog.rest.rest_world import client_of
+
+from tidelake.catalog.rest.vended_credentials import Credentials, VendedCredentials
+from tidelake.errors import StorageError, StorageRefusedError, UnsupportedError
+from tidelake.fileio import MemoryFileIO
+from tidelake.telemetry import Env
+
+
+class Vending:
+    def __init__(self, life_ms):
+        self.server = RestCatalogServer("/wh", fileio=MemoryFileIO(), vends=True)
+        self.env = Env.seeded(1)
+        client = client_of(self.server, env=self.env)
+        client.create_database("db")
+        fields = [{"id": 0, "name": "k", "type": "INT"}]
+        schema = {"fields": fields, "primaryKeys": [], "partitionKeys": [], "options": {}}
+        client.create_table("db", "t", schema)
+        assert client.options["data-token.enabled"] == "true"
+        self.keys = VendedCredentials(client, "db", "t", env=self.env)
+        self.server.token_life_ms = life_ms
+        self.pass_ms(0)
+
+    def pass_ms(self, ms):
+        self.env.clock.sleep_ms(ms)
+        self.server.now_ms = self.env.clock.now_ms()
+
+
+def test_keys_are_kept_while_they_live_and_renewed_before_they_end():
+    vending = Vending(10_000)
+    first = vending.keys.current().s3_keys()
+    assert first == ("key-1", "secret-1", None)
+    vending.pass_ms(7_900)
+    assert vending.keys.current().s3_keys() == first
+    vending.pass_ms(200)  # four fifths are over
+    assert vending.keys.current().s3_keys()[0] == "key-2"
+    assert vending.server.count("/token") == 2
+
+
+def test_long_lived_keys_are_renewed_an_hour_before_they_end():
+    vending = Vending(12 * 3_600_000)
+    vending.keys.current()
+    vending.pass_ms(11 * 3_600_000 - 60_000)
+    assert vending.keys.current().s3_keys()[0] == "key-1"
+    vending.pass_ms(120_000)
+    assert vending.keys.current().s3_keys()[0] == "key-2"
+
+
+def test_old_keys_go_on_while_the_server_gives_no_new_ones():
+    vending = Vending(10_000_000)
+    vending.keys.current()
+    vending.server.fault("status", "GET", "/token", status=503, count=1000)
+    vending.pass_ms(8_500_000)
+    assert vending.keys.current().s3_keys()[0] == "key-1"
+    vending.pass_ms(2_000_000)
+    with pytest.raises(StorageError, match="503"):
+        vending.keys.current()
+
+
+def test_a_storage_that_calls_keys_expired_gets_new_ones():
+    vending = Vending(10_000)
+    vending.keys.current()
+    assert vending.keys.renew().s3_keys()[0] == "key-2"
+    assert vending.keys.current().s3_keys()[0] == "key-2"
+
+
+def test_keys_that_have_expired_already_are_refused():
+    vending = Vending(-1)
+    with pytest.raises(StorageRefusedError, match="expired already"):
+        vending.keys.current()
+
+
+def test_keys_are_not_shown_and_not_copied():
+    vending = Vending(10_000)
+    keys = vending.keys.current()
+    assert "secret" not in repr(keys) + repr(vending.keys)
+    with pytest.raises(UnsupportedError, match="cannot be copied"):
+        pickle.dumps(vending.keys)
+
+
+def test_keys_of_other_storages_are_named_and_not_shown():
+    with pytest.raises(UnsupportedError, match=r"fs\.oss\.accessKeyId") as raised:
+        Credentials({"fs.oss.accessKeyId": "hidden"}, 1).s3_keys()
+    assert "hidden" not in str(raised.value)

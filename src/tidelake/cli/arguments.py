@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from tidelake.cli.declaration import (
     COMMANDS,
+    DOCTOR,
     EXIT_CODES,
     GET,
     PROGRAM,
@@ -26,6 +27,7 @@ from tidelake.cli.declaration import (
 
 __all__ = [
     "Arguments",
+    "DoctorArguments",
     "GetArguments",
     "ServeArguments",
     "SqlArguments",
@@ -232,7 +234,32 @@ class GetArguments:
     catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-Arguments: TypeAlias = SqlArguments | TailArguments | ServeArguments | GetArguments
+@dataclass(frozen=True, slots=True)
+class DoctorArguments:
+    """What ``tidelake doctor`` was asked to do.
+
+    Parameters
+    ----------
+    warehouse : str
+        URI of the warehouse.
+    what : str
+        ``"storage"``.
+    processes, names : int
+        Of the race.
+    catalog_options : mapping
+        How to reach the store; kept out of the ``repr``.
+    """
+
+    warehouse: str
+    what: str
+    processes: int
+    names: int
+    catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+Arguments: TypeAlias = (
+    SqlArguments | TailArguments | ServeArguments | GetArguments | DoctorArguments
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -379,11 +406,22 @@ def _get_arguments(given: Mapping[str, Any], warehouse: str) -> GetArguments:
     )
 
 
+def _doctor_arguments(given: Mapping[str, Any], warehouse: str) -> DoctorArguments:
+    return DoctorArguments(
+        warehouse=warehouse,
+        what=given["what"],
+        processes=_number(given["processes"], "--processes", int, least=1) or 4,
+        names=_number(given["names"], "--names", int, least=1) or 200,
+        catalog_options=given["catalog_options"],
+    )
+
+
 _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Arguments]] = {
     SQL.name: _sql_arguments,
     TAIL.name: _tail_arguments,
     SERVE.name: _serve_arguments,
     GET.name: _get_arguments,
+    DOCTOR.name: _doctor_arguments,
 }
 
 

@@ -298,7 +298,19 @@ GET = Command(
         MEMORY,
     ),
 )
-COMMANDS = (SQL, TAIL, SERVE, GET)
+DOCTOR = Command(
+    "doctor",
+    "Examine the object store of a warehouse, with a line for each thing that it must do.",
+    (
+        Flag(("what",), "What to examine.", value="WHAT", choices=("storage",)),
+        WAREHOUSE,
+        Flag(("--processes",), "Processes that race for names.", value="N", default="4"),
+        Flag(("--names",), "Names that they race for.", value="N", default="200"),
+        CATALOG_OPTION,
+        CATALOG_FILE,
+    ),
+)
+COMMANDS = (SQL, TAIL, SERVE, GET, DOCTOR)
 EXIT_CODES = (
     (0, "All statements ran; a tail reached its limit or timeout; a service was stopped."),
     (1, "A statement, a tail, a service or a get failed; later statements did not run."),

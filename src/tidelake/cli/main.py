@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tidelake.cli._optional import load
 from tidelake.cli.arguments import (
     Arguments,
+    DoctorArguments,
     GetArguments,
     ServeArguments,
     TailArguments,
@@ -70,4 +71,6 @@ def _name(given: Arguments) -> str:
             return "serve"
         case GetArguments():
             return "get"
+        case DoctorArguments():
+            return "doctor"
     return "sql"

@@ -211,6 +211,8 @@ def parse_settings(scheme: str, given: Mapping[str, object]) -> StoreSettings:
         else:
             values[found.name] = text
     _check_whole(scheme, values, secrets)
+    if secrets:  # so that they can be carried to processes to which copies go
+        remember_secrets({key: secret.reveal() for key, secret in secrets.items()})
     return StoreSettings(scheme, values, secrets)
 
 

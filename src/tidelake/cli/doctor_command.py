@@ -1,0 +1,51 @@
+"""``tidelake doctor storage``: a line for each thing that a warehouse needs of its store."""
+
+from __future__ import annotations
+
+import sys
+
+from tidelake.cli.arguments import DoctorArguments
+from tidelake.errors import TidelakeError
+from tidelake.fileio.location import parse_location
+from tidelake.fileio.object_store import parse_settings
+from tidelake.fileio.object_store.doctor import examine
+from tidelake.fileio.opening import split_options
+from tidelake.telemetry import Env
+
+__all__ = ["run"]
+
+FAILED = 1
+LOCAL = "file"
+
+
+def run(given: DoctorArguments) -> int:
+    """Examine the warehouse's store and print the findings.
+
+    Parameters
+    ----------
+    given : DoctorArguments
+        The command line.
+
+    Returns
+    -------
+    int
+        0 if all passed.
+    """
+    try:
+        location = parse_location(given.warehouse)
+        if location.scheme == LOCAL:
+            sys.stderr.write(f"{location} is in local files, which need no examination.\n")
+            return FAILED
+        settings = parse_settings(location.scheme, split_options(given.catalog_options)[1])
+        failed = 0
+        for found in examine(
+            location, settings, Env.system(), processes=given.processes, names=given.names
+        ):
+            failed += not found.passed
+            word = "pass" if found.passed else "FAIL"
+            sys.stdout.write(f"{word}  {found.name}: {found.detail}\n")
+            sys.stdout.flush()
+    except TidelakeError as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED
+    return FAILED if failed else 0

@@ -103,9 +103,9 @@ def test_java_and_we_share_a_catalog_in_sqlite(java_peer, tmp_path):
         "jdbc.password": "x",
     }
     catalog = share(java_peer, options, lock={"lock.enabled": "true"})
-    java_peer.do("alter", "yours.v", "snapshot.num-retained.max", "7")
+    java_peer.do("alter", "yours.v", "snapshot.num-retained.max", "70")
     altered = catalog.table("yours.v").table_schema.options
-    assert altered["snapshot.num-retained.max"] == "7"
+    assert altered["snapshot.num-retained.max"] == "70"
     java_peer.do("dropdb", "yours")
     assert catalog.list_databases() == ["mine"]
 

@@ -4,7 +4,7 @@ One face (``data_file``) opens all of them; fields are found by id. Snapshots, b
 may not enter.
 """
 
-from tidelake.format.data_file import open_writer, read_batches
+from tidelake.format.data_file import DataFileRead, open_writer, read_batches
 from tidelake.format.field_schema import check_timestamps
 from tidelake.format.file_writer import DataFileFooter, DataFileWriter
 from tidelake.format.format_options import (
@@ -14,6 +14,7 @@ from tidelake.format.format_options import (
     format_options,
     orc_zone_moves,
 )
+from tidelake.format.read_ahead import ReadAhead, files_in_turn
 from tidelake.format.reader_memory import held_bytes
 from tidelake.format.stats import ColumnStats
 from tidelake.format.system_fields import (
@@ -36,12 +37,15 @@ __all__ = [
     "VALUE_KIND",
     "ColumnStats",
     "DataFileFooter",
+    "DataFileRead",
     "DataFileWriter",
     "FormatOptions",
+    "ReadAhead",
     "all_format_options",
     "check_file_formats",
     "check_timestamps",
     "file_suffix",
+    "files_in_turn",
     "format_options",
     "held_bytes",
     "is_system_name",

@@ -8,17 +8,18 @@ A changelog file may be a part of another file (:mod:`tidelake.format.compacted`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 
 from tidelake.errors import UnsupportedError
-from tidelake.fileio import FileIO
+from tidelake.fileio import ByteRange, FileIO
 from tidelake.format.avro.reader import read_avro
 from tidelake.format.avro.writer import AvroFileWriter
-from tidelake.format.compacted import open_slice, slice_of
+from tidelake.format.compacted import open_slice, ranges_within, slice_of
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,
     BATCH_ROWS,
@@ -32,13 +33,17 @@ from tidelake.format.orc.reader import read_orc
 from tidelake.format.orc.writer import OrcFileWriter
 from tidelake.format.parquet.reader import read_parquet
 from tidelake.format.parquet.writer import ParquetFileWriter
+from tidelake.format.read_ahead import ReadAhead
 from tidelake.format.read_error import corrupt, reading
 from tidelake.format.system_fields import is_system_name, key_field
 from tidelake.format.value_casts import Retyping
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
-__all__ = ["format_of", "open_writer", "read_batches"]
+__all__ = ["DataFileRead", "format_of", "open_writer", "read_batches"]
+
+ALONE = ReadAhead()
+"""A read of one file, with no threads beside it."""
 
 _READERS: Mapping[str, FileReader] = {"parquet": read_parquet, "orc": read_orc, "avro": read_avro}
 _WRITERS: Mapping[str, FileWriter] = {
@@ -76,7 +81,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     deleted: Positions | None = None,
     zone: str | None = None,
     orc_zone_moves: bool = True,
-) -> Iterator[pa.RecordBatch]:
+    ahead: ReadAhead = ALONE,
+) -> DataFileRead:
     """Read a data file.
 
     Parameters
@@ -110,12 +116,14 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     orc_zone_moves : bool
         Whether Java's ORC writers moved instants by their own time zone
         (:func:`tidelake.format.format_options.orc_zone_moves`).
+    ahead : ReadAhead
+        Of a remote storage: what may be fetched before it is asked for.
 
-    Yields
-    ------
-    pyarrow.RecordBatch
-        The wanted columns with the Arrow types of `fields`, in the file's row order; no empty
-        batches.
+    Returns
+    -------
+    DataFileRead
+        An iterator of batches, none of them empty: the wanted columns with the Arrow types of
+        `fields`, in the file's row order. It raises what follows.
 
     Raises
     ------
@@ -132,7 +140,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
 
     Notes
     -----
-    Runs on executors; calls share nothing. Nothing is opened before the first batch is requested.
+    Runs on executors; calls share nothing. Nothing is opened before the first batch is requested,
+    or before :meth:`DataFileRead.opened`.
     """
     needed = _needed_fields(fields, predicate, predicate_fields)
     never_null = _never_null(needed, file_fields)
@@ -148,23 +157,100 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         row_count=row_count,
         deleted=deleted,
         orc_zone_moves=orc_zone_moves,
+        ahead=ahead,
     )
-    with ExitStack() as stack:
-        with reading(path):
-            batches = _reader_of(path)(stack, _Parts(fileio), request)
-        while True:
-            with reading(path):
-                batch = next(batches, None)
-                if batch is None:
-                    break
-                if retyping is not None:
-                    batch = retyping.cast(batch)
-                _check_no_nulls(batch, never_null, path)
-                if predicate is not None:
-                    batch = batch.filter(evaluate(predicate, batch, needed))
-                batch = batch.select([f.name for f in fields])
-            if batch.num_rows:
-                yield batch
+    return DataFileRead(_Read(fileio, request, fields, needed, predicate, retyping, never_null))
+
+
+class DataFileRead:
+    """The rows of one data file, which is opened when they are wanted, or before.
+
+    An iterator of batches, made by :func:`read_batches`.
+    """
+
+    def __init__(self, read: _Read) -> None:
+        self._read = read
+        self._rows = read.batches()
+
+    def opened(self) -> Self:
+        """Open the file now; of a remote one, fetch the first columns too."""
+        self._read.open()
+        return self
+
+    def close(self) -> None:
+        """End the read; the file is closed."""
+        self._rows.close()
+        self._read.close()
+
+    def __iter__(self) -> Self:
+        """Return the iterator itself."""
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        """Give the next batch."""
+        return next(self._rows)
+
+
+class _Read:
+    """What one read wants of one file, and the file while it is open."""
+
+    def __init__(
+        self,
+        fileio: FileIO,
+        request: ReadRequest,
+        fields: Sequence[DataField],
+        needed: tuple[DataField, ...],
+        predicate: Predicate | None,
+        retyping: Retyping | None,
+        never_null: Sequence[str],
+    ) -> None:
+        self._fileio = fileio
+        self._request = request
+        self._fields = fields
+        self._needed = needed
+        self._predicate = predicate
+        self._retyping = retyping
+        self._never_null = never_null
+        self._stack = ExitStack()
+        self._opened: Iterator[pa.RecordBatch] | None = None
+
+    def open(self) -> Iterator[pa.RecordBatch]:
+        """Open the file unless it is open."""
+        if self._opened is None:
+            path = self._request.path
+            with ExitStack() as stack:
+                with reading(path):
+                    self._opened = _reader_of(path)(stack, _Parts(self._fileio), self._request)
+                self._stack = stack.pop_all()
+        return self._opened
+
+    def close(self) -> None:
+        self._opened = None
+        self._stack.close()
+
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+        path, names = self._request.path, [f.name for f in self._fields]
+        try:
+            batches = self.open()
+            while True:
+                with reading(path):
+                    batch = next(batches, None)
+                    if batch is None:
+                        break
+                    batch = self._finished(batch).select(names)
+                if batch.num_rows:
+                    yield batch
+        finally:
+            self.close()
+
+    def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Check a batch, cast it, and leave out rows."""
+        if self._retyping is not None:
+            batch = self._retyping.cast(batch)
+        _check_no_nulls(batch, self._never_null, self._request.path)
+        if self._predicate is not None:
+            batch = batch.filter(evaluate(self._predicate, batch, self._needed))
+        return batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +263,18 @@ class _Parts:
         """Open the file, or the part of one."""
         part = slice_of(path)
         return self.fileio.open_input(path) if part is None else open_slice(self.fileio, part)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the storage is."""
+        return self.fileio.is_remote
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+        """Read ranges of the file, or of the part of one."""
+        part = slice_of(path)
+        if part is None:
+            return self.fileio.read_ranges(path, ranges)
+        return self.fileio.read_ranges(part.path, ranges_within(part, ranges))
 
 
 def _never_null(fields: Sequence[DataField], file_fields: Sequence[DataField]) -> list[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelake.format.fetched_file import RangedFiles, whole_or_in_pieces
+from tidelake.format.read_ahead import ReadAhead
 from tidelake.format.read_error import corrupt
 from tidelake.types import DataField
 from tidelake.types.nested import leaf_arrays
@@ -27,6 +29,7 @@ __all__ = [
     "check_texts",
     "null_batches",
     "open_sized",
+    "reads_by_ranges",
     "without_rows",
 ]
 
@@ -64,6 +67,8 @@ class ReadRequest:
     orc_zone_moves : bool
         Whether Java's ORC writer moved instants by its own time zone: the table's option
         ``orc.timestamp-ltz.legacy.type``.
+    ahead : ReadAhead
+        Of a remote storage: what may be fetched before it is asked for.
     """
 
     path: str
@@ -76,10 +81,22 @@ class ReadRequest:
     row_count: int | None = None
     deleted: Positions | None = None
     orc_zone_moves: bool = True
+    ahead: ReadAhead = field(default_factory=ReadAhead)
+
+    @property
+    def remote_size_bytes(self) -> int:
+        """The manifest's size, by which a file of a remote storage is read."""
+        assert self.file_size_bytes is not None, "a remote file is read by the manifest's size"
+        return self.file_size_bytes
 
 
-class InputFiles(Protocol):
+class InputFiles(RangedFiles, Protocol):
     """The part of a storage that a reader needs."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether each read waits for a network."""
+        ...
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access."""
@@ -97,17 +114,30 @@ ours (:mod:`tidelake.format.read_error`).
 def open_sized(stack: ExitStack, fileio: InputFiles, request: ReadRequest) -> pa.NativeFile:
     """Open a file whose size must be the manifest's before any of it is parsed.
 
+    A file of a remote storage is fetched whole if it is small enough. No request asks for its size:
+    one that ends early is noticed by the read.
+
     Raises
     ------
     CorruptError
         It has another size.
     """
+    if reads_by_ranges(fileio, request):
+        bytes_max = request.ahead.bytes_max
+        return whole_or_in_pieces(
+            stack, fileio, request.path, request.remote_size_bytes, bytes_max=bytes_max
+        )
     source = stack.enter_context(fileio.open_input(request.path))
     size, expected = source.size(), request.file_size_bytes
     if expected is not None and size != expected:
         reason = f"it has {size} bytes, but the manifest says {expected}"
         raise corrupt(request.path, reason)
     return source
+
+
+def reads_by_ranges(fileio: InputFiles, request: ReadRequest) -> bool:
+    """Whether to fetch ranges of a file early: its storage is remote, and its size is known."""
+    return fileio.is_remote and request.file_size_bytes is not None
 
 
 def null_batches(schema: pa.Schema, total_rows: int, rows: int) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from tidelake.fileio import FileIO
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
-from tidelake.telemetry import Env
+from tidelake.telemetry import Env, Executor
 from tidelake.types import TableSchema
 
 __all__ = ["Guard", "TableState"]
@@ -47,3 +47,8 @@ class TableState:
     def snapshots(self) -> SnapshotLog:
         """The table's snapshots."""
         return SnapshotLog(self.fileio, self.paths)
+
+    @property
+    def read_together(self) -> Executor | None:
+        """Where the first rows of several files are read at once; None if the storage is near."""
+        return self.env.reads.runs if self.fileio.is_remote else None

@@ -11,19 +11,25 @@
 
 Files of an older schema are read with the current fields: the format finds columns by field id.
 
+Of a remote storage the next files of a chain are opened early, and the first rows of all runs of a
+merge come at once (:mod:`tidelake.format.read_ahead`).
+
 Source: ``docs/format/reading.md``; Paimon's ``MergeFileSplitRead`` and ``RawFileSplitRead``
 (1.3.1). Memory: a batch and the current pages of each open run, within the share of a merge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
 from tidelake.format import (
     KIND_FIELD,
     SEQUENCE_FIELD,
+    DataFileRead,
+    ReadAhead,
+    files_in_turn,
     held_bytes,
     kv_fields,
     orc_zone_moves,
@@ -89,8 +95,7 @@ def read_split(
     wanted = context.fields(tuple(columns))
     with names_expiry(context, split.snapshot_id):
         if split.raw and not keep_kinds:
-            for file in split.files:
-                yield from _read_raw(context, split, file, wanted, predicate)
+            yield from _read_raw(context, split, wanted, predicate)
             return
         sections = split.sections
         if split.raw:  # its files may be on several levels; each is a run
@@ -131,19 +136,41 @@ def read_changes(
     if context.schema.primary_keys:
         fields = (*fields, KIND_FIELD)
     with names_expiry(context, split.snapshot_id):
-        for file in split.files:
-            yield from _read_raw(context, split, file, fields, predicate)
+        yield from _read_raw(context, split, fields, predicate)
 
 
 def _read_raw(
     context: ReadContext,
     split: Split,
-    file: DataFileMeta,
     wanted: tuple[DataField, ...],
     predicate: Predicate | None,
 ) -> Iterator[pa.RecordBatch]:
-    deleted = deleted_rows(context, split, file)
-    return read_file(context, split, file, wanted, predicate=predicate, deleted=deleted)
+    """Read the files of a split one after the other."""
+
+    def read(file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
+        deleted = deleted_rows(context, split, file)
+        return read_file(
+            context, split, file, wanted, predicate=predicate, deleted=deleted, ahead=ahead
+        )
+
+    ahead = ReadAhead.of(context.env)
+    for _, rows in _in_turn(context, split.files, read, ahead):
+        yield from rows
+
+
+def _in_turn(
+    context: ReadContext,
+    files: Sequence[DataFileMeta],
+    read: Callable[[DataFileMeta, ReadAhead], DataFileRead],
+    ahead: ReadAhead,
+) -> Iterator[tuple[DataFileMeta, DataFileRead]]:
+    return files_in_turn(
+        files,
+        read,
+        size_bytes=lambda file: file.file_size_bytes,
+        ahead=ahead,
+        is_remote=context.fileio.is_remote,
+    )
 
 
 def _read_section(
@@ -164,12 +191,12 @@ def _read_section(
     known = known_system_columns(section, keep_kinds=keep_kinds)
     stored = [f for f in (SEQUENCE_FIELD, KIND_FIELD) if f not in known]
     fields = (*table_fields, *stored)
+    ahead = ReadAhead.of(context.env).shared_by(len(section))
 
     def source(level: int, run: Run) -> RunSource:
         def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
-            for file in run:
-                columns = KnownColumns(known, file)
-                for batch in read_file(
+            def read(file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
+                return read_file(
                     context,
                     split,
                     file,
@@ -177,7 +204,12 @@ def _read_section(
                     predicate=parts.below_merge,
                     deleted=deleted_rows(context, split, file),
                     batch_bytes=batch_bytes,
-                ):
+                    ahead=ahead,
+                )
+
+            for file, rows in _in_turn(context, run, read, ahead):
+                columns = KnownColumns(known, file)
+                for batch in rows:
                     yield columns.added_to(batch)
 
         sizes = [(f.file_name, f.file_size_bytes, f.row_count) for f in run]
@@ -200,6 +232,7 @@ def _read_section(
         spill_files=context.spill_files,
         drop_deletes=not keep_kinds,
         columns=merged,
+        together=context.read_together,
     ):
         rows = batch
         if parts.above_merge is not None:
@@ -217,7 +250,8 @@ def read_file(
     predicate: Predicate | None = None,
     deleted: Positions | None = None,
     batch_bytes: int | None = None,
-) -> Iterator[pa.RecordBatch]:
+    ahead: ReadAhead | None = None,
+) -> DataFileRead:
     """Read one data file of a split unmerged, without the rows of the given ordinals.
 
     Parameters
@@ -232,6 +266,8 @@ def read_file(
         Ascending ordinals of rows to leave out.
     batch_bytes : int, optional
         The size of a batch; by default from the memory.
+    ahead : ReadAhead, optional
+        What may be fetched early of a remote storage; by default what one task may.
 
     Raises
     ------
@@ -252,6 +288,7 @@ def read_file(
         batch_bytes=batch_bytes or context.env.memory.batch_bytes,
         zone=context.env.zone,
         orc_zone_moves=orc_zone_moves(context.options),
+        ahead=ReadAhead.of(context.env) if ahead is None else ahead,
     )
 
 

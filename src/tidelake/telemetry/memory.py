@@ -82,7 +82,7 @@ class Memory:
     merge_rows_bytes: int = 1024 * MIB
     merge_pages_bytes: int = 2**62
     batch_bytes: int = 64 * MIB
-    read_ahead_bytes: int = 256 * MIB
+    read_ahead_bytes: int = 128 * MIB
     manifest_cache_bytes: int = 256 * MIB
 
     @classmethod

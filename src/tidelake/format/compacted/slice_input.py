@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tidelake.fileio import FileIO
+from tidelake.fileio import ByteRange, FileIO
 from tidelake.format.compacted.names import FileSlice
 from tidelake.format.read_error import corrupt
 
-__all__ = ["open_slice"]
+__all__ = ["open_slice", "ranges_within"]
 
 
 def open_slice(fileio: FileIO, part: FileSlice) -> pa.NativeFile:
@@ -29,6 +30,21 @@ def open_slice(fileio: FileIO, part: FileSlice) -> pa.NativeFile:
         source.close()
         raise corrupt(part.path, f"it is {size} bytes long and a part of it ends at byte {end}")
     return pa.PythonFile(_Slice(source, part), mode="r")
+
+
+def ranges_within(part: FileSlice, ranges: Sequence[ByteRange]) -> list[ByteRange]:
+    """Move ranges of the part to where they are in the file.
+
+    Raises
+    ------
+    CorruptError
+        One of them ends after the part: it would give bytes of another one.
+    """
+    for start, length in ranges:
+        if start + length > part.length_bytes:
+            reason = f"a part of {part.length_bytes} bytes is read to byte {start + length}"
+            raise corrupt(part.path, reason)
+    return [(part.offset_bytes + start, length) for start, length in ranges]
 
 
 class _Slice(io.RawIOBase):

@@ -6,15 +6,19 @@
 3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch in one
    thread, page checksums verified; missing columns are filled with null, others cast where needed.
 4. Rows of the deletion vector are left out; their ordinals are moved by the row groups skipped.
-5. Each row group must give as many rows as the footer says.
+5. Of a remote storage the file's end is read first, then the chunks wanted of several row groups
+   (:mod:`tidelake.format.parquet.column_fetch`).
+6. Each row group must give as many rows as the footer says.
 
-Memory: the compressed columns wanted of one row group and one batch.
+Memory: the compressed columns wanted of one row group and one batch; of a remote storage, what the
+request's ``ahead`` allows, and one batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -22,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidelake.format.fetched_file import FetchedBytes
 from tidelake.format.field_id_mapping import ColumnOrigin, cast_column, map_columns
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,
@@ -32,8 +37,10 @@ from tidelake.format.file_reader import (
     check_texts,
     null_batches,
     open_sized,
+    reads_by_ranges,
     without_rows,
 )
+from tidelake.format.parquet.column_fetch import ColumnFetch
 from tidelake.format.parquet.footer import read_footer
 from tidelake.format.parquet.int96 import bytes_metadata, moments
 from tidelake.format.parquet.row_groups import matching_row_groups
@@ -51,6 +58,10 @@ and a merge reads many files side by side."""
 COLUMN_BUFFER_BYTES_MIN = 32 << 10
 COLUMN_BUFFER_SHARE = 8
 """For small batches the buffer is this fraction of a batch."""
+WHOLE_FILE_BYTES = 1 << 20
+"""A remote file up to this size is read by one request."""
+REMOTE_TAIL_BYTES = 256 << 10
+"""Bytes read at once from the end of a larger one: a footer of 2,000 column chunks."""
 DICTIONARY_ROWS_MAX = 4_096
 """Rows of a batch of limited size if texts have a dictionary: the file does not give the size of
 texts without it."""
@@ -61,10 +72,12 @@ def read_parquet(
 ) -> Iterator[pa.RecordBatch]:
     """Read a Parquet file; see :data:`tidelake.format.file_reader.FileReader`."""
     path = request.path
-    file, is_sealed = _open(stack, fileio, request)
+    remote = _fetched_end(fileio, request) if reads_by_ranges(fileio, request) else None
+    file, is_sealed = _open(stack, fileio, request, remote)
     sources = map_columns(file, request.fields, path=path, file_fields=request.file_fields)
     groups = matching_row_groups(file.metadata, sources, request.predicate)
-    batches = _source_batches(stack, fileio, request, file, sources, groups, is_sealed=is_sealed)
+    files = _Files(stack, fileio, request, remote)
+    batches = _source_batches(files, file, sources, groups, is_sealed=is_sealed)
     return without_rows(batches, _among_groups(request.deleted, file.metadata, groups))
 
 
@@ -85,13 +98,26 @@ def _among_groups(
     return np.concatenate(parts)
 
 
+def _fetched_end(fileio: InputFiles, request: ReadRequest) -> FetchedBytes:
+    """Read the end of a remote file, or all of a small one."""
+    size = request.remote_size_bytes
+    source = FetchedBytes(fileio, request.path, size, piece_bytes=COLUMN_BUFFER_BYTES)
+    source.fetch_end(size if size <= WHOLE_FILE_BYTES else REMOTE_TAIL_BYTES)
+    return source
+
+
 def _open(
-    stack: ExitStack, fileio: InputFiles, request: ReadRequest
+    stack: ExitStack, fileio: InputFiles, request: ReadRequest, remote: FetchedBytes | None
 ) -> tuple[pq.ParquetFile, bool]:
     """Open and check a file; return whether its pages have checksums, too."""
     path = request.path
-    source = open_sized(stack, fileio, request)
-    asks_chunks = request.predicate is not None or request.batch_bytes < BATCH_BYTES_MAX
+    if remote is None:
+        source = open_sized(stack, fileio, request)
+    else:
+        source = stack.enter_context(remote.open())
+    asks_chunks = (
+        remote is not None or request.predicate is not None or request.batch_bytes < BATCH_BYTES_MAX
+    )
     footer = read_footer(source, path=path, asks_chunks=asks_chunks)
     metadata = footer.metadata
     file = _parquet_file(source, request, metadata=metadata)
@@ -125,10 +151,47 @@ def _parquet_file(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """A file that may be opened several times."""
+
+    stack: ExitStack
+    fileio: InputFiles
+    request: ReadRequest
+    remote: FetchedBytes | None
+
+    def open(self) -> pa.NativeFile:
+        """Open it once more."""
+        if self.remote is not None:
+            return self.stack.enter_context(self.remote.open())
+        return self.stack.enter_context(self.fileio.open_input(self.request.path))
+
+    def fetch(self, metadata: pq.FileMetaData, groups: list[int], names: list[str]) -> _Bring:
+        """Fetch the first row groups of a remote file; returns what waits for a row group."""
+        if self.remote is None:
+            return _nothing
+        request = self.request
+        return ColumnFetch(
+            self.stack,
+            self.remote,
+            metadata,
+            groups,
+            names,
+            ahead=request.ahead,
+            path=request.path,
+        ).bring
+
+
+_Bring = Callable[[int], None]
+"""Called before each row group is read."""
+
+
+def _nothing(_: int) -> None:
+    """Bring nothing: the file is read as it is."""
+
+
 def _source_batches(
-    stack: ExitStack,
-    fileio: InputFiles,
-    request: ReadRequest,
+    files: _Files,
     file: pq.ParquetFile,
     sources: Sequence[ColumnOrigin],
     groups: list[int],
@@ -136,24 +199,24 @@ def _source_batches(
     is_sealed: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Read all rows of the row groups, in the wanted types."""
-    path = request.path
+    request, path = files.request, files.request.path
     schema = to_arrow_schema([s.field for s in sources])
     rows = _bounded_batch_rows(file.metadata, groups, request)
     names = list(dict.fromkeys(s.file_name for s in sources if s.file_name is not None))
     if not names:
         total = sum(file.metadata.row_group(g).num_rows for g in groups)
         return null_batches(schema, total, rows)
-    read = _raw_batches(file, groups, names, rows, path)
+    bring = files.fetch(file.metadata, groups, names)
+    read = _raw_batches(file, groups, names, rows, path, bring)
     if not is_sealed:
         read = map(check_texts, read)
     int96 = [s.file_name for s in sources if s.file_name is not None and s.is_int96]
     if int96:
-        source = stack.enter_context(fileio.open_input(path))
-        again = _parquet_file(source, request, int96_unit="us")
+        again = _parquet_file(files.open(), request, int96_unit="us")
         micros = _raw_batches(again, groups, int96, rows, path)
 
         def by_bytes() -> Iterator[pa.RecordBatch]:
-            bare = stack.enter_context(fileio.open_input(path))
+            bare = files.open()
             raw = _parquet_file(bare, request, metadata=bytes_metadata(bare))
             return _raw_batches(raw, groups, int96, rows, path)
 
@@ -162,7 +225,12 @@ def _source_batches(
 
 
 def _raw_batches(
-    file: pq.ParquetFile, groups: list[int], names: list[str], rows: int, path: str
+    file: pq.ParquetFile,
+    groups: list[int],
+    names: list[str],
+    rows: int,
+    path: str,
+    bring: _Bring = _nothing,
 ) -> Iterator[pa.RecordBatch]:
     """Read the columns with the types of the file, row group by row group.
 
@@ -170,6 +238,7 @@ def _raw_batches(
     value to one column would shift the rest of that column against the others.
     """
     for group in groups:
+        bring(group)
         rows_expected = file.metadata.row_group(group).num_rows
         rows_read = 0
         for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 
@@ -35,7 +36,7 @@ from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_cha
 from tidelake.merge.runs.sorted_runs import merge_runs
 from tidelake.merge.runs.spill import COPIES, SpilledRun, SpillFiles
 from tidelake.merge.spec import MergeSpec
-from tidelake.telemetry import Memory
+from tidelake.telemetry import Executor, Memory
 
 __all__ = ["RunSource", "merge_bounded", "merge_bounded_with_changes"]
 
@@ -74,6 +75,7 @@ def merge_bounded(
     spill_files: Callable[[], SpillFiles],
     drop_deletes: bool,
     columns: Sequence[str] | None = None,
+    together: Executor | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Merge sorted runs as :func:`merge_runs` does, through local disk if they are too many.
 
@@ -87,6 +89,8 @@ def merge_bounded(
         Bounds what is held.
     spill_files : callable
         Gives the files for spilled rows; called only if there are any.
+    together : Executor, optional
+        Reads the first batches of all runs at once: for a remote storage.
 
     Yields
     ------
@@ -97,7 +101,7 @@ def merge_bounded(
     assert all(run.level > 0 for run in sources[:above_count]), "level 0 comes last"
     with _few_enough(sources, above_count, spec, memory, spill_files) as runs:
         yield from merge_runs(
-            _opened(runs, memory),
+            _opened(runs, memory, together),
             spec,
             drop_deletes=drop_deletes,
             columns=columns,
@@ -114,6 +118,7 @@ def merge_bounded_with_changes(
     memory: Memory,
     spill_files: Callable[[], SpillFiles],
     drop_deletes: bool,
+    together: Executor | None = None,
 ) -> Iterator[MergedRows]:
     """Merge sorted runs and return the changes, as :func:`merge_with_changes` does.
 
@@ -123,7 +128,7 @@ def merge_bounded_with_changes(
         The runs, oldest first; the new ones last.
     spec, rule, drop_deletes
         See :func:`merge_with_changes`.
-    memory, spill_files
+    memory, spill_files, together
         See :func:`merge_bounded`.
 
     Yields
@@ -135,7 +140,7 @@ def merge_bounded_with_changes(
     assert all(run.level >= rule.old_level for run in sources[:old_count]), "new runs come last"
     with _few_enough(sources, old_count, spec, memory, spill_files) as runs:
         yield from merge_with_changes(
-            _opened(runs, memory),
+            _opened(runs, memory, together),
             spec,
             rule,
             levels=[run.level for run in runs],
@@ -197,9 +202,23 @@ def _few_enough(
             files.close()
 
 
-def _opened(runs: Sequence[RunSource], memory: Memory) -> list[Iterator[pa.RecordBatch]]:
+def _opened(
+    runs: Sequence[RunSource], memory: Memory, together: Executor | None = None
+) -> list[Iterator[pa.RecordBatch]]:
     share = min(memory.batch_bytes, memory.merge_rows_bytes // max(1, len(runs)))
-    return [run.open(share) for run in runs]
+    opened = [run.open(share) for run in runs]
+    if together is None or len(opened) == 1:
+        return opened
+    # each run's first batch is needed before the first row can leave; one after the other, each
+    # would wait for the network alone
+    firsts = together.map(lambda rows: list(islice(rows, 1)), opened)
+    return [_again(first, rows) for first, rows in zip(list(firsts), opened, strict=True)]
+
+
+def _again(first: list[pa.RecordBatch], rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if first:
+        yield first.pop()  # so that nothing here keeps it
+        yield from rows
 
 
 def _source_of(run: SpilledRun, *, level: int = 0) -> RunSource:

@@ -28,7 +28,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError
-from tidelake.format import orc_zone_moves, read_batches
+from tidelake.format import (
+    DataFileRead,
+    ReadAhead,
+    files_in_turn,
+    orc_zone_moves,
+    read_batches,
+)
 from tidelake.merge import SpillStack
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.metadata.index_entry import IndexFile
@@ -295,25 +301,34 @@ class AppendBucketWriter:
         if not files:
             return
         self._compacting = self._rolling(files[0].min_sequence_number, FileSource.COMPACT)
-        for file in files:
-            path = self._context.paths.data_file(self._partition, self._bucket, file)
-            for rows in read_batches(
-                self._context.fileio,
-                path,
-                self._context.schema.fields,
-                file_fields=self._context.file_fields(file),
-                file_size_bytes=file.file_size_bytes,
-                row_count=file.row_count,
-                deleted=self._deletions.positions(file),
-                batch_bytes=self._context.env.memory.batch_bytes,
-                zone=self._context.env.zone,
-                orc_zone_moves=orc_zone_moves(self._context.options),
-            ):
+        for _, batches in files_in_turn(
+            files,
+            self._read,
+            size_bytes=lambda file: file.file_size_bytes,
+            ahead=ReadAhead.of(self._context.env),
+            is_remote=self._context.fileio.is_remote,
+        ):
+            for rows in batches:
                 self._compacting.write(rows)
         written = self._compacting.close()
         self._live = (*(f for f in self._live if f not in files), *written)
         self._files.compact(files, written)
         self._deletions.drop(f.file_name for f in files)
+
+    def _read(self, file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
+        return read_batches(
+            self._context.fileio,
+            self._context.paths.data_file(self._partition, self._bucket, file),
+            self._context.schema.fields,
+            file_fields=self._context.file_fields(file),
+            file_size_bytes=file.file_size_bytes,
+            row_count=file.row_count,
+            deleted=self._deletions.positions(file),
+            batch_bytes=self._context.env.memory.batch_bytes,
+            zone=self._context.env.zone,
+            orc_zone_moves=orc_zone_moves(self._context.options),
+            ahead=ahead,
+        )
 
     def _rolling(self, first_sequence: int, source: FileSource) -> RollingWriter:
         def open_file(rows_before: int) -> AppendFile:

@@ -314,11 +314,12 @@ class _Work:
             runs = list(by_level(section, lambda file: file.level))
         context = self.reader.context
         return merge_bounded(
-            [self._source(level, run) for level, run in runs],
+            [self._source(level, run, len(runs)) for level, run in runs],
             self.spec,
             memory=context.env.memory,
             spill_files=context.spill_files,
             drop_deletes=self.picked.drop_deletes,
+            together=context.read_together,
         )
 
     def mark(self, section: Section) -> None:
@@ -336,9 +337,8 @@ class _Work:
         beneath = [
             _without(found_run(self.reader, rows, level=level), gone) for level, rows in found
         ]
-        picked = [
-            self._source(level, run) for level, run in by_level(section, lambda file: file.level)
-        ]
+        runs = list(by_level(section, lambda file: file.level))
+        picked = [self._source(level, run, len(runs) + len(beneath)) for level, run in runs]
         context = self.reader.context
         return merge_bounded_with_changes(
             [*(beneath if tracking.merges_found else ()), *picked],
@@ -352,6 +352,7 @@ class _Work:
             memory=context.env.memory,
             spill_files=context.spill_files,
             drop_deletes=self.picked.drop_deletes,
+            together=context.read_together,
         )
 
     @property
@@ -369,9 +370,9 @@ class _Work:
             self.marked.extend(found)
         return found
 
-    def _source(self, level: int, files: Sequence[DataFileMeta]) -> RunSource:
+    def _source(self, level: int, files: Sequence[DataFileMeta], runs_count: int) -> RunSource:
         expired = self.expired if is_at_bottom(self.picked, self.tracking) else None
-        return _without(self.reader.source(files, level=level), expired)
+        return _without(self.reader.source(files, level=level, runs_count=runs_count), expired)
 
 
 def is_at_bottom(picked: Pick, tracking: ChangeTracking | None) -> bool:

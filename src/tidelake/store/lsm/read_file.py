@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidelake.format import held_bytes, orc_zone_moves, read_batches
+from tidelake.format import (
+    DataFileRead,
+    ReadAhead,
+    files_in_turn,
+    held_bytes,
+    orc_zone_moves,
+    read_batches,
+)
 from tidelake.merge import RunSource
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_vector import Positions
@@ -37,7 +44,12 @@ class BucketReader:
     deleted_of: Callable[[DataFileMeta], Positions]
 
     def batches(
-        self, files: Sequence[DataFileMeta], fields: Sequence[DataField], batch_bytes: int
+        self,
+        files: Sequence[DataFileMeta],
+        fields: Sequence[DataField],
+        batch_bytes: int,
+        *,
+        runs_count: int = 1,
     ) -> Iterator[pa.RecordBatch]:
         """Read files.
 
@@ -49,6 +61,8 @@ class BucketReader:
             The columns wanted.
         batch_bytes : int
             Most bytes of a batch.
+        runs_count : int
+            Runs that are read side by side, which share the memory for what is fetched early.
 
         Yields
         ------
@@ -60,24 +74,45 @@ class BucketReader:
         CorruptError
             A file, or a deletion vector, is damaged or does not match its metadata.
         """
-        for file in files:
+
+        def read(file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
             deleted = self.deleted_of(file)
-            for batch in self._read(file, fields, batch_bytes, deleted if len(deleted) else None):
-                if batch.num_rows:
-                    yield batch
+            return self._read(file, fields, batch_bytes, deleted if len(deleted) else None, ahead)
+
+        yield from self._in_turn(files, read, runs_count)
 
     def physical_batches(
         self, files: Sequence[DataFileMeta], fields: Sequence[DataField], batch_bytes: int
     ) -> Iterator[pa.RecordBatch]:
         """Read files with their deleted rows, for callers that count rows by position."""
-        for file in files:
-            yield from self._read(file, fields, batch_bytes, None)
 
-    def source(self, files: Sequence[DataFileMeta], *, level: int) -> RunSource:
-        """Return the rows of a run for a merge, which reads them on demand."""
+        def read(file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
+            return self._read(file, fields, batch_bytes, None, ahead)
+
+        yield from self._in_turn(files, read, runs_count=1)
+
+    def _in_turn(
+        self,
+        files: Sequence[DataFileMeta],
+        read: Callable[[DataFileMeta, ReadAhead], DataFileRead],
+        runs_count: int,
+    ) -> Iterator[pa.RecordBatch]:
+        for _, rows in files_in_turn(
+            files,
+            read,
+            size_bytes=lambda file: file.file_size_bytes,
+            ahead=ReadAhead.of(self.context.env).shared_by(runs_count),
+            is_remote=self.context.fileio.is_remote,
+        ):
+            yield from rows
+
+    def source(
+        self, files: Sequence[DataFileMeta], *, level: int, runs_count: int = 1
+    ) -> RunSource:
+        """Return the rows of a run for a merge of so many, which reads them on demand."""
         fields = row_fields(self.context.schema)
         return RunSource(
-            lambda batch_bytes: self.batches(files, fields, batch_bytes),
+            lambda batch_bytes: self.batches(files, fields, batch_bytes, runs_count=runs_count),
             size_bytes=sum(f.file_size_bytes for f in files),
             held_bytes=self.held_bytes(files),
             level=level,
@@ -101,7 +136,8 @@ class BucketReader:
         fields: Sequence[DataField],
         batch_bytes: int,
         deleted: Positions | None,
-    ) -> Iterator[pa.RecordBatch]:
+        ahead: ReadAhead,
+    ) -> DataFileRead:
         context = self.context
         return read_batches(
             context.fileio,
@@ -114,4 +150,5 @@ class BucketReader:
             batch_bytes=batch_bytes,
             zone=context.env.zone,
             orc_zone_moves=orc_zone_moves(context.options),
+            ahead=ahead,
         )

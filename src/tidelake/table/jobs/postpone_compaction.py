@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, StorageError, UnsupportedError
-from tidelake.format import KIND_FIELD, kv_fields, read_batches
+from tidelake.format import KIND_FIELD, ReadAhead, kv_fields, read_batches
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.log.snapshot import Snapshot
@@ -143,6 +143,7 @@ def postponed_rows(
             file_size_bytes=file.file_size_bytes,
             row_count=file.row_count,
             batch_bytes=context.env.memory.batch_bytes,
+            ahead=ReadAhead.of(context.env),
         ):
             kinds = batch.column(KIND_FIELD.name).to_numpy().astype(np.int8)
             yield batch.drop_columns([KIND_FIELD.name]), kinds

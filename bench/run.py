@@ -31,6 +31,7 @@ import scale  # noqa: E402
 import service  # noqa: E402
 import service_java  # noqa: E402
 import sql  # noqa: E402
+import stores  # noqa: E402
 import streams  # noqa: E402
 import streams_kafka  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -63,6 +64,7 @@ QUESTIONS = {
     "service-batch": service.batch_lines,
     "service-lone": service.lone_lines,
     "service-java": service_java.lines,
+    "stores": stores.lines,
 }
 GROUPS = {
     group: [name for name in QUESTIONS if name.startswith(f"{group}-")]

@@ -57,7 +57,7 @@ class Catalog:
         self._metastore = metastore
         self.env = env
         self._table_options = dict(table_options or {})
-        self._manifests = ManifestCache(env.memory.manifest_cache_bytes)
+        self._manifests = ManifestCache(env.memory.manifest_cache_bytes, reads=env.reads.ranges)
 
     @property
     def warehouse(self) -> str:

@@ -105,6 +105,6 @@ def table_at(
             schema=schema,
             options=Options.parse(schema.options, table=name),
             env=env,
-            manifests=ManifestCache(env.memory.manifest_cache_bytes),
+            manifests=ManifestCache(env.memory.manifest_cache_bytes, reads=env.reads.ranges),
         )
     )

@@ -1,8 +1,9 @@
-"""Storage behind one protocol: local, in memory, with delays or faults; the check of names.
+"""Storage behind one protocol: local, in memory, cached, with delays or faults.
 
 The protocol defines what is atomic in each call. No layout of a table may enter.
 """
 
+from tidelake.fileio.cached import CachedFileIO
 from tidelake.fileio.delayed import DelayedFileIO, RequestCounts
 from tidelake.fileio.faulty import FaultMode, FaultyFileIO, SimulatedCrash, TraceEntry
 from tidelake.fileio.file_io import (
@@ -23,6 +24,7 @@ from tidelake.fileio.name import validate_name
 __all__ = [
     "SMALL_FILE_BYTES_MAX",
     "ByteRange",
+    "CachedFileIO",
     "DelayedFileIO",
     "FaultMode",
     "FaultyFileIO",

@@ -185,7 +185,7 @@ class _FetchedFile(io.RawIOBase):
         self._at = base[whence] + offset
         return self._at
 
-    def read(self, size: int = -1) -> pa.Buffer:  # type: ignore[override] # a buffer is not copied
+    def read(self, size: int = -1) -> pa.Buffer:
         wanted = self._source.size_bytes if size is None or size < 0 else size
         found = self._source.read(self._at, wanted)
         self._at += found.size

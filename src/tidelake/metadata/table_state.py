@@ -46,7 +46,7 @@ class TableState:
     @property
     def snapshots(self) -> SnapshotLog:
         """The table's snapshots."""
-        return SnapshotLog(self.fileio, self.paths)
+        return SnapshotLog(self.fileio, self.paths, reads=self.env.reads.ranges)
 
     @property
     def read_together(self) -> Executor | None:

@@ -10,10 +10,13 @@ old table distinguishes them by the schema it opened (:meth:`SchemaLog.check_sam
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.metadata.at_once import at_once
 from tidelake.metadata.paths import TablePaths, numbered
+from tidelake.telemetry import Executor
 from tidelake.types import TableSchema
 
 __all__ = ["SchemaLog", "check_same_table", "dropped"]
@@ -90,6 +93,12 @@ class SchemaLog:
             )
             raise CorruptError(message, kind="schema_file", path=path)
         return schema
+
+    def load_all(self, reads: Executor) -> dict[int, TableSchema]:
+        """Read all schemas of a listing, by id; of a remote storage, side by side."""
+        ids = self.ids()
+        calls = [partial(self.load, schema_id) for schema_id in ids]
+        return dict(zip(ids, at_once(self._fileio, reads, calls), strict=True)) if ids else {}
 
     def check_same(self, opened: TableSchema, *, table: str) -> TableSchema:
         """Refuse a table that is not the one that was opened; reads one small file.

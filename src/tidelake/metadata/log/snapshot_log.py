@@ -27,15 +27,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError
 from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.metadata.at_once import at_once
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths, numbered
-from tidelake.telemetry import Executor
+from tidelake.telemetry import Executor, SerialExecutor
 
 __all__ = ["SnapshotLog"]
+
+T = TypeVar("T")
 
 HINT_BYTES_MAX = 32
 PROBES_MAX = 10_000
@@ -63,18 +68,25 @@ class SnapshotLog:
         The storage.
     paths : TablePaths
         The table's paths.
+    reads : Executor, optional
+        Asks a remote storage for several files at once.
     """
 
-    def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
+    def __init__(self, fileio: FileIO, paths: TablePaths, *, reads: Executor | None = None) -> None:
         self._fileio = fileio
         self._paths = paths
+        self._reads: Executor = SerialExecutor() if reads is None else reads
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; None if there is none."""
         return self._newest(self._hint(self._paths.latest_hint))
 
     def _newest(self, hint: int | None) -> int | None:
-        if hint is not None and self._exists(hint):
+        if hint is not None and self._fileio.is_remote:
+            newest = self._from_hint(hint, self._exists)
+            if newest is not None:
+                return newest[0]
+        elif hint is not None and self._exists(hint):
             # ids have no gaps; beside other commits the hint is a few behind, and probing each
             # costs less than a listing
             for newest in range(hint, hint + HINT_PROBES_MAX):
@@ -94,6 +106,25 @@ class SnapshotLog:
             " are there: the storage is inconsistent. Try again."
         )
         raise StorageError(message, kind="stale_listing", path=self._paths.snapshot_dir)
+
+    def _from_hint(self, hint: int, probe: Callable[[int], T]) -> tuple[int, T] | None:
+        """The newest snapshot from a hint on, asking for two at once; None if that finds none.
+
+        Parameters
+        ----------
+        hint : int
+            Where to begin.
+        probe : callable
+            Asks for one snapshot; what it gives is false if there is none.
+        """
+        newest: tuple[int, T] | None = None
+        for first in range(hint, hint + HINT_PROBES_MAX, 2):
+            calls = [partial(probe, first), partial(probe, first + 1)]
+            for snapshot_id, found in enumerate(at_once(self._fileio, self._reads, calls), first):
+                if not found:
+                    return newest
+                newest = snapshot_id, found
+        return None
 
     def earliest_id(self) -> int | None:
         """Id of the oldest snapshot that is kept; None if there is none."""
@@ -186,6 +217,12 @@ class SnapshotLog:
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None for a table without any."""
+        if self._fileio.is_remote:
+            # the files themselves instead of questions whether they are there
+            hint = self._hint(self._paths.latest_hint)
+            newest = None if hint is None else self._from_hint(hint, self.find)
+            if newest is not None:
+                return newest[1]
         for tries in range(LATEST_TRIES):
             latest_id = self.latest_id()
             if latest_id is None:

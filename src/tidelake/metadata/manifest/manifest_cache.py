@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +23,7 @@ from tidelake.metadata.manifest.manifest import decode_manifest
 from tidelake.metadata.manifest.manifest_list import ManifestFile, read_manifest_list
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.unique_file import resized, whole_bytes_max
-from tidelake.telemetry import PerProcess
+from tidelake.telemetry import Executor, PerProcess, SerialExecutor
 
 __all__ = ["ManifestCache"]
 
@@ -29,6 +31,9 @@ TABLE_BYTES = 24 << 10
 LIST_ROW_BYTES = 1_500
 """The size of a cached manifest besides its values, and of a list row: measured, of one entry each.
 With small commits the cache is full of such, and their values are a fiftieth of them."""
+
+READ_BYTES_MAX = 64 << 20
+"""Bytes of manifests that are on their way, or here and not decoded yet."""
 
 T = TypeVar("T")
 
@@ -40,10 +45,13 @@ class ManifestCache:
     ----------
     bytes_max : int
         Memory for the cached tables; a larger one is not kept.
+    reads : Executor, optional
+        Reads files of a remote storage side by side; by default they come one after the other.
     """
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, *, reads: Executor | None = None) -> None:
         self._bytes_max = bytes_max
+        self.reads: Executor = SerialExecutor() if reads is None else reads
         # a fork during a change leaves the child's count wrong by one entry, which is harmless
         self._lock = PerProcess(threading.Lock)
         self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
@@ -78,25 +86,46 @@ class ManifestCache:
 
         def load() -> tuple[EntryTable, int]:
             size_bytes = None if expected is None else expected.file_size_bytes
-            data = fileio.read_bytes(path, bytes_max=whole_bytes_max(size_bytes))
-            if expected is not None and len(data) != expected.file_size_bytes:
-                raise resized(path, len(data), expected.file_size_bytes)
-            table = decode_manifest(data, path=path)
-            return table, table.nbytes + TABLE_BYTES
+            return _decoded(_read(fileio, path, size_bytes), path)
 
         table = self.get(path, load)
         if expected is not None:
-            deleted = int(np.count_nonzero(table["kind"]))
-            if (table.num_rows - deleted, deleted) != (
-                expected.added_count,
-                expected.deleted_count,
-            ):
-                message = (
-                    f"Manifest {path} holds {table.num_rows} entries, but its list says"
-                    f" {expected.entries_count}. Restore it from a backup."
-                )
-                raise CorruptError(message, kind="manifest_file", path=path)
+            _check_counts(table, path, expected)
         return table
+
+    def all_entries(
+        self, fileio: FileIO, paths: TablePaths, files: Sequence[ManifestFile]
+    ) -> list[EntryTable]:
+        """The entries of several manifests, one table each; errors as of :meth:`entries`.
+
+        Of a remote storage, up to 64 files with :data:`READ_BYTES_MAX` bytes are on their way while
+        earlier ones are decoded here.
+        """
+        named = [(paths.manifest(file.file_name), file) for file in files]
+        with self._lock.value:
+            missing = [(path, file) for path, file in named if path not in self._kept]
+        if not fileio.is_remote or len(missing) < 2:
+            return [self.entries(fileio, path, expected=file) for path, file in named]
+        coming = {path for path, _ in missing}
+        tables = []
+        with closing(
+            self.reads.map_ahead(
+                lambda one: _read(fileio, one[0], one[1].file_size_bytes),
+                missing,
+                weight=lambda one: one[1].file_size_bytes,
+                weight_max=READ_BYTES_MAX,
+            )
+        ) as contents:
+            for path, file in named:
+                if path in coming:
+                    coming.remove(path)
+                    data = next(contents)
+                    table = self.get(path, partial(_decoded, data, path))
+                    _check_counts(table, path, file)
+                else:
+                    table = self.entries(fileio, path, expected=file)
+                tables.append(table)
+        return tables
 
     def manifest_list(
         self, fileio: FileIO, paths: TablePaths, name: str, *, size_bytes: int | None = None
@@ -169,3 +198,28 @@ class ManifestCache:
             while self._bytes > self._bytes_max:
                 _, (_, freed) = self._kept.popitem(last=False)
                 self._bytes -= freed
+
+
+def _read(fileio: FileIO, path: str, size_bytes: int | None) -> bytes:
+    """Read a manifest, whose size must be the list's."""
+    data = fileio.read_bytes(path, bytes_max=whole_bytes_max(size_bytes))
+    if size_bytes is not None and len(data) != size_bytes:
+        raise resized(path, len(data), size_bytes)
+    return data
+
+
+def _decoded(data: bytes, path: str) -> tuple[EntryTable, int]:
+    """The entries of a manifest, and their size in memory."""
+    table = decode_manifest(data, path=path)
+    return table, table.nbytes + TABLE_BYTES
+
+
+def _check_counts(table: EntryTable, path: str, expected: ManifestFile) -> None:
+    """Refuse a manifest with other numbers of entries than its list says."""
+    deleted = int(np.count_nonzero(table["kind"]))
+    if (table.num_rows - deleted, deleted) != (expected.added_count, expected.deleted_count):
+        message = (
+            f"Manifest {path} holds {table.num_rows} entries, but its list says"
+            f" {expected.entries_count}. Restore it from a backup."
+        )
+        raise CorruptError(message, kind="manifest_file", path=path)

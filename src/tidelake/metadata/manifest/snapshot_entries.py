@@ -8,11 +8,13 @@ lists are checked, so a file truncated at a block's end is noticed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO
+from tidelake.metadata.at_once import at_once
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
@@ -36,8 +38,12 @@ def manifest_files(
 ) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot's state, in fold order."""
     name, size_bytes = snapshot.base_manifest_list, snapshot.base_manifest_list_size_bytes
-    base = _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)
-    return base + delta_manifests(fileio, paths, snapshot, manifests)
+    of_base = partial(
+        _manifest_list, fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes
+    )
+    of_delta = partial(delta_manifests, fileio, paths, snapshot, manifests)
+    base, delta = at_once(fileio, manifests.reads, [of_base, of_delta])
+    return base + delta
 
 
 def delta_manifests(
@@ -74,7 +80,7 @@ def read_manifests(
     manifests: ManifestCache,
 ) -> list[EntryTable]:
     """The entries of some manifests, one table each."""
-    return [manifests.entries(fileio, paths.manifest(f.file_name), expected=f) for f in files]
+    return manifests.all_entries(fileio, paths, files)
 
 
 def live_entries(

@@ -104,7 +104,7 @@ class TableHandle(TableState):
             The snapshot's schema is missing, or the table was dropped and perhaps recreated.
         """
         log = self.schemas
-        schemas = {schema_id: log.load(schema_id) for schema_id in log.ids()}
+        schemas = log.load_all(self.env.reads.ranges)
         if not schemas:
             raise dropped(self.identifier)
         if self.schema.id in schemas:
@@ -164,5 +164,5 @@ def _unpickled(
     identifier: str,
     served: ManagedTable | None,
 ) -> TableHandle:
-    cache = ManifestCache(env.memory.manifest_cache_bytes)
+    cache = ManifestCache(env.memory.manifest_cache_bytes, reads=env.reads.ranges)
     return TableHandle(fileio, paths, schema, options, env, identifier, cache, served=served)

@@ -1,0 +1,173 @@
+"""The cache on the local disk: what never changes is read once, and nothing else is kept."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from unit.fileio.contract import FileIOContract
+
+import tidelake
+from tidelake.errors import CorruptError, NotFoundError
+from tidelake.fileio import CachedFileIO, DelayedFileIO, LocalFileIO, MemoryFileIO
+from tidelake.telemetry import SeededIds
+
+UUID = "0b2f4c3e-52cf-4b3a-9f0e-6f0d7c1f5a11"
+DATA = f"/t/bucket-0/data-{UUID}-0.parquet"
+MIB = 1 << 20
+
+
+class TestCachedFileIO(FileIOContract):
+    @pytest.fixture
+    def files(self, tmp_path):
+        return CachedFileIO(MemoryFileIO(), str(tmp_path), bytes_max=MIB)
+
+    @pytest.fixture
+    def root(self):
+        return "/w"
+
+
+@pytest.fixture
+def remote():
+    files = DelayedFileIO(MemoryFileIO(), delay_ms=0)
+    files.write_once(DATA, bytes(range(250)))
+    files.write_once("/t/snapshot/snapshot-1", b"{}")
+    files.reset()
+    return files
+
+
+@pytest.fixture
+def cached(remote, tmp_path):
+    return CachedFileIO(remote, str(tmp_path / "cache"), bytes_max=MIB)
+
+
+def test_what_was_read_is_not_read_again(remote, cached):
+    assert cached.read_range(DATA, 10, 50) == bytes(range(10, 60))
+    assert cached.read_range(DATA, 20, 5) == bytes(range(20, 25))
+    parts = cached.read_ranges(DATA, [(12, 3), (100, 20), (59, 1)])
+    assert [bytes(p) for p in parts] == [bytes(range(12, 15)), bytes(range(100, 120)), b"\x3b"]
+    assert remote.counts.bytes_read == 70
+    assert remote.counts.requests == 2
+    assert cached.read_bytes(DATA) == bytes(range(250))
+    assert cached.read_bytes(DATA) == bytes(range(250))
+    assert cached.read_range(DATA, 200, 50) == bytes(range(200, 250))
+    assert remote.counts.requests == 3
+
+
+def test_files_that_may_change_are_read_each_time(remote, cached):
+    for _ in range(2):
+        assert cached.read_bytes("/t/snapshot/snapshot-1") == b"{}"
+        assert cached.read_range("/t/snapshot/snapshot-1", 0, 1) == b"{"
+        assert bytes(cached.read_ranges("/t/snapshot/snapshot-1", [(1, 1)])[0]) == b"}"
+    assert remote.counts.requests == 6
+
+
+def test_another_process_and_another_place(remote, cached, tmp_path):
+    cached.read_range(DATA, 0, 10)
+    other = CachedFileIO(remote, str(tmp_path / "cache"), bytes_max=MIB)
+    assert other.read_range(DATA, 0, 10) == bytes(range(10))
+    assert remote.counts.requests == 1
+    elsewhere = MemoryFileIO()
+    elsewhere.write_once(DATA, b"other bytes")
+    there = CachedFileIO(elsewhere, str(tmp_path / "cache"), bytes_max=MIB, place="s3://b")
+    assert there.read_range(DATA, 0, 5) == b"other"
+
+
+def _entries(directory) -> list[Path]:
+    return sorted(p for p in Path(directory).rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "grow", "empty"])
+def test_a_damaged_entry_is_read_from_the_storage(remote, cached, tmp_path, damage):
+    cached.read_range(DATA, 0, 200)
+    [entry] = _entries(tmp_path / "cache")
+    data = bytearray(entry.read_bytes())
+    data[7] ^= 4 if damage == "flip" else 0
+    ends = {"cut": 150, "empty": 0}.get(damage, 200)
+    entry.write_bytes(data[:ends] + (b"x" if damage == "grow" else b""))
+    assert cached.read_range(DATA, 3, 20) == bytes(range(3, 23))
+    assert remote.counts.requests == 2
+    assert cached.read_range(DATA, 3, 20) == bytes(range(3, 23))
+    assert remote.counts.requests == 2
+
+
+def test_a_disk_that_refuses_costs_requests_only(remote, tmp_path):
+    taken = tmp_path / "cache"
+    taken.write_bytes(b"a file, where the directory should be")
+    cached = CachedFileIO(remote, str(taken), bytes_max=MIB)
+    for _ in range(2):
+        assert cached.read_range(DATA, 0, 3) == b"\0\1\2"
+    assert remote.counts.requests == 2
+
+
+def test_the_least_used_are_removed_beyond_the_limit(tmp_path):
+    files = DelayedFileIO(MemoryFileIO(), delay_ms=0)
+    ids = SeededIds(1)
+    names = [f"/t/data-{ids.uuid()}-0.parquet" for _ in range(60)]
+    for name in names:
+        files.write_once(name, os.urandom(40_000))
+    cached = CachedFileIO(files, str(tmp_path), bytes_max=MIB)
+    for number, name in enumerate(names):
+        cached.read_bytes(name)
+        cached.read_bytes(names[0])  # in use all the time
+        for at, entry in enumerate(_entries(tmp_path)):
+            assert entry.stat().st_size <= 40_000, (number, at)
+        assert sum(e.stat().st_size for e in _entries(tmp_path)) <= MIB
+    files.reset()
+    cached.read_bytes(names[0])
+    cached.read_bytes(names[-1])
+    assert files.counts.requests == 0
+    cached.read_bytes(names[1])
+    assert files.counts.requests == 1
+    huge = f"/t/data-{ids.uuid()}-0.parquet"
+    files.write_once(huge, bytes(MIB // 2))
+    kept = _entries(tmp_path)
+    cached.read_bytes(huge)
+    assert _entries(tmp_path) == kept  # it would have pushed out half of the rest
+
+
+def test_a_part_that_a_killed_process_left_is_removed_later(remote, cached, tmp_path):
+    cached.read_range(DATA, 0, 10)
+    [entry] = _entries(tmp_path / "cache")
+    new, old = entry.parent / ".new.part", entry.parent / ".old.part"
+    for part in (new, old):
+        part.write_bytes(b"0")
+    os.utime(old, (1, 1))
+    CachedFileIO(remote, str(tmp_path / "cache"), bytes_max=MIB).read_range(DATA, 20, 10)
+    assert new.exists()
+    assert not old.exists()
+
+
+def test_a_deleted_file_is_not_served(remote, cached):
+    cached.read_bytes(DATA)
+    cached.delete(DATA)
+    with pytest.raises(NotFoundError):
+        cached.read_bytes(DATA)
+
+
+def test_a_bound_holds_for_entries_too(cached):
+    cached.read_bytes(DATA)
+    with pytest.raises(CorruptError, match="has 250 bytes"):
+        cached.read_bytes(DATA, bytes_max=249)
+
+
+def test_a_table_is_read_once_from_the_storage(tmp_path):
+    files = DelayedFileIO(LocalFileIO(), delay_ms=0)
+    cached = CachedFileIO(files, str(tmp_path / "cache"), bytes_max=MIB)
+    schema = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+    table = tidelake.open(tmp_path / "w", fileio=cached).create_table("db.t", schema)
+    table.write([{"k": 1, "v": 2}])
+    rows = []
+    requests = []
+    for _ in range(2):
+        again = tidelake.open(tmp_path / "w", fileio=cached).table("db.t")
+        files.reset()
+        rows.append(again.to_arrow().to_pylist())
+        requests.append(files.counts.requests)
+    assert rows == [[{"k": 1, "v": 2}]] * 2
+    assert pickle.loads(pickle.dumps(table)).to_arrow().num_rows == 1
+    # the second time only what may change: hint, snapshot, schemas
+    assert requests[1] <= requests[0] - 4

@@ -51,8 +51,9 @@ def open_catalog(
         default only ``write-buffer-size`` limits memory. Shares are defined in
         :class:`tidelake.telemetry.Memory`: an eighth each for the rows of a writer (unless a table
         sets ``write-buffer-size``), for a row group being written and for decoded manifests; a
-        sixteenth for the rows of a merge, and a quarter for the pages of its files. Rows that do
-        not fit are spilled to the local disk. One task runs at a time per 512 mb, four at most.
+        sixteenth for the rows of a merge, and one for what is fetched early of a remote storage;
+        and a quarter for the pages of a merge's files. Rows that do not fit are spilled to the
+        local disk. One task runs at a time per 512 mb, four at most.
     storage : mapping, optional
         How to reach an object store, by Paimon's names: ``{"s3.endpoint": ..., "s3.access-key":
         ..., "s3.secret-key": ...}``. They may stand in `catalog` instead. See ``docs/storage.md``.

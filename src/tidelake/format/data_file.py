@@ -8,10 +8,9 @@ A changelog file may be a part of another file (:mod:`tidelake.format.compacted`
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Self
 
 import pyarrow as pa
 
@@ -122,7 +121,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     Returns
     -------
     DataFileRead
-        An iterator of batches, none of them empty: the wanted columns with the Arrow types of
+        Gives batches, none of them empty: the wanted columns with the Arrow types of
         `fields`, in the file's row order. It raises what follows.
 
     Raises
@@ -159,40 +158,14 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         orc_zone_moves=orc_zone_moves,
         ahead=ahead,
     )
-    return DataFileRead(_Read(fileio, request, fields, needed, predicate, retyping, never_null))
+    return DataFileRead(fileio, request, fields, needed, predicate, retyping, never_null)
 
 
 class DataFileRead:
     """The rows of one data file, which is opened when they are wanted, or before.
 
-    An iterator of batches, made by :func:`read_batches`.
+    Iterable once; made by :func:`read_batches`.
     """
-
-    def __init__(self, read: _Read) -> None:
-        self._read = read
-        self._rows = read.batches()
-
-    def opened(self) -> Self:
-        """Open the file now; of a remote one, fetch the first columns too."""
-        self._read.open()
-        return self
-
-    def close(self) -> None:
-        """End the read; the file is closed."""
-        self._rows.close()
-        self._read.close()
-
-    def __iter__(self) -> Self:
-        """Return the iterator itself."""
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        """Give the next batch."""
-        return next(self._rows)
-
-
-class _Read:
-    """What one read wants of one file, and the file while it is open."""
 
     def __init__(
         self,
@@ -214,8 +187,14 @@ class _Read:
         self._stack = ExitStack()
         self._opened: Iterator[pa.RecordBatch] | None = None
 
-    def open(self) -> Iterator[pa.RecordBatch]:
-        """Open the file unless it is open."""
+    def opened(self) -> Iterator[pa.RecordBatch]:
+        """Open the file now unless it is open; of a remote one, fetch the first columns too.
+
+        Returns
+        -------
+        iterator of RecordBatch
+            The columns as the file's reader gives them; iterate over this object instead.
+        """
         if self._opened is None:
             path = self._request.path
             with ExitStack() as stack:
@@ -224,14 +203,11 @@ class _Read:
                 self._stack = stack.pop_all()
         return self._opened
 
-    def close(self) -> None:
-        self._opened = None
-        self._stack.close()
-
-    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Give the batches; the file is closed after the last one."""
         path, names = self._request.path, [f.name for f in self._fields]
         try:
-            batches = self.open()
+            batches = self.opened()
             while True:
                 with reading(path):
                     batch = next(batches, None)
@@ -241,7 +217,8 @@ class _Read:
                 if batch.num_rows:
                     yield batch
         finally:
-            self.close()
+            self._opened = None
+            self._stack.close()
 
     def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Check a batch, cast it, and leave out rows."""

@@ -83,9 +83,9 @@ class SnapshotLog:
 
     def _newest(self, hint: int | None) -> int | None:
         if hint is not None and self._fileio.is_remote:
-            newest = self._from_hint(hint, self._exists)
-            if newest is not None:
-                return newest[0]
+            last = self._from_hint(hint, self._exists)
+            if last is not None:
+                return last[0]
         elif hint is not None and self._exists(hint):
             # ids have no gaps; beside other commits the hint is a few behind, and probing each
             # costs less than a listing
@@ -220,9 +220,9 @@ class SnapshotLog:
         if self._fileio.is_remote:
             # the files themselves instead of questions whether they are there
             hint = self._hint(self._paths.latest_hint)
-            newest = None if hint is None else self._from_hint(hint, self.find)
-            if newest is not None:
-                return newest[1]
+            last = None if hint is None else self._from_hint(hint, self.find)
+            if last is not None:
+                return last[1]
         for tries in range(LATEST_TRIES):
             latest_id = self.latest_id()
             if latest_id is None:

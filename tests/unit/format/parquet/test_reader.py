@@ -339,7 +339,7 @@ def test_a_reader_left_early_closes_its_file(tmp_path):
         return opened[-1]
 
     files.open_input = watched
-    batches = read_batches(files, path, scalar_fields(), batch_rows=10)
+    batches = iter(read_batches(files, path, scalar_fields(), batch_rows=10))
     next(batches)
     batches.close()  # type: ignore[attr-defined]
     assert [f.closed for f in opened] == [True]

@@ -5,6 +5,7 @@ may not enter.
 """
 
 from tidelake.format.data_file import DataFileRead, open_writer, read_batches
+from tidelake.format.fetching.read_ahead import ReadAhead, files_in_turn
 from tidelake.format.field_schema import check_timestamps
 from tidelake.format.file_writer import DataFileFooter, DataFileWriter
 from tidelake.format.format_options import (
@@ -14,7 +15,6 @@ from tidelake.format.format_options import (
     format_options,
     orc_zone_moves,
 )
-from tidelake.format.read_ahead import ReadAhead, files_in_turn
 from tidelake.format.reader_memory import held_bytes
 from tidelake.format.stats import ColumnStats
 from tidelake.format.system_fields import (

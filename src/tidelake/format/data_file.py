@@ -19,6 +19,7 @@ from tidelake.fileio import ByteRange, FileIO
 from tidelake.format.avro.reader import read_avro
 from tidelake.format.avro.writer import AvroFileWriter
 from tidelake.format.compacted import open_slice, ranges_within, slice_of
+from tidelake.format.fetching.read_ahead import ReadAhead
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,
     BATCH_ROWS,
@@ -32,7 +33,6 @@ from tidelake.format.orc.reader import read_orc
 from tidelake.format.orc.writer import OrcFileWriter
 from tidelake.format.parquet.reader import read_parquet
 from tidelake.format.parquet.writer import ParquetFileWriter
-from tidelake.format.read_ahead import ReadAhead
 from tidelake.format.read_error import corrupt, reading
 from tidelake.format.system_fields import is_system_name, key_field
 from tidelake.format.value_casts import Retyping

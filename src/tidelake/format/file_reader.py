@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.format.fetched_file import RangedFiles, whole_or_in_pieces
-from tidelake.format.read_ahead import ReadAhead
+from tidelake.format.fetching.fetched_file import RangedFiles, whole_or_in_pieces
+from tidelake.format.fetching.read_ahead import ReadAhead
 from tidelake.format.read_error import corrupt
 from tidelake.types import DataField
 from tidelake.types.nested import leaf_arrays

@@ -12,7 +12,7 @@
 Files of an older schema are read with the current fields: the format finds columns by field id.
 
 Of a remote storage the next files of a chain are opened early, and the first rows of all runs of a
-merge come at once (:mod:`tidelake.format.read_ahead`).
+merge come at once (:mod:`tidelake.format.fetching.read_ahead`).
 
 Source: ``docs/format/reading.md``; Paimon's ``MergeFileSplitRead`` and ``RawFileSplitRead``
 (1.3.1). Memory: a batch and the current pages of each open run, within the share of a merge.

@@ -12,7 +12,8 @@ wait needs none of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from tidelake.telemetry.executor import AHEAD_MAX, Executor, SerialExecutor, ThreadExecutor
 
@@ -20,11 +21,17 @@ __all__ = ["ReadThreads"]
 
 RUNS_MAX = 32
 """Runs of merges whose first rows are read at once."""
+_RUNS = ThreadExecutor(RUNS_MAX, level=1)
+_FILES = ThreadExecutor(AHEAD_MAX, level=2)
+_RANGES = ThreadExecutor(AHEAD_MAX, level=3)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadThreads:
     """Where reads over a network run side by side. Picklable.
+
+    By default a process has one of each kind for all its tables, so the number of its threads is
+    bounded, and no more requests are in flight.
 
     Parameters
     ----------
@@ -37,9 +44,15 @@ class ReadThreads:
     [1, 2]
     """
 
-    runs: Executor = field(default_factory=lambda: ThreadExecutor(RUNS_MAX, level=1))
-    files: Executor = field(default_factory=lambda: ThreadExecutor(AHEAD_MAX, level=2))
-    ranges: Executor = field(default_factory=lambda: ThreadExecutor(AHEAD_MAX, level=3))
+    runs: Executor = _RUNS
+    files: Executor = _FILES
+    ranges: Executor = _RANGES
+
+    def __reduce__(self) -> tuple[Callable[..., ReadThreads], tuple[Executor, ...]]:
+        # a copy has the threads of its own process: a Spark worker gets one for each task
+        if self == ReadThreads():
+            return (ReadThreads, ())
+        return (ReadThreads, (self.runs, self.files, self.ranges))
 
     @classmethod
     def none(cls) -> ReadThreads:

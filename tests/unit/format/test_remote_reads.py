@@ -12,7 +12,7 @@ import pytest
 from tidelake.errors import CorruptError, NotFoundError, StorageError
 from tidelake.fileio import DelayedFileIO, MemoryFileIO
 from tidelake.format import FormatOptions, ReadAhead, files_in_turn, open_writer, read_batches
-from tidelake.format.fetched_file import FetchedBytes
+from tidelake.format.fetching.fetched_file import FetchedBytes
 from tidelake.format.parquet.column_fetch import HOLE_BYTES, JOINED_BYTES, joined
 from tidelake.telemetry import ReadThreads
 from tidelake.types import DataField, parse_type

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import tempfile
 from pathlib import Path
 
+from tidelake.telemetry import Memory, SerialExecutor
 from tidelake.telemetry.env import Env
 
 
@@ -21,3 +23,13 @@ def test_spilled_rows_lie_on_the_disks_of_spark(monkeypatch):
     assert Env.system().spill_directory() != own
     monkeypatch.setattr(os, "getpid", lambda: number + 1)
     assert Path(Env.system().spill_directory()).parent != Path(own).parent
+
+
+def test_all_environments_of_a_process_share_the_threads_that_wait_for_a_network():
+    first, second = Env.system(), Env.system()
+    copied = pickle.loads(pickle.dumps(first))
+    assert first.reads.ranges is second.reads.ranges is copied.reads.ranges
+    limited = first.with_memory(Memory.of(1 << 28))
+    assert first.reads.files is copied.reads.files is limited.reads.files
+    serial = pickle.loads(pickle.dumps(Env.seeded(1))).reads
+    assert isinstance(serial.ranges, SerialExecutor)

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.fileio import ByteRange
-from tidelake.format.fetched_file import FetchedBytes
-from tidelake.format.read_ahead import ReadAhead
+from tidelake.format.fetching.fetched_file import FetchedBytes
+from tidelake.format.fetching.read_ahead import ReadAhead
 from tidelake.format.read_error import corrupt
 
 __all__ = ["ColumnFetch", "chunk_ranges", "joined"]

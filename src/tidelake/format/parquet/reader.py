@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelake.format.fetched_file import FetchedBytes
+from tidelake.format.fetching.fetched_file import FetchedBytes
 from tidelake.format.field_id_mapping import ColumnOrigin, cast_column, map_columns
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,

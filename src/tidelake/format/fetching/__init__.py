@@ -1,0 +1,16 @@
+"""What is fetched of remote files before it is asked for, and the memory for it.
+
+No file format may enter.
+"""
+
+from tidelake.format.fetching.fetched_file import FetchedBytes, RangedFiles, whole_or_in_pieces
+from tidelake.format.fetching.read_ahead import OpenedEarly, ReadAhead, files_in_turn
+
+__all__ = [
+    "FetchedBytes",
+    "OpenedEarly",
+    "RangedFiles",
+    "ReadAhead",
+    "files_in_turn",
+    "whole_or_in_pieces",
+]

@@ -137,8 +137,9 @@ def test_files_of_a_chain_are_opened_side_by_side(inner):
 
     expected = [(number, 3_000) for number in range(20)]
     assert in_turn(ReadAhead(ReadThreads(), 64 * MIB)) == expected
-    assert (remote.counts.requests, remote.counts.in_flight_max) == (20, 20)
-    assert remote.counts.rounds <= 3
+    assert remote.counts.requests == 20
+    assert remote.counts.in_flight_max > 4
+    assert remote.counts.rounds <= 8
     # memory for few bytes: no more than two files are in it
     assert in_turn(ReadAhead(ReadThreads(), 2 * size)) == expected
     assert remote.counts.in_flight_max <= 2

@@ -1,8 +1,7 @@
 """Loads the clients of storages at their first use, and keeps them from forked processes.
 
-``obstore`` and ``hdfs_native`` run threads of their own from the first request on. A child that
-``fork`` makes after that has none of them, and each of its calls would wait for ever: it is refused
-at once instead.
+``obstore`` runs threads of its own from the first request on. A child that ``fork`` makes after that
+has none of them, and each of its calls would wait for ever: it is refused at once instead.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from types import ModuleType
 from tidelake.errors import StorageError, UnsupportedError
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["boto3_credentials", "check_not_forked", "hdfs_native", "obstore"]
+__all__ = ["boto3_credentials", "check_not_forked", "obstore"]
 
 
 class _Runtime:
@@ -37,7 +36,7 @@ def check_not_forked() -> None:
     elif not _Runtime.mark.is_here:
         message = (
             f"Process {os.getpid()} was forked from process {_Runtime.pid} after that had used an"
-            " object store or HDFS: the client's threads did not come along. Start processes by"
+            " object store: the client's threads did not come along. Start processes by"
             " 'spawn' or 'forkserver', or fork before the first use."
         )
         raise StorageError(message, kind="forked")
@@ -47,11 +46,6 @@ def obstore() -> ModuleType:
     """The client of object stores, with its ``store`` and ``exceptions``."""
     _loaded("obstore.store", what="An object store", extra="s3", library="obstore")
     return importlib.import_module("obstore")
-
-
-def hdfs_native() -> ModuleType:
-    """The client of HDFS."""
-    return _loaded("hdfs_native", what="HDFS", extra="hdfs", library="hdfs-native")
 
 
 def boto3_credentials(profile: str) -> object:

@@ -294,7 +294,7 @@ def _marks_nothing(original):
 
 
 def _reads_what_is_deleted(_):
-    return lambda self, files, fields, batch_bytes: self.physical_batches(
+    return lambda self, files, fields, batch_bytes, **_: self.physical_batches(
         files, fields, batch_bytes
     )
 

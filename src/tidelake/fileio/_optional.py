@@ -1,7 +1,7 @@
 """Loads the clients of storages at their first use, and keeps them from forked processes.
 
-``obstore`` runs threads of its own from the first request on. A child that ``fork`` makes after that
-has none of them, and each of its calls would wait for ever: it is refused at once instead.
+``obstore`` runs threads of its own from the first request on. A child that ``fork`` makes
+after that has none of them, and each of its calls would wait for ever: it is refused at once.
 """
 
 from __future__ import annotations

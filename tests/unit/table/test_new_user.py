@@ -201,10 +201,15 @@ def test_a_column_shows_its_name():
 # ---- tables and writers
 
 
-@pytest.mark.parametrize("warehouse", [None, 5, b"/tmp/w"])
+@pytest.mark.parametrize("warehouse", [5, b"/tmp/w"])
 def test_a_warehouse_is_a_path(warehouse):
     with pytest.raises(InvalidInputError, match="is not a path"):
         tidelake.open(warehouse)
+
+
+def test_a_warehouse_is_needed():
+    with pytest.raises(InvalidInputError, match="has no 'warehouse': give the directory"):
+        tidelake.open(None)
 
 
 def test_a_partition_and_options_are_given_as_dicts(keyed):

@@ -28,6 +28,8 @@ MISSING_SECONDS_MAX = 5.0
 """How long a table that is not served is asked for again."""
 MEETINGS_MAX = 50
 """How often executors behind the newest snapshot of a batch are asked again."""
+MEETINGS_AT_ONCE = 2
+"""How often without a pause."""
 GONE_SECONDS = 1.0
 """How long nobody answers before a client that may read the table itself does so."""
 LOOK_AGAIN_SECONDS = 5.0

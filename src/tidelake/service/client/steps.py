@@ -33,6 +33,7 @@ from tidelake.service.client.settings import (
     CALL_BYTES_MAX,
     CALL_KEYS_MAX,
     GONE_SECONDS,
+    MEETINGS_AT_ONCE,
     MEETINGS_MAX,
     MISSING_SECONDS_MAX,
     ODD_MAX,
@@ -219,6 +220,7 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
             left = _behind(session, view, progress, goal)
             if not left:
                 return progress.answers
+            yield from _wait_for_others(session, progress, goal, now)
         else:
             _learn(session, view, parts, outcomes)
             yield from _recover(session, progress, failures, goal, now)
@@ -353,17 +355,31 @@ def _behind(
         newest = max(newest, shown)
     if behind:
         progress.meetings += 1
-        if progress.meetings > MEETINGS_MAX:
-            message = (
-                f"The executors of table '{session.identifier}' did not meet at one snapshot in"
-                f" {MEETINGS_MAX} rounds: it changes all the time. Ask for fewer keys at once, or"
-                " with consistent=False."
-            )
-            raise StorageError(message, kind="service_inconsistent", table=session.identifier)
         progress.least = max(progress.least, newest)
         old = set(map(id, behind))
         progress.answers = [a for a in answers if id(a) not in old]
     return [a.part for a in behind]
+
+
+def _wait_for_others(
+    session: Session, progress: _Progress, goal: Goal, now: Any
+) -> Generator[Step, Any, None]:
+    """Give executors time that are behind; raise where they do not meet within the deadline.
+
+    An executor that is asked for a newer snapshot looks for it at once. Of a newer schema it hears
+    by the address server only, a few times a second.
+    """
+    seconds = goal.end - now()
+    if progress.meetings > MEETINGS_MAX or seconds <= 0:
+        message = (
+            f"The executors of table '{session.identifier}' did not meet at one snapshot in"
+            f" {progress.meetings} rounds: it changes all the time. Ask for fewer keys at once, or"
+            " with consistent=False."
+        )
+        raise StorageError(message, kind="service_inconsistent", table=session.identifier)
+    if progress.meetings > MEETINGS_AT_ONCE:
+        ms = pause_ms(progress.meetings - MEETINGS_AT_ONCE, session.catalog.env.rng)
+        yield Pause(min(ms, seconds * 1000))
 
 
 def _shown(session: Session, oldest: Floor, newest: Floor) -> bool:

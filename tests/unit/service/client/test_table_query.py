@@ -253,6 +253,27 @@ def test_a_server_that_ignores_the_least_version_is_asked_again(client, service)
     assert client.get(1) == row(1, "second")
 
 
+def test_an_executor_that_has_not_heard_of_a_new_schema_is_waited_for(client, service, table):
+    table.add_column("extra", "INT")
+    heard = time.monotonic() + 0.4
+
+    def of_schema(number):
+        def answer(self, request, context):
+            reply = self.answer(request, context)
+            reply.version.schema = number if time.monotonic() < heard else 1
+            return reply
+
+        return answer
+
+    ahead, behind = service.executors
+    ahead.script.extend([of_schema(1)] * 100)
+    behind.script.extend([of_schema(0)] * 100)
+    columns = ["k", "v", "n"]
+    assert client.get_many(KEYS, columns=columns) == rows(KEYS)
+    assert time.monotonic() > heard
+    assert len(service.requests) < 30, "with pauses"
+
+
 def test_a_batch_is_of_one_snapshot(client, service):
     client.get(1)
     service.commit(rows_of("second"))

@@ -11,9 +11,11 @@ cannot be reached           ServerUnreachableError     none: nothing was sent
 401, 403, 3xx               StorageRefusedError        none
 404 that names a resource   NotFoundError              none
 other 404, 405              StorageRefusedError        none: it is no Paimon server
+411, 413, 414, 415, 431     StorageRefusedError        none: a gateway refused its form or size
 409                         AlreadyExistsError         none
 501                         UnsupportedError           none
-other 5xx                   AnswerLostError            unknown
+other 4xx, other 5xx        AnswerLostError            unknown: a gateway that gave up (408, 499)
+                                                       may have passed the request on
 no answer, half an answer   AnswerLostError            unknown
 2xx that is not JSON        AnswerLostError            unknown: a gateway spoke, perhaps
 ==========================  =========================  =======================================
@@ -47,6 +49,11 @@ __all__ = [
     "ServerUnreachableError",
     "failure_of",
 ]
+
+
+NO_EFFECT = frozenset({404, 405, 411, 413, 414, 415, 431})
+"""Further statuses after which nothing happened; of those not named here it is not known."""
+CLIENT_ERRORS_FROM = 400
 
 
 class ServerUnreachableError(StorageRefusedError):
@@ -140,7 +147,7 @@ def failure_of(answer: ServerAnswer, *, what: str, hide: Callable[[str], str]) -
         return InvalidInputError(f"{asked}{quoted}", kind="rest_bad_request")
     if status == 501:
         return UnsupportedError(f"{asked}{quoted} It does not offer this.", kind="rest_unsupported")
-    if status >= 500:
+    if status >= CLIENT_ERRORS_FROM and status not in NO_EFFECT:
         return AnswerLostError(f"{asked}{quoted} It failed: try again later.")
     where = f" It points to {hide(shortened(answer.location))}." if answer.location else ""
     message = (

@@ -10,10 +10,12 @@
    no success                the snapshot of this id is read: ours (a proxy sent the request
                              twice): published. Another's: lost. None: the base is gone; lost
    404 of the table          it was dropped, or is another one: the commit ends
-   400, 401, 403, 429, 501,  refused: nothing was committed, the commit ends
-   not reached
-   409, 5xx, no answer,      unclear: the snapshot of this id is read, again and again for a
-   no JSON                   while. Ours: published. Another's: lost. None: in doubt. Not
+   401, 403, 413, 429, not   refused: nothing was committed, the commit ends
+   reached
+   400, 501                  the same, unless the snapshot of this id is ours: a proxy sent the
+                             request twice, and the second one was refused. Published
+   409, 5xx, 408 and other   unclear: the snapshot of this id is read, again and again for a
+   4xx, no answer, no JSON   while. Ours: published. Another's: lost. None: in doubt. Not
                              readable: the outcome is unknown
    ========================  ==================================================================
 
@@ -59,6 +61,8 @@ __all__ = ["ServerCommit"]
 SETTLE_TRIES = 4
 """Reads of the server's snapshot after an unclear answer, while there is none of this id."""
 SETTLE_WAIT_MS = 250
+UNREADABLE = (StorageError, CorruptError, UnsupportedError, InvalidInputError)
+"""Errors of a read: it does not tell what became of a snapshot."""
 
 
 class ServerCommit:
@@ -116,6 +120,8 @@ class ServerCommit:
         except StorageRefusedError:
             raise
         except (InvalidInputError, UnsupportedError) as error:
+            if self._is_visible(snapshot):
+                return Outcome.PUBLISHED
             message = f"Table '{self._table}': the catalog's server refused a commit. {error}"
             raise StorageRefusedError(message, kind=error.kind, table=self._table) from error
         except (AnswerLostError, AlreadyExistsError) as error:
@@ -133,6 +139,16 @@ class ServerCommit:
             "statistics": partition_statistics(candidate.entries, self._paths),
         }
 
+    def _is_visible(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is visible although the server refused it."""
+        try:
+            found = self._found(snapshot.id)
+        except NotFoundError as error:
+            raise dropped(self._table) from error
+        except UNREADABLE as error:
+            raise outcome_unknown(self._table, error) from error
+        return found is not None and is_same_snapshot(snapshot, found)
+
     def _settled(self, snapshot: Snapshot, failure: TidelakeError | None) -> Outcome:
         """Find out what became of a snapshot; `failure` is None if the server refused it."""
         for attempt in range(SETTLE_TRIES):
@@ -142,7 +158,7 @@ class ServerCommit:
                 if failure is None:
                     raise dropped(self._table) from error
                 raise outcome_unknown(self._table, failure) from error
-            except (StorageError, CorruptError, UnsupportedError, InvalidInputError) as error:
+            except UNREADABLE as error:
                 raise outcome_unknown(self._table, failure or error) from error
             if found is not None:
                 is_ours = is_same_snapshot(snapshot, found)

@@ -101,6 +101,7 @@ def test_names_are_encoded_in_paths(server, client):
         (404, b'{"resourceType": "DATABASE"}', NotFoundError, "database_not_found"),
         (404, b"<html>nginx</html>", StorageRefusedError, "rest_answer"),
         (409, b'{"resourceType": "TABLE"}', AlreadyExistsError, "table_exists"),
+        (413, b"<html>nginx</html>", StorageRefusedError, "rest_answer"),
         (301, b"", StorageRefusedError, "rest_answer"),
         (501, b"", UnsupportedError, "rest_unsupported"),
     ],
@@ -134,7 +135,7 @@ def test_a_read_ends_after_its_time():
     assert len(transport.sent) == 3  # 100 s twice are more than the deadline
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 422, 425, 499, 500, 502, 503, 504])
 def test_a_change_is_not_repeated_if_it_may_have_taken_effect(status):
     client, transport = scripted(ServerAnswer(status, b""), ServerAnswer(200, b""))
     with pytest.raises(StorageError, match=str(status)) as raised:

@@ -50,7 +50,10 @@ from tidelake.types.schema_change import (
 
 TOKEN = "tide-token-d4e5f6"
 MODES = frozenset(
-    {"status", "status_after", "drop", "lost", "dup", "defer", "html", "html_after", "cut"}
+    {
+        *("status", "status_after", "status_later", "drop", "lost", "dup", "defer"),
+        *("html", "html_after", "cut"),
+    }
 )
 PAGE = b"<!DOCTYPE html><html><body>Sign in</body></html>"
 
@@ -175,6 +178,7 @@ class RestCatalogServer:
         ================  ==================================================================
         status            refused with a status; no effect
         status_after      the effect happens, then the answer is a status
+        status_later      the answer is a status; the effect comes `after` further requests
         drop              the connection ends before the effect
         lost              the effect happens, then the connection ends
         dup               the request is delivered twice; the second answer arrives
@@ -214,12 +218,12 @@ class RestCatalogServer:
             if fault is None:
                 return self._answer(method, path, asked, given, token)
             mode = fault.mode
-            if mode == "defer":
+            if mode in {"defer", "status_later"}:
                 due = len(self.requests) + fault.after
                 self._deferred.append((due, method, path, asked, given))
             if mode in {"drop", "defer"}:
                 return None
-            if mode == "status":
+            if mode in {"status", "status_later"}:
                 return fault.status, fault.body
             if mode == "html":
                 return 200, PAGE

@@ -8,7 +8,8 @@
    ========================  ==================================================================
    success                   published
    no success                the snapshot of this id is read: ours (a proxy sent the request
-                             twice): published. Another's: lost. None: the base is gone; lost
+                             twice): published. Another's: lost. None, and the base was rolled
+                             back: lost. None on this base: unclear, as below
    404 of the table          it was dropped, or is another one: the commit ends
    401, 403, 413, 429, not   refused: nothing was committed, the commit ends
    reached
@@ -125,10 +126,10 @@ class ServerCommit:
             message = f"Table '{self._table}': the catalog's server refused a commit. {error}"
             raise StorageRefusedError(message, kind=error.kind, table=self._table) from error
         except (AnswerLostError, AlreadyExistsError) as error:
-            return self._settled(snapshot, error)
+            return self._settled(snapshot, candidate.base, error)
         if done:
             return Outcome.PUBLISHED
-        return self._settled(snapshot, None)
+        return self._settled(snapshot, candidate.base, None)
 
     def _body(self, candidate: Candidate, snapshot: Snapshot) -> dict[str, Any]:
         base = candidate.base
@@ -142,18 +143,21 @@ class ServerCommit:
     def _is_visible(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot is visible although the server refused it."""
         try:
-            found = self._found(snapshot.id)
+            found = self._found(snapshot.id, self._newest())
         except NotFoundError as error:
             raise dropped(self._table) from error
         except UNREADABLE as error:
             raise outcome_unknown(self._table, error) from error
         return found is not None and is_same_snapshot(snapshot, found)
 
-    def _settled(self, snapshot: Snapshot, failure: TidelakeError | None) -> Outcome:
-        """Find out what became of a snapshot; `failure` is None if the server refused it."""
+    def _settled(
+        self, snapshot: Snapshot, base: Snapshot | None, failure: TidelakeError | None
+    ) -> Outcome:
+        """Find out what became of a snapshot; `failure` is None after an answer without success."""
         for attempt in range(SETTLE_TRIES):
             try:
-                found = self._found(snapshot.id)
+                newest = self._newest()
+                found = self._found(snapshot.id, newest)
             except NotFoundError as error:
                 if failure is None:
                     raise dropped(self._table) from error
@@ -163,13 +167,16 @@ class ServerCommit:
             if found is not None:
                 is_ours = is_same_snapshot(snapshot, found)
                 return Outcome.PUBLISHED if is_ours else Outcome.LOST
-            if failure is None:
+            if failure is None and _is_gone(base, newest):
                 return Outcome.LOST
             if attempt < SETTLE_TRIES - 1:
                 self._env.clock.sleep_ms(SETTLE_WAIT_MS * 2**attempt)
         return Outcome.IN_DOUBT
 
-    def _found(self, snapshot_id: int) -> Snapshot | None:
+    def _newest(self) -> Snapshot | None:
+        return self._client.snapshot(self._database, self._name)
+
+    def _found(self, snapshot_id: int, newest: Snapshot | None) -> Snapshot | None:
         """The snapshot of an id that is visible now; None if there is none yet.
 
         Raises
@@ -177,7 +184,6 @@ class ServerCommit:
         CorruptError
             The table is past this id, and the snapshot was removed.
         """
-        newest = self._client.snapshot(self._database, self._name)
         if newest is None or newest.id < snapshot_id:
             return None
         if newest.id == snapshot_id:
@@ -187,3 +193,10 @@ class ServerCommit:
             message = f"Snapshot {snapshot_id} of table '{self._table}' has expired meanwhile."
             raise CorruptError(message, kind="snapshot_gone", table=self._table)
         return found
+
+
+def _is_gone(base: Snapshot | None, newest: Snapshot | None) -> bool:
+    """Whether a base was rolled back; `newest` is not newer than it."""
+    if base is None or newest is None:
+        return base is not None
+    return newest.id < base.id or not is_same_snapshot(base, newest)

@@ -15,12 +15,18 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from unit.catalog.rest.rest_world import ServedWorld
+from unit.catalog.rest.rest_world import ServedWorld, client_of
 from unit.commit.commit_world import EMPTY_ROW, data_file, message
 
 from tidelake.catalog.rest import server_commit
 from tidelake.commit.snapshot_commit import Outcome
-from tidelake.errors import NotFoundError, OutcomeUnknownError, StorageRefusedError, TidelakeError
+from tidelake.errors import (
+    ConflictError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageRefusedError,
+    TidelakeError,
+)
 
 OLD = data_file("old", keys=(1, 9), sequences=(0, 9))
 NEW = tuple(data_file(f"new{i}", keys=(1, 9), sequences=(20 + i, 20 + i)) for i in range(2))
@@ -28,6 +34,7 @@ OUT = data_file("out", keys=(1, 9), level=5, rows=30, sequences=(0, 21))
 MESSAGES = [message(*NEW, before=[OLD, *NEW], after=[OUT])]
 MINE = {f.file_name for f in NEW}
 
+NO_SUCCESS = {"status": 200, "body": b'{"success": false}'}
 FAULTS = {
     "500": {"mode": "status"},
     "503 and no word": {"mode": "status", "status": 503, "body": b"busy"},
@@ -53,6 +60,9 @@ FAULTS = {
     "late by 3": {"mode": "defer", "after": 3},
     "late by 6": {"mode": "defer", "after": 6},
     "late by 9": {"mode": "defer", "after": 9},
+    "no success": {"mode": "status", **NO_SUCCESS},
+    "no success, late by 2": {"mode": "status_later", "after": 2, **NO_SUCCESS},
+    "no success, late by 6": {"mode": "status_later", "after": 6, **NO_SUCCESS},
     "a page": {"mode": "html"},
     "a page after the effect": {"mode": "html_after"},
     "half an answer": {"mode": "cut"},
@@ -150,6 +160,8 @@ def test_no_fault_of_a_server_loses_or_doubles_a_commit(name, checks_base):
         ("lost after", "acknowledged"),
         ("sent twice", "acknowledged"),
         ("late by 3", "acknowledged"),
+        ("no success", "acknowledged"),
+        ("no success, late by 2", "acknowledged"),
         ("a page after the effect", "acknowledged"),
     ],
 )
@@ -169,6 +181,23 @@ def test_an_outcome_that_cannot_be_read_deletes_nothing():
     assert ended == "unknown"
     assert world.names() >= MINE
     check(world, "unknown")
+
+
+def test_a_commit_on_a_base_that_was_rolled_back_is_lost_without_doubt():
+    world = ServedWorld()
+    for number in (1, 2):
+        world.served(number).commit([message(f"f{number}")], user="u", identifier=number)
+    before, rolled_back = world.manifest_files(), []
+
+    def roll_back():
+        if not rolled_back:
+            rolled_back.append(client_of(world.server).roll_back("db", "t", 1))
+
+    committer = world.served(3, before_commit=roll_back)
+    with pytest.raises(ConflictError, match="Nothing was committed"):
+        committer.commit([message("f3")], user="u", identifier=3)
+    assert world.names() == {"f1"}
+    assert world.manifest_files() <= before
 
 
 def test_the_request_names_table_base_and_statistics():

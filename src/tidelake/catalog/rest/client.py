@@ -33,9 +33,9 @@ from tidelake.catalog.rest.models import (
     ServerToken,
     decoded,
 )
-from tidelake.catalog.rest.settings import HEADER_PREFIX, PREFIX, RestSettings, option_map
+from tidelake.catalog.rest.settings import PREFIX, RestSettings, header_map, option_map
 from tidelake.catalog.rest.transport import Transport
-from tidelake.errors import CorruptError, NotFoundError
+from tidelake.errors import CorruptError, InvalidInputError, NotFoundError
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.telemetry import Env
 from tidelake.telemetry.fork import PerProcess
@@ -114,11 +114,11 @@ class RestClient:
             for part in ("defaults", "overrides")
         )
         merged = {**defaults, **self.settings.options, **overrides}
-        headers = {
-            key.removeprefix(HEADER_PREFIX): value
-            for key, value in merged.items()
-            if key.startswith(HEADER_PREFIX)
-        }
+        try:
+            headers = header_map(merged)
+        except InvalidInputError as error:
+            message = f"The catalog's server gave a wrong configuration. {error}"
+            raise CorruptError(message, kind="rest_answer") from error
         return _Config(option_map(merged), headers)
 
     def databases(self) -> list[str]:

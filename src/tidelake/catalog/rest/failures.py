@@ -119,7 +119,7 @@ def failure_of(answer: ServerAnswer, *, what: str, hide: Callable[[str], str]) -
         Removes secrets from a text of the server.
     """
     said = _error_response(answer)
-    words = hide(shortened(str(said.get("message") or ""))) if said else ""
+    words = shortened(hide(str(said.get("message") or ""))) if said else ""
     asked = f"The catalog's server answered {answer.status} to {what}"
     quoted = f": {words}" if words else "."
     if not quoted.endswith((".", "!", "?")):
@@ -136,7 +136,8 @@ def failure_of(answer: ServerAnswer, *, what: str, hide: Callable[[str], str]) -
         return StorageRefusedError(message, kind="rest_forbidden")
     if status == 404 and said and said.get("resourceType"):
         kind = f"{str(said['resourceType']).lower()}_not_found"
-        return NotFoundError(f"{asked}{quoted}", kind=kind, name=said.get("resourceName"))
+        name = shortened(hide(str(said.get("resourceName") or "")))
+        return NotFoundError(f"{asked}{quoted}", kind=kind, name=name or None)
     if status == 409:
         resource = str((said or {}).get("resourceType") or "resource").lower()
         return AlreadyExistsError(f"{asked}{quoted}", kind=f"{resource}_exists")
@@ -149,7 +150,7 @@ def failure_of(answer: ServerAnswer, *, what: str, hide: Callable[[str], str]) -
         return UnsupportedError(f"{asked}{quoted} It does not offer this.", kind="rest_unsupported")
     if status >= CLIENT_ERRORS_FROM and status not in NO_EFFECT:
         return AnswerLostError(f"{asked}{quoted} It failed: try again later.")
-    where = f" It points to {hide(shortened(answer.location))}." if answer.location else ""
+    where = f" It points to {shortened(hide(answer.location))}." if answer.location else ""
     message = (
         f"{asked}, not as a Paimon catalog does.{where} Look at the option 'uri': it is the"
         " server's address without '/v1'."

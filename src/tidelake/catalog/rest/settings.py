@@ -5,6 +5,7 @@ Source: Paimon's ``RESTCatalogOptions`` and ``RESTTokenFileIO`` (1.3.1).
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.fileio.secret import Secret
 from tidelake.options import Kind, Option
 
-__all__ = ["OPTIONS", "PREFIXES", "RestSettings", "option_map"]
+__all__ = ["OPTIONS", "PREFIXES", "RestSettings", "header_map", "option_map"]
 
 HEADER_PREFIX = "header."
 DATA_TOKEN_ENABLED = "data-token.enabled"
@@ -33,6 +34,7 @@ OPTIONS: tuple[Option[str | None], ...] = tuple(
     )
 )
 """The options of the kind ``rest``, beside ``header.*``."""
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HOW_TO_REACH = frozenset({"uri", "warehouse", "token", "token.provider"})
 
 
@@ -103,11 +105,7 @@ class RestSettings:
             warehouse=given["warehouse"],
             token=None if token is None else Secret(_checked_token(token)),
             headers=MappingProxyType(
-                {
-                    key.removeprefix(HEADER_PREFIX): Secret(value)
-                    for key, value in given.items()
-                    if key.startswith(HEADER_PREFIX)
-                }
+                {name: Secret(value) for name, value in header_map(given).items()}
             ),
             options=MappingProxyType(option_map(given)),
         )
@@ -127,6 +125,39 @@ def option_map(options: Mapping[str, str]) -> dict[str, str]:
         for key, value in options.items()
         if key not in _HOW_TO_REACH and not key.startswith(PREFIXES)
     }
+
+
+def header_map(options: Mapping[str, str]) -> dict[str, str]:
+    """Give the headers among options, without the prefix of their keys.
+
+    Raises
+    ------
+    InvalidInputError
+        One is no header; its value is not shown.
+    """
+    found = {}
+    for key, value in options.items():
+        if not key.startswith(HEADER_PREFIX):
+            continue
+        name = key.removeprefix(HEADER_PREFIX)
+        if not _HEADER_NAME.fullmatch(name):
+            message = (
+                f"The option '{shortened(key)}' of the REST catalog holds no name of a header: it"
+                " has letters, digits and '-', such as 'header.X-Tenant'."
+            )
+            raise InvalidInputError(message, kind="catalog_option", option=key)
+        if not _is_header_value(value):
+            message = (
+                f"The option '{shortened(key)}' of the REST catalog holds characters that no header"
+                " has, such as a line break: look at how it is read."
+            )
+            raise InvalidInputError(message, kind="catalog_option", option=key)
+        found[name] = value
+    return found
+
+
+def _is_header_value(text: str) -> bool:
+    return text.isascii() and text.isprintable() and text == text.strip()
 
 
 def _checked_uri(given: str | None) -> str:
@@ -150,7 +181,7 @@ def _checked_uri(given: str | None) -> str:
 
 
 def _checked_token(token: str) -> str:
-    if not token.isascii() or not token.isprintable() or token != token.strip():
+    if not _is_header_value(token):
         message = (
             "The option 'token' of the REST catalog holds characters that no bearer token has, such"
             " as a line break: look at how it is read."

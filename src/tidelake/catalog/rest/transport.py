@@ -85,13 +85,13 @@ class Transport:
                 f"The catalog's server {uri} cannot be reached ({self._reason(error)}): look at the"
                 " option 'uri', and whether the server runs."
             )
-            raise ServerUnreachableError(message) from error
+            raise ServerUnreachableError(message) from self._shown(error)
         except httpx.HTTPError as error:
             message = (
                 f"The catalog's server {uri} gave no answer to {method} {path}"
                 f" ({self._reason(error)})."
             )
-            raise AnswerLostError(message) from error
+            raise AnswerLostError(message) from self._shown(error)
         return ServerAnswer(
             answer.status_code,
             answer.content,
@@ -108,6 +108,10 @@ class Transport:
 
     def _reason(self, error: Exception) -> str:
         return self._settings.hidden_in(f"{type(error).__name__}: {error}".rstrip(": "))
+
+    def _shown(self, error: Exception) -> Exception | None:
+        """A failure as the cause of ours; None if it repeats a secret."""
+        return error if self._settings.hidden_in(str(error)) == str(error) else None
 
     def close(self) -> None:
         """Close the connections."""

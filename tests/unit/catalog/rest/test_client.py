@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import traceback
 
+import httpx
 import pytest
 from servers.rest_catalog import TOKEN, RestCatalogServer
 from unit.catalog.rest.rest_world import Direct, client_of
@@ -11,13 +14,16 @@ from unit.catalog.rest.rest_world import Direct, client_of
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.failures import ServerAnswer, ServerBusyError, ServerUnreachableError
 from tidelake.catalog.rest.settings import RestSettings
+from tidelake.catalog.rest.transport import Transport
 from tidelake.errors import (
+    TEXT_SHOWN_MAX,
     AlreadyExistsError,
     CorruptError,
     InvalidInputError,
     NotFoundError,
     StorageError,
     StorageRefusedError,
+    TidelakeError,
     UnsupportedError,
 )
 from tidelake.fileio import MemoryFileIO
@@ -175,11 +181,57 @@ def test_an_answer_that_repeats_the_token_does_not_show_it():
         ({"warehouse": "w", "uri": "http://c", "token.provider": "bear"}, "set the option 'token'"),
         ({"warehouse": "w", "uri": "http://c", "token.provider": "oauth"}, "takes 'bear'"),
         ({"warehouse": "w", "uri": "http://c", "token": "a\nb"}, "line break"),
+        (
+            {"warehouse": "w", "uri": "http://c", "header.X-Key": "s3cret\n"},
+            "'header.X-Key'.*break",
+        ),
+        ({"warehouse": "w", "uri": "http://c", "header.X-Key": "s3crét"}, "no header has"),
+        ({"warehouse": "w", "uri": "http://c", "header.X Key": "s3cret"}, "no name of a header"),
+        ({"warehouse": "w", "uri": "http://c", "header.": "s3cret"}, "no name of a header"),
     ],
 )
 def test_wrong_settings_are_refused(options, words):
-    with pytest.raises(InvalidInputError, match=words):
+    with pytest.raises(InvalidInputError, match=words) as raised:
         RestSettings.of(options)
+    assert "s3cr" not in str(raised.value)
+
+
+def test_a_header_of_the_server_that_is_none_is_its_error():
+    config = b'{"overrides": {"header.X": "s3cret\\nh"}}'
+    settings = RestSettings.of({"uri": "http://c", "warehouse": "w"})
+    transport = Scripted(ServerAnswer(200, config))
+    with pytest.raises(CorruptError, match=r"'header\.X'") as raised:
+        RestClient(settings, env=Env.seeded(1), transport=transport).databases()
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("failure", ["ConnectError", "ReadError"])
+def test_a_failure_that_repeats_a_secret_is_not_chained(monkeypatch, failure):
+    settings = RestSettings.of({"uri": "http://c", "warehouse": "w", "header.X": "s3cret"})
+    transport = Transport(settings)
+
+    def fail(request):
+        error = getattr(httpx, failure)
+        raise error(f"no {request.headers['x']} here" if "s" in request.url.path else "no")
+
+    transport._client.value._transport = httpx.MockTransport(fail)
+    with pytest.raises(StorageError, match=r"no \*\*\* here") as raised:
+        transport.send("GET", "/s")
+    assert "s3cret" not in "".join(traceback.format_exception(raised.value))
+    with pytest.raises(StorageError, match="no") as raised:
+        transport.send("GET", "/x")
+    assert isinstance(raised.value.__cause__, httpx.HTTPError)
+
+
+@pytest.mark.parametrize("status", [302, 400, 404])
+def test_an_answer_that_is_cut_where_the_token_stands_does_not_show_its_beginning(status):
+    words = "x" * (TEXT_SHOWN_MAX - 6)
+    body = {"message": f"{words}s3cret-t", "resourceType": "TABLE", "resourceName": "s3cret-t"}
+    answer = ServerAnswer(status, json.dumps(body).encode(), location=f"{words}s3cret-t")
+    client, _ = scripted(answer)
+    with pytest.raises(TidelakeError) as raised:
+        client.database("d")
+    assert "s3c" not in repr(raised.value) + str(raised.value.context)
 
 
 def test_a_password_in_the_uri_is_refused_and_not_shown():

@@ -114,8 +114,12 @@ class RestClient:
             for part in ("defaults", "overrides")
         )
         merged = {**defaults, **self.settings.options, **overrides}
+        own = {name.lower() for name in self.settings.headers}
+        if self.settings.token is not None:
+            own.add("authorization")
         try:
-            headers = header_map(merged)
+            headers = {k: v for k, v in header_map(defaults).items() if k.lower() not in own}
+            headers |= header_map(overrides)
         except InvalidInputError as error:
             message = f"The catalog's server gave a wrong configuration. {error}"
             raise CorruptError(message, kind="rest_answer") from error

@@ -23,7 +23,7 @@ from tidelake.catalog.rest.failures import AnswerLostError
 from tidelake.catalog.rest.models import ServerTable
 from tidelake.catalog.rest.rest_table import RestTable
 from tidelake.catalog.rest.server_commit import ServerCommit
-from tidelake.catalog.rest.settings import DATA_TOKEN_ENABLED
+from tidelake.catalog.rest.settings import DATA_TOKEN_ENABLED, shown_options
 from tidelake.catalog.rest.vended_credentials import CredentialSource, VendedCredentials
 from tidelake.catalog.warehouse import not_empty
 from tidelake.errors import (
@@ -109,10 +109,10 @@ class RestMetastore:
         return f"{self.warehouse} at {self._client.settings.uri}"
 
     def options(self) -> Mapping[str, str]:
-        """The catalog's options, as merged with those of the server."""
+        """The catalog's options, as merged with those of the server; without secrets."""
         settings = self._client.settings
         return {
-            **self._client.options,
+            **shown_options(self._client.options),
             "metastore": "rest",
             "uri": settings.uri,
             "warehouse": settings.warehouse,

@@ -6,6 +6,7 @@ from tidelake.catalog.catalog_options import CatalogRequest
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.metastore import RestMetastore
 from tidelake.catalog.rest.settings import OPTIONS, PREFIXES, RestSettings
+from tidelake.errors import UnsupportedError, shortened
 
 __all__ = ["rest_metastore"]
 
@@ -20,6 +21,13 @@ def rest_metastore(request: CatalogRequest) -> RestMetastore:
     StorageError
         The server cannot be reached, or refuses.
     """
+    if request.storage:
+        key = shortened(str(min(request.storage, key=str)))
+        message = (
+            f"A REST catalog reads local files only, so the storage's key '{key}' has no use: leave"
+            " it out."
+        )
+        raise UnsupportedError(message, kind="table_storage", key=key)
     given: dict[str, object] = {option.key: request.options.get(option) for option in OPTIONS}
     for prefix in PREFIXES:
         for name, value in request.options.with_prefix(prefix).items():

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tidelake.errors import InvalidInputError, UnsupportedError, shortened
+from tidelake.fileio.object_store import is_storage_key
 from tidelake.fileio.secret import Secret
 from tidelake.options import Kind, Option
 
-__all__ = ["OPTIONS", "PREFIXES", "RestSettings", "header_map", "option_map"]
+__all__ = ["OPTIONS", "PREFIXES", "RestSettings", "header_map", "option_map", "shown_options"]
 
 HEADER_PREFIX = "header."
 DATA_TOKEN_ENABLED = "data-token.enabled"
@@ -35,6 +36,10 @@ OPTIONS: tuple[Option[str | None], ...] = tuple(
 )
 """The options of the kind ``rest``, beside ``header.*``."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_SECRET_KEY = re.compile(
+    r"passw|secret|token|credential|(access|account|sas|private)[._-]?key|authorization|signature",
+    re.IGNORECASE,
+)
 _HOW_TO_REACH = frozenset({"uri", "warehouse", "token", "token.provider"})
 
 
@@ -124,6 +129,15 @@ def option_map(options: Mapping[str, str]) -> dict[str, str]:
         key: value
         for key, value in options.items()
         if key not in _HOW_TO_REACH and not key.startswith(PREFIXES)
+    }
+
+
+def shown_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Give the options that may be shown: not those of a storage, nor what looks like a secret."""
+    return {
+        key: value
+        for key, value in options.items()
+        if key == DATA_TOKEN_ENABLED or not (is_storage_key(key) or _SECRET_KEY.search(key))
     }
 
 

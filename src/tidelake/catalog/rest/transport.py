@@ -78,7 +78,7 @@ class Transport:
                 f"{uri}{path}",
                 params=dict(query) if query else None,
                 json=body,
-                headers={**self._headers(), **(headers or {})},
+                headers=self._headers(headers or {}),
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             message = (
@@ -99,11 +99,16 @@ class Transport:
             answer.headers.get("retry-after", ""),
         )
 
-    def _headers(self) -> dict[str, str]:
+    def _headers(self, more: Mapping[str, str]) -> Any:
+        """All headers; `more` stand above the settings', whatever the case of their names."""
         settings = self._settings
-        headers = {name: secret.reveal() for name, secret in settings.headers.items()}
+        headers = self._httpx.Headers(
+            {n: secret.reveal() for n, secret in settings.headers.items()}
+        )
         if settings.token is not None:
             headers["Authorization"] = f"Bearer {settings.token.reveal()}"
+        for name, value in more.items():
+            headers[name] = value
         return headers
 
     def _reason(self, error: Exception) -> str:

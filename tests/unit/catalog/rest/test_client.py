@@ -74,6 +74,23 @@ def test_overrides_stand_above_the_users_options_and_defaults_below():
     assert transport.sent[1][2]["headers"] == {"H": "v"}
 
 
+def test_the_users_headers_stand_above_the_servers_defaults():
+    config = b"""{"defaults": {"header.x-team": "d", "header.Y": "d", "header.authorization": "d"},
+                  "overrides": {"header.Y": "o", "header.x-tenant": "o"}}"""
+    given = {"header.X-Team": "mine", "header.X-Tenant": "mine", "token": "t"}
+    settings = RestSettings.of({"uri": "http://c", "warehouse": "w", **given})
+    transport, sent = Transport(settings), []
+
+    def answer(request):
+        sent.append(request.headers)
+        return httpx.Response(200, content=b'{"databases": []}' if sent[1:] else config)
+
+    transport._client.value._transport = httpx.MockTransport(answer)
+    RestClient(settings, env=Env.seeded(1), transport=transport).databases()
+    names = ("x-team", "y", "x-tenant", "authorization")
+    assert [sent[1].get_list(name) for name in names] == [["mine"], ["o"], ["o"], ["Bearer t"]]
+
+
 def test_lists_come_in_pages(server, client):
     for number in range(5):
         client.create_database(f"d{number}")

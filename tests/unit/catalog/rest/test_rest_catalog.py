@@ -190,3 +190,27 @@ def test_options_are_shown_without_secrets(server, catalog):
     assert "'uri'" in shown
     assert server.url in shown
     assert TOKEN not in shown + repr(catalog) + catalog._repr_html_()
+
+
+def test_secrets_that_the_server_configures_are_not_shown(server):
+    keys = [
+        *("s3.secret-key", "s3.access-key", "fs.oss.accessKeySecret", "fs.azure.account.key.a"),
+        *("dlf.access_key_id", "my.password", "jdbc.token", "Authorization", "sas-key"),
+    ]
+    server.defaults |= {**dict.fromkeys(keys, "hidden"), "table-default.bucket": "2"}
+    server.overrides |= {**dict.fromkeys(keys[::2], "hidden"), "data-token.enabled": "true"}
+    catalog = tidelake.open(catalog=server.options())
+    rows = catalog.table("sys.catalog_options").to_arrow().to_pylist()
+    shown = {row["key"]: row["value"] for row in rows}
+    assert shown["table-default.bucket"] == "2"
+    assert shown["data-token.enabled"] == "true"
+    assert not shown.keys() & set(keys)
+    assert "hidden" not in str(shown)
+
+
+def test_keys_of_a_storage_are_refused_and_not_ignored(server):
+    keys = {"s3.endpoint": "http://minio:9000", "s3.secret-key": "hidden"}
+    for given in ({"storage": keys}, {"catalog": server.options() | keys}):
+        with pytest.raises(UnsupportedError, match=r"'s3\.endpoint'") as raised:
+            tidelake.open(**{"catalog": server.options(), **given})
+        assert "hidden" not in str(raised.value)

@@ -32,6 +32,7 @@ from tidelake.catalog.rest.models import (
     ServerTable,
     ServerToken,
     decoded,
+    json_object,
 )
 from tidelake.catalog.rest.settings import PREFIX, RestSettings, header_map, option_map
 from tidelake.catalog.rest.transport import Transport
@@ -83,7 +84,7 @@ class RestClient:
     ) -> None:
         self.settings = settings
         self._env = env
-        self._transport = transport or Transport(settings)
+        self._transport = transport or Transport(settings, env=env)
         self._config: PerProcess[_Config] = PerProcess(self._load_config)
 
     def __repr__(self) -> str:
@@ -103,9 +104,11 @@ class RestClient:
     def _load_config(self) -> _Config:
         query = {"warehouse": self.settings.warehouse}
         document = self._call("GET", "/v1/config", query=query, headers={})
-        if not isinstance(document, dict):
+        if not isinstance(document, dict) or not all(
+            isinstance(document.get(part) or {}, dict) for part in ("defaults", "overrides")
+        ):
             message = (
-                f"The server {self.settings.uri} answered /v1/config with no object: it is no"
+                f"The server {self.settings.uri} answered /v1/config with another object: it is no"
                 " Paimon catalog. Look at the option 'uri'."
             )
             raise CorruptError(message, kind="rest_answer")
@@ -278,8 +281,9 @@ class RestClient:
 
     def branches(self, database: str, name: str) -> list[str]:
         """Names of a table's branches, sorted."""
-        document = self._get(f"{self._table(database, name)}/branches")
-        return sorted(str(b) for b in (document or {}).get("branches") or ())
+        path = f"{self._table(database, name)}/branches"
+        found = json_object(self._get(path), what=f"GET {path}").get("branches") or []
+        return sorted(decoded(found, list[str], what=f"GET {path}"))
 
     def close(self) -> None:
         """Close the connections."""
@@ -298,19 +302,20 @@ class RestClient:
         query = {"maxResults": str(PAGE_ROWS_MAX)}
         seen: set[str] = set()
         for _ in range(PAGES_MAX):
-            document = self._get(path, query)
-            elements = (document or {}).get(key) or []
+            document = json_object(self._get(path, query), what=f"GET {path}")
+            elements = document.get(key) or []
             if not isinstance(elements, list) or not all(isinstance(e, kind) for e in elements):
                 message = f"The catalog's server answered GET {path} with another list than asked."
                 raise CorruptError(message, kind="rest_answer")
             found += elements
-            token = document.get("nextPageToken") if isinstance(document, dict) else None
+            token = document.get("nextPageToken")
             if not token:
                 return found
+            token = decoded(token, str, what=f"GET {path}")
             if token in seen:
                 break
             seen.add(token)
-            query = {**query, "pageToken": str(token)}
+            query = {**query, "pageToken": token}
         message = (
             f"The catalog's server gave the same page of {path} again and again: its list has no"
             " end. Report it to the server's operator."
@@ -365,10 +370,10 @@ class RestClient:
     def _asked_wait_ms(self, answer: ServerAnswer) -> int:
         """The wait that the server asks for, in ms; 0 if for none."""
         text = answer.retry_after.strip()
-        if text.isascii() and text.isdigit():
-            return int(text) * 1000
         try:
+            if text.isascii() and text.isdigit():
+                return int(text) * 1000
             moment = email.utils.parsedate_to_datetime(text)
-        except (TypeError, ValueError):
+            return max(0, int(moment.timestamp() * 1000) - self._env.clock.now_ms())
+        except (TypeError, ValueError, OverflowError):
             return 0
-        return max(0, int(moment.timestamp() * 1000) - self._env.clock.now_ms())

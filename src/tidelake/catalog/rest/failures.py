@@ -101,9 +101,13 @@ class ServerAnswer:
         Raises
         ------
         ValueError
-            It is no JSON.
+            It is no JSON, or too deep.
         """
-        return json.loads(self.body) if self.body.strip() else None
+        try:
+            return json.loads(self.body) if self.body.strip() else None
+        except RecursionError as error:
+            message = "the JSON is too deep"
+            raise ValueError(message) from error
 
 
 def failure_of(answer: ServerAnswer, *, what: str, hide: Callable[[str], str]) -> TidelakeError:

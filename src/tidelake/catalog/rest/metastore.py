@@ -179,7 +179,7 @@ class RestMetastore:
         found = self._find(name)
         if found is None:
             return None
-        kind = (found.schema.get("options") or {}).get(TABLE_TYPE, OWN_TABLE_TYPE)
+        kind = (found.schema.options or {}).get(TABLE_TYPE, OWN_TABLE_TYPE)
         if kind != OWN_TABLE_TYPE:
             message = (
                 f"Table '{name}' is a '{kind}' of the catalog's server: this version opens Paimon's"

@@ -12,7 +12,26 @@ import msgspec
 
 from tidelake.errors import CorruptError
 
-__all__ = ["ServerDatabase", "ServerPartition", "ServerTable", "ServerToken", "decoded"]
+__all__ = [
+    "ServerDatabase",
+    "ServerPartition",
+    "ServerTable",
+    "ServerToken",
+    "decoded",
+    "json_object",
+]
+
+
+class ServerSchema(msgspec.Struct, frozen=True):
+    """What is read of a table's schema here: the rest is in the schema's file.
+
+    Parameters
+    ----------
+    options : mapping
+        The table's options.
+    """
+
+    options: dict[str, str] | None = None
 
 
 class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
@@ -28,8 +47,8 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
         Its directory, perhaps with a scheme.
     schema_id : int
         The newest schema.
-    schema : mapping
-        That schema, without its id.
+    schema : ServerSchema
+        That schema.
     is_external : bool
         Whether the server does not own the files.
     """
@@ -38,7 +57,7 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     path: str
     schema_id: int
-    schema: dict[str, Any]
+    schema: ServerSchema
     is_external: bool = False
 
 
@@ -99,6 +118,17 @@ class ServerPartition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 T = TypeVar("T")
+
+
+def json_object(document: object, *, what: str) -> dict[str, Any]:
+    """Give the JSON object of an answer; of an empty answer, an empty one.
+
+    Raises
+    ------
+    CorruptError
+        It is no object.
+    """
+    return {} if document is None else decoded(document, dict[str, Any], what=what)
 
 
 def decoded(document: object, kind: type[T], *, what: str) -> T:

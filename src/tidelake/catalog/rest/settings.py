@@ -178,11 +178,17 @@ def _checked_uri(given: str | None) -> str:
     if not given:
         message = "A REST catalog needs the option 'uri', such as 'https://catalog.example.com'."
         raise InvalidInputError(message, kind="catalog_option", option="uri")
-    parts = urllib.parse.urlsplit(given)
-    if parts.username or parts.password:
+    parts = _parts_of(given)
+    if parts is not None and (parts.username or parts.password):
         message = (
             "The 'uri' of the REST catalog holds a user or a password: give a bearer token by the"
             " option 'token' instead."
+        )
+        raise InvalidInputError(message, kind="catalog_option", option="uri")
+    if parts is None:
+        message = (
+            "The 'uri' of the REST catalog has a wrong host or port, or characters that no address"
+            " has: give the server's address, such as 'http://localhost:8080'."
         )
         raise InvalidInputError(message, kind="catalog_option", option="uri")
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
@@ -192,6 +198,20 @@ def _checked_uri(given: str | None) -> str:
         )
         raise InvalidInputError(message, kind="catalog_option", option="uri")
     return given.rstrip("/")
+
+
+def _parts_of(uri: str) -> urllib.parse.SplitResult | None:
+    """The parts of an address; None if it is none."""
+    if not uri.isprintable() or " " in uri:
+        return None
+    try:
+        parts = urllib.parse.urlsplit(uri)
+        if not (parts.username or parts.password):  # else that is what is wrong
+            _ = parts.port
+            (parts.hostname or "").encode("idna")
+    except ValueError:  # UnicodeError too
+        return None
+    return parts
 
 
 def _checked_token(token: str) -> str:

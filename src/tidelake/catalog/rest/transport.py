@@ -12,6 +12,8 @@ from typing import Any
 from tidelake.catalog.rest._optional import load_httpx
 from tidelake.catalog.rest.failures import AnswerLostError, ServerAnswer, ServerUnreachableError
 from tidelake.catalog.rest.settings import RestSettings
+from tidelake.errors import InvalidInputError, shortened
+from tidelake.telemetry import Env
 from tidelake.telemetry.fork import PerProcess
 
 __all__ = ["Transport"]
@@ -19,6 +21,9 @@ __all__ = ["Transport"]
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 16
+ANSWER_BYTES_MAX = 64 << 20
+ANSWER_TIME_MAX_S = 120
+"""From the request to the end of the answer: one that comes in drops meets no other limit."""
 
 
 class Transport:
@@ -28,14 +33,17 @@ class Transport:
     ----------
     settings : RestSettings
         The server and the token.
+    env : Env
+        The clock.
     answer_timeout_s : float
         Seconds to wait for an answer.
     """
 
     def __init__(
-        self, settings: RestSettings, *, answer_timeout_s: float = ANSWER_TIMEOUT_S
+        self, settings: RestSettings, *, env: Env, answer_timeout_s: float = ANSWER_TIMEOUT_S
     ) -> None:
         self._settings = settings
+        self._clock = env.clock
         self._httpx: Any = load_httpx()
         self._timeout_s = answer_timeout_s
         self._client: PerProcess[Any] = PerProcess(self._connect)
@@ -68,25 +76,27 @@ class Transport:
         ------
         ServerUnreachableError
             Nothing was sent.
+        InvalidInputError
+            Nothing was sent: it is no request, such as one with a name that is too long.
         AnswerLostError
             The request may have been taken.
         """
-        httpx, uri = self._httpx, self._settings.uri
+        httpx, uri, client = self._httpx, self._settings.uri, self._client.value
+        request = self._request(method, path, query=query, body=body, headers=headers or {})
+        began_s = self._clock.monotonic_seconds()
         try:
-            answer = self._client.value.request(
-                method,
-                f"{uri}{path}",
-                params=dict(query) if query else None,
-                json=body,
-                headers=self._headers(headers or {}),
-            )
+            answer = client.send(request, stream=True)
+            try:
+                content = self._content(answer, f"{method} {path}", began_s)
+            finally:
+                answer.close()
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             message = (
                 f"The catalog's server {uri} cannot be reached ({self._reason(error)}): look at the"
                 " option 'uri', and whether the server runs."
             )
             raise ServerUnreachableError(message) from self._shown(error)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, UnicodeError) as error:
             message = (
                 f"The catalog's server {uri} gave no answer to {method} {path}"
                 f" ({self._reason(error)})."
@@ -94,10 +104,54 @@ class Transport:
             raise AnswerLostError(message) from self._shown(error)
         return ServerAnswer(
             answer.status_code,
-            answer.content,
+            content,
             answer.headers.get("location", ""),
             answer.headers.get("retry-after", ""),
         )
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None,
+        body: object,
+        headers: Mapping[str, str],
+    ) -> Any:
+        uri = self._settings.uri
+        try:
+            return self._client.value.build_request(
+                method,
+                f"{uri}{path}",
+                params=dict(query) if query else None,
+                json=body,
+                headers=self._headers(headers),
+            )
+        except (self._httpx.InvalidURL, ValueError) as error:  # UnicodeError too
+            message = (
+                f"{method} {shortened(path)} cannot be put into a request to the catalog's server"
+                f" {uri} ({self._reason(error)}): look at the names, and at the option 'uri'."
+            )
+            raise InvalidInputError(message, kind="rest_request") from self._shown(error)
+
+    def _content(self, answer: Any, what: str, began_s: float) -> bytes:
+        """The body of an answer, up to a size and a time."""
+        content = bytearray()
+        for part in answer.iter_bytes():
+            content += part
+            if len(content) > ANSWER_BYTES_MAX:
+                message = (
+                    f"The catalog's server answered {what} with more than {ANSWER_BYTES_MAX} bytes,"
+                    " as no catalog does: look at the option 'uri'."
+                )
+                raise AnswerLostError(message)
+            if self._clock.monotonic_seconds() - began_s > ANSWER_TIME_MAX_S:
+                message = (
+                    f"The catalog's server did not end its answer to {what} in"
+                    f" {ANSWER_TIME_MAX_S} s: {len(content)} bytes came."
+                )
+                raise AnswerLostError(message)
+        return bytes(content)
 
     def _headers(self, more: Mapping[str, str]) -> Any:
         """All headers; `more` stand above the settings', whatever the case of their names."""

@@ -12,7 +12,12 @@ from servers.rest_catalog import TOKEN, RestCatalogServer
 from unit.catalog.rest.rest_world import Direct, client_of
 
 from tidelake.catalog.rest.client import RestClient
-from tidelake.catalog.rest.failures import ServerAnswer, ServerBusyError, ServerUnreachableError
+from tidelake.catalog.rest.failures import (
+    AnswerLostError,
+    ServerAnswer,
+    ServerBusyError,
+    ServerUnreachableError,
+)
 from tidelake.catalog.rest.settings import RestSettings
 from tidelake.catalog.rest.transport import Transport
 from tidelake.errors import (
@@ -79,7 +84,7 @@ def test_the_users_headers_stand_above_the_servers_defaults():
                   "overrides": {"header.Y": "o", "header.x-tenant": "o"}}"""
     given = {"header.X-Team": "mine", "header.X-Tenant": "mine", "token": "t"}
     settings = RestSettings.of({"uri": "http://c", "warehouse": "w", **given})
-    transport, sent = Transport(settings), []
+    transport, sent = Transport(settings, env=Env.seeded(1)), []
 
     def answer(request):
         sent.append(request.headers)
@@ -195,6 +200,11 @@ def test_an_answer_that_repeats_the_token_does_not_show_it():
         ({"warehouse": "w", "uri": "catalog.example.com"}, "give the server's address"),
         ({"warehouse": "w", "uri": "ftp://c"}, "give the server's address"),
         ({"warehouse": "w", "uri": "http://c?x=1"}, "give the server's address"),
+        ({"warehouse": "w", "uri": "http://[s3cret"}, "wrong host or port"),
+        ({"warehouse": "w", "uri": "http://c:s3cret"}, "wrong host or port"),
+        ({"warehouse": "w", "uri": "http://c:99999"}, "wrong host or port"),
+        ({"warehouse": "w", "uri": "http://c\x01d"}, "wrong host or port"),
+        ({"warehouse": "w", "uri": "http://a..b"}, "wrong host or port"),
         ({"warehouse": "w", "uri": "http://c", "token.provider": "bear"}, "set the option 'token'"),
         ({"warehouse": "w", "uri": "http://c", "token.provider": "oauth"}, "takes 'bear'"),
         ({"warehouse": "w", "uri": "http://c", "token": "a\nb"}, "line break"),
@@ -210,7 +220,99 @@ def test_an_answer_that_repeats_the_token_does_not_show_it():
 def test_wrong_settings_are_refused(options, words):
     with pytest.raises(InvalidInputError, match=words) as raised:
         RestSettings.of(options)
-    assert "s3cr" not in str(raised.value)
+    assert "s3cr" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_name_that_no_request_can_hold_is_refused():
+    settings = RestSettings.of({"warehouse": "w", "uri": "http://127.0.0.1:1"})
+    transport = Transport(settings, env=Env.seeded(1))
+    wrong = RestSettings.of({"warehouse": "w", "uri": "http://xn--a"})
+    with pytest.raises(InvalidInputError, match="cannot be put into a request"):
+        Transport(wrong, env=Env.seeded(1)).send("GET", "/x")
+    with pytest.raises(InvalidInputError, match="URL too long") as raised:
+        transport.send("GET", "/" + "x" * 70_000)
+    assert len(str(raised.value)) < 500
+    with pytest.raises(InvalidInputError, match="cannot be put into a request"):
+        transport.send("POST", "/x", body={"comment": "\ud800"})
+
+
+def test_a_redirect_that_leads_nowhere_is_no_refusal_of_what_was_sent():
+    settings = RestSettings.of({"warehouse": "w", "uri": "http://c"})
+    transport = Transport(settings, env=Env.seeded(1))
+    transport._client.value._transport = httpx.MockTransport(
+        lambda _: httpx.Response(302, headers={"location": "http://xn--a/"})
+    )
+    with pytest.raises(AnswerLostError, match="gave no answer to POST"):
+        transport.send("POST", "/x")
+
+
+@pytest.mark.parametrize(
+    ("ask", "body"),
+    [
+        ("databases", b'["a"]'),
+        ("databases", b'"a"'),
+        ("databases", b'{"databases": {"a": 1}}'),
+        ("databases", b'{"databases": ["a"], "nextPageToken": ["a"]}'),
+        ("branches", b'["a"]'),
+        ("branches", b'{"branches": 7}'),
+        ("snapshot", b'["a"]'),
+        ("table", b'["a"]'),
+        ("table", b'{"id": "1", "name": "t", "path": "/t", "schemaId": 0, "schema": []}'),
+        ("table", b'{"name": "t", "path": "/t", "schemaId": 0, "schema": {"options": []}}'),
+        ("table", b'{"id": "1", "name": "t", "path": "/t", "schemaId": 0}'),
+        ("token", b'{"token": []}'),
+        ("partitions", b'{"partitions": [{"spec": []}]}'),
+    ],
+)
+def test_an_answer_of_another_form_is_the_servers_error(ask, body):
+    client, _ = scripted(ServerAnswer(200, body))
+    with pytest.raises(CorruptError, match="server"):
+        getattr(client, ask)(*() if ask == "databases" else ("d", "t"))
+
+
+@pytest.mark.parametrize("body", [b'{"defaults": ["a"]}', b'{"overrides": "a"}', b"[]", b""])
+def test_a_configuration_of_another_form_is_the_servers_error(body):
+    settings = RestSettings.of({"uri": "http://c", "warehouse": "w"})
+    transport = Scripted(ServerAnswer(200, body))
+    with pytest.raises(CorruptError, match="server"):
+        RestClient(settings, env=Env.seeded(1), transport=transport).databases()
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_that_is_too_deep_is_none(status):
+    client, _ = scripted(*[ServerAnswer(status, b"[" * 200_000)] * 8)
+    with pytest.raises(TidelakeError, match="server"):
+        client.databases()
+
+
+def test_an_answer_without_end_is_lost(monkeypatch):
+    env = Env.seeded(1)
+    transport = Transport(RestSettings.of({"uri": "http://c", "warehouse": "w"}), env=env)
+
+    def drip(request):
+        while True:
+            env.clock.sleep_ms(1_000 if request.url.path == "/slow" else 0)
+            yield b"x" * 100
+
+    transport._client.value._transport = httpx.MockTransport(
+        lambda request: httpx.Response(200, content=drip(request))
+    )
+    started_ms = env.clock.now_ms()
+    with pytest.raises(AnswerLostError, match="in 120 s"):
+        transport.send("GET", "/slow")
+    assert 120_000 <= env.clock.now_ms() - started_ms < 125_000
+    monkeypatch.setattr("tidelake.catalog.rest.transport.ANSWER_BYTES_MAX", 1_000)
+    with pytest.raises(AnswerLostError, match="more than 1000 bytes"):
+        transport.send("GET", "/large")
+
+
+@pytest.mark.parametrize(
+    "asked", ["9" * 5_000, "Mon, 01 Jan 0001 00:00:00 -0000", "Fri, 31 Dec 9999 23:59:59 GMT", "-1"]
+)
+def test_a_wait_that_is_none_is_no_other_error(asked):
+    client, _ = scripted(*[ServerAnswer(503, b"", retry_after=asked)] * 8)
+    with pytest.raises(AnswerLostError, match="503"):
+        client.databases()
 
 
 def test_a_header_of_the_server_that_is_none_is_its_error():
@@ -225,7 +327,7 @@ def test_a_header_of_the_server_that_is_none_is_its_error():
 @pytest.mark.parametrize("failure", ["ConnectError", "ReadError"])
 def test_a_failure_that_repeats_a_secret_is_not_chained(monkeypatch, failure):
     settings = RestSettings.of({"uri": "http://c", "warehouse": "w", "header.X": "s3cret"})
-    transport = Transport(settings)
+    transport = Transport(settings, env=Env.seeded(1))
 
     def fail(request):
         error = getattr(httpx, failure)

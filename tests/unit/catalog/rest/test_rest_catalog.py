@@ -144,6 +144,14 @@ def test_a_storage_that_the_server_sees_and_we_do_not_is_named(server, catalog, 
         catalog.table("db.t")
 
 
+def test_a_definition_of_another_form_is_the_servers_error(server, catalog, table, monkeypatch):
+    shown = server._shown
+    for wrong in ({"schema": {"options": ["a"]}}, {"path": 7}, {"schema": ["a"]}):
+        monkeypatch.setattr(server, "_shown", lambda *of, wrong=wrong: shown(*of) | wrong)
+        with pytest.raises(CorruptError, match="another object than Paimon's"):
+            catalog.table("db.t")
+
+
 def test_sql_creates_a_rest_catalog(server, tmp_path):
     session = SqlSession(tidelake.open(tmp_path / "local"))
     for statement in (

@@ -5,7 +5,8 @@
   for versions after the hint.
 - The manifest lists of snapshots that a new document no longer has, and manifests and files of
   deletion vectors that only these name. Such a file is in a row of snapshots without a gap, so only
-  the neighbours that stay are asked.
+  the neighbours that stay are asked: those in the older document, because after a rollback the new
+  one may go on differently, and those in the new one, which may have none of the older one's.
 
 A file that cannot be deleted is an orphan, which does no harm.
 """
@@ -13,7 +14,7 @@ A file that cannot be deleted is an orphan, which does no harm.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tidelake.commit.iceberg.manifest_files import DELETES, ManifestFiles, Record
@@ -57,29 +58,30 @@ class RetiredFiles:
     def delete_snapshots(self, older: Iterable[Record], document: Record) -> None:
         """Delete the files of snapshots that older documents have, and the new one has not."""
         kept = sorted(document["snapshots"], key=_id)
-        lists = {snapshot["manifest-list"] for snapshot in kept}
-        gone = {
-            snapshot["manifest-list"]: snapshot
-            for other in older
-            if other["location"] == document["location"]
-            for snapshot in other["snapshots"]
-            if snapshot["manifest-list"] not in lists
-        }
-        for snapshot in gone.values():
-            below = [s for s in kept if _id(s) < _id(snapshot)][-1:]
-            above = [s for s in kept if _id(s) >= _id(snapshot)][:1]
+        lists = _lists(document)
+        gone: dict[str, set[str]] = {}  # lists, each with those of its neighbours
+        for other in older:
+            if other["location"] != document["location"]:
+                continue
+            known = _lists(other)
+            shared = [s for s in kept if s["manifest-list"] in known]
+            for snapshot in other["snapshots"]:
+                if snapshot["manifest-list"] not in lists:
+                    near = gone.setdefault(snapshot["manifest-list"], set())
+                    near |= _neighbours(snapshot, shared) | _neighbours(snapshot, kept)
+        for address, near in gone.items():
             try:
-                used = {name for s in (*below, *above) for name in self._named_by(s)}
-                retired = self._named_by(snapshot) - used
+                used = {name for one in near for name in self._named_by(one)}
+                retired = self._named_by(address) - used
             except (NotFoundError, CorruptError, StorageError):
                 continue
-            for address in (*sorted(retired), snapshot["manifest-list"]):
-                delete_quietly(self.files.fileio, self.files.path(address))
+            for one in (*sorted(retired), address):
+                delete_quietly(self.files.fileio, self.files.path(one))
 
-    def _named_by(self, snapshot: Record) -> set[str]:
-        """The manifests of a snapshot, and its files of deletion vectors."""
+    def _named_by(self, address: str) -> set[str]:
+        """The manifests of a manifest list, and its files of deletion vectors."""
         names = set()
-        for manifest in self.files.read_list(snapshot["manifest-list"]):
+        for manifest in self.files.read_list(address):
             names.add(str(manifest["manifest_path"]))
             if manifest["content"] == DELETES:
                 entries = self.files.read_manifest(manifest)
@@ -89,6 +91,18 @@ class RetiredFiles:
 
 def _id(snapshot: Record) -> int:
     return int(snapshot["snapshot-id"])
+
+
+def _lists(document: Record) -> set[str]:
+    """The addresses of a document's manifest lists."""
+    return {snapshot["manifest-list"] for snapshot in document["snapshots"]}
+
+
+def _neighbours(snapshot: Record, among: Sequence[Record]) -> set[str]:
+    """The manifest lists of the snapshots before and after. Requires: ascending."""
+    below = [s for s in among if _id(s) < _id(snapshot)][-1:]
+    above = [s for s in among if _id(s) >= _id(snapshot)][:1]
+    return {s["manifest-list"] for s in (*below, *above)}
 
 
 def delete_quietly(fileio: FileIO, path: str) -> None:

@@ -65,6 +65,17 @@ def test_a_commit_after_a_rollback_that_nobody_followed_shows_its_own_rows(lake)
     assert lake.names() == named_files(lake)
 
 
+def test_a_rollback_that_nobody_followed_leaves_the_manifests_of_kept_snapshots(lake):
+    write(lake, 1, 2, 3, 4, 5, 6, 7, 8)
+    lake.table.with_options({"metadata.iceberg.storage": "disabled"}).rollback_to(snapshot_id=5)
+    lake.table.write([{"k": 9, "v": "9"}], mode="overwrite")
+    assert shown(lake) == [1, 2, 3, 4, 5, 6]
+    assert lake.names() == named_files(lake)
+    for snapshot_id, keys in ((4, [1, 2, 3, 4]), (5, [1, 2, 3, 4, 5]), (6, [9])):
+        found = lake.iceberg().scan(snapshot_id=snapshot_id).to_arrow()
+        assert sorted(found.column("k").to_pylist()) == keys
+
+
 def test_expired_snapshots_and_their_manifests_go(tmp_path):
     options = {"snapshot.num-retained.min": "2", "snapshot.num-retained.max": "2"}
     lake = IcebergLake(tmp_path, SCHEMA, options=options)

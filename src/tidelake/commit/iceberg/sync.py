@@ -211,8 +211,10 @@ class _Sync:
         except TidelakeError:
             self._discard()
             raise
-        self._publish(document, documents)  # a failure leaves open whether the document is there
-        self._retire(documents, document)
+        if self._publish(
+            document, documents
+        ):  # a failure leaves open whether the document is there
+            self._retire(documents, document)
         path = self.settings.metadata_file(self.newest.id)
         return Synced(path, self.newest.id, len(document["snapshots"]))
 
@@ -435,25 +437,28 @@ class _Sync:
             last_column_id=max((int(d["last-column-id"]) for d in known), default=0),
         )
 
-    def _publish(self, document: Record, before: Mapping[int, Record]) -> None:
-        """Put the document, unless another writer has; move the hint."""
+    def _publish(self, document: Record, before: Mapping[int, Record]) -> bool:
+        """Put the document, unless another writer has, which gives False; move the hint."""
         fileio, path = self.context.fileio, self.settings.metadata_file(self.newest.id)
         known = before.get(self.newest.id)
+        is_ours = True
         with self._open_dir() as place:
             if known != document:
                 data = json.dumps(document, ensure_ascii=False, indent=2).encode()
                 if not fileio.put_if_absent(path, data, within=place):
-                    self._put_over(known, data, within=place)
+                    is_ours = self._put_over(known, data, within=place)
             self._hint.move_to(self.newest.id, within=place)
+        return is_ours
 
-    def _put_over(self, known: Record | None, data: bytes, *, within: OpenDirectory) -> None:
-        """Replace a document of the same version, unless another writer has just put it."""
+    def _put_over(self, known: Record | None, data: bytes, *, within: OpenDirectory) -> bool:
+        """Replace a document of the same version; False if another writer has just put it."""
         found = self._read(self.newest.id)
         if found is not None and found != known and self._is_of_rival(found):
             self._discard()
-            return
+            return False
         path = self.settings.metadata_file(self.newest.id)
         self.context.fileio.replace(path, data, within=within)
+        return True
 
     def _is_of_rival(self, found: Record) -> bool:
         """Whether a document shows the same commit as this one."""
@@ -478,7 +483,8 @@ class _Sync:
     def _retire(self, documents: Mapping[int, Record], document: Record) -> None:
         """Delete what older documents name and this one does not, and older documents.
 
-        Only the newest snapshot's writer does it: another one's files are not known here.
+        Only the writer of the newest snapshot's document does it: another one's files are not known
+        here, and that document may name what this one does not.
         """
         if self.context.log.latest_id() != self.newest.id:
             return

@@ -221,6 +221,35 @@ def test_two_writers_of_one_version_leave_one_whole(lake):
     assert_same_rows(lake)
 
 
+def test_the_slower_of_two_writers_deletes_no_file_of_the_faster_ones_document(lake):
+    write(lake, 1, 2)
+    quiet = lake.table.with_options({"metadata.iceberg.storage": "disabled"})
+    quiet.write([{"k": 3, "v": "3"}])
+    context = lake.table.handle.commit_context()
+
+    class Rival:
+        """The other writer saw a tag that was created after this one had read the tags."""
+
+        def __getattr__(self, name):
+            return getattr(context.fileio, name)
+
+        def read_bytes(self, path, **more):
+            if path.endswith("version-hint.text") and not quiet.list_tags():
+                quiet.create_tag("first", snapshot_id=1)
+                quiet.expire_snapshots(retain_max=2, retain_min=2)
+            return context.fileio.read_bytes(path, **more)
+
+        def put_if_absent(self, path, data, *, within=None):
+            sync(context)
+            return context.fileio.put_if_absent(path, data, within=within)
+
+    sync(type(context)(Rival(), *_rest(context)))
+    assert (lake.version, shown(lake)) == (3, [1, 2, 3])
+    assert lake.names() == named_files(lake)
+    found = lake.iceberg().scan(snapshot_id=1).to_arrow()
+    assert found.to_pylist() == [{"k": 1, "v": "1"}]
+
+
 def _rest(context):
     return (
         context.paths,

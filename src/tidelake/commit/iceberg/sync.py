@@ -64,8 +64,16 @@ STEPS_MAX = 32
 """Snapshots that are applied one by one; a base that is further behind is given up."""
 DOCUMENT_BYTES_MAX = 256 << 20
 
-_OF_DAMAGED_FILES = (LookupError, TypeError, ValueError, OverflowError)
-"""Iceberg metadata may be damaged in any way; whatever comes of it, the commit is done."""
+_OF_DAMAGED_FILES = (
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    AttributeError,
+    MemoryError,
+)
+"""Iceberg metadata may be damaged in any way, or too large for the memory; whatever comes of it,
+the commit is done."""
 
 _LOG = logging.getLogger("tidelake")
 
@@ -208,12 +216,11 @@ class _Sync:
             base = None if from_scratch else self._base(documents)
             snapshots, next_row_id = self._snapshots_on(base)
             document = self._document(documents, snapshots, next_row_id)
-        except TidelakeError:
+        except (TidelakeError, *_OF_DAMAGED_FILES):
             self._discard()
             raise
-        if self._publish(
-            document, documents
-        ):  # a failure leaves open whether the document is there
+        # a failure of this leaves open whether the document is there
+        if self._publish(document, documents):
             self._retire(documents, document)
         path = self.settings.metadata_file(self.newest.id)
         return Synced(path, self.newest.id, len(document["snapshots"]))
@@ -292,8 +299,8 @@ class _Sync:
         if base is not None and base.is_followed:
             try:
                 return self._followed(base)
-            except (NotFoundError, CorruptError):  # files of the base are lost: begin again
-                self._discard()
+            except (NotFoundError, CorruptError, *_OF_DAMAGED_FILES):
+                self._discard()  # files of the base are lost or damaged: begin again
         made, next_row_id = self._whole_snapshot()
         kept = [] if base is None else [s for s in base.kept if self._is_of_tag(s)]
         return [*kept, made], next_row_id

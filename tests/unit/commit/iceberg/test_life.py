@@ -10,6 +10,7 @@ from unit.commit.iceberg.iceberg_lake import IcebergLake, assert_same_rows, rows
 import tidelake
 from tidelake.commit.iceberg import sync
 from tidelake.commit.iceberg.settings import IcebergSettings
+from tidelake.commit.iceberg.shown_files import ShownFiles
 from tidelake.commit.iceberg.version_hint import VersionHint
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
 from tidelake.maintenance import call
@@ -142,6 +143,35 @@ def test_lost_and_damaged_files_are_made_again(lake):
     path = str(lake.directory / f"v{lake.version}.metadata.json")
     assert answer == [{"metadata_file": path, "snapshot_id": 6, "snapshots_count": 1}]
     assert_same_rows(lake)
+
+
+@pytest.mark.parametrize("error", [AttributeError("x"), MemoryError()])
+def test_whatever_fails_is_a_warning(lake, caplog, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    caplog.set_level(logging.WARNING, "tidelake")
+    with monkeypatch.context() as patched:
+        patched.setattr(ShownFiles, "live", fail)
+        write(lake, 1)
+    assert "CALL sys.sync_iceberg('db.t')" in caplog.text
+    assert lake.table.count() == 1
+    write(lake, 2)
+    assert_same_rows(lake)
+    assert lake.names() == named_files(lake)
+
+
+def test_other_damage_of_the_base_is_mended_by_the_next_commit(lake, caplog):
+    write(lake, 1, 2)
+    document = lake.document()
+    document["snapshots"][-1]["summary"]["total-files-size"] = "x"
+    (lake.directory / "v2.metadata.json").write_text(json.dumps(document))
+    with caplog.at_level(logging.WARNING, "tidelake"):
+        write(lake, 3)
+    assert caplog.text == ""
+    assert shown(lake) == [3]
+    assert_same_rows(lake)
+    assert lake.names() == named_files(lake)
 
 
 @pytest.mark.parametrize(

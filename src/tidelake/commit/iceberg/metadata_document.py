@@ -133,9 +133,9 @@ def summary_of(
         "total-equality-deletes": 0,
     }
     return (
-        {"operation": operation}
+        dict(snapshot.properties or {})
+        | {"operation": operation}
         | {key: str(value) for key, value in numbers.items()}
-        | dict(snapshot.properties or {})
         | {IDENTITY: commit_identity(snapshot)}
     )
 

@@ -1,12 +1,16 @@
 """Iceberg metadata of append tables, read back by pyiceberg row by row."""
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from pyiceberg.expressions import EqualTo
 from unit.commit.iceberg.iceberg_lake import IcebergLake, assert_same_rows, rows_of
+
+from tidelake.commit.iceberg.manifest_changes import Changed
+from tidelake.commit.iceberg.metadata_document import summary_of
 
 SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.string())])
 WIDE = pa.schema(
@@ -121,6 +125,26 @@ def test_older_snapshots_are_there_for_time_travel(tmp_path):
         found = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
         assert rows_of(found) == rows_of(lake.table.to_arrow(snapshot_id=snapshot.snapshot_id))
         assert snapshot.summary["total-records"] == str(snapshot.snapshot_id)
+
+
+def test_properties_of_a_snapshot_leave_the_summarys_own_keys(tmp_path):
+    lake = IcebergLake(tmp_path, SCHEMA)
+    lake.table.write([{"k": 1, "v": "a"}])
+    snapshot = lake.table.handle.snapshots.latest()
+    given = {"operation": "mine", "total-records": "x", "added-records": "x", "mine": "kept"}
+    found = summary_of(
+        replace(snapshot, properties=given),
+        Changed(),
+        lake.manifests(),
+        operation="append",
+        before={},
+    )
+    assert {key: found[key] for key in given} == {
+        "operation": "append",
+        "total-records": "1",
+        "added-records": "0",
+        "mine": "kept",
+    }
 
 
 def test_many_small_manifests_are_merged(tmp_path):

@@ -103,7 +103,8 @@ class ManifestCache:
         """
         named = [(paths.manifest(file.file_name), file) for file in files]
         with self._lock.value:
-            missing = [(path, file) for path, file in named if path not in self._kept]
+            # a name that comes twice is read once, so that each content meets its own name
+            missing = [one for one in dict(named).items() if one[0] not in self._kept]
         if not fileio.is_remote or len(missing) < 2:
             return [self.entries(fileio, path, expected=file) for path, file in named]
         coming = {path for path, _ in missing}

@@ -3,13 +3,10 @@
 import threading
 
 import pytest
-from unit.metadata.made import (
-    added,
-    written,
-)
+from unit.metadata.made import PATHS, added, write_manifest, written
 
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import FaultyFileIO, MemoryFileIO
+from tidelake.fileio import DelayedFileIO, FaultyFileIO, MemoryFileIO
 from tidelake.metadata import (
     EntryTable,
     ManifestCache,
@@ -95,3 +92,17 @@ def test_a_manifest_that_is_not_what_its_list_says_is_refused():
         values[wrong] += 1
         with pytest.raises(CorruptError, match="manifest/m"):
             ManifestCache(0).entries(fileio, path, expected=ManifestFile(**values))
+
+
+def test_a_list_that_names_a_manifest_twice_gives_each_its_own_entries():
+    inner = MemoryFileIO()
+    first, second = (
+        write_manifest(inner, PATHS, name, [added(name)], schema_id=0) for name in ("m1", "m2")
+    )
+    remote = DelayedFileIO(inner, delay_ms=0)
+    cache = ManifestCache(1 << 20)
+    for _ in range(2):
+        tables = cache.all_entries(remote, PATHS, [first, first, second])
+        names = [table["file_name"].to_pylist() for table in tables]
+        assert names == [["m1"], ["m1"], ["m2"]]
+    assert remote.counts.requests == 2

@@ -52,6 +52,7 @@ BLOCK_BYTES = 4096
 ABANDONED_MS = 3_600_000
 """A part that a killed process left is removed after an hour."""
 _UNIQUE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PART = re.compile(r"\..*\.part")
 _ENTRY = re.compile(r"(\d+)-(\d+)-([0-9a-f]{8})(-whole)?")
 
 
@@ -118,6 +119,10 @@ class CachedFileIO:
     def is_remote(self) -> bool:
         """Whether the storage is: files that are not here yet are read from it."""
         return self._inner.is_remote
+
+    def uri_of(self, path: str) -> str:
+        """How the storage shows a path."""
+        return self._inner.uri_of(path)
 
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
@@ -188,8 +193,9 @@ class CachedFileIO:
         return self._inner.put_if_absent(path, data, within=within)
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
-        """Write or overwrite a file."""
+        """Write or overwrite a file; what is here of it is removed."""
         self._inner.replace(path, data, within=within)
+        self._forget(path)
 
     def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Whether a file or directory of that name exists in the storage."""
@@ -206,9 +212,7 @@ class CachedFileIO:
     def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Delete a file, here too."""
         deleted = self._inner.delete(path, within=within)
-        if _never_changes(path):
-            for entry in self._entries(path):
-                _remove(entry.place)
+        self._forget(path)
         return deleted
 
     def delete_dir(self, path: str) -> None:
@@ -227,6 +231,12 @@ class CachedFileIO:
         """The directory of a file's entries."""
         digest = hashlib.sha256(f"{self._place}\0{path}".encode()).hexdigest()
         return os.path.join(self._directory, digest[:2], digest[2:34])
+
+    def _forget(self, path: str) -> None:
+        """Remove what is here of a file."""
+        if _never_changes(path):
+            for entry in self._entries(path):
+                _remove(entry.place)
 
     def _entries(self, path: str) -> list[_Entry]:
         """What is here of a file, the smallest first."""
@@ -278,8 +288,8 @@ class CachedFileIO:
         part = os.path.join(directory, f".{self._ids.uuid()}.part")
         name = f"{offset}-{length}-{zlib.crc32(data):08x}{'-whole' if is_whole else ''}"
         try:
-            os.makedirs(directory, mode=0o700, exist_ok=True)
             self._sweep_if_due(max(length, BLOCK_BYTES))
+            os.makedirs(directory, mode=0o700, exist_ok=True)
             with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
             os.replace(part, os.path.join(directory, name))
@@ -312,7 +322,7 @@ class CachedFileIO:
                 used_ns = status.st_mtime_ns
                 if _ENTRY.fullmatch(name):
                     yield used_ns, max(status.st_size, BLOCK_BYTES), place
-                elif name.endswith(".part") and self._is_abandoned(used_ns):
+                elif _PART.fullmatch(name) and self._is_abandoned(used_ns):
                     _remove(place)
 
     def _is_abandoned(self, written_ns: int) -> bool:
@@ -320,10 +330,16 @@ class CachedFileIO:
 
 
 def _never_changes(path: str) -> bool:
-    """Whether a file is written once under a name that no other file ever gets."""
-    return _UNIQUE.search(path.rpartition("/")[2]) is not None
+    """Whether a file is written once under a name that no other file ever gets.
+
+    A user may give a tag or a consumer a uuid as its name.
+    """
+    name = path.rpartition("/")[2]
+    return not name.startswith(("tag-", "consumer-")) and _UNIQUE.search(name) is not None
 
 
 def _remove(place: str) -> None:
+    """Remove an entry or a part, and its file's directory if that is empty then."""
     with contextlib.suppress(OSError):
         os.unlink(place)
+        os.rmdir(os.path.dirname(place))

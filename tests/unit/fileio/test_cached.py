@@ -65,6 +65,40 @@ def test_files_that_may_change_are_read_each_time(remote, cached):
     assert remote.counts.requests == 6
 
 
+@pytest.mark.parametrize("name", [f"tag-{UUID}", f"consumer-{UUID}"])
+def test_a_name_that_users_chose_may_change_whatever_is_in_it(remote, cached, name):
+    for data in (b"one", b"two"):
+        remote.replace(f"/t/x/{name}", data)
+        assert cached.read_bytes(f"/t/x/{name}") == data
+        assert cached.read_range(f"/t/x/{name}", 0, 3) == data
+
+
+def test_a_replaced_file_is_read_anew(cached):
+    assert cached.read_bytes(DATA) == bytes(range(250))
+    cached.replace(DATA, b"other")
+    assert cached.read_bytes(DATA) == b"other"
+
+
+def test_a_path_is_shown_as_the_storage_shows_it(remote, tmp_path):
+    class Shown(DelayedFileIO):
+        def uri_of(self, path):
+            return f"s3://b{path}"
+
+    files = Shown(MemoryFileIO(), delay_ms=0)
+    assert CachedFileIO(files, str(tmp_path), bytes_max=MIB).uri_of("/t") == "s3://b/t"
+
+
+def test_nothing_is_left_of_a_file_that_is_removed(cached, tmp_path):
+    cached.read_bytes(DATA)
+    cached.read_range(DATA, 3, 4)
+    cached.delete(DATA)
+    [shard] = (tmp_path / "cache").iterdir()
+    assert list(shard.iterdir()) == []
+    cached.write_once(DATA, b"again")
+    assert cached.read_bytes(DATA) == b"again"
+    assert len(_entries(tmp_path / "cache")) == 1
+
+
 def test_another_process_and_another_place(remote, cached, tmp_path):
     cached.read_range(DATA, 0, 10)
     other = CachedFileIO(remote, str(tmp_path / "cache"), bytes_max=MIB)
@@ -139,6 +173,15 @@ def test_a_part_that_a_killed_process_left_is_removed_later(remote, cached, tmp_
     CachedFileIO(remote, str(tmp_path / "cache"), bytes_max=MIB).read_range(DATA, 20, 10)
     assert new.exists()
     assert not old.exists()
+
+
+def test_a_part_of_somebody_else_stays(remote, cached, tmp_path):
+    cached.read_range(DATA, 0, 10)
+    theirs = tmp_path / "cache" / "film.part"
+    theirs.write_bytes(b"0")
+    os.utime(theirs, (1, 1))
+    CachedFileIO(remote, str(tmp_path / "cache"), bytes_max=MIB).read_range(DATA, 20, 10)
+    assert theirs.exists()
 
 
 def test_a_deleted_file_is_not_served(remote, cached):

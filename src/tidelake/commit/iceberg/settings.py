@@ -122,8 +122,7 @@ class IcebergSettings:
 
 def address_of(fileio: FileIO, path: str) -> str:
     """The address by which other programs find a file: a path, or a URI."""
-    uri_of = getattr(fileio, "uri_of", None)
-    return path if uri_of is None else str(uri_of(path))
+    return fileio.uri_of(path)
 
 
 def _is_wanted(options: Options) -> bool:

@@ -12,6 +12,7 @@ from tidelake.catalog.global_tables import GLOBAL_TABLES, SYSTEM_DATABASE, Globa
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.metastore import Metastore
 from tidelake.catalog.table_definition import check_agrees, first_schema
+from tidelake.commit.iceberg import sync_quietly
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -379,7 +380,9 @@ class Catalog:
             raise self._no_table(name) from error
         except AlreadyExistsError as error:
             raise _taken(new_name) from error
-        return self._load(new_name)
+        table = self._load(new_name)
+        sync_quietly(table.handle.commit_context())  # Iceberg metadata names files by their paths
+        return table
 
     def drop_table(self, identifier: str, *, if_missing: str = "error") -> None:
         """Drop a table with all its data and history. This cannot be undone.

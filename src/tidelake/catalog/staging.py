@@ -15,6 +15,7 @@ from tidelake.catalog.catalog import Catalog
 from tidelake.catalog.dropped_directories import STAGING_DIRECTORY
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.path_table import TableDefinition, table_at
+from tidelake.commit.iceberg import sync_quietly
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
@@ -76,6 +77,8 @@ def staged_table(
 def put_in_place(catalog: Catalog, staged: Table) -> None:
     """Move a staged table to its location; an existing table is dropped.
 
+    Its Iceberg metadata named files of the staging directory, so it is made again.
+
     Raises
     ------
     StorageError
@@ -83,6 +86,10 @@ def put_in_place(catalog: Catalog, staged: Table) -> None:
         moves.
     """
     catalog.metastore.put_in_place(Identifier.of(staged.identifier), staged.paths.location)
+    with suppress(TidelakeError):  # it is in place; another process may have dropped it already
+        table = catalog.table(staged.identifier)
+        if isinstance(table, Table):  # the name is no system table's
+            sync_quietly(table.handle.commit_context())
 
 
 def discard(catalog: Catalog, staged: Table) -> None:

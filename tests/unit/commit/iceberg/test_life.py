@@ -5,9 +5,10 @@ import logging
 
 import pyarrow as pa
 import pytest
-from unit.commit.iceberg.iceberg_lake import IcebergLake, assert_same_rows, rows_of
+from unit.commit.iceberg.iceberg_lake import OPTIONS, IcebergLake, assert_same_rows, rows_of
 
 import tidelake
+from tidelake.catalog.staging import put_in_place, staged_table
 from tidelake.commit.iceberg import sync
 from tidelake.commit.iceberg.settings import IcebergSettings
 from tidelake.commit.iceberg.shown_files import ShownFiles
@@ -307,11 +308,19 @@ def test_a_hadoop_catalog_lies_in_the_warehouse(tmp_path):
 
 def test_a_renamed_table_gets_new_metadata(lake):
     write(lake, 1, 2)
-    lake.catalog.rename_table("db.t", "db.u")
-    table = lake.catalog.table("db.u")
-    table.write([{"k": 3, "v": "3"}])
+    table = lake.catalog.rename_table("db.t", "db.u")
     directory = lake.directory.parent.with_name("u") / "metadata"
     assert rows_of(lake.iceberg(directory).scan().to_arrow()) == rows_of(table.to_arrow())
+    table.write([{"k": 3, "v": "3"}])
+    assert rows_of(lake.iceberg(directory).scan().to_arrow()) == rows_of(table.to_arrow())
+
+
+def test_a_replaced_table_gets_new_metadata(lake):
+    write(lake, 1)
+    staged = staged_table(lake.catalog, "db.t", SCHEMA, options=OPTIONS)
+    staged.write([{"k": 2, "v": "2"}])
+    put_in_place(lake.catalog, staged)
+    assert_same_rows(lake, lake.catalog.table("db.t"))
 
 
 def test_metadata_of_a_table_that_had_none_begins_with_all_files(tmp_path):

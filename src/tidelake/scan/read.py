@@ -20,7 +20,8 @@ Source: ``docs/format/reading.md``; Paimon's ``MergeFileSplitRead`` and ``RawFil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 
 import pyarrow as pa
 
@@ -154,8 +155,9 @@ def _read_raw(
         )
 
     ahead = ReadAhead.of(context.env)
-    for _, rows in _in_turn(context, split.files, read, ahead):
-        yield from rows
+    with closing(_in_turn(context, split.files, read, ahead)) as turns:
+        for _, rows in turns:
+            yield from rows
 
 
 def _in_turn(
@@ -163,7 +165,7 @@ def _in_turn(
     files: Sequence[DataFileMeta],
     read: Callable[[DataFileMeta, ReadAhead], DataFileRead],
     ahead: ReadAhead,
-) -> Iterator[tuple[DataFileMeta, DataFileRead]]:
+) -> Generator[tuple[DataFileMeta, DataFileRead], None, None]:
     return files_in_turn(
         files,
         read,
@@ -207,10 +209,11 @@ def _read_section(
                     ahead=ahead,
                 )
 
-            for file, rows in _in_turn(context, run, read, ahead):
-                columns = KnownColumns(known, file)
-                for batch in rows:
-                    yield columns.added_to(batch)
+            with closing(_in_turn(context, run, read, ahead)) as turns:
+                for file, rows in turns:
+                    columns = KnownColumns(known, file)
+                    for batch in rows:
+                        yield columns.added_to(batch)
 
         sizes = [(f.file_name, f.file_size_bytes, f.row_count) for f in run]
         held = (held_bytes(n, fields, file_size_bytes=s, row_count=c) for n, s, c in sizes)

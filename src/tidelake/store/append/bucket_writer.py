@@ -20,6 +20,7 @@ counts its rows from 0. The semantics are Paimon's ``AppendOnlyWriter`` (1.3.1).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
@@ -301,15 +302,18 @@ class AppendBucketWriter:
         if not files:
             return
         self._compacting = self._rolling(files[0].min_sequence_number, FileSource.COMPACT)
-        for _, batches in files_in_turn(
-            files,
-            self._read,
-            size_bytes=lambda file: file.file_size_bytes,
-            ahead=ReadAhead.of(self._context.env),
-            is_remote=self._context.fileio.is_remote,
-        ):
-            for rows in batches:
-                self._compacting.write(rows)
+        with closing(
+            files_in_turn(
+                files,
+                self._read,
+                size_bytes=lambda file: file.file_size_bytes,
+                ahead=ReadAhead.of(self._context.env),
+                is_remote=self._context.fileio.is_remote,
+            )
+        ) as turns:
+            for _, batches in turns:
+                for rows in batches:
+                    self._compacting.write(rows)
         written = self._compacting.close()
         self._live = (*(f for f in self._live if f not in files), *written)
         self._files.compact(files, written)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -97,14 +98,17 @@ class BucketReader:
         read: Callable[[DataFileMeta, ReadAhead], DataFileRead],
         runs_count: int,
     ) -> Iterator[pa.RecordBatch]:
-        for _, rows in files_in_turn(
-            files,
-            read,
-            size_bytes=lambda file: file.file_size_bytes,
-            ahead=ReadAhead.of(self.context.env).shared_by(runs_count),
-            is_remote=self.context.fileio.is_remote,
-        ):
-            yield from rows
+        with closing(
+            files_in_turn(
+                files,
+                read,
+                size_bytes=lambda file: file.file_size_bytes,
+                ahead=ReadAhead.of(self.context.env).shared_by(runs_count),
+                is_remote=self.context.fileio.is_remote,
+            )
+        ) as turns:
+            for _, rows in turns:
+                yield from rows
 
     def source(
         self, files: Sequence[DataFileMeta], *, level: int, runs_count: int = 1

@@ -13,7 +13,8 @@ from tidelake.errors import CorruptError, NotFoundError, StorageError
 from tidelake.fileio import DelayedFileIO, MemoryFileIO
 from tidelake.format import FormatOptions, ReadAhead, files_in_turn, open_writer, read_batches
 from tidelake.format.fetching.fetched_file import FetchedBytes
-from tidelake.format.parquet.column_fetch import HOLE_BYTES, JOINED_BYTES, joined
+from tidelake.format.parquet import column_fetch
+from tidelake.format.parquet.column_fetch import HOLE_BYTES, JOINED_BYTES, joined, windows_of
 from tidelake.telemetry import ReadThreads
 from tidelake.types import DataField, parse_type
 from tidelake.types.predicate import bind, parse_filter
@@ -248,6 +249,33 @@ def test_neighbours_are_joined_over_small_holes_only():
     large = [(0, JOINED_BYTES - 5), (JOINED_BYTES - 5, 10)]
     assert joined(large) == large
     assert joined([(0, 10), (5, 10)]) == [(0, 15)]
+
+
+def test_row_groups_come_together_up_to_half_the_memory():
+    chunks = [(g, [(100 * g, 10), (100 * g + 10, 30)]) for g in range(5)]
+    found = windows_of(chunks, 500)
+    assert [window.groups for window in found] == [(0, 1, 2), (3, 4)]
+    assert found[0].chunks == ((0, 10), (10, 30), (100, 10), (110, 30), (200, 10), (210, 30))
+    assert [window.ranges for window in found] == [((0, 240),), ((300, 140),)]
+    far = [(g, [(2 * HOLE_BYTES * g, 40)]) for g in (0, 1, 2)]
+    assert [window.groups for window in windows_of(far, 160)] == [(0, 1), (2,)]
+    # a group that lies before another one begins a window, whose parts are ascending
+    back = windows_of([chunks[1], chunks[0], chunks[2]], 10_000)
+    assert [(w.groups, w.ranges) for w in back] == [((1,), ((100, 40),)), ((0, 2), ((0, 240),))]
+
+
+def test_the_work_for_many_row_groups_grows_with_their_chunks(monkeypatch):
+    seen = []
+
+    def counted(ranges):
+        seen.append(len(ranges))
+        return joined(ranges)
+
+    monkeypatch.setattr(column_fetch, "joined", counted)
+    chunks = [(g, [(10_000 * g + 100 * c, 100) for c in range(100)]) for g in range(100)]
+    [window] = windows_of(chunks, 64 * MIB)
+    assert (len(window.chunks), window.ranges) == (10_000, ((0, 1_000_000),))
+    assert sum(seen) < 3 * 10_000
 
 
 def test_fetched_bytes_serve_any_read():

@@ -23,7 +23,7 @@ from tidelake.format.fetching.fetched_file import FetchedBytes
 from tidelake.format.fetching.read_ahead import ReadAhead
 from tidelake.format.read_error import corrupt
 
-__all__ = ["ColumnFetch", "chunk_ranges", "joined"]
+__all__ = ["ColumnFetch", "chunk_ranges", "joined", "windows_of"]
 
 HOLE_BYTES = 256 << 10
 JOINED_BYTES = 16 << 20
@@ -41,7 +41,7 @@ class _Window:
     @property
     def size_bytes(self) -> int:
         """Bytes that are fetched."""
-        return sum(length for _, length in self.ranges)
+        return _bytes_of(self.ranges)
 
 
 class ColumnFetch:
@@ -80,7 +80,7 @@ class ColumnFetch:
         leaves = _leaves(metadata, names)
         size = source.size_bytes
         chunks = [(g, chunk_ranges(metadata, g, leaves, size, path=path)) for g in groups]
-        windows = _windows(chunks, ahead.bytes_max)
+        windows = windows_of(chunks, ahead.bytes_max)
         if any(window.size_bytes > ahead.bytes_max for window in windows):
             piece = max(PIECE_BYTES_MIN, ahead.bytes_max // max(1, len(leaves)))
             source.piece_bytes = piece
@@ -163,21 +163,37 @@ def joined(ranges: Sequence[ByteRange]) -> list[ByteRange]:
     return out
 
 
-def _windows(chunks: Sequence[tuple[int, list[ByteRange]]], bytes_max: int) -> list[_Window]:
-    """Put consecutive row groups together."""
+def windows_of(chunks: Sequence[tuple[int, list[ByteRange]]], bytes_max: int) -> list[_Window]:
+    """Put consecutive row groups together, up to half of the memory.
+
+    A row group that lies before the one that was read last begins a window, so that the parts of
+    each are ascending. Complexity: linear in the chunks, because only the last range may grow.
+    """
     windows: list[_Window] = []
     groups: list[int] = []
     ranges: list[ByteRange] = []
+    parts: list[ByteRange] = []
+    size_bytes = 0
     for group, own in chunks:
-        more = joined(sorted([*ranges, *own]))
-        if groups and sum(length for _, length in more) > bytes_max // 2:
-            windows.append(_Window(tuple(groups), tuple(sorted(ranges)), tuple(joined(ranges))))
-            groups, ranges = [], []
+        more = joined([*parts[-1:], *own])
+        grown_bytes = size_bytes + _bytes_of(more) - _bytes_of(parts[-1:])
+        is_behind = bool(ranges and own) and own[0] < ranges[-1]
+        if groups and (grown_bytes > bytes_max // 2 or is_behind):
+            windows.append(_Window(tuple(groups), tuple(ranges), tuple(parts)))
+            groups, ranges, parts = [], [], []
+            more = joined(own)
+            grown_bytes = _bytes_of(more)
         groups.append(group)
-        ranges = sorted([*ranges, *own])
+        ranges += own
+        parts[-1:] = more
+        size_bytes = grown_bytes
     if groups:
-        windows.append(_Window(tuple(groups), tuple(ranges), tuple(joined(ranges))))
+        windows.append(_Window(tuple(groups), tuple(ranges), tuple(parts)))
     return windows
+
+
+def _bytes_of(ranges: Sequence[ByteRange]) -> int:
+    return sum(length for _, length in ranges)
 
 
 def _first_pieces(group: int, ranges: list[ByteRange], piece_bytes: int) -> _Window:

@@ -15,6 +15,7 @@ from tidelake.format import FormatOptions, ReadAhead, files_in_turn, open_writer
 from tidelake.format.fetching.fetched_file import FetchedBytes
 from tidelake.format.parquet import column_fetch
 from tidelake.format.parquet.column_fetch import HOLE_BYTES, JOINED_BYTES, joined, windows_of
+from tidelake.format.parquet.reader import REMOTE_TAIL_BYTES, WHOLE_FILE_BYTES
 from tidelake.telemetry import ReadThreads
 from tidelake.types import DataField, parse_type
 from tidelake.types.predicate import bind, parse_filter
@@ -276,6 +277,26 @@ def test_the_work_for_many_row_groups_grows_with_their_chunks(monkeypatch):
     [window] = windows_of(chunks, 64 * MIB)
     assert (len(window.chunks), window.ranges) == (10_000, ((0, 1_000_000),))
     assert sum(seen) < 3 * 10_000
+
+
+def test_a_file_beyond_the_memory_does_not_come_whole(inner):
+    files, table = inner
+    path = "/t/small.parquet"
+    size = files.size(path)
+    assert REMOTE_TAIL_BYTES < size < WHOLE_FILE_BYTES
+    asked = []
+
+    class Asked(DelayedFileIO):
+        def read_ranges(self, path, ranges):
+            asked.append([length for _, length in ranges])
+            return super().read_ranges(path, ranges)
+
+    remote = Asked(files, delay_ms=0)
+    for bytes_max, first in ((64 << 10, REMOTE_TAIL_BYTES), (size, size)):
+        asked.clear()
+        found = read(remote, path, FIELDS[:2], ahead=ReadAhead(bytes_max=bytes_max))
+        assert found.equals(table.slice(0, 3_000).select(["c0", "c1"]))
+        assert asked[0] == [first]
 
 
 def test_fetched_bytes_serve_any_read():

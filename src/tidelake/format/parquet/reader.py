@@ -59,7 +59,7 @@ COLUMN_BUFFER_BYTES_MIN = 32 << 10
 COLUMN_BUFFER_SHARE = 8
 """For small batches the buffer is this fraction of a batch."""
 WHOLE_FILE_BYTES = 1 << 20
-"""A remote file up to this size is read by one request."""
+"""A remote file up to this size is read by one request, if the memory may hold it."""
 REMOTE_TAIL_BYTES = 256 << 10
 """Bytes read at once from the end of a larger one: a footer of 2,000 column chunks."""
 DICTIONARY_ROWS_MAX = 4_096
@@ -99,10 +99,11 @@ def _among_groups(
 
 
 def _fetched_end(fileio: InputFiles, request: ReadRequest) -> FetchedBytes:
-    """Read the end of a remote file, or all of a small one."""
+    """Read the end of a remote file, or all of a small one that the memory may hold."""
     size = request.remote_size_bytes
     source = FetchedBytes(fileio, request.path, size, piece_bytes=COLUMN_BUFFER_BYTES)
-    source.fetch_end(size if size <= WHOLE_FILE_BYTES else REMOTE_TAIL_BYTES)
+    is_small = size <= min(WHOLE_FILE_BYTES, request.ahead.bytes_max)
+    source.fetch_end(size if is_small else REMOTE_TAIL_BYTES)
     return source
 
 

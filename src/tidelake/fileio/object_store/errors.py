@@ -25,13 +25,13 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _REGION = re.compile(r"expecting '([\w-]+)'|<Region>([\w-]+)</Region>")
 _SIGNED = re.compile(r"\b(sig|X-Amz-Signature|X-Amz-Security-Token|X-Amz-Credential)=[^&\s\"]+")
-_NO_CREDENTIALS = (
-    "169.254.",
-    "metadata.google",
-    "NoCredential",
-    "InstanceProfile",
-    "MissingCredential",
+_AGENT = re.compile(
+    r"://(?:169\.254\.(?:169\.254|170\.2|170\.23)|metadata(?:\.google\.internal)?)(?::\d+)?"
+    r"/(?:latest|v\d|metadata|computeMetadata)/"
 )
+"""A request for credentials: to the machine's metadata service, or to a container's agent."""
+_NO_CREDENTIALS = ("NoCredential", "InstanceProfile", "MissingCredential")
+_PATH = re.compile(r"\S*/\S*")
 _NOT_A_STORE = ("invalid list response", "ETag Header missing", "Got invalid", "Unable to extract")
 _SKEW = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _UNKNOWN_KEYS = frozenset(
@@ -101,8 +101,19 @@ class StoreRefusal:
             self.status in {301, 307, 401, 403, 501}
             or self.code in _EXPIRED | _NO_BUCKET | _WRONG_REGION
             or self.is_missing
-            or any(word in self.text for word in (*_NO_CREDENTIALS, "redirect without LOCATION"))
+            or self.lacks_credentials
+            or "redirect without LOCATION" in self.text
         )
+
+    @property
+    def lacks_credentials(self) -> bool:
+        """Whether no credentials were found, so nothing was sent.
+
+        The text holds the request's URL. A table may be called ``InstanceProfile``: paths do not
+        count.
+        """
+        plain = _PATH.sub(" ", self.text)
+        return bool(_AGENT.search(self.text)) or any(word in plain for word in _NO_CREDENTIALS)
 
 
 def refusal_of(error: BaseException, secrets: Iterable[str] = ()) -> StoreRefusal:
@@ -179,7 +190,7 @@ def _keys(found: StoreRefusal, bucket: Bucket) -> str:
         )
     if found.code in _UNKNOWN_KEYS or found.status == 401:
         return f"the credentials are not those of {bucket.at} ({found.code or 'refused'})."
-    if any(word in found.text for word in _NO_CREDENTIALS):
+    if found.lacks_credentials:
         return (
             "no credentials were found: give them by storage={...}, by the environment, or by a"
             " role; for a public bucket set 'anonymous' = 'true'."

@@ -7,6 +7,7 @@ from unit.fileio.object_store.test_file_io import bucket
 
 from tidelake.errors import InvalidInputError, StorageError, TidelakeError
 from tidelake.fileio.location import parse_location
+from tidelake.fileio.object_store.errors import refusal_of
 
 
 def refused(call, kind, words):
@@ -67,6 +68,23 @@ def test_an_endpoint_that_nobody_serves(s3):
     s3.close()
     files = bucket(s3, **{"s3.retries": "0"})
     refused(lambda: files.list_dir("/w"), "unreachable", "cannot be reached")
+
+
+@pytest.mark.parametrize(
+    ("url", "lacks"),
+    [
+        ("http://169.254.169.254/latest/api/token", True),
+        ("http://169.254.170.2/v2/credentials/1", True),
+        ("http://169.254.170.23/v1/credentials", True),
+        ("http://metadata.google.internal/computeMetadata/v1/instance", True),
+        ("http://169.254.169.254/metadata/identity/oauth2/token?x=1", True),
+        ("http://169.254.7.7:9000/lake/w/t/snapshot/snapshot-7", False),
+        ("http://minio:9000/lake/metadata.google/InstanceProfile", False),
+    ],
+)
+def test_only_an_agent_that_is_asked_for_keys_means_that_there_are_none(url, lacks):
+    text = f"Generic S3 error: Error performing PUT {url} in 1s - error sending request"
+    assert refusal_of(OSError(text)).is_definite is lacks
 
 
 def test_no_page_of_a_listing_is_guessed(s3):

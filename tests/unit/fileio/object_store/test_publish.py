@@ -59,6 +59,14 @@ def test_a_put_that_meets_one_fault_says_what_is_true(s3, files, mode, more):
     assert s3.bucket().get(NAME[1:]).data == b"ours"
 
 
+@pytest.mark.parametrize("word", ["InstanceProfile", "NoCredentials", "metadata.google"])
+def test_a_name_is_not_taken_for_what_the_client_says(s3, files, word):
+    """The client's text holds the URL of the request, and so the name of the table."""
+    name = f"/w/{word}/snapshot/snapshot-1"
+    s3.fault("lost", "PUT", "snapshot-1")
+    assert files.put_if_absent(name, b"ours") is True
+
+
 @pytest.mark.parametrize(("mode", "more"), [*faults()], ids=named)
 def test_a_put_whose_name_is_anothers_is_lost_whatever_happens(s3, files, mode, more):
     s3.bucket().put(NAME[1:], b"theirs", 0)

@@ -60,6 +60,8 @@ DIRECTORY_MARKER = ".tidelake-directory"
 """The hidden object that makes an empty directory visible."""
 DELETE_PASSES = 10
 """Listings of a directory into which others write while it is deleted."""
+SCHEMA_FILE = "/schema/schema-"
+"""Part of each key that makes a directory a table."""
 RANGE_STATUS = 416
 _CHECKED: PerProcess[dict[tuple[str, str, str, str], str]] = PerProcess(dict)
 """Places that answered, and those that were found safe, by endpoint, bucket and prefix."""
@@ -270,21 +272,37 @@ class ObjectStoreFileIO:
         return True
 
     def delete_dir(self, path: str) -> None:
-        """Delete all below a prefix, again while others write there."""
+        """Delete all below a prefix, again while others write there.
+
+        Raises
+        ------
+        StorageRefusedError
+            Others still write there, or have created a table there again; that stays.
+        """
         prefix = check_path(path).strip("/")
-        deleted: set[str] = set()
+        deleted: set[tuple[str, str | None, object]] = set()
         for _ in range(DELETE_PASSES):
             with self._asked(path, "delete") as obstore:
                 pages = obstore.list(self._clients.steady, prefix or None, chunk_size=1000)
-                keys = [entry["path"] for page in pages for entry in page]
-                # a key that ends with '/', as others make for a directory, has no name here
-                left = [key for key in keys if key not in deleted]
+                # a key that ends with '/', as others make for a directory, has no name here; one
+                # that was put again is another object
+                left = {_identity(entry) for page in pages for entry in page} - deleted
                 if not left:
                     return
-                obstore.delete(self._clients.steady, left)
-            deleted.update(left)
+                keys = sorted(key for key, _, _ in left)
+                if deleted and any(SCHEMA_FILE in f"/{key}" for key in keys):
+                    raise self._created_again(path)
+                obstore.delete(self._clients.steady, keys)
+            deleted |= left
         message = f"{self.uri_of(path)} fills while it is deleted: stop its writers and try again."
         raise StorageRefusedError(message, kind="directory_busy", path=path)
+
+    def _created_again(self, path: str) -> StorageRefusedError:
+        message = (
+            f"{self.uri_of(path)} was created again while it was deleted, and what is there now was"
+            " kept. Look at it, and delete it again if it is to go."
+        )
+        return StorageRefusedError(message, kind="directory_busy", path=path)
 
     def move_dir(self, source: str, target: str) -> None:
         """Refuse: a store cannot rename a directory atomically."""
@@ -394,6 +412,11 @@ def _key(path: str) -> str:
     if not key:
         raise file_missing(path)
     return key
+
+
+def _identity(entry: Any) -> tuple[str, str | None, object]:
+    """What tells an object from one that was put under its name later."""
+    return (entry["path"], entry["e_tag"], entry["last_modified"])
 
 
 def _directory(shared: str) -> FileStatus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import obstore
 import pytest
 from unit.fileio.contract import FileIOContract
 
@@ -12,6 +13,7 @@ from tidelake.errors import (
     CorruptError,
     NotFoundError,
     StorageError,
+    StorageRefusedError,
     UnsupportedError,
 )
 from tidelake.fileio.location import parse_location
@@ -183,6 +185,37 @@ def test_a_listing_has_all_pages_and_no_marker(s3, files):
     assert found == {(f"f{i}", False) for i in range(8)} | {(f"s{i}", True) for i in range(5)}
     files.delete_dir("/w/d")
     assert s3.listing("w/d") == ["w/d/s1/"]  # the client cannot name what others make of it
+
+
+def put_after_the_first_delete(s3, monkeypatch, key, data):
+    delete, calls = obstore.delete, []
+
+    def then_put(store, keys):
+        delete(store, keys)
+        calls.append(keys)
+        if len(calls) == 1:
+            s3.bucket().put(key, data, 0)
+
+    monkeypatch.setattr(obstore, "delete", then_put)
+
+
+def test_a_delete_of_a_directory_takes_no_table_that_was_made_meanwhile(s3, files, monkeypatch):
+    for name in ("schema/schema-0", "snapshot/snapshot-1"):
+        files.write_once(f"/w/t/{name}", b"old")
+    put_after_the_first_delete(s3, monkeypatch, "w/t/schema/schema-0", b"new")
+    with pytest.raises(StorageRefusedError, match="created again") as caught:
+        files.delete_dir("/w/t")
+    assert caught.value.kind == "directory_busy"
+    assert s3.bucket().get("w/t/schema/schema-0").data == b"new"
+
+
+def test_a_name_that_is_put_again_while_a_directory_is_deleted_is_deleted_too(
+    s3, files, monkeypatch
+):
+    files.write_once("/w/t/snapshot/LATEST", b"1")
+    put_after_the_first_delete(s3, monkeypatch, "w/t/snapshot/LATEST", b"2")
+    files.delete_dir("/w/t")
+    assert s3.listing("w/t") == []
 
 
 def test_keys_with_odd_characters_are_themselves(s3, files):

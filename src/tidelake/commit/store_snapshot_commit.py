@@ -25,7 +25,7 @@
    so is the commit. Other files that the commit wrote under the table's path have unique names that
    no snapshot of the new table names. Check once more that the base is there, too, the very same
    and not another of its number: if a rollback removed it right before the put, our snapshot is
-   removed, and is lost.
+   removed, and is lost. A snapshot on which another commit builds already is never removed.
 """
 
 from __future__ import annotations
@@ -152,14 +152,34 @@ class StoreSnapshotCommit:
     def _withdraw(self, snapshot: Snapshot, directory: OpenDirectory) -> Outcome:
         """Remove a snapshot whose base was rolled back: it would bring back what that removed."""
         try:
-            self._fileio.delete(self._paths.snapshot(snapshot.id), within=directory)
-            if self._fileio.exists(self._paths.snapshot(snapshot.id + 1), within=directory):
-                # another commit builds on it already, so it is part of the table's history
-                self._log.put(snapshot, within=directory)
-                return Outcome.PUBLISHED
-        except (StorageError, NotFoundError) as error:
+            if self._remove(snapshot, directory):
+                return Outcome.LOST
+            # another commit builds on it already, so it is part of the table's history
+            found = self._read_back(snapshot.id)
+        except (StorageError, NotFoundError, CorruptError, UnsupportedError) as error:
             raise outcome_unknown(self._table, error) from error
-        return Outcome.LOST
+        if found is None or not is_same_snapshot(snapshot, found):
+            raise self._built_on(snapshot, "a rollback removed what it is based on")
+        return Outcome.PUBLISHED
+
+    def _remove(self, snapshot: Snapshot, directory: OpenDirectory) -> bool:
+        """Remove our snapshot; False, and it stays, if another commit builds on it already."""
+        path, next_path = (self._paths.snapshot(snapshot.id + i) for i in (0, 1))
+        if self._fileio.exists(next_path, within=directory):
+            return False
+        self._fileio.delete(path, within=directory)
+        if self._fileio.exists(next_path, within=directory):
+            self._log.put(snapshot, within=directory)
+            return False
+        return True
+
+    def _built_on(self, snapshot: Snapshot, why: str) -> OutcomeUnknownError:
+        message = (
+            f"Snapshot {snapshot.id} of table '{self._table}' should not be there: {why} while it"
+            " was being published. Another commit builds on it already, so it may be part of the"
+            " table now. Nothing of it was deleted. Look at the table's newest snapshots."
+        )
+        return OutcomeUnknownError(message, table=self._table)
 
     def _check_same(self) -> None:
         schemas = SchemaLog(self._fileio, self._paths)
@@ -177,15 +197,16 @@ class StoreSnapshotCommit:
 
     def _settle(self, snapshot: Snapshot, directory: OpenDirectory, error: NotFoundError) -> None:
         """Remove our snapshot from another table, or raise that the outcome is unknown."""
-        path = self._paths.snapshot(snapshot.id)
         try:
             found = self._read_back(snapshot.id)
-            if found is not None and is_same_snapshot(snapshot, found):
-                self._fileio.delete(path, within=directory)
+            is_ours = found is not None and is_same_snapshot(snapshot, found)
+            if is_ours and self._remove(snapshot, directory):
                 return
-            is_elsewhere = self._fileio.exists(path, within=directory)
+            is_elsewhere = self._fileio.exists(self._paths.snapshot(snapshot.id), within=directory)
         except (StorageError, CorruptError, UnsupportedError) as failure:
             raise outcome_unknown(self._table, failure) from error
+        if is_ours:
+            raise self._built_on(snapshot, "the table was dropped and created again") from error
         if is_elsewhere:
             message = (
                 f"Table '{self._table}' was renamed or dropped while a commit to it was being"

@@ -1,0 +1,126 @@
+"""A snapshot that must be taken back: never one on which another commit builds already."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from unit.commit.commit_world import KEYED, World, message
+
+from tidelake.errors import NotFoundError, OutcomeUnknownError
+from tidelake.fileio import FaultyFileIO
+from tidelake.metadata import SchemaLog
+
+MINE = [message("mine")]
+ANOTHERS = KEYED.time_ms + 1
+
+
+class Meanwhile(FaultyFileIO):
+    """Others act right before or after our snapshot is put, and right after it is deleted."""
+
+    def __init__(self, world, snapshot_id, *, before=None, after=None, deleted=None):
+        super().__init__(world.fileio)
+        self._path = world.paths.snapshot(snapshot_id)
+        self._acts = {"before": before, "after": after, "deleted": deleted}
+
+    def _act(self, when):
+        act, self._acts[when] = self._acts[when], None
+        if act is not None:
+            act()
+
+    def put_if_absent(self, path, data, **held):
+        if path != self._path:
+            return super().put_if_absent(path, data, **held)
+        self._act("before")
+        done = super().put_if_absent(path, data, **held)
+        self._act("after")
+        return done
+
+    def delete(self, path, **held):
+        done = super().delete(path, **held)
+        if path == self._path:
+            self._act("deleted")
+        return done
+
+
+@pytest.fixture
+def world():
+    made = World()
+    for i in (1, 2):
+        made.committer(i).commit([message(f"old{i}")], user="old", identifier=i)
+    return made
+
+
+def put_anothers(world, snapshot_id):
+    """A commit of another writer under this id."""
+    found = dataclasses.replace(world.log.load(1), id=snapshot_id, commit_user="another")
+    assert world.log.put(found)
+
+
+def recreate(world):
+    """Drop and create, and the new table took the directories of the old one."""
+    path = world.paths.schema(0)
+    world.fileio.delete(path)
+    other = dataclasses.replace(KEYED, time_ms=ANOTHERS)
+    assert SchemaLog(world.fileio, world.paths).create(other)
+
+
+def is_there(world, snapshot_id):
+    return world.fileio.exists(world.paths.snapshot(snapshot_id))
+
+
+def commit(world, fileio):
+    return world.committer(3, fileio=fileio).commit(MINE, user="mine", identifier=1)
+
+
+def test_a_snapshot_in_another_table_is_removed(world):
+    fileio = Meanwhile(world, 3, after=lambda: recreate(world))
+    with pytest.raises(NotFoundError, match="recreated"):
+        commit(world, fileio)
+    assert not is_there(world, 3)
+
+
+def test_it_stays_where_another_commit_builds_on_it(world):
+    def meanwhile():
+        recreate(world)
+        put_anothers(world, 4)
+
+    before = world.manifest_files()
+    with pytest.raises(OutcomeUnknownError, match=r"^Snapshot 3 .*builds on it"):
+        commit(world, Meanwhile(world, 3, after=meanwhile))
+    assert is_there(world, 3)
+    assert world.manifest_files() > before
+
+
+def test_it_is_put_again_where_a_commit_came_before_it_was_removed(world):
+    fileio = Meanwhile(
+        world, 3, after=lambda: recreate(world), deleted=lambda: put_anothers(world, 4)
+    )
+    with pytest.raises(OutcomeUnknownError, match=r"^Snapshot 3 .*builds on it"):
+        commit(world, fileio)
+    assert is_there(world, 3)
+
+
+def roll_back(world):
+    world.fileio.delete(world.paths.snapshot(2))
+
+
+def test_a_snapshot_whose_base_was_rolled_back_is_kept_where_a_commit_builds_on_it(world):
+    fileio = Meanwhile(
+        world, 3, before=lambda: roll_back(world), deleted=lambda: put_anothers(world, 4)
+    )
+    done = commit(world, fileio)
+    assert [one.id for one in done.snapshots] == [3]
+    assert is_there(world, 3)
+
+
+def test_it_is_not_called_published_where_anothers_took_its_number(world):
+    def meanwhile():
+        put_anothers(world, 4)
+        put_anothers(world, 3)
+
+    fileio = Meanwhile(world, 3, before=lambda: roll_back(world), deleted=meanwhile)
+    before = world.manifest_files()
+    with pytest.raises(OutcomeUnknownError, match=r"^Snapshot 3 .*rollback"):
+        commit(world, fileio)
+    assert world.manifest_files() > before

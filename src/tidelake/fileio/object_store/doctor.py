@@ -1,15 +1,19 @@
 """Examines a store: what a warehouse needs of it, one finding after the other.
 
 All of it happens below one prefix of its own, which is deleted at the end. Processes race for names
-by conditional writes; each name must have one winner, and hold the winner's bytes.
+by conditional writes, all from one start; each name must have one winner, and hold the winner's
+bytes.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing.synchronize import Barrier
 
 from tidelake.errors import CorruptError, TidelakeError
 from tidelake.fileio.location import Location
@@ -26,7 +30,11 @@ THREADS = 16
 ROUND_TRIPS = 20
 SKEW_MS_MAX = 15 * 60 * 1000
 RACE_SECONDS_MAX = 600
+START_SECONDS_MAX = 60
+"""How long the first process of the race waits for the last one."""
 ODD_NAMES = ("a b", "ü", "x%2Fy", "p=1", "q?", "h#", "+", "'")
+_START: list[Barrier] = []
+"""In a process of the race: where all of them wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,25 +186,48 @@ class _Bench:
 
 def _race(place: Location, settings: StoreSettings, processes: int, names: int) -> str:
     spawn = multiprocessing.get_context("spawn")
-    with spawn.Pool(processes, adopt_secrets, (export_secrets(),)) as pool:
-        jobs = [(place, settings, who, names) for who in range(processes)]
-        won = pool.starmap_async(_racer, jobs, chunksize=1).get(RACE_SECONDS_MAX)
-    winners: dict[int, list[int]] = {}
-    for who, mine in enumerate(won):
-        for name in mine:
-            winners.setdefault(name, []).append(who)
-    doubled = sum(len(those) > 1 for those in winners.values())
-    _require(not doubled, f"{doubled} of {names} names were won by several processes")
-    _require(len(winners) == names, f"{names - len(winners)} of {names} names were won by nobody")
+    jobs = [(place, settings, who, names) for who in range(processes)]
+    joining = (export_secrets(), spawn.Barrier(processes))
+    try:
+        with spawn.Pool(processes, _join, joining) as pool:
+            reports = pool.starmap_async(_racer, jobs, chunksize=1).get(RACE_SECONDS_MAX)
+    except multiprocessing.TimeoutError as error:
+        message = f"the race did not end in {RACE_SECONDS_MAX} s"
+        raise _FailedError(message) from error
+    except threading.BrokenBarrierError as error:
+        message = f"the {processes} processes did not all start in {START_SECONDS_MAX} s"
+        raise _FailedError(message) from error
+    _check_race(reports, names)
     return f"{processes} processes for {names} names: each won once"
 
 
-def _racer(place: Location, settings: StoreSettings, who: int, names: int) -> list[int]:
-    """One process of the race: the names that it won and that hold its bytes."""
+def _check_race(reports: list[tuple[list[int], list[int]]], names: int) -> None:
+    """Each name has one winner, and holds the winner's bytes."""
+    wins = Counter(name for won, _ in reports for name in won)
+    doubled = sum(count > 1 for count in wins.values())
+    _require(not doubled, f"{doubled} of {names} names were won by several processes")
+    foreign = sum(len(others) for _, others in reports)
+    _require(not foreign, f"{foreign} of {names} names hold other bytes than their winner's")
+    _require(len(wins) == names, f"{names - len(wins)} of {names} names were won by nobody")
+
+
+def _join(secrets: bytes, start: Barrier) -> None:
+    """Make a process ready for the race."""
+    adopt_secrets(secrets)
+    _START.append(start)
+
+
+def _racer(
+    place: Location, settings: StoreSettings, who: int, names: int
+) -> tuple[list[int], list[int]]:
+    """One process of the race: the names that it won, and those of them with other bytes."""
     files = ObjectStoreFileIO(place, settings, Env.system())
     data = f"{who} was here".encode()
+    # opens the connection and tests the place, which would give each another start
+    files.write_once(f"{place.path}/start/{who}", data)
+    _START[-1].wait(START_SECONDS_MAX)
     won = [i for i in range(names) if files.put_if_absent(f"{place.path}/race/{i}", data)]
-    return [i for i in won if files.read_bytes(f"{place.path}/race/{i}") == data]
+    return won, [i for i in won if files.read_bytes(f"{place.path}/race/{i}") != data]
 
 
 def _clean(files: ObjectStoreFileIO, place: str) -> str:

@@ -118,15 +118,16 @@ def _parsed(text: str, scheme: str, rest: str, what: str) -> Location:
         raise InvalidInputError(message, kind="storage_scheme", scheme=scheme)
     authority, _, path = rest.partition("/")
     account = ""
-    if "@" in authority:
-        if known != "az":
-            message = (
-                f"{what} {shown} holds '@' before its path: credentials do not belong into a URI;"
-                " give them by storage={...} or by the environment."
-            )
-            raise InvalidInputError(message, kind="warehouse")
+    if "@" in authority and known == "az":
         authority, _, host = authority.partition("@")
         account = host.partition(".")[0]
+    if "@" in authority or (":" in authority and known != "hdfs"):
+        message = (
+            f"{what} '{scheme}://...' holds '@' or ':' before its path: credentials do not belong"
+            " into a URI; give them, and an endpoint with its port, by storage={...} or by the"
+            " environment."
+        )
+        raise InvalidInputError(message, kind="warehouse")
     if not authority and known != "hdfs":
         message = f"{what} {shown} names no bucket: write it as {scheme}://bucket/prefix."
         raise InvalidInputError(message, kind="warehouse")
@@ -141,5 +142,5 @@ def _parsed(text: str, scheme: str, rest: str, what: str) -> Location:
 
 
 def _without_user(text: str) -> str:
-    """A URI without what stands before '@', which may be a secret."""
-    return re.sub(r"//[^/@]*@", "//...@", text)
+    """A URI without what stands before '@', which may be a secret; that may hold '/'."""
+    return re.sub(r"//.*@", "//...@", text, flags=re.DOTALL)

@@ -113,6 +113,12 @@ def test_a_bulk_delete_that_leaves_some_says_so(s3):
         ("s3://", "names no bucket"),
         ("s3:///w", "names no bucket"),
         ("s3://key:secret@lake/w", "credentials do not belong"),
+        ("s3://key:a/secret@lake/w", "credentials do not belong"),
+        ("s3://key/a/secret@lake/w:1/../b", r"holds '\.\.'"),
+        ("s5://key:a/secret@lake/w", "unknown storage"),
+        ("gs://key:secret", "credentials do not belong"),
+        ("az://lake:secret/w", "credentials do not belong"),
+        ("abfs://lake:a/secret@acme.dfs.core.windows.net/w", "credentials do not belong"),
         ("s3://lake/a/../b", r"holds '\.\.'"),
         ("s3://lake/a//b", r"'//'"),
         ("", "is empty"),
@@ -120,6 +126,7 @@ def test_a_bulk_delete_that_leaves_some_says_so(s3):
     ],
 )
 def test_a_uri_that_is_wrong(uri, words):
+    """Keys of AWS may hold ``/``."""
     with pytest.raises(InvalidInputError, match=words) as caught:
         parse_location(uri)
     assert "secret" not in caught.value.message

@@ -10,6 +10,7 @@ itself: the environment, a web identity, a container's agent, the machine's meta
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from tidelake.errors import InvalidInputError, StorageRefusedError
 from tidelake.fileio import _optional
 from tidelake.fileio.location import Location
-from tidelake.fileio.object_store.settings import StoreSettings
+from tidelake.fileio.object_store.settings import StoreSettings, http_refused, is_in_clear
 
 __all__ = ["Clients", "open_clients"]
 
@@ -28,6 +29,8 @@ FIRST_BACKOFF_MS = 50
 TIMEOUT_MS = 120_000
 """Of a whole request: a part of 8 MiB on a slow line."""
 CONNECT_TIMEOUT = "5s"
+_ENV_PREFIX = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
+_ENV_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def open_clients(location: Location, settings: StoreSettings) -> Clients:
     StorageRefusedError
         The settings came from another process without their secrets.
     InvalidInputError
-        A file that a setting names cannot be read.
+        A file that a setting names cannot be read, or the environment's endpoint is not encrypted.
     """
     if settings.lost_secrets:
         message = (
@@ -79,8 +82,8 @@ def _client_options(settings: StoreSettings) -> dict[str, Any]:
     options: dict[str, Any] = {
         "timeout": f"{timeout_ms}ms",
         "connect_timeout": CONNECT_TIMEOUT,
-        # the settings were checked; obstore ignores AWS_ALLOW_HTTP once it is given options
-        "allow_http": True,
+        # obstore ignores AWS_ALLOW_HTTP once it is given options
+        "allow_http": _allows_http(settings),
     }
     proxy, certificate = settings.text("proxy"), settings.text("ca-certificate")
     if proxy is not None:
@@ -88,6 +91,25 @@ def _client_options(settings: StoreSettings) -> dict[str, Any]:
     if certificate is not None:
         options["root_certificate"] = _read(certificate, "ca-certificate")
     return options
+
+
+def _allows_http(settings: StoreSettings) -> bool:
+    """Whether the client may speak HTTP: allowed, or to an endpoint of this machine.
+
+    The settings' endpoint was checked with them; obstore takes others from the environment.
+    """
+    told = os.environ.get(f"{_ENV_PREFIX[settings.scheme]}ALLOW_HTTP", "").lower()
+    if settings.allows_http or told in {"true", "1"}:
+        return True
+    given = settings.values.get("endpoint")
+    if given is not None:
+        return given.lower().startswith("http://")
+    names = _ENV_ENDPOINTS if settings.scheme == "s3" else ()
+    found = {name: os.environ[name] for name in names if name in os.environ}
+    for name, url in found.items():
+        if is_in_clear(url):
+            raise http_refused(settings.scheme, f"The endpoint of {name}")
+    return any(url.lower().startswith("http://") for url in found.values())
 
 
 def _read(file: str, key: str) -> str:

@@ -18,7 +18,16 @@ from dataclasses import dataclass, field, replace
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.fileio.secret import Secret, known_secrets, remember_secrets
 
-__all__ = ["KEYS", "PREFIXES", "StorageKey", "StoreSettings", "is_storage_key", "parse_settings"]
+__all__ = [
+    "KEYS",
+    "PREFIXES",
+    "StorageKey",
+    "StoreSettings",
+    "http_refused",
+    "is_in_clear",
+    "is_storage_key",
+    "parse_settings",
+]
 
 PREFIXES = {
     "s3": ("fs.s3a.", "fs.s3.", "s3a.", "s3."),
@@ -28,6 +37,7 @@ PREFIXES = {
 }
 SHOWN_PREFIX = {"s3": "s3.", "gs": "gs.", "az": "azure."}
 _AZURE_KEY = re.compile(r"account-key-([a-z0-9]+)-(?:blob|dfs)-core-windows-net")
+_LOCAL = re.compile(r"http://(?:localhost|127\.[\d.]+|\[::1\])(?::\d+)?(?:/\S*)?", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+)\s*(ms|s|min)")
 _DURATION_MS = {"ms": 1, "s": 1_000, "min": 60_000}
 
@@ -109,7 +119,7 @@ KEYS = (
     StorageKey(
         "allow-http",
         "flag",
-        "allow `http://` to another machine: everything but the keys is sent in clear",
+        "allow `http://` to another machine: data, session tokens, SAS and OAuth go in clear",
     ),
     StorageKey("connection-ssl-enabled", "flag", "Hadoop's word for it: `false` allows `http://`"),
     StorageKey("ca-certificate", "text", "file with further certificates to trust, PEM"),
@@ -158,6 +168,11 @@ class StoreSettings:
         """A flag."""
         value = self.values.get(name)
         return default if value is None else value == "true"
+
+    @property
+    def allows_http(self) -> bool:
+        """Whether the user allows HTTP to another machine."""
+        return _allows_http(self.values)
 
     def duration_ms(self, name: str, default: int) -> int:
         """A duration, ms."""
@@ -271,18 +286,32 @@ def _check_whole(scheme: str, values: Mapping[str, str], secrets: Mapping[str, S
         message = "Give both 's3.access-key' and 's3.secret-key', or neither."
         raise InvalidInputError(message, kind="storage_key")
     endpoint = values.get("endpoint", "")
-    allowed = values.get("allow-http") == "true"
-    allowed = allowed or values.get("connection-ssl-enabled") == "false"
-    if endpoint.startswith("http://") and not allowed:
-        host = endpoint.removeprefix("http://").partition("/")[0].rpartition(":")[0]
-        host = host or endpoint.removeprefix("http://").partition("/")[0]
-        if not re.fullmatch(r"localhost|127\.[\d.]+|\[::1\]", host):
-            prefix = SHOWN_PREFIX[scheme]
-            message = (
-                f"The endpoint {endpoint} is not encrypted: use https://, or set"
-                f" '{prefix}allow-http' = 'true' if the network between is yours."
-            )
-            raise InvalidInputError(message, kind="http_not_allowed")
+    if is_in_clear(endpoint) and not _allows_http(values):
+        raise http_refused(scheme, f"The endpoint {endpoint}")
+
+
+def _allows_http(values: Mapping[str, str]) -> bool:
+    return values.get("allow-http") == "true" or values.get("connection-ssl-enabled") == "false"
+
+
+def is_in_clear(url: str) -> bool:
+    """Whether what is sent to a URL can be read on the way: HTTP, to another machine.
+
+    Examples
+    --------
+    >>> is_in_clear("http://minio:9000"), is_in_clear("http://127.0.0.1:9000")
+    (True, False)
+    """
+    return url.lower().startswith("http://") and not _LOCAL.fullmatch(url)
+
+
+def http_refused(scheme: str, what: str) -> InvalidInputError:
+    """Make the error for an endpoint that is not encrypted."""
+    message = (
+        f"{what} is not encrypted: use https://, or set '{SHOWN_PREFIX[scheme]}allow-http' ="
+        " 'true' if the network between is yours."
+    )
+    return InvalidInputError(message, kind="http_not_allowed")
 
 
 def _restored(scheme: str, values: Mapping[str, str], number: str) -> StoreSettings:

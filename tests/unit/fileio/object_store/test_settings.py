@@ -16,6 +16,7 @@ from tidelake.errors import InvalidInputError, StorageError, TidelakeError
 from tidelake.fileio import secret
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.object_store import ObjectStoreFileIO, parse_settings
+from tidelake.fileio.object_store.client import _client_options, open_clients
 from tidelake.telemetry import Env
 
 SECRET = "tide-secret-a1b2c3"
@@ -65,6 +66,35 @@ def test_a_wrong_key_or_value_is_refused_with_what_to_do(keys, kind, words):
 def test_http_to_another_machine_needs_a_word():
     for word in ({"s3.allow-http": "true"}, {"s3.connection.ssl.enabled": "false"}):
         parse_settings("s3", {"s3.endpoint": "http://minio:9000", **word})
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"])
+def test_http_of_the_environment_needs_a_word_too(monkeypatch, name):
+    keys = {"s3.access-key": "k", "s3.secret-key": SECRET}
+    place = parse_location("s3://lake/w")
+    monkeypatch.setenv(name, "http://localhost:pw@minio.example")
+    with pytest.raises(InvalidInputError, match=f"{name} is not encrypted") as caught:
+        open_clients(place, parse_settings("s3", keys))
+    assert caught.value.kind == "http_not_allowed"
+    assert "pw" not in caught.value.message
+    for allowed in ({"s3.allow-http": "true"}, {"s3.endpoint": "https://other"}):
+        open_clients(place, parse_settings("s3", {**keys, **allowed}))
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    open_clients(place, parse_settings("s3", keys))
+
+
+def test_http_is_sent_to_this_machine_alone(s3, monkeypatch):
+    """An endpoint that the client takes from elsewhere is not asked in clear."""
+    keys = {"s3.access-key": "k", "s3.secret-key": SECRET}
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url)
+    files = ObjectStoreFileIO(
+        parse_location("s3://lake/w"), parse_settings("s3", keys), Env.seeded(1)
+    )
+    files.write_once("/w/a", b"1")
+    assert s3.listing() == ["w/a"]
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    options = _client_options(parse_settings("s3", keys))
+    assert options["allow_http"] is False
 
 
 def test_azure_takes_hadoops_key_with_the_account_in_it():

@@ -142,7 +142,7 @@ class ObjectStoreFileIO:
             except obstore.exceptions.BaseError as error:
                 if refusal_of(error).status != RANGE_STATUS:
                     raise
-                raise range_missing(path, *max(ranges), 0) from error
+                raise range_missing(path, *max(ranges), 0) from self._bucket.cause(error)
         parts = [pa.py_buffer(part) for part in found]
         for (offset, length), part in zip(ranges, parts, strict=True):
             check_range(path, offset, length, part.size)  # a store gives what there is, no error

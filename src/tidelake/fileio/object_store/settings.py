@@ -151,12 +151,14 @@ class StoreSettings:
     scheme: str
     values: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, Secret] = field(default_factory=dict)
-    lost_secrets: bool = False
-    """Whether this came from another process without its secrets."""
+    lost_secrets: str = ""
+    """The number of secrets that did not come along from another process; else empty."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        number = remember_secrets({k: s.reveal() for k, s in self.secrets.items()})
-        return (_restored, (self.scheme, dict(self.values), number if self.secrets else ""))
+        number = self.lost_secrets
+        if self.secrets:
+            number = remember_secrets({k: s.reveal() for k, s in self.secrets.items()})
+        return (_restored, (self.scheme, dict(self.values), number))
 
     def text(self, name: str) -> str | None:
         """A value, secret or not; None if it was not given."""
@@ -317,4 +319,4 @@ def http_refused(scheme: str, what: str) -> InvalidInputError:
 def _restored(scheme: str, values: Mapping[str, str], number: str) -> StoreSettings:
     found = known_secrets(number) if number else {}
     secrets = {key: Secret(text) for key, text in (found or {}).items()}
-    return StoreSettings(scheme, values, secrets, lost_secrets=found is None)
+    return StoreSettings(scheme, values, secrets, lost_secrets=number if found is None else "")

@@ -17,7 +17,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.fileio.location import parse_location
-from tidelake.fileio.object_store import ObjectStoreFileIO, parse_settings
+from tidelake.fileio.object_store import ObjectStoreFileIO, file_io, parse_settings
 from tidelake.telemetry import Env
 
 PART = 8 << 20
@@ -156,6 +156,14 @@ def test_what_a_store_gives_short_is_damage_not_data(s3, files):
         assert caught.value.kind == "file_truncated"
     with pytest.raises(StorageError, match="/w/a"):
         files.open_input("/w/a")
+
+
+def test_a_range_past_the_end_is_said_without_what_the_client_shows(s3, files, monkeypatch):
+    s3.bucket().put("w/a", b"0123456789", 0)
+    monkeypatch.setattr(file_io.Bucket, "cause", lambda *_: None)
+    with pytest.raises(CorruptError) as caught:
+        files.read_range("/w/a", 100, 10)
+    assert caught.value.__cause__ is None
 
 
 def test_an_opened_file_has_its_end_from_one_request(s3, files):

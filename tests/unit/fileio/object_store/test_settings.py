@@ -128,6 +128,9 @@ def test_a_copy_in_the_same_process_has_its_keys_and_elsewhere_says_that_they_ar
     with pytest.raises(StorageError, match="did not come along") as caught:
         pickle.loads(sent).read_bytes("/w/a")
     assert caught.value.kind == "secrets_left_out"
+    again = pickle.dumps(pickle.loads(sent))
+    with pytest.raises(StorageError, match="did not come along"):  # nor further
+        pickle.loads(again).read_bytes("/w/a")
     secret.adopt_secrets(carried)
     assert pickle.loads(sent).read_bytes("/w/a") == b"1"
 

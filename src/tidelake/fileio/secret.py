@@ -59,7 +59,7 @@ class Secret:
 def remember_secrets(secrets: Mapping[str, str]) -> str:
     """Put secrets into this process's registry; returns their number."""
     given = dict(secrets)
-    for number, known in _REGISTRY.items():
+    for number, known in list(_REGISTRY.items()):  # other threads insert
         if known == given:
             return number
     number = os.urandom(8).hex()
@@ -74,7 +74,7 @@ def known_secrets(number: str) -> dict[str, str] | None:
 
 def export_secrets() -> bytes:
     """All secrets of this process, in clear: for a carrier that does not show them."""
-    return pickle.dumps(_REGISTRY)
+    return pickle.dumps(dict(_REGISTRY))
 
 
 def adopt_secrets(exported: bytes) -> None:

@@ -48,7 +48,7 @@ from tidelake.fileio.location import Location
 from tidelake.fileio.object_store.client import Clients, open_clients
 from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
 from tidelake.fileio.object_store.output import ObjectOutputFile
-from tidelake.fileio.object_store.probe import PROBE_PREFIX, check_answers, check_safe
+from tidelake.fileio.object_store.probe import PROBE_NAME, PROBE_PREFIX, check_answers, check_safe
 from tidelake.fileio.object_store.publish import ObjectPublisher
 from tidelake.fileio.object_store.reading import TAIL_BYTES, opened
 from tidelake.fileio.object_store.settings import StoreSettings
@@ -351,7 +351,7 @@ class ObjectStoreFileIO:
         with self._lock.value:
             if self._checked_as() != "safe":
                 root = self._location.path.rstrip("/")
-                check_safe(publisher, f"{root}/{PROBE_PREFIX}{self._env.ids.uuid()}")
+                check_safe(publisher, f"{root}/{PROBE_PREFIX}{self._env.ids.uuid()}/{PROBE_NAME}")
                 self._remember("safe")
 
     def _checked_as(self) -> str | None:

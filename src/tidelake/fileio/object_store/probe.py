@@ -3,7 +3,8 @@
 Writing needs a store that refuses the second of two conditional puts, keeps the first one's bytes,
 and shows them at once to a read and to a listing. Some stores that speak S3 ignore the condition
 and answer 200. That is found here, by five requests on a name of its own beside the tables, before
-anything else is written.
+anything else is written. The name is in a directory of its own, so that a listing of it is short
+however much the warehouse holds.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import NO_CONDITIONS, Bucket, translated
 from tidelake.fileio.object_store.publish import FIRST_WAIT_MS, TRIES_MAX, ObjectPublisher
 
-__all__ = ["PROBE_PREFIX", "check_answers", "check_safe"]
+__all__ = ["PROBE_NAME", "PROBE_PREFIX", "check_answers", "check_safe"]
 
 PROBE_PREFIX = ".tidelake-probe-"
+PROBE_NAME = "probe"
 
 
 def check_answers(clients: Clients, bucket: Bucket, root: str) -> None:
@@ -87,8 +89,7 @@ def _problem(publisher: ObjectPublisher, probe: str) -> str:
     try:
         if bytes(obstore.get(clients.steady, probe[1:]).bytes()) != b"first":
             return "a conditional write that was refused has changed the object"
-        directory = probe[1:].rpartition("/")[0] or None
-        listed = obstore.list_with_delimiter(clients.steady, directory)
+        listed = obstore.list_with_delimiter(clients.steady, probe[1:].rpartition("/")[0])
     except (obstore.exceptions.BaseError, OSError) as error:
         raise translated(error, bucket, probe, "read") from bucket.cause(error)
     if probe[1:] not in {entry["path"] for entry in listed["objects"]}:

@@ -145,3 +145,12 @@ def test_a_place_is_tested_once_in_a_process(s3):
     bucket(s3).write_once("/w/c", b"1")
     assert s3.count() == before + 2
     assert s3.listing() == ["w/a", "w/b", "w/c"]
+
+
+def test_the_test_of_a_place_lists_no_more_than_its_own(s3):
+    s3.page_keys = 2
+    for i in range(9):
+        s3.bucket().put(f"w/{i}", b"", 0)
+    bucket(s3).write_once("/w/a", b"1")
+    assert s3.count("GET", "list-type") == 2
+    assert s3.listing() == [*(f"w/{i}" for i in range(9)), "w/a"]

@@ -10,7 +10,7 @@ import importlib
 import os
 from types import ModuleType
 
-from tidelake.errors import StorageError, UnsupportedError
+from tidelake.errors import InvalidInputError, StorageError, UnsupportedError
 from tidelake.telemetry import ProcessMark
 
 __all__ = ["boto3_credentials", "check_not_forked", "obstore"]
@@ -55,11 +55,18 @@ def boto3_credentials(profile: str) -> object:
     ------
     UnsupportedError
         boto3 is not installed.
+    InvalidInputError
+        There is no such profile, or it holds no credentials.
     """
     what = f"The AWS profile '{profile}'"
     boto3 = _loaded("boto3", what=what, extra=None, library="boto3")
     provider = _loaded("obstore.auth.boto3", what=what, extra="s3", library="obstore")
-    return provider.Boto3CredentialProvider(boto3.session.Session(profile_name=profile))
+    refused = _loaded("botocore.exceptions", what=what, extra=None, library="boto3").BotoCoreError
+    try:
+        return provider.Boto3CredentialProvider(boto3.session.Session(profile_name=profile))
+    except (refused, ValueError) as error:
+        message = f"{what} gives no credentials ({error}). Correct it, or give another one."
+        raise InvalidInputError(message, kind="storage_value") from error
 
 
 def _loaded(module: str, *, what: str, extra: str | None, library: str) -> ModuleType:

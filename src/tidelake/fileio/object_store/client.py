@@ -19,6 +19,7 @@ from typing import Any
 from tidelake.errors import InvalidInputError, StorageRefusedError
 from tidelake.fileio import _optional
 from tidelake.fileio.location import Location
+from tidelake.fileio.object_store.errors import refusal_of
 from tidelake.fileio.object_store.settings import StoreSettings, http_refused, is_in_clear
 
 __all__ = ["Clients", "open_clients"]
@@ -51,7 +52,8 @@ def open_clients(location: Location, settings: StoreSettings) -> Clients:
     StorageRefusedError
         The settings came from another process without their secrets.
     InvalidInputError
-        A file that a setting names cannot be read, or the environment's endpoint is not encrypted.
+        A key's value is none, a file that one names cannot be read, or the environment's endpoint
+        is not encrypted.
     """
     if settings.lost_secrets:
         message = (
@@ -71,10 +73,27 @@ def open_clients(location: Location, settings: StoreSettings) -> Clients:
     common = {"client_options": _client_options(settings), **_config(location, settings)}
     make = {"s3": obstore.store.S3Store, "gs": obstore.store.GCSStore}
     store = make.get(location.scheme, obstore.store.AzureStore)
-    return Clients(
-        store(location.authority, retry_config={"max_retries": 0}, **common),
-        store(location.authority, retry_config=steady, **common),
+    try:
+        return Clients(
+            store(location.authority, retry_config={"max_retries": 0}, **common),
+            store(location.authority, retry_config=steady, **common),
+        )
+    except (obstore.exceptions.BaseError, OSError, ValueError) as error:
+        # not as the cause: what it prints of a key is not known
+        raise _not_taken(location, settings, error) from None
+
+
+def _not_taken(
+    location: Location, settings: StoreSettings, error: BaseException
+) -> InvalidInputError:
+    secrets = [secret.reveal() for secret in settings.secrets.values()]
+    found = refusal_of(error, secrets)
+    where = " (a certificate of 'ca-certificate')" if found.is_untrusted else ""
+    message = (
+        f"The storage keys of {location}, or those of the environment, are not taken:"
+        f" {found.text.rstrip('.')}{where}. Correct them."
     )
+    return InvalidInputError(message, kind="storage_value")
 
 
 def _client_options(settings: StoreSettings) -> dict[str, Any]:
@@ -117,6 +136,9 @@ def _read(file: str, key: str) -> str:
         return Path(file).expanduser().read_text()
     except OSError as error:
         message = f"Storage key '{key}': {file} cannot be read ({error.strerror})."
+        raise InvalidInputError(message, kind="storage_value", key=key) from error
+    except UnicodeDecodeError as error:
+        message = f"Storage key '{key}': {file} is not a text file: give it as PEM."
         raise InvalidInputError(message, kind="storage_value", key=key) from error
 
 

@@ -197,6 +197,37 @@ def test_a_certificate_of_ones_own_is_trusted_if_told(certificate, monkeypatch, 
         assert s3.listing() == ["w/a", "w/b"]
 
 
+@pytest.mark.parametrize(
+    ("root", "keys", "words"),
+    [
+        ("s3://lake/w", {"s3.ca-certificate": "{broken}"}, "of 'ca-certificate'"),
+        ("s3://lake/w", {"s3.ca-certificate": "{binary}"}, "is not a text file"),
+        ("s3://lake/w", {"s3.profile": "none-such"}, "profile 'none-such'.*could not be found"),
+        (
+            "az://lake/w",
+            {"azure.account-name": "acme", "azure.account-key": f"{SECRET}!"},
+            "Invalid Access Key",
+        ),
+        ("az://lake/w", {}, "Account must be specified"),
+        ("gs://lake/w", {"gs.service-account-key": SECRET}, "service account"),
+    ],
+)
+def test_keys_that_the_client_refuses_are_said_in_our_errors(tmp_path, root, keys, words):
+    (tmp_path / "broken").write_text(
+        "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n"
+    )
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    files = {name: str(tmp_path / name) for name in ("broken", "binary")}
+    given = {key: value.format_map(files) for key, value in keys.items()}
+    place = parse_location(root)
+    made = ObjectStoreFileIO(place, parse_settings(place.scheme, given), Env.seeded(1))
+    for call in (lambda: made.write_once("/w/a", b"1"), lambda: made.exists("/w/a")):
+        with pytest.raises(InvalidInputError, match=words) as caught:
+            call()
+        assert caught.value.kind == "storage_value"
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
 def test_a_proxy_is_asked_for_the_store(s3):
     with S3Server() as proxy:  # it answers for the store, whose name nobody knows
         keys = {"s3.endpoint": "http://127.0.0.1:1", "s3.proxy": proxy.url}

@@ -227,7 +227,7 @@ def _unreachable(found: StoreRefusal, bucket: Bucket) -> str:
 
 NO_CONDITIONS = (
     "{at} has no conditional writes, so two commits could overwrite each other there: use a store"
-    " that has them, or a catalog that commits for you (JDBC with a lock, REST)."
+    " that has them."
 )
 _EXPLAINED = (
     ("bucket_not_found", _bucket),

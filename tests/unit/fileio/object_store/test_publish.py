@@ -134,6 +134,9 @@ def test_a_store_without_conditions_is_refused_before_anything_is_written(s3, co
         with pytest.raises(StorageRefusedError, match="conditional writes") as caught:
             write("/w/a", b"1")
         assert caught.value.kind == "store_not_safe"
+        assert caught.value.message.endswith(
+            "overwrite each other there: use a store that has them."
+        )
     assert s3.listing() == []
 
 

@@ -202,7 +202,6 @@ def test_a_certificate_of_ones_own_is_trusted_if_told(certificate, monkeypatch, 
     [
         ("s3://lake/w", {"s3.ca-certificate": "{broken}"}, "of 'ca-certificate'"),
         ("s3://lake/w", {"s3.ca-certificate": "{binary}"}, "is not a text file"),
-        ("s3://lake/w", {"s3.profile": "none-such"}, "profile 'none-such'.*could not be found"),
         (
             "az://lake/w",
             {"azure.account-name": "acme", "azure.account-key": f"{SECRET}!"},
@@ -226,6 +225,17 @@ def test_keys_that_the_client_refuses_are_said_in_our_errors(tmp_path, root, key
             call()
         assert caught.value.kind == "storage_value"
         assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_profile_that_is_missing():
+    pytest.importorskip("boto3")
+    made = ObjectStoreFileIO(
+        parse_location("s3://lake/w"),
+        parse_settings("s3", {"s3.profile": "none-such"}),
+        Env.seeded(1),
+    )
+    with pytest.raises(InvalidInputError, match=r"profile 'none-such' .*could not be found"):
+        made.write_once("/w/a", b"1")
 
 
 def test_a_proxy_is_asked_for_the_store(s3):

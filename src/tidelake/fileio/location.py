@@ -35,6 +35,8 @@ SCHEMES = {
     "hdfs": "hdfs",
 }
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_HALF_URI = re.compile(r"(s3a?|gs|az|abfss?|hdfs):(?!//)", re.IGNORECASE)
+_AZURE_HOST = re.compile(r"([a-z0-9]+)\.(?:blob|dfs)\.core\.windows\.net")
 _BAD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -101,6 +103,15 @@ def parse_location(given: object, *, what: str = "Warehouse") -> Location:
         raise InvalidInputError(message, kind="warehouse")
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
+    if isinstance(given, str) and text.startswith("hdfs:/") and not text.startswith("hdfs://"):
+        text = "hdfs://" + text.removeprefix("hdfs:")  # so Hadoop prints a URI without a host
+    half = _HALF_URI.match(text)
+    if half is not None:  # a Path makes one slash of two
+        message = (
+            f"{what} '{half.group()}...' is no URI: write it as '{half.group(1).lower()}://', and"
+            " give a str, not a Path."
+        )
+        raise InvalidInputError(message, kind="warehouse")
     found = None if isinstance(given, Path) else _URI.fullmatch(text)
     if found is None:
         return Location("file", "", Path(text).expanduser().absolute().as_posix())
@@ -120,7 +131,7 @@ def _parsed(text: str, scheme: str, rest: str, what: str) -> Location:
     account = ""
     if "@" in authority and known == "az":
         authority, _, host = authority.partition("@")
-        account = host.partition(".")[0]
+        account = _account(host, f"{what} {shown}")
     if "@" in authority or (":" in authority and known != "hdfs"):
         message = (
             f"{what} '{scheme}://...' holds '@' or ':' before its path: credentials do not belong"
@@ -139,6 +150,19 @@ def _parsed(text: str, scheme: str, rest: str, what: str) -> Location:
         message = f"{what} {shown} holds '..', '//' or a control character: give a plain path."
         raise InvalidInputError(message, kind="warehouse")
     return Location(known, authority, "/" + path.strip("/"), account)
+
+
+def _account(host: str, what: str) -> str:
+    """Azure's account in a host; another cloud's host would be lost."""
+    found = _AZURE_HOST.fullmatch(host.lower())
+    if found is None:
+        message = (
+            f"{what} is not in Azure's public cloud, whose hosts are"
+            " <account>.dfs.core.windows.net: write it as az://container/prefix, and give"
+            " 'azure.account-name' and 'azure.endpoint' by storage={...}."
+        )
+        raise InvalidInputError(message, kind="warehouse")
+    return found.group(1)
 
 
 def _without_user(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from unit.fileio.object_store.test_file_io import bucket
 
@@ -121,6 +123,14 @@ def test_a_bulk_delete_that_leaves_some_says_so(s3):
         ("abfs://lake:a/secret@acme.dfs.core.windows.net/w", "credentials do not belong"),
         ("s3://lake/a/../b", r"holds '\.\.'"),
         ("s3://lake/a//b", r"'//'"),
+        ("s3:/lake/w", "'s3://'"),
+        ("S3:lake/w", "'s3://'"),
+        ("s3:/key:secret@lake/w", "'s3://'"),
+        (Path("s3://lake/w"), "'s3://'"),
+        ("abfs://lake@acme.dfs.core.usgovcloudapi.net/w", "azure.endpoint"),
+        ("abfss://lake@onelake.dfs.fabric.microsoft.com/w", "azure.endpoint"),
+        ("az://lake@acme/w", "azure.endpoint"),
+        ("az://lake@/w", "azure.endpoint"),
         ("", "is empty"),
         (7, "is not a path"),
     ],
@@ -130,3 +140,12 @@ def test_a_uri_that_is_wrong(uri, words):
     with pytest.raises(InvalidInputError, match=words) as caught:
         parse_location(uri)
     assert "secret" not in caught.value.message
+
+
+def test_hdfs_as_hadoop_prints_it_is_no_local_directory():
+    assert parse_location("hdfs:/w") == parse_location("hdfs:///w")
+    assert parse_location("hdfs:/w").scheme == "hdfs"
+
+
+def test_an_azure_host_may_be_written_in_capitals():
+    assert parse_location("abfs://lake@Acme.DFS.core.windows.net/w").account == "acme"

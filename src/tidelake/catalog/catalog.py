@@ -392,15 +392,24 @@ class Catalog:
         Raises
         ------
         NotFoundError
-            There is no such table.
+            There is no such table. With `if_missing` ``ignore`` only if the catalog does not list
+            it, but its files are there: an interrupted rename may have moved them.
         StorageError
             The storage failed: the table still exists, or it is dropped and some files are left, as
             the message says.
         """
         _check_choice(if_missing, "if_missing")
         name = _table_name(identifier)
+        if if_missing == "ignore":
+            self._refuse_unlisted(name)
         if not self._metastore.drop_table(name) and if_missing == "error":
             raise self._no_table(name)
+
+    def _refuse_unlisted(self, name: Identifier) -> None:
+        """Refuse files without an entry: the caller thinks that no table may be there."""
+        left = None if self._metastore.has_table(name) else self._metastore.why_missing(name)
+        if left is not None and left.kind == "table_unlisted":
+            raise left
 
     def drop_database(self, name: str, *, cascade: bool = False, if_missing: str = "error") -> None:
         """Drop a database; with `cascade` also its tables."""

@@ -241,10 +241,11 @@ class JdbcMetastore:
             return NotFoundError(message, kind="schema_missing", table=str(name))
         if has_files and not listed:
             message = (
-                f"The catalog does not list table '{name}', but {path} has files of one: a create"
-                " or a drop was interrupted, or the table was made without this catalog. Create it"
-                f" again if it is empty, delete it by drop_table('{name}'), or insert its row into"
-                f" {statements.TABLES}."
+                f"The catalog does not list table '{name}', but {path} has files of one: a create,"
+                " a drop or a rename was interrupted, or the table was made without this catalog."
+                " Move the directory back if a rename took it from a table that is still listed."
+                " Otherwise create it again if it is empty, delete it by"
+                f" drop_table('{name}'), or insert its row into {statements.TABLES}."
             )
             return NotFoundError(message, kind="table_unlisted", table=str(name))
         return None

@@ -115,6 +115,24 @@ def test_rows_of_an_unlisted_table_are_never_taken_up(place):
     assert catalog.table("db.t").count() == 0
 
 
+def test_if_exists_drops_no_table_that_a_killed_rename_left_unlisted(sqlite_place, tmp_path):
+    catalog = sqlite_place.open()
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    old, new = tmp_path / "w/db.db/t", tmp_path / "w/db.db/u"
+    old.rename(new)  # as a rename does that is killed before it commits
+    with pytest.raises(
+        NotFoundError, match=r"list table 'db.u', .* Move the directory back"
+    ) as left:
+        catalog.drop_table("db.u", if_missing="ignore")
+    assert left.value.kind == "table_unlisted"
+    new.rename(old)
+    assert catalog.table("db.t").count() == 1
+    catalog.drop_table("db.u", if_missing="ignore")  # nothing is there
+    old.rename(new)
+    catalog.drop_table("db.u")
+    assert not new.exists()
+
+
 def test_a_row_without_files_is_named_and_dropped(sqlite_place):
     files = Storage()
     catalog = sqlite_place.open(fileio=files)

@@ -7,8 +7,9 @@ the other. The order is Java's, and what each crash leaves is this:
   between two creators. A crash leaves files without a row: a creator of the same table takes them
   up if they hold no snapshot, and is refused otherwise.
 - **Drop**: the directory is moved away (from then on nobody writes to it), the row deleted, then
-  the files. Where a directory cannot be moved the row goes first. A crash leaves a row without
-  files, which reads name; dropping the table again removes it.
+  the files. If the database refuses, the directory is moved back. Where a directory cannot be moved
+  the row goes first. A crash leaves a row without files, which reads name; dropping the table again
+  removes it.
 - **Rename**: in one transaction the row is changed and the directory moved. A crash before the
   commit leaves the old row and the moved directory, which reads name.
 
@@ -17,7 +18,8 @@ Source: ``JdbcCatalog`` of paimon-core (1.3.1 and 2.0).
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -165,18 +167,14 @@ class JdbcMetastore:
         moved = None
         with suppress(NotFoundError):  # it has no directory yet
             moved = dropped.move(path)
-        if not cascade:
-            try:  # a table may have been created meanwhile
+        with self._restoring(moved, path):
+            if not cascade:  # a table may have been created meanwhile
                 self._check_empty(name)
-            except TidelakeError:
-                if moved is not None:
-                    dropped.restore(moved, path)
-                raise
-        more = self._of_paimon_2()
-        with self.database.transaction():
-            for table in (statements.TABLES, statements.DATABASE_PROPERTIES, *more):
-                deleted = statements.DELETE_OF_DATABASE.format(table=table)
-                self.database.change(deleted, self.catalog_key, name)
+            more = self._of_paimon_2()
+            with self.database.transaction():
+                for table in (statements.TABLES, statements.DATABASE_PROPERTIES, *more):
+                    deleted = statements.DELETE_OF_DATABASE.format(table=table)
+                    self.database.change(deleted, self.catalog_key, name)
         if moved is not None:
             dropped.delete(moved, what=f"Database '{name}'")
         elif self.fileio.exists(path):
@@ -184,6 +182,18 @@ class JdbcMetastore:
                 dropped.delete_in_place(f"{path}/{table}")
             self.fileio.delete_dir(path)
         return True
+
+    @contextmanager
+    def _restoring(self, moved: str | None, path: str) -> Iterator[None]:
+        """Move a dropped directory back if its rows are certainly still there."""
+        try:
+            yield
+        except OutcomeUnknownError:
+            raise
+        except TidelakeError:
+            if moved is not None:
+                self.directories.dropped().restore(moved, path)
+            raise
 
     def _check_empty(self, name: str) -> None:
         """Refuse a database with tables, or with files of tables."""
@@ -338,7 +348,8 @@ class JdbcMetastore:
         dropped, moved = self.directories.dropped(), None
         with suppress(NotFoundError):  # it has no files, or another dropped it at the same time
             moved = dropped.move(path)
-        self._delete_row(name)
+        with self._restoring(moved, path):
+            self._delete_row(name)
         if moved is not None:
             dropped.delete(moved, what=f"Table '{name}'")
         elif self.fileio.list_dir(path):
@@ -347,9 +358,10 @@ class JdbcMetastore:
 
     def _delete_row(self, name: Identifier) -> None:
         more = self._of_paimon_2() - {statements.VIEWS}
-        for table in (statements.TABLES, *more):
-            deleted = statements.DELETE_TABLE.format(table=table)
-            self.database.change(deleted, self.catalog_key, *name)
+        with self.database.transaction():
+            for table in (statements.TABLES, *more):
+                deleted = statements.DELETE_TABLE.format(table=table)
+                self.database.change(deleted, self.catalog_key, *name)
 
     def put_in_place(self, name: Identifier, staged: str) -> None:
         """Swap the directories, and insert the row of a new table."""

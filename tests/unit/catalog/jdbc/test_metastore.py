@@ -3,6 +3,7 @@
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from tidelake.errors import (
     InvalidInputError,
     NotFoundError,
     StorageError,
+    TidelakeError,
     UnsupportedError,
 )
 from tidelake.fileio import LocalFileIO
@@ -152,6 +154,45 @@ def test_a_row_without_files_is_named_and_dropped(sqlite_place):
     assert catalog.list_tables("db") == []
     with pytest.raises(NotFoundError):
         catalog.drop_table("db.t")
+
+
+@pytest.mark.parametrize("what", ["table", "database"])
+def test_a_drop_that_the_database_refuses_leaves_the_files(sqlite_place, what):
+    files = Storage()
+    catalog = sqlite_place.open(fileio=files, **{"jdbc.busy_timeout": "1"})
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    other = sqlite_place.connect()
+
+    def lock():
+        files.after_move = lambda: None
+        other.execute("BEGIN IMMEDIATE")
+
+    files.after_move = lock
+    drop_database = partial(catalog.drop_database, "db", cascade=True)
+    drop = partial(catalog.drop_table, "db.t") if what == "table" else drop_database
+    with pytest.raises(StorageError, match="is locked by another process"):
+        drop()
+    assert catalog.table("db.t").count() == 1
+    other.rollback()
+    other.close()
+    catalog.drop_table("db.t")
+    assert catalog.list_tables("db") == []
+
+
+def test_a_drop_deletes_all_rows_of_a_table_or_none(sqlite_place):
+    catalog = sqlite_place.open(fileio=Storage(), **{"jdbc.busy_timeout": "1"})
+    sqlite_place.run("CREATE TABLE paimon_table_properties(catalog_key, database_name, table_name)")
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    key = sqlite_place.options["catalog-key"]
+    sqlite_place.run("INSERT INTO paimon_table_properties VALUES (?, ?, ?)", key, "db", "t")
+    sqlite_place.run(
+        "CREATE TRIGGER keep BEFORE DELETE ON paimon_table_properties"
+        " BEGIN SELECT raise(ABORT, 'kept'); END"
+    )
+    with pytest.raises(TidelakeError, match="kept"):
+        catalog.drop_table("db.t")
+    assert sqlite_place.rows(TABLES) == [("db", "t")]
+    assert catalog.table("db.t").count() == 1
 
 
 def test_a_rename_whose_files_cannot_be_moved_changes_nothing(place):

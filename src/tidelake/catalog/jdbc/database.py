@@ -117,10 +117,10 @@ class Database:
             The connection was lost meanwhile.
         """
         connection = self._usable_connection()
-        with self._translated():
-            self.dialect.begin(connection)
-        self._local.in_transaction = True
-        try:
+        try:  # an interrupt may come when the transaction has begun, before the driver returns
+            self._local.in_transaction = True
+            with self._translated():
+                self.dialect.begin(connection)
             yield
             with self._translated():
                 connection.execute("COMMIT")

@@ -323,11 +323,13 @@ class JdbcMetastore:
                         self._rename_rows(table, source, target, needed=False)
                     self.fileio.move_dir(place, new_place)
                     moved = True
-            except TidelakeError:
+            except BaseException as error:  # an interrupt too rolls the row back
                 if not moved:
                     raise
-                if not self.has_table(target):  # else the answer to the commit was lost
+                if not self.has_table(target):
                     self.fileio.move_dir(new_place, place)
+                    raise
+                if not isinstance(error, TidelakeError):  # else the commit's answer was lost
                     raise
 
     def _rename_rows(

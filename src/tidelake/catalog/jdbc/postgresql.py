@@ -16,6 +16,13 @@ __all__ = ["POSTGRESQL_URI", "PostgresqlDialect"]
 
 POSTGRESQL_URI = "jdbc:postgresql:"
 CONNECT_TIMEOUT_S = 10
+LOCK_TIMEOUT_MS = 10_000
+LIMIT_LOCK_WAIT = (
+    f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_MS}', false)"
+    " WHERE current_setting('lock_timeout') = '0'"
+)
+"""Unless the user, the role or the database has a limit. It is no startup option because poolers
+such as PgBouncer refuse connections that give those they do not know."""
 TRANSLATED = {
     "user": "user",
     "password": "password",
@@ -85,8 +92,14 @@ class PostgresqlDialect:
         return statements.DELETE_EXPIRED_LOCK_ON_POSTGRESQL
 
     def connect(self) -> Connection:
-        """Open a connection."""
-        return self._module().connect(**self._settings, autocommit=True)
+        """Open a connection whose statements do not wait for a row's lock for ever."""
+        connection: Connection = self._module().connect(**self._settings, autocommit=True)
+        try:
+            connection.execute(LIMIT_LOCK_WAIT)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Errors of the driver."""

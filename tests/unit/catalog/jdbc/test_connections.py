@@ -66,6 +66,20 @@ def test_a_locked_file_is_waited_for_and_then_named(sqlite_place):
     assert catalog.list_databases() == ["db"]
 
 
+def test_a_row_that_is_locked_is_waited_for_and_then_named(postgres_place):
+    key = postgres_place.options["catalog-key"]
+    assert postgres_place.open().metastore.database.rows("SHOW lock_timeout") == [("10s",)]
+    catalog = postgres_place.open(**{"jdbc.options": "-c lock_timeout=20"})
+    with postgres_place.connect() as other:
+        other.execute("INSERT INTO paimon_tables VALUES (%s, 'db', 't')", [key])
+        with pytest.raises(StorageRefusedError, match="is locked by another process") as refused:
+            catalog.create_table("db.t", SCHEMA)
+        assert refused.value.kind == "catalog_locked"
+        other.rollback()
+    catalog.create_table("db.t", SCHEMA)
+    assert catalog.list_tables("db") == ["t"]
+
+
 def test_a_server_that_was_restarted_is_connected_to_again(server, postgres_place):
     catalog = postgres_place.open()
     catalog.create_table("db.t", SCHEMA)

@@ -101,7 +101,11 @@ class JdbcMetastore:
     @property
     def shown(self) -> str:
         """The warehouse and the database."""
-        return f"{self.directories.path} by {self.database.dialect.shown}"
+        return f"{self._warehouse_shown} by {self.database.dialect.shown}"
+
+    @property
+    def _warehouse_shown(self) -> str:
+        return self.fileio.uri_of(self.directories.path)
 
     def options(self) -> dict[str, str]:
         """Which catalog it is."""
@@ -110,7 +114,7 @@ class JdbcMetastore:
             "lock.enabled": "true" if self.lock.enabled else "false",
             "metastore": "jdbc",
             "uri": self.database.dialect.shown,
-            "warehouse": self.directories.path,
+            "warehouse": self._warehouse_shown,
         }
 
     # ---- databases
@@ -140,7 +144,8 @@ class JdbcMetastore:
         """Insert its properties, as Java does."""
         if self.has_database(name):
             return False
-        key, location = self.catalog_key, self.directories.database_path(name)
+        key = self.catalog_key
+        location = self.fileio.uri_of(self.directories.database_path(name))
         try:
             self.database.change(
                 statements.INSERT_DATABASE,

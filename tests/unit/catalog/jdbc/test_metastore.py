@@ -19,7 +19,7 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
-from tidelake.fileio import LocalFileIO
+from tidelake.fileio import LocalFileIO, MemoryFileIO
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
@@ -340,3 +340,21 @@ def test_a_staged_table_is_listed_when_it_takes_its_place(place):
 def test_a_location_is_where_java_looks_for_it(sqlite_place, tmp_path):
     metastore = sqlite_place.open().metastore
     assert metastore.location(Identifier("db", "t")) == f"{tmp_path}/w/db.db/t"
+
+
+class Store(MemoryFileIO):
+    """Files that are shown by a URI, as those of an object store are."""
+
+    def uri_of(self, path):
+        return f"s3://bucket{path}"
+
+
+def test_the_location_of_a_database_is_the_uri_that_java_writes(sqlite_place):
+    catalog = sqlite_place.open(fileio=Store())
+    catalog.create_database("db")
+    uri = f"s3://bucket{sqlite_place.warehouse}"
+    assert sqlite_place.rows(PROPERTIES)[1] == ("db", "location", f"{uri}/db.db")
+    assert catalog.metastore.options()["warehouse"] == uri
+    assert catalog.metastore.shown.startswith(f"{uri} by jdbc:sqlite:")
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    assert catalog.table("db.t").count() == 1

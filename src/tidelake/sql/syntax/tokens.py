@@ -41,8 +41,11 @@ _HINT_OR_SKIPPED = re.compile(
 )
 _HEAD_WORD = "OPTIONS"
 _SECRET_KEY = "password|secret|token|credential|access[.-]?key|account[.-]?key|jaas"
+_HEADER_KEY = r"""(?:[^'"\n]*\.)?header\."""
+"""Headers of a REST catalog: any of them may hold a secret."""
 _SECRET = re.compile(
-    rf"""(?P<key>(['"])[^'"\n]*(?:{_SECRET_KEY})[^'"\n]*\2\s*=\s*)(?P<value>{_STRING}|['"].*)""",
+    rf"""(?P<key>(['"])(?:[^'"\n]*(?:{_SECRET_KEY})|{_HEADER_KEY})[^'"\n]*+\2\s*=\s*)"""
+    rf"""(?P<value>{_STRING}|['"].*)""",
     re.IGNORECASE,
 )
 BYTE_ORDER_MARK = "\ufeff"

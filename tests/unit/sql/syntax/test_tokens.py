@@ -163,6 +163,8 @@ def test_hints_of_spark_pass(hint):
         "CREATE CATALOG c WITH ('s3.secret-key' = 'canary'",
         "CREATE CATALOG c WITH ('s3.access.key' = \"canary\", 'token' = 'canary",
         "CREATE TABLE t (a INT) WITH ('properties.sasl.jaas.config' = 'a=\\'canary\\';' x)",
+        "CREATE CATALOG c WITH ('header.X-Caller' = 'canary', 'token.provider' = 'bear' wrong)",
+        "CREATE CATALOG c WITH ('HEADER.Authorization'='canary",
     ],
 )
 def test_an_error_shows_no_secret(text):
@@ -179,3 +181,5 @@ def test_the_value_of_a_secret_shows_in_no_statement():
     assert without_secrets("SELECT 'password' = name, 'x' FROM t") == (
         "SELECT 'password' = name, 'x' FROM t"
     )
+    shown = "CREATE TABLE t (a INT) WITH ('csv.header' = 'true', 'no-header.x' = '1')"
+    assert without_secrets(shown) == shown

@@ -6,10 +6,10 @@ the other. The order is Java's, and what each crash leaves is this:
 - **Create**: the first schema is put if absent, then the row is inserted; its primary key decides
   between two creators. A crash leaves files without a row: a creator of the same table takes them
   up if they hold no snapshot, and is refused otherwise.
-- **Drop**: the directory is moved away (from then on nobody writes to it), the row deleted, then
-  the files. If the database refuses, the directory is moved back. Where a directory cannot be moved
-  the row goes first. A crash leaves a row without files, which reads name; dropping the table again
-  removes it.
+- **Drop**: in one transaction the row is deleted and the directory moved away (from then on nobody
+  writes to it); then the files are deleted. If the database refuses, the directory is moved back.
+  Where a directory cannot be moved its files are deleted in place. A crash before the commit leaves
+  a row without files, which reads name; dropping the table again removes it.
 - **Rename**: in one transaction the row is changed and the directory moved. A crash before the
   commit leaves the old row and the moved directory, which reads name.
 
@@ -18,8 +18,7 @@ Source: ``JdbcCatalog`` of paimon-core (1.3.1 and 2.0).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -170,16 +169,20 @@ class JdbcMetastore:
         if not cascade:
             self._check_empty(name)
         moved = None
-        with suppress(NotFoundError):  # it has no directory yet
-            moved = dropped.move(path)
-        with self._restoring(moved, path):
-            if not cascade:  # a table may have been created meanwhile
-                self._check_empty(name)
-            more = self._of_paimon_2()
+        try:
             with self.database.transaction():
+                with suppress(NotFoundError):  # it has no directory yet
+                    moved = dropped.move(path)
+                if not cascade:  # a table may have been created meanwhile
+                    self._check_empty(name)
+                more = self._of_paimon_2()
                 for table in (statements.TABLES, statements.DATABASE_PROPERTIES, *more):
                     deleted = statements.DELETE_OF_DATABASE.format(table=table)
                     self.database.change(deleted, self.catalog_key, name)
+        except BaseException:  # an interrupt too
+            if moved is not None and self.has_database(name):
+                dropped.restore(moved, path)
+            raise
         if moved is not None:
             dropped.delete(moved, what=f"Database '{name}'")
         elif self.fileio.exists(path):
@@ -187,18 +190,6 @@ class JdbcMetastore:
                 dropped.delete_in_place(f"{path}/{table}")
             self.fileio.delete_dir(path)
         return True
-
-    @contextmanager
-    def _restoring(self, moved: str | None, path: str) -> Iterator[None]:
-        """Move a dropped directory back if its rows are certainly still there."""
-        try:
-            yield
-        except OutcomeUnknownError:
-            raise
-        except TidelakeError:
-            if moved is not None:
-                self.directories.dropped().restore(moved, path)
-            raise
 
     def _check_empty(self, name: str) -> None:
         """Refuse a database with tables, or with files of tables."""
@@ -283,7 +274,8 @@ class JdbcMetastore:
                 if not (is_ours and self.has_table(name)):
                     raise
             if not self.directories.holds_table(path):  # another dropped the files meanwhile
-                self._delete_row(name)
+                with self.database.transaction():
+                    self._delete_row(name)
                 message = f"Table '{name}' was dropped while it was created: create it again."
                 raise ConflictError(message, kind="table_dropped", table=str(name))
             return True
@@ -347,16 +339,20 @@ class JdbcMetastore:
             raise NotFoundError(message, kind="table_not_found", table=str(source))
 
     def drop_table(self, name: Identifier) -> bool:
-        """Move the directory away, delete the row, delete the files."""
+        """Delete the row and move the directory away in one transaction, then delete the files."""
         path = self.location(name)
-        listed = self.has_table(name)
-        if not listed and not self.fileio.list_dir(path):
+        if not self.has_table(name) and not self.fileio.list_dir(path):
             return False
         dropped, moved = self.directories.dropped(), None
-        with suppress(NotFoundError):  # it has no files, or another dropped it at the same time
-            moved = dropped.move(path)
-        with self._restoring(moved, path):
-            self._delete_row(name)
+        try:
+            with self.database.transaction():
+                self._delete_row(name)
+                with suppress(NotFoundError):  # it has no files, or another dropped it
+                    moved = dropped.move(path)
+        except BaseException:  # an interrupt too
+            if moved is not None and self.has_table(name):
+                dropped.restore(moved, path)
+            raise
         if moved is not None:
             dropped.delete(moved, what=f"Table '{name}'")
         elif self.fileio.list_dir(path):
@@ -365,10 +361,9 @@ class JdbcMetastore:
 
     def _delete_row(self, name: Identifier) -> None:
         more = self._of_paimon_2() - {statements.VIEWS}
-        with self.database.transaction():
-            for table in (statements.TABLES, *more):
-                deleted = statements.DELETE_TABLE.format(table=table)
-                self.database.change(deleted, self.catalog_key, *name)
+        for table in (statements.TABLES, *more):
+            deleted = statements.DELETE_TABLE.format(table=table)
+            self.database.change(deleted, self.catalog_key, *name)
 
     def put_in_place(self, name: Identifier, staged: str) -> None:
         """Swap the directories, and insert the row of a new table."""

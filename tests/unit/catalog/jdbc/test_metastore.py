@@ -163,20 +163,39 @@ def test_a_drop_that_the_database_refuses_leaves_the_files(sqlite_place, what):
     catalog.create_table("db.t", SCHEMA).write([ROW])
     other = sqlite_place.connect()
 
-    def lock():
-        files.after_move = lambda: None
-        other.execute("BEGIN IMMEDIATE")
+    other.isolation_level = None
 
-    files.after_move = lock
+    def read():  # a reader's shared lock keeps SQLite from committing
+        files.after_move = lambda: None
+        other.execute("BEGIN")
+        other.execute(f"SELECT * FROM {TABLES}").fetchall()
+
+    files.after_move = read
     drop_database = partial(catalog.drop_database, "db", cascade=True)
     drop = partial(catalog.drop_table, "db.t") if what == "table" else drop_database
     with pytest.raises(StorageError, match="is locked by another process"):
         drop()
     assert catalog.table("db.t").count() == 1
-    other.rollback()
+    other.execute("COMMIT")
     other.close()
     catalog.drop_table("db.t")
     assert catalog.list_tables("db") == []
+
+
+def test_a_drop_takes_the_lock_of_the_database_before_it_moves_files(sqlite_place):
+    files, moves = Storage(), []
+    catalog = sqlite_place.open(fileio=files, **{"jdbc.busy_timeout": "1"})
+    catalog.create_table("db.t", SCHEMA)
+    other = sqlite_place.connect()
+    other.execute("BEGIN IMMEDIATE")
+    files.before_move = partial(moves.append, 1)
+    with pytest.raises(StorageError, match="is locked by another process"):
+        catalog.drop_table("db.t")
+    with pytest.raises(StorageError, match="is locked by another process"):
+        catalog.drop_database("db", cascade=True)
+    assert moves == []
+    other.rollback()
+    other.close()
 
 
 def test_a_drop_deletes_all_rows_of_a_table_or_none(sqlite_place):

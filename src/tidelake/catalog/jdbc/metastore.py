@@ -290,9 +290,10 @@ class JdbcMetastore:
         if same and not self.directories.has_snapshots(path):
             return
         message = (
-            f"{path} has files of a table '{name}' that the catalog does not list: a create or a"
-            " drop was interrupted, or the table was made without this catalog. Delete them by"
-            f" drop_table('{name}'), or insert the table's row into {statements.TABLES}."
+            f"{path} has files of a table '{name}' that the catalog does not list: a create, a drop"
+            " or a rename was interrupted, or the table was made without this catalog. Move the"
+            " directory back if a rename took it from a table that is still listed. Otherwise"
+            f" delete it by drop_table('{name}'), or insert its row into {statements.TABLES}."
         )
         raise AlreadyExistsError(message, kind="table_remains", table=str(name))
 
@@ -320,14 +321,20 @@ class JdbcMetastore:
                         self._rename_rows(table, source, target, needed=False)
                     self.fileio.move_dir(place, new_place)
                     moved = True
-            except BaseException as error:  # an interrupt too rolls the row back
-                if not moved:
-                    raise
-                if not self.has_table(target):
-                    self.fileio.move_dir(new_place, place)
-                    raise
-                if not isinstance(error, TidelakeError):  # else the commit's answer was lost
-                    raise
+            except TidelakeError:
+                if not moved or self._moved_back(target, place):
+                    raise  # else the answer to the commit was lost
+            except BaseException:  # an interrupt too rolls the row back
+                if moved:
+                    self._moved_back(target, place)
+                raise
+
+    def _moved_back(self, target: Identifier, place: str) -> bool:
+        """Move a renamed directory back, unless its row has the new name."""
+        if self.has_table(target):
+            return False
+        self.fileio.move_dir(self.location(target), place)
+        return True
 
     def _rename_rows(
         self, table: str, source: Identifier, target: Identifier, *, needed: bool = True

@@ -12,7 +12,7 @@ from tidelake.fileio import FaultyFileIO
 from tidelake.metadata import SchemaLog
 
 MINE = [message("mine")]
-ANOTHERS = KEYED.time_ms + 1
+OF_ANOTHER = KEYED.time_ms + 1
 
 
 class Meanwhile(FaultyFileIO):
@@ -61,7 +61,7 @@ def recreate(world):
     """Drop and create, and the new table took the directories of the old one."""
     path = world.paths.schema(0)
     world.fileio.delete(path)
-    other = dataclasses.replace(KEYED, time_ms=ANOTHERS)
+    other = dataclasses.replace(KEYED, time_ms=OF_ANOTHER)
     assert SchemaLog(world.fileio, world.paths).create(other)
 
 

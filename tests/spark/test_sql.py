@@ -634,6 +634,8 @@ def test_each_procedure_by_position_and_by_name(lake):
     for v in (1, 2, 3):
         table.write([{"k": 1, "v": v}])
     lake.sql("CREATE TABLE days (k INT, day STRING) PARTITIONED BY (day)")
+    lake.sql("CREATE TABLE ice (k INT) WITH ('metadata.iceberg.storage' = 'table-location')")
+    lake.catalog.table("default.ice").write([{"k": 1}])
     days = lake.catalog.table("default.days")
     days.write([{"k": n, "day": f"2024-01-0{n}"} for n in (1, 2, 3, 4)])
     first_ms = round(table.history().column("commit_time")[0].as_py().timestamp() * 1000)
@@ -671,10 +673,15 @@ def test_each_procedure_by_position_and_by_name(lake):
         "clear_consumers(`table` => 't', includingConsumers => 'r.*')": None,
         "purge_files(`table` => 'days', dry_run => true)": None,
         "purge_files('days')": success,
+        "sync_iceberg('ice')": None,
+        "sync_iceberg(`table` => 'ice', from_scratch => true)": None,
     }
     for text, answer in calls.items():
         found = rows(lake, f"CALL sys.{text}")
         assert answer is None or found == answer, text
+    assert rows(lake, "CALL sys.sync_iceberg('ice')")[0][0].endswith(
+        "/ice/metadata/v1.metadata.json"
+    )
     assert [name for (name,) in rows(lake, "SHOW TAGS t")] == ["v1", "v2"]
     assert rows(lake, "SELECT v FROM t") == [(3,)]
     assert rows(lake, "SELECT count(*) FROM days") == [(0,)]

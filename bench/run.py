@@ -34,6 +34,7 @@ import sql  # noqa: E402
 import stores  # noqa: E402
 import streams  # noqa: E402
 import streams_kafka  # noqa: E402
+import tpch  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -65,6 +66,7 @@ QUESTIONS = {
     "service-lone": service.lone_lines,
     "service-java": service_java.lines,
     "stores": stores.lines,
+    "tpch": tpch.lines,
 }
 GROUPS = {
     group: [name for name in QUESTIONS if name.startswith(f"{group}-")]

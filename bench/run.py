@@ -90,7 +90,7 @@ def versions() -> str:
 def missed(line: kernel.Line) -> bool:
     """Whether a line has a target and its ratio is above it."""
     return bool(line.ratio and line.target.startswith("<=")) and (
-        line.ratio.median > float(line.target.removeprefix("<="))
+        line.ratio.median > float(line.target.removeprefix("<=").partition(",")[0])
     )
 
 

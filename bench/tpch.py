@@ -169,15 +169,10 @@ def line_of(queries: list[Query], way: str, state: str, target: tuple[float, flo
         b_cpu_seconds=sum(statistics.median(c for c, _ in q.taken["plain"]) for q in queries),
     )
     shown = ", ".join(f"{name} {wall[name]:.2f}" for name in worst)
-    beyond = f", worst <= {target[1]:g}" if max(cpu.values()) > target[1] else ""
-    what = f"TPC-H, {state}, {len(queries)} queries, {way}; worst by wall: {shown}"
-    return Line(
-        "TPC-H",
-        what,
-        "plain Parquet",
-        ratio,
-        f"<= {target[0]:g}" if not beyond else f"<= {target[0]:g}{beyond}",
-    )
+    worst_of_all = max(wall.values())
+    beyond = f", worst <= {target[1]:g} **missed**" if worst_of_all > target[1] else ""
+    what = f"{state}, {len(queries)} queries, {way}; worst by wall: {shown}"
+    return Line("TPC-H", what, "plain Parquet", ratio, f"<= {target[0]:g}{beyond}")
 
 
 def table_of(queries: list[Query]) -> str:

@@ -109,6 +109,8 @@ class RestCatalogServer:
         Whether it gives keys for the storage.
     fileio : FileIO, optional
         The storage of the files; local files by default.
+    shown_as : str
+        What stands before the paths that are told to clients, such as ``s3://bucket``.
     """
 
     def __init__(
@@ -120,11 +122,15 @@ class RestCatalogServer:
         checks_base: bool = True,
         vends: bool = False,
         fileio: FileIO | None = None,
+        shown_as: str = "file:",
     ) -> None:
         self.directory = Path(directory)
         self.token, self.prefix, self.checks_base = token, prefix, checks_base
         self.defaults = {"prefix": prefix}
         self.overrides = {"data-token.enabled": "true"} if vends else {}
+        self.shown_as = shown_as
+        self.vends_sessions = False
+        """Whether a session token belongs to the keys."""
         self.page_rows, self.token_life_ms, self.now_ms = 2, 3_600_000, None
         self.requests: list[str] = []
         self.bodies: list[Any] = []
@@ -358,6 +364,8 @@ class RestCatalogServer:
             case ("GET", "token"):
                 number, now_ms = next(self._keys), self._files.env.clock.now_ms()
                 keys = {"s3.access-key": f"key-{number}", "s3.secret-key": f"secret-{number}"}
+                if self.vends_sessions:
+                    keys["s3.session-token"] = f"session-{number}"
                 now_ms = now_ms if self.now_ms is None else self.now_ms
                 return {"token": keys, "expiresAtMillis": now_ms + self.token_life_ms}
             case ("GET", "partitions"):
@@ -377,7 +385,7 @@ class RestCatalogServer:
         return {
             "id": entry.id,
             "name": name,
-            "path": entry.shown or f"file:{entry.location}",
+            "path": entry.shown or f"{self.shown_as}{entry.location}",
             "isExternal": False,
             "schemaId": schema.id,
             "schema": {

@@ -27,7 +27,7 @@ import threading
 import time
 import urllib.parse
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Self
 from xml.sax.saxutils import escape, unescape
@@ -55,6 +55,8 @@ class Recorded:
     mode: Mode | None
     began: float
     ended: float = 0.0
+    key_id: str = ""
+    """Who signed it."""
 
     def __str__(self) -> str:
         words = [self.method, self.target, self.condition, self.range, self.mode or ""]
@@ -125,11 +127,13 @@ class S3Server:
         """Whether headers x-amz-meta-* come back with their object."""
         self.region: str | None = None
         """If set, requests signed for another region are refused."""
-        self.key_ids: set[str] | None = None
+        self.key_ids: Container[str] | None = None
         """If set, the key ids that are known."""
         self.read_only: set[str] = set()
         """Key ids that may not change anything."""
-        self.expired_tokens: set[str] = set()
+        self.expired_tokens: Container[str] = set()
+        self.expired_status = 400
+        """The status of the answer to one of them; other stores than S3 say 403."""
         self.clock_offset_s: float | None = None
         """If set, the server's clock differs by so much, and skewed requests are refused."""
         self.vended: list[dict[str, str]] = []
@@ -255,6 +259,7 @@ class S3Server:
                 len(request.body),
                 fault.mode if fault else None,
                 time.perf_counter(),
+                key_id=_signer(request)[0],
             )
             self.requests.append(recorded)
             self._in_flight += 1
@@ -342,11 +347,9 @@ class S3Server:
         return bucket, key
 
     def _check_identity(self, request: HttpRequest) -> None:
-        said = request.headers.get("authorization", "")
-        signed = re.search(r"Credential=([^/]+)/\d+/([^/]+)/", said)
-        key_id, region = signed.groups() if signed else ("", "")
+        key_id, region = _signer(request)
         if request.headers.get("x-amz-security-token", "") in self.expired_tokens:
-            raise S3Error(400, "ExpiredToken", "The provided token has expired.")
+            raise S3Error(self.expired_status, "ExpiredToken", "The provided token has expired.")
         if self.key_ids is not None and key_id not in self.key_ids:
             raise S3Error(403, "InvalidAccessKeyId", "The key id you provided does not exist.")
         if key_id in self.read_only and request.method in MUTATING:
@@ -537,6 +540,13 @@ class S3Server:
             f"<{action}Response><{action}Result><Credentials>{inner}</Credentials>"
             f"</{action}Result></{action}Response>"
         )
+
+
+def _signer(request: HttpRequest) -> tuple[str, str]:
+    """The key id and the region of a signature; empty without one."""
+    said = request.headers.get("authorization", "")
+    signed = re.search(r"Credential=([^/]+)/\d+/([^/]+)/", said)
+    return (signed[1], signed[2]) if signed else ("", "")
 
 
 def _form(request: HttpRequest) -> dict[str, str]:

@@ -8,13 +8,24 @@ from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.fileio.file_io import FileIO
 from tidelake.fileio.local import LocalFileIO
 from tidelake.fileio.location import Location
-from tidelake.fileio.object_store import ObjectStoreFileIO, is_storage_key, parse_settings
+from tidelake.fileio.object_store import (
+    CredentialSource,
+    ObjectStoreFileIO,
+    is_storage_key,
+    parse_settings,
+)
 from tidelake.telemetry import Env
 
 __all__ = ["open_storage", "split_options"]
 
 
-def open_storage(location: Location, storage: Mapping[str, object] | None, env: Env) -> FileIO:
+def open_storage(
+    location: Location,
+    storage: Mapping[str, object] | None,
+    env: Env,
+    *,
+    credentials: CredentialSource | None = None,
+) -> FileIO:
     """Open a storage; nothing is sent.
 
     Parameters
@@ -25,6 +36,8 @@ def open_storage(location: Location, storage: Mapping[str, object] | None, env: 
         How to reach them: ``{"s3.endpoint": ...}``. See ``docs/storage.md``.
     env : Env
         Clock, ids and randomness.
+    credentials : CredentialSource, optional
+        Gives keys of S3 for a while; no others are used then.
 
     Raises
     ------
@@ -38,7 +51,9 @@ def open_storage(location: Location, storage: Mapping[str, object] | None, env: 
         settings = parse_settings(location.scheme, given)
         if location.account:
             settings = settings.with_account(location.account)
-        return ObjectStoreFileIO(location, settings, env)
+        if credentials is not None:
+            settings = settings.without_credentials()
+        return ObjectStoreFileIO(location, settings, env, credentials=credentials)
     if location.scheme == "hdfs":
         message = f"{location} is on HDFS, which is not supported yet: use an object store."
         raise UnsupportedError(message, kind="storage_scheme", scheme="hdfs")

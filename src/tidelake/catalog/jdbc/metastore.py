@@ -143,23 +143,17 @@ class JdbcMetastore:
         """Insert its properties, as Java does."""
         if self.has_database(name):
             return False
-        key = self.catalog_key
-        location = self.fileio.uri_of(self.directories.database_path(name))
         try:
-            self.database.change(
-                statements.INSERT_DATABASE,
-                key,
-                name,
-                "exists",
-                "true",
-                key,
-                name,
-                "location",
-                location,
-            )
+            self.database.change(statements.INSERT_DATABASE, *self._properties(name))
         except RowExistsError:
             return False
         return True
+
+    def _properties(self, name: str) -> list[str]:
+        """Values of the two rows of a database."""
+        of = [self.catalog_key, name]
+        location = self.fileio.uri_of(self.directories.database_path(name))
+        return [*of, "exists", "true", *of, "location", location]
 
     def drop_database(self, name: str, *, cascade: bool) -> bool:
         """Delete its rows and directory."""
@@ -311,11 +305,14 @@ class JdbcMetastore:
             if self.fileio.exists(new_place):
                 message = f"{new_place} exists."
                 raise AlreadyExistsError(message, kind="table_exists", table=str(target))
-            self.create_database(target.database)
+            is_new = not self.has_database(target.database)
             more = self._of_paimon_2() - {statements.VIEWS}
             moved = False
             try:
                 with self.database.transaction():
+                    if is_new:  # a rename that is refused leaves no database
+                        made = self._properties(target.database)
+                        self.database.change(statements.INSERT_DATABASE_IF_NEW, *made)
                     self._rename_rows(statements.TABLES, source, target)
                     for table in more:
                         self._rename_rows(table, source, target, needed=False)

@@ -21,6 +21,7 @@ __all__ = [
     "DELETE_OF_DATABASE",
     "DELETE_TABLE",
     "INSERT_DATABASE",
+    "INSERT_DATABASE_IF_NEW",
     "INSERT_LOCK",
     "INSERT_TABLE",
     "LOCKS",
@@ -74,6 +75,7 @@ INSERT_DATABASE = (
     f"INSERT INTO {DATABASE_PROPERTIES} (catalog_key, database_name, property_key, property_value)"
     " VALUES (?,?,?,?), (?,?,?,?)"
 )
+INSERT_DATABASE_IF_NEW = f"{INSERT_DATABASE} ON CONFLICT DO NOTHING"
 DELETE_OF_DATABASE = "DELETE FROM {table} WHERE catalog_key = ? AND database_name = ?"
 
 INSERT_LOCK = (

@@ -34,7 +34,7 @@ from tidelake.catalog.rest.models import (
     decoded,
     json_object,
 )
-from tidelake.catalog.rest.settings import PREFIX, RestSettings, header_map, option_map
+from tidelake.catalog.rest.settings import PREFIX, RestSettings, header_map, option_map, storage_map
 from tidelake.catalog.rest.transport import Transport
 from tidelake.errors import CorruptError, InvalidInputError, NotFoundError
 from tidelake.metadata.log.snapshot import Snapshot
@@ -64,6 +64,8 @@ class _Config:
 
     options: Mapping[str, str]
     headers: Mapping[str, str] = field(repr=False)
+    storage_below: Mapping[str, str] = field(repr=False)
+    storage_above: Mapping[str, str] = field(repr=False)
 
 
 class RestClient:
@@ -101,6 +103,19 @@ class RestClient:
         """
         return self._config.value.options
 
+    def storage_options(self, given: Mapping[str, object]) -> dict[str, object]:
+        """Options of a storage: the server's defaults, those given, the server's overrides.
+
+        The same key may have two spellings; that of the later one comes later.
+        """
+        config = self._config.value
+        merged: dict[str, object] = {}
+        for part in (config.storage_below, given, config.storage_above):
+            for key, value in part.items():
+                merged.pop(key, None)
+                merged[key] = value
+        return merged
+
     def _load_config(self) -> _Config:
         query = {"warehouse": self.settings.warehouse}
         document = self._call("GET", "/v1/config", query=query, headers={})
@@ -126,7 +141,8 @@ class RestClient:
         except InvalidInputError as error:
             message = f"The catalog's server gave a wrong configuration. {error}"
             raise CorruptError(message, kind="rest_answer") from error
-        return _Config(option_map(merged), headers)
+        below, above = storage_map(defaults), storage_map(overrides)
+        return _Config(option_map(merged), headers, below, above)
 
     def databases(self) -> list[str]:
         """Names of all databases, sorted."""

@@ -13,6 +13,7 @@ Source: Paimon's ``RESTCatalog`` (1.3.1).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ from tidelake.catalog.rest.models import ServerTable
 from tidelake.catalog.rest.rest_table import RestTable
 from tidelake.catalog.rest.server_commit import ServerCommit
 from tidelake.catalog.rest.settings import DATA_TOKEN_ENABLED, shown_options
-from tidelake.catalog.rest.vended_credentials import CredentialSource, VendedCredentials
+from tidelake.catalog.rest.vended_credentials import VendedCredentials
 from tidelake.catalog.warehouse import not_empty
 from tidelake.errors import (
     AlreadyExistsError,
@@ -34,6 +35,8 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.fileio import FileIO, LocalFileIO
+from tidelake.fileio.location import parse_location
+from tidelake.fileio.object_store import CredentialSource
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Env
@@ -46,6 +49,8 @@ StorageOpener = Callable[[str, CredentialSource | None], tuple[FileIO, str]]
 """Opens the storage of a table's path, perhaps with keys that the server gives; the storage, and
 the path in it."""
 
+STORAGES_MAX = 256
+"""Storages of tables that stay open, with the keys that were given for them."""
 TABLE_TYPE = "type"
 OWN_TABLE_TYPE = "table"
 
@@ -80,6 +85,8 @@ class RestMetastore:
         self._given = fileio
         self._fileio = fileio if fileio is not None else LocalFileIO(env.ids)
         self._open_storage = open_storage
+        self._opened: dict[tuple[str, str | None, str], tuple[FileIO, str]] = {}
+        self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
         message = (
@@ -277,16 +284,27 @@ class RestMetastore:
         path = _local_path(found.path)
         if path is not None:
             return self._fileio, path
-        keys = None
-        if self._client.options.get(DATA_TOKEN_ENABLED, "false").lower() == "true":
-            keys = VendedCredentials(self._client, name.database, name.table, env=self._env)
+        if self._given is not None:
+            return self._given, parse_location(found.path, what=f"Table '{name}'").path
         if self._open_storage is None:
             message = (
                 f"Table '{name}' lies at {found.path}, and this REST catalog reads local files"
                 " only."
             )
             raise UnsupportedError(message, kind="table_storage", table=str(name))
-        return self._open_storage(found.path, keys)
+        which = (str(name), found.id, found.path)
+        with self._lock:
+            opened = self._opened.pop(which, None)
+        if opened is None:
+            keys = None
+            if self._client.options.get(DATA_TOKEN_ENABLED, "false").lower() == "true":
+                keys = VendedCredentials(self._client, name.database, name.table, env=self._env)
+            opened = self._open_storage(found.path, keys)
+        with self._lock:
+            self._opened[which] = opened  # the one that was used last comes last
+            while len(self._opened) > STORAGES_MAX:
+                del self._opened[next(iter(self._opened))]
+        return opened
 
 
 def _local_path(path: str) -> str | None:

@@ -6,7 +6,8 @@ from tidelake.catalog.catalog_options import CatalogRequest
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.metastore import RestMetastore
 from tidelake.catalog.rest.settings import OPTIONS, PREFIXES, RestSettings
-from tidelake.errors import UnsupportedError, shortened
+from tidelake.catalog.rest.table_storages import TableStorages
+from tidelake.fileio.object_store import is_storage_key, parse_settings
 
 __all__ = ["rest_metastore"]
 
@@ -21,19 +22,20 @@ def rest_metastore(request: CatalogRequest) -> RestMetastore:
     StorageError
         The server cannot be reached, or refuses.
     """
-    if request.storage:
-        key = shortened(str(min(request.storage, key=str)))
-        message = (
-            f"A REST catalog reads local files only, so the storage's key '{key}' has no use: leave"
-            " it out."
-        )
-        raise UnsupportedError(message, kind="table_storage", key=key)
+    for scheme in ("s3", "gs", "az"):
+        own = {key: value for key, value in request.storage.items() if is_storage_key(key)}
+        parse_settings(scheme, own)  # a misspelt key is found now, not with the first table
     given: dict[str, object] = {option.key: request.options.get(option) for option in OPTIONS}
     for prefix in PREFIXES:
         for name, value in request.options.with_prefix(prefix).items():
             given[f"{prefix}{name}"] = value
     given["warehouse"] = request.warehouse
     client = RestClient(RestSettings.of(given), env=request.env)
-    metastore = RestMetastore(client, env=request.env, fileio=request.fileio)
+    metastore = RestMetastore(
+        client,
+        env=request.env,
+        fileio=request.fileio,
+        open_storage=TableStorages(client, request.storage, env=request.env),
+    )
     metastore.options()  # a wrong address or token is found now
     return metastore

@@ -12,11 +12,19 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tidelake.errors import InvalidInputError, UnsupportedError, shortened
-from tidelake.fileio.object_store import is_storage_key
+from tidelake.fileio.object_store import is_storage_key, known_keys
 from tidelake.fileio.secret import Secret
 from tidelake.options import Kind, Option
 
-__all__ = ["OPTIONS", "PREFIXES", "RestSettings", "header_map", "option_map", "shown_options"]
+__all__ = [
+    "OPTIONS",
+    "PREFIXES",
+    "RestSettings",
+    "header_map",
+    "option_map",
+    "shown_options",
+    "storage_map",
+]
 
 HEADER_PREFIX = "header."
 DATA_TOKEN_ENABLED = "data-token.enabled"
@@ -129,6 +137,15 @@ def option_map(options: Mapping[str, str]) -> dict[str, str]:
         key: value
         for key, value in options.items()
         if key not in _HOW_TO_REACH and not key.startswith(PREFIXES)
+    }
+
+
+def storage_map(options: Mapping[str, str]) -> dict[str, str]:
+    """Give the options of a storage that are known here: a server serves other clients too."""
+    return {
+        key: value
+        for scheme in ("s3", "gs", "az")
+        for key, value in known_keys(scheme, options).items()
     }
 
 

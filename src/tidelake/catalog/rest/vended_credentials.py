@@ -2,8 +2,9 @@
 
 1. Keys are asked for at their first use, and again when the last fifth of their life begins, an
    hour before their end at most. So a long job never meets keys that end in the middle of a file.
-2. If new keys cannot be had while the old ones are valid, the old ones go on.
-3. Whoever is told by the storage that the keys have expired asks with `renew`: clocks may differ.
+2. If new keys cannot be had while the old ones are valid, the old ones go on for a while.
+3. Whoever is told by the storage that the keys have expired asks for others: clocks may differ. Of
+   several threads one asks the server.
 
 The storage gives this object to its client, which calls it before requests. Source: Paimon's
 ``RESTTokenFileIO`` (1.3.1), which renews an hour before the end, and so at every call if the server
@@ -13,70 +14,23 @@ gives keys for less.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections import deque
 
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.models import ServerToken
-from tidelake.errors import StorageRefusedError, TidelakeError, UnsupportedError
+from tidelake.errors import NotFoundError, StorageRefusedError, TidelakeError, UnsupportedError
+from tidelake.fileio.object_store import Credentials
 from tidelake.telemetry import Env
 
-__all__ = ["CredentialSource", "Credentials", "VendedCredentials"]
+__all__ = ["VendedCredentials"]
 
 RENEW_BEFORE_MS_MAX = 3_600_000
 RENEW_SHARE = 5
 """Keys are renewed when this part of their life is left: a fifth."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Keys of a storage. Not shown.
-
-    Parameters
-    ----------
-    options : mapping
-        By Paimon's names, such as ``s3.access-key``.
-    expires_at_ms : int
-        When they end, ms since the epoch.
-    """
-
-    options: Mapping[str, str] = field(repr=False)
-    expires_at_ms: int
-
-    def s3_keys(self) -> tuple[str, str, str | None]:
-        """Access key, secret key and session token of an S3 store.
-
-        Raises
-        ------
-        UnsupportedError
-            They are keys of another storage.
-        """
-        access = self._first("s3.access-key", "s3.access.key", "fs.s3a.access.key")
-        secret = self._first("s3.secret-key", "s3.secret.key", "fs.s3a.secret.key")
-        session = self._first("s3.session-token", "s3.session.token", "fs.s3a.session.token")
-        if access is None or secret is None:
-            message = (
-                "The catalog's server gives keys of a storage that this version does not read"
-                f" ({', '.join(sorted(self.options))}): it reads those of S3."
-            )
-            raise UnsupportedError(message, kind="vended_keys")
-        return access, secret, session
-
-    def _first(self, *names: str) -> str | None:
-        return next((self.options[n] for n in names if self.options.get(n)), None)
-
-
-class CredentialSource(Protocol):
-    """What a storage asks for keys before each of its requests."""
-
-    def current(self) -> Credentials:
-        """Keys that are valid now, for a while."""
-        ...
-
-    def renew(self) -> Credentials:
-        """New keys: the storage says that the last ones have expired."""
-        ...
+RENEW_AGAIN_MS = 10_000
+"""After the server gave none: requests with the old keys should not all wait for it."""
+REMEMBERED_MAX = 3
+"""Keys given last whose texts are kept out of messages: requests with them may be on their way."""
 
 
 class VendedCredentials:
@@ -100,6 +54,7 @@ class VendedCredentials:
         self._lock = threading.Lock()
         self._keys: Credentials | None = None
         self._renew_at_ms = 0
+        self._given: deque[Credentials] = deque(maxlen=REMEMBERED_MAX)
 
     def __repr__(self) -> str:
         return f"VendedCredentials({self._database}.{self._name})"
@@ -118,6 +73,8 @@ class VendedCredentials:
         ------
         StorageError
             There are none, and the server gives none.
+        UnsupportedError
+            They are keys of another storage than S3.
         """
         with self._lock:
             now_ms = self._env.clock.now_ms()
@@ -127,11 +84,13 @@ class VendedCredentials:
                 except TidelakeError:
                     if self._keys is None or now_ms >= self._keys.expires_at_ms:
                         raise
+                    again_ms = now_ms + RENEW_AGAIN_MS
+                    self._renew_at_ms = min(again_ms, self._keys.expires_at_ms)
             assert self._keys is not None
             return self._keys
 
-    def renew(self) -> Credentials:
-        """New keys, whatever the clock says.
+    def renewed(self, worn: Credentials) -> Credentials:
+        """Other keys than `worn`, whatever the clock says.
 
         Raises
         ------
@@ -139,10 +98,26 @@ class VendedCredentials:
             The server gives none.
         """
         with self._lock:
+            if self._keys is not None and self._keys is not worn:
+                return self._keys  # another thread has asked
             return self._renew()
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts of the keys given last."""
+        with self._lock:
+            given = [keys.s3_keys()[1:] for keys in self._given]
+        return tuple(text for texts in given for text in texts if text)
+
     def _renew(self) -> Credentials:
-        token: ServerToken = self._client.token(self._database, self._name)
+        try:
+            token: ServerToken = self._client.token(self._database, self._name)
+        except NotFoundError as error:
+            message = (
+                f"The catalog's server gives no keys for table '{self._database}.{self._name}',"
+                " because it does not know it any more: it was dropped or renamed. Open it again."
+            )
+            raise StorageRefusedError(message, kind="vended_keys") from error
         now_ms = self._env.clock.now_ms()
         life_ms = token.expires_at_millis - now_ms
         if life_ms <= 0:
@@ -154,5 +129,8 @@ class VendedCredentials:
         self._renew_at_ms = token.expires_at_millis - min(
             RENEW_BEFORE_MS_MAX, life_ms // RENEW_SHARE
         )
-        self._keys = Credentials(token.token, token.expires_at_millis)
-        return self._keys
+        keys = Credentials(token.token, token.expires_at_millis)
+        keys.s3_keys()
+        self._keys = keys
+        self._given.append(keys)
+        return keys

@@ -4,12 +4,25 @@ The promises of :class:`tidelake.fileio.FileIO` on a store without directories a
 store answers is not believed where a commit depends on it.
 """
 
+from tidelake.fileio.object_store.credentials import Credentials, CredentialSource
 from tidelake.fileio.object_store.file_io import ObjectStoreFileIO
 from tidelake.fileio.object_store.settings import (
     KEYS,
     StoreSettings,
     is_storage_key,
+    known_keys,
+    known_settings,
     parse_settings,
 )
 
-__all__ = ["KEYS", "ObjectStoreFileIO", "StoreSettings", "is_storage_key", "parse_settings"]
+__all__ = [
+    "KEYS",
+    "CredentialSource",
+    "Credentials",
+    "ObjectStoreFileIO",
+    "StoreSettings",
+    "is_storage_key",
+    "known_keys",
+    "known_settings",
+    "parse_settings",
+]

@@ -3,8 +3,9 @@
 A conditional put must be sent once. A client that sends it again after a lost answer meets its own
 object, and reports that another was first. All else may be sent again.
 
-Credentials, first found first: those given; a profile (through boto3); and what obstore finds by
-itself: the environment, a web identity, a container's agent, the machine's metadata service.
+Credentials, first found first: a source of keys that end; those given; a profile (through boto3);
+and what obstore finds by itself: the environment, a web identity, a container's agent, the
+machine's metadata service.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Any
 from tidelake.errors import InvalidInputError, StorageRefusedError
 from tidelake.fileio import _optional
 from tidelake.fileio.location import Location
+from tidelake.fileio.object_store.credentials import CredentialSource
 from tidelake.fileio.object_store.errors import refusal_of
+from tidelake.fileio.object_store.renewing import KeyProvider, RenewingCalls
 from tidelake.fileio.object_store.settings import StoreSettings, http_refused, is_in_clear
 
 __all__ = ["Clients", "open_clients"]
@@ -36,13 +39,16 @@ _ENV_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """The two clients of a bucket."""
+    """The two clients of a bucket, and the functions that take them: obstore's."""
 
     once: Any
     steady: Any
+    calls: Any
 
 
-def open_clients(location: Location, settings: StoreSettings) -> Clients:
+def open_clients(
+    location: Location, settings: StoreSettings, credentials: CredentialSource | None = None
+) -> Clients:
     """Make them; no request is sent.
 
     Raises
@@ -71,12 +77,17 @@ def open_clients(location: Location, settings: StoreSettings) -> Clients:
         "backoff": backoff,
     }
     common = {"client_options": _client_options(settings), **_config(location, settings)}
+    calls: Any = obstore
+    if credentials is not None:
+        common["credential_provider"] = KeyProvider(credentials)
+        calls = RenewingCalls(credentials)
     make = {"s3": obstore.store.S3Store, "gs": obstore.store.GCSStore}
     store = make.get(location.scheme, obstore.store.AzureStore)
     try:
         return Clients(
             store(location.authority, retry_config={"max_retries": 0}, **common),
             store(location.authority, retry_config=steady, **common),
+            calls,
         )
     except (obstore.exceptions.BaseError, OSError, ValueError) as error:
         # not as the cause: what it prints of a key is not known

@@ -17,6 +17,7 @@ from tidelake.errors import (
     shortened,
 )
 from tidelake.fileio.file_io import file_missing
+from tidelake.fileio.object_store.credentials import CredentialSource, NoKeysError
 
 __all__ = ["Bucket", "StoreRefusal", "refusal_of", "translated"]
 
@@ -35,7 +36,10 @@ _PATH = re.compile(r"\S*/\S*")
 _NOT_A_STORE = ("invalid list response", "ETag Header missing", "Got invalid", "Unable to extract")
 _SKEW = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _UNKNOWN_KEYS = frozenset(
-    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed", "InvalidToken"}
+    {
+        *("InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"),
+        *("InvalidToken", "InvalidTokenId"),
+    }
 )
 _EXPIRED = frozenset({"ExpiredToken", "TokenRefreshRequired", "ExpiredTokenException"})
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
@@ -55,16 +59,25 @@ class Bucket:
         ``"s3://bucket"``.
     endpoint : str
         Where it answers; empty for the cloud's own.
-    secrets : tuple of str
+    given_secrets : tuple of str
         Texts that are in no message.
+    credentials : CredentialSource, optional
+        Who gives its keys for a while; they are in no message either.
     """
 
     name: str
     endpoint: str = ""
-    secrets: tuple[str, ...] = ()
+    given_secrets: tuple[str, ...] = ()
+    credentials: CredentialSource | None = None
 
     def __repr__(self) -> str:
         return f"Bucket({self.name!r})"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """All texts that are in no message."""
+        given = () if self.credentials is None else self.credentials.secrets
+        return (*self.given_secrets, *given)
 
     def shown(self, path: str) -> str:
         """A path as a URI."""
@@ -93,6 +106,23 @@ class StoreRefusal:
     region: str = ""
     is_untrusted: bool = False
     """Whether the server's certificate is not trusted."""
+    no_keys: str = ""
+    """Why no keys could be had; nothing was sent."""
+
+    @property
+    def has_expired_keys(self) -> bool:
+        """Whether the store says that the keys have expired."""
+        return self.code in _EXPIRED
+
+    @property
+    def has_unknown_keys(self) -> bool:
+        """Whether the store does not know the keys, or has forgotten them."""
+        return self.code in _UNKNOWN_KEYS
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether the answer has no reason, as that to HEAD, and the keys may be one."""
+        return not self.code and self.status in {400, 401, 403}
 
     @property
     def is_definite(self) -> bool:
@@ -102,6 +132,7 @@ class StoreRefusal:
             or self.code in _EXPIRED | _NO_BUCKET | _WRONG_REGION
             or self.is_missing
             or self.lacks_credentials
+            or bool(self.no_keys)
             or "redirect without LOCATION" in self.text
         )
 
@@ -131,6 +162,7 @@ def refusal_of(error: BaseException, secrets: Iterable[str] = ()) -> StoreRefusa
         isinstance(error, FileNotFoundError),
         next(filter(None, region.groups()), "") if region else "",
         "InvalidCertificate" in full,
+        shortened(full, TEXT_MAX) if isinstance(error, NoKeysError) else "",
     )
 
 
@@ -183,12 +215,19 @@ def _skew(found: StoreRefusal, _: Bucket) -> str:
 
 
 def _keys(found: StoreRefusal, bucket: Bucket) -> str:
-    if found.code in _EXPIRED:
+    if found.no_keys:
+        return f"no keys for it could be had. {found.no_keys}"
+    if found.has_expired_keys and bucket.credentials is not None:
+        return (
+            "the keys that the catalog's server gave have expired: try again, and if that stays so,"
+            " compare its clock with the store's."
+        )
+    if found.has_expired_keys:
         return (
             "the temporary credentials have expired: renew them, or give credentials that renew"
             " themselves (a role, a web identity, a profile)."
         )
-    if found.code in _UNKNOWN_KEYS or found.status == 401:
+    if found.has_unknown_keys or found.status == 401:
         return f"the credentials are not those of {bucket.at} ({found.code or 'refused'})."
     if found.lacks_credentials:
         return (

@@ -46,6 +46,7 @@ from tidelake.fileio.file_io import (
 )
 from tidelake.fileio.location import Location
 from tidelake.fileio.object_store.client import Clients, open_clients
+from tidelake.fileio.object_store.credentials import CredentialSource
 from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
 from tidelake.fileio.object_store.output import ObjectOutputFile
 from tidelake.fileio.object_store.probe import PROBE_NAME, PROBE_PREFIX, check_answers, check_safe
@@ -78,23 +79,38 @@ class ObjectStoreFileIO:
         How to reach it.
     env : Env
         Clock, ids and randomness.
+    credentials : CredentialSource, optional
+        Gives keys for a while, in place of those of the settings. A copy in another process has the
+        keys of the moment at which it was made, if secrets are carried there.
     """
 
-    def __init__(self, location: Location, settings: StoreSettings, env: Env) -> None:
+    def __init__(
+        self,
+        location: Location,
+        settings: StoreSettings,
+        env: Env,
+        *,
+        credentials: CredentialSource | None = None,
+    ) -> None:
         self._location = location
         self._settings = settings
         self._env = env
+        self._credentials = credentials
         self._lock = PerProcess(threading.Lock)
         self._made: Clients | None = None
         endpoint = settings.values.get("endpoint", "")
         secrets = tuple(secret.reveal() for secret in settings.secrets.values())
-        self._bucket = Bucket(f"{location.scheme}://{location.authority}", endpoint, secrets)
+        name = f"{location.scheme}://{location.authority}"
+        self._bucket = Bucket(name, endpoint, secrets, credentials)
 
     def __repr__(self) -> str:
         return f"ObjectStoreFileIO({str(self._location)!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (ObjectStoreFileIO, (self._location, self._settings, self._env))
+        settings = self._settings
+        if self._credentials is not None:
+            settings = settings.with_keys(*self._credentials.current().s3_keys())
+        return (ObjectStoreFileIO, (self._location, settings, self._env))
 
     def uri_of(self, path: str) -> str:
         """How a path is shown."""
@@ -331,7 +347,7 @@ class ObjectStoreFileIO:
         _optional.check_not_forked()
         if self._made is None:
             with self._lock.value:
-                made = self._made or open_clients(self._location, self._settings)
+                made = self._made or open_clients(self._location, self._settings, self._credentials)
                 if self._checked_as() is None:
                     check_answers(made, self._bucket, self._location.path)
                     self._remember("answers")
@@ -369,7 +385,7 @@ class ObjectStoreFileIO:
     def _asked(self, path: str, verb: str) -> Iterator[Any]:
         """The client's module; its errors become ours."""
         check_path(path)
-        obstore = _optional.obstore()
+        obstore = self._clients.calls
         try:
             yield obstore
         except TidelakeError:

@@ -16,10 +16,8 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from tidelake.errors import ClosedError, StorageError, TidelakeError
-from tidelake.fileio import _optional
 from tidelake.fileio.file_io import name_taken
 from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import Bucket, translated
@@ -131,7 +129,7 @@ class ObjectOutputFile:
 
     def _check_free(self) -> None:
         """An upload in parts overwrites; one request more is nothing beside its size."""
-        obstore = _optional.obstore()
+        obstore = self._clients.calls
         try:
             obstore.head(self._clients.steady, self._path[1:])
         except FileNotFoundError:
@@ -141,7 +139,7 @@ class ObjectOutputFile:
         raise name_taken(self._path)
 
     def _is_whole(self) -> bool:
-        obstore = _optional.obstore()
+        obstore = self._clients.calls
         try:
             found = obstore.head(self._clients.steady, self._path[1:])
         except (obstore.exceptions.BaseError, OSError):
@@ -191,7 +189,7 @@ class _Upload:
         self._thread.join()
 
     def _run(self) -> None:
-        obstore: Any = _optional.obstore()
+        obstore = self._clients.calls
         try:
             obstore.put(
                 self._clients.steady,

@@ -9,10 +9,7 @@ however much the warehouse holds.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tidelake.errors import NotFoundError, StorageRefusedError
-from tidelake.fileio import _optional
 from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import NO_CONDITIONS, Bucket, translated
 from tidelake.fileio.object_store.publish import FIRST_WAIT_MS, TRIES_MAX, ObjectPublisher
@@ -31,7 +28,7 @@ def check_answers(clients: Clients, bucket: Bucket, root: str) -> None:
     NotFoundError, StorageError
         It is missing, or does not answer as it should.
     """
-    obstore = _optional.obstore()
+    obstore = clients.calls
     probe = f"{root.rstrip('/')}/{PROBE_PREFIX}none"
     try:
         # first a listing: the answer to HEAD has no body, which would say what is wrong
@@ -82,8 +79,8 @@ def check_safe(publisher: ObjectPublisher, probe: str) -> None:
 
 def _problem(publisher: ObjectPublisher, probe: str) -> str:
     """What is wrong; empty if the store is safe."""
-    obstore: Any = _optional.obstore()
     clients, bucket = publisher.clients, publisher.bucket
+    obstore = clients.calls
     if not _is_refused(publisher, probe):
         return "the second of two conditional writes of one name succeeded too"
     try:
@@ -99,7 +96,7 @@ def _problem(publisher: ObjectPublisher, probe: str) -> str:
 
 def _is_refused(publisher: ObjectPublisher, probe: str) -> bool:
     """Whether the store refuses a second conditional put, and for that reason."""
-    obstore: Any = _optional.obstore()
+    obstore = publisher.clients.calls
     conditions = (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError)
     for attempt in range(TRIES_MAX):
         if attempt:
@@ -119,7 +116,7 @@ def _is_refused(publisher: ObjectPublisher, probe: str) -> bool:
 
 
 def _delete(clients: Clients, probe: str) -> None:
-    obstore = _optional.obstore()
+    obstore = clients.calls
     try:
         obstore.delete(clients.steady, probe[1:])
     except (obstore.exceptions.BaseError, OSError):

@@ -79,7 +79,7 @@ class ObjectPublisher:
 
     def _put(self, path: str, data: bytes, mark: str) -> BaseException | None:
         """Send it once; what went wrong."""
-        obstore = _optional.obstore()
+        obstore = self.clients.calls
         try:
             obstore.put(
                 self.clients.once,
@@ -95,7 +95,7 @@ class ObjectPublisher:
 
     def _is_ours(self, path: str, data: bytes, mark: str) -> bool | None:
         """Whether the object that is there is ours; None if there is none, or it is unreadable."""
-        obstore = _optional.obstore()
+        obstore = self.clients.calls
         try:
             found = obstore.get(self.clients.steady, path[1:])
             kept = found.attributes.get(MARK)

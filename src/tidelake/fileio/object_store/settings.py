@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.fileio.secret import Secret, known_secrets, remember_secrets
@@ -26,6 +27,8 @@ __all__ = [
     "http_refused",
     "is_in_clear",
     "is_storage_key",
+    "known_keys",
+    "known_settings",
     "parse_settings",
 ]
 
@@ -35,6 +38,8 @@ PREFIXES = {
     "az": ("fs.azure.", "azure.", "az.", "fs.abfs."),
     "hdfs": ("hdfs.", "dfs.", "fs.hdfs.", "fs.defaultFS", "hadoop."),
 }
+V = TypeVar("V")
+S3_CREDENTIALS = frozenset({"access-key", "secret-key", "session-token", "profile", "anonymous"})
 SHOWN_PREFIX = {"s3": "s3.", "gs": "gs.", "az": "azure."}
 _AZURE_KEY = re.compile(r"account-key-([a-z0-9]+)-(?:blob|dfs)-core-windows-net")
 _LOCAL = re.compile(r"http://(?:localhost|127\.[\d.]+|\[::1\])(?::\d+)?(?:/\S*)?", re.IGNORECASE)
@@ -185,6 +190,24 @@ class StoreSettings:
         """Add Azure's account that a URI names."""
         return replace(self, values={**self.values, "account-name": account})
 
+    def with_keys(self, access: str, secret: str, session: str | None) -> StoreSettings:
+        """Use these keys of S3 in place of all other credentials."""
+        plain = self.without_credentials()
+        token = {} if session is None else {"session-token": Secret(session)}
+        return replace(
+            plain,
+            values={**plain.values, "access-key": access},
+            secrets={**plain.secrets, "secret-key": Secret(secret), **token},
+        )
+
+    def without_credentials(self) -> StoreSettings:
+        """Leave out what says who asks S3."""
+        return replace(
+            self,
+            values={k: v for k, v in self.values.items() if k not in S3_CREDENTIALS},
+            secrets={k: v for k, v in self.secrets.items() if k not in S3_CREDENTIALS},
+        )
+
 
 def is_storage_key(key: str) -> bool:
     """Whether an option of a catalog is one of its storage.
@@ -214,6 +237,34 @@ def parse_settings(scheme: str, given: Mapping[str, object]) -> StoreSettings:
     Traceback (most recent call last):
     tidelake.errors.InvalidInputError: Storage key 's3.acess-key' is unknown. ...
     """
+    found = _parsed(scheme, given)
+    _check_whole(scheme, found.values, found.secrets)
+    if found.secrets:  # so that they can be carried to processes to which copies go
+        remember_secrets({key: secret.reveal() for key, secret in found.secrets.items()})
+    return found
+
+
+def known_settings(scheme: str, given: Mapping[str, object]) -> StoreSettings:
+    """Parse what another program says of a storage: what is unknown here is left out.
+
+    Examples
+    --------
+    >>> known_settings("s3", {"fs.s3a.access.key": "k", "fs.s3a.fast.upload": "true"}).values
+    {'access-key': 'k'}
+    """
+    return _parsed(scheme, known_keys(scheme, given))
+
+
+def known_keys(scheme: str, given: Mapping[str, V]) -> dict[str, V]:
+    """Leave out keys of other storages, and those that are unknown here."""
+    return {
+        key: value
+        for key, value in given.items()
+        if key.startswith(PREFIXES[scheme]) and _found_key(scheme, key) is not None
+    }
+
+
+def _parsed(scheme: str, given: Mapping[str, object]) -> StoreSettings:
     values: dict[str, str] = {}
     secrets: dict[str, Secret] = {}
     for key, value in given.items():
@@ -227,9 +278,6 @@ def parse_settings(scheme: str, given: Mapping[str, object]) -> StoreSettings:
             secrets[found.name] = Secret(text)
         else:
             values[found.name] = text
-    _check_whole(scheme, values, secrets)
-    if secrets:  # so that they can be carried to processes to which copies go
-        remember_secrets({key: secret.reveal() for key, secret in secrets.items()})
     return StoreSettings(scheme, values, secrets)
 
 
@@ -239,12 +287,18 @@ def _is_of_another(scheme: str, key: str) -> bool:
 
 
 def _key(scheme: str, key: str) -> tuple[StorageKey, str]:
-    plain = key
-    for prefix in PREFIXES[scheme]:
-        if key.startswith(prefix):
-            plain = key.removeprefix(prefix)
-            break
-    plain = re.sub(r"[._]", "-", plain).lower()
+    """A key that is known, and the account that Azure's names."""
+    found = _found_key(scheme, key)
+    if found is not None:
+        return found
+    names = [f"{SHOWN_PREFIX[scheme]}{each.name}" for each in KEYS if scheme in each.schemes]
+    near = near_names(SHOWN_PREFIX[scheme] + _plain(scheme, key), names)
+    message = f"Storage key '{shortened(key)}' is unknown.{near} Known are: {', '.join(names)}."
+    raise InvalidInputError(message, kind="storage_key", key=key)
+
+
+def _found_key(scheme: str, key: str) -> tuple[StorageKey, str] | None:
+    plain = _plain(scheme, key)
     known = [each for each in KEYS if scheme in each.schemes]
     azure = _AZURE_KEY.fullmatch(plain) if scheme == "az" else None
     if azure is not None:
@@ -252,12 +306,13 @@ def _key(scheme: str, key: str) -> tuple[StorageKey, str]:
     for each in known:
         if plain == each.name or plain in each.aliases:
             return each, ""
-    names = [f"{SHOWN_PREFIX[scheme]}{each.name}" for each in known]
-    message = (
-        f"Storage key '{shortened(key)}' is unknown."
-        f"{near_names(SHOWN_PREFIX[scheme] + plain, names)} Known are: {', '.join(names)}."
-    )
-    raise InvalidInputError(message, kind="storage_key", key=key)
+    return None
+
+
+def _plain(scheme: str, key: str) -> str:
+    """A key without its prefix, with hyphens."""
+    prefix = next((p for p in PREFIXES[scheme] if key.startswith(p)), "")
+    return re.sub(r"[._]", "-", key.removeprefix(prefix)).lower()
 
 
 def _checked(key: StorageKey, given: str, value: object) -> str:

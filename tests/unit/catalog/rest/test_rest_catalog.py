@@ -216,9 +216,9 @@ def test_secrets_that_the_server_configures_are_not_shown(server):
     assert "hidden" not in str(shown)
 
 
-def test_keys_of_a_storage_are_refused_and_not_ignored(server):
-    keys = {"s3.endpoint": "http://minio:9000", "s3.secret-key": "hidden"}
+def test_wrong_keys_of_a_storage_are_refused_before_the_first_table(server):
+    keys = {"s3.endpoint": "https://minio:9000", "s3.secret-key": "hidden"}
     for given in ({"storage": keys}, {"catalog": server.options() | keys}):
-        with pytest.raises(UnsupportedError, match=r"'s3\.endpoint'") as raised:
+        with pytest.raises(InvalidInputError, match="Give both") as raised:
             tidelake.open(**{"catalog": server.options(), **given})
         assert "hidden" not in str(raised.value)

@@ -1,0 +1,73 @@
+"""Opens the storage of a table that its server places outside local files.
+
+1. How to reach the storage is said by the server's configuration and the catalog's options, as with
+   all other options; the keys that the server gives for a table come on top, and take the place of
+   all other credentials.
+2. What a server says of a storage and is unknown here is left out: it serves other clients too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidelake.catalog.rest.client import RestClient
+from tidelake.errors import UnsupportedError, shortened
+from tidelake.fileio import FileIO
+from tidelake.fileio.location import SCHEMES, parse_location
+from tidelake.fileio.object_store import CredentialSource, known_settings
+from tidelake.fileio.opening import open_storage
+from tidelake.telemetry import Env
+
+__all__ = ["TableStorages"]
+
+
+class TableStorages:
+    """See :data:`tidelake.catalog.rest.metastore.StorageOpener`.
+
+    Parameters
+    ----------
+    client : RestClient
+        The server, whose configuration may say how to reach a storage.
+    given : mapping
+        What the user says of it; may hold secrets.
+    env : Env
+        Clock, ids and randomness.
+    """
+
+    def __init__(self, client: RestClient, given: Mapping[str, object], *, env: Env) -> None:
+        self._client = client
+        self._given = dict(given)
+        self._env = env
+
+    def __repr__(self) -> str:
+        return f"TableStorages({self._client!r})"
+
+    def __call__(self, path: str, keys: CredentialSource | None) -> tuple[FileIO, str]:
+        """Open the storage of a table's path.
+
+        Raises
+        ------
+        UnsupportedError
+            It is none that is known here, or the server's keys are not for it.
+        StorageError
+            The server gives no keys.
+        """
+        if path.partition("://")[0].lower() not in SCHEMES:
+            message = (
+                f"The catalog's server has the table at {shortened(path)}: its storage is not known"
+                f" here. Known are: {', '.join(SCHEMES)}, and paths of local files."
+            )
+            raise UnsupportedError(message, kind="table_storage", path=path)
+        location = parse_location(path, what="The table's path")
+        reached = self._client.storage_options(self._given)
+        if keys is None:
+            return open_storage(location, reached, self._env), location.path
+        if location.scheme != "s3":
+            message = (
+                f"The catalog's server gives keys for {location}: this version reads those of S3."
+            )
+            raise UnsupportedError(message, kind="vended_keys", path=path)
+        said = known_settings("s3", keys.current().options).without_credentials().values
+        reached |= {f"s3.{name}": value for name, value in said.items()}
+        fileio = open_storage(location, reached, self._env, credentials=keys)
+        return fileio, location.path

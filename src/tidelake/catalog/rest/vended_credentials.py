@@ -89,8 +89,8 @@ class VendedCredentials:
             assert self._keys is not None
             return self._keys
 
-    def renewed(self, worn: Credentials) -> Credentials:
-        """Other keys than `worn`, whatever the clock says.
+    def renewed(self, old: Credentials) -> Credentials:
+        """Other keys than `old`, whatever the clock says.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class VendedCredentials:
             The server gives none.
         """
         with self._lock:
-            if self._keys is not None and self._keys is not worn:
+            if self._keys is not None and self._keys is not old:
                 return self._keys  # another thread has asked
             return self._renew()
 

@@ -58,8 +58,8 @@ class CredentialSource(Protocol):
         """Keys that are valid now, for a while."""
         ...
 
-    def renewed(self, worn: Credentials) -> Credentials:
-        """Other keys than `worn`, which the store calls expired."""
+    def renewed(self, old: Credentials) -> Credentials:
+        """Other keys than `old`, which the store calls expired."""
         ...
 
     @property

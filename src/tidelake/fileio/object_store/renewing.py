@@ -79,7 +79,7 @@ class RenewingCalls:
         try:
             return self._module.put(client, key, data, **named)
         except (self.exceptions.BaseError, OSError) as error:
-            if self._is_worn(error, used):
+            if self._may_have_expired(error, used):
                 self._renew(used, error)  # for the next file
             raise
 
@@ -95,7 +95,7 @@ class RenewingCalls:
                     last, is_renewed = page[-1]["path"], False
                     self._trust(used)
             except (self.exceptions.BaseError, OSError) as error:
-                if is_renewed or not self._is_worn(error, used):
+                if is_renewed or not self._may_have_expired(error, used):
                     raise
                 self._renew(used, error)
                 is_renewed = True
@@ -110,7 +110,7 @@ class RenewingCalls:
             self._trust(used)
             raise
         except (self.exceptions.BaseError, OSError) as error:
-            if not self._is_worn(error, used):
+            if not self._may_have_expired(error, used):
                 raise
             self._renew(used, error)
         else:
@@ -124,7 +124,7 @@ class RenewingCalls:
         except TidelakeError as error:
             raise NoKeysError(error) from error
 
-    def _is_worn(self, error: BaseException, used: Credentials) -> bool:
+    def _may_have_expired(self, error: BaseException, used: Credentials) -> bool:
         """Whether a request was refused because of its keys, which may have ended."""
         found = refusal_of(error)
         if found.is_unexplained:
@@ -136,9 +136,9 @@ class RenewingCalls:
         if self._doubted is used:
             self._doubted = None
 
-    def _renew(self, worn: Credentials, refusal: BaseException) -> None:
+    def _renew(self, old: Credentials, refusal: BaseException) -> None:
         try:
-            found = self._credentials.renewed(worn)
+            found = self._credentials.renewed(old)
         except TidelakeError as error:
             raise NoKeysError(error) from error
         if refusal_of(refusal).is_unexplained:

@@ -29,9 +29,9 @@ class Source:
         self.asked += 1
         return self._keys or self.renewed(None)
 
-    def renewed(self, worn):
+    def renewed(self, old):
         with self._lock:
-            if self._keys is not worn:
+            if self._keys is not old:
                 return self._keys
             if self.number == self.keys_max:
                 message = "The server gives no keys today."

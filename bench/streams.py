@@ -291,5 +291,5 @@ def follow_lines(size_name: str) -> Iterator[Line]:
     waits_ms = follow.waits(5 if size_name == "small" else follow.COMMITS)
     median, last = statistics.median(waits_ms), waits_ms[int(0.95 * len(waits_ms))]
     note = f"median {median:.1f} ms, p95 {last:.1f} ms"
-    what = "commit of another process to rows in hand, without Spark"
+    what = "return of another process's commit to rows in hand, without Spark"
     yield Line("W7", what, "", None, "median <= 10 ms", note)

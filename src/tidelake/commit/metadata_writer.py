@@ -25,6 +25,7 @@ from tidelake.metadata.index_entry import IndexFile
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.manifest import write_manifests
 from tidelake.metadata.manifest.manifest_list import ManifestFile, write_manifest_list
+from tidelake.metadata.unique_file import TogetherFiles
 from tidelake.options import declared
 
 __all__ = ["MetadataWriter"]
@@ -43,6 +44,7 @@ class MetadataWriter:
 
     def __init__(self, context: CommitContext, *, list_names: set[str]) -> None:
         self._fileio = context.fileio
+        self._new_files = TogetherFiles(context.fileio, context.env.reads.ranges)
         self._paths = context.paths
         self._codec = CODECS[context.options.get(declared.MANIFEST_COMPRESSION)]
         self._bytes_max = context.options.get(declared.MANIFEST_TARGET_FILE_SIZE)
@@ -77,7 +79,7 @@ class MetadataWriter:
             return None
         name = next(self._index_manifest_names)
         self._attempt.append(self._paths.manifest(name))
-        write_index_manifest(self._fileio, self._paths, name, entries, codec=self._codec)
+        write_index_manifest(self._new_files, self._paths, name, entries, codec=self._codec)
         return name
 
     def _write_hashes(self, bucket_id: BucketId, hashes: Hashes) -> IndexFile:
@@ -85,8 +87,15 @@ class MetadataWriter:
         partition, bucket = bucket_id
         self._attempt.append(self._paths.index_file(partition, bucket, name))
         return write_hash_index(
-            self._fileio, self._paths, name, hashes, partition=partition, bucket=bucket
+            self._new_files, self._paths, name, hashes, partition=partition, bucket=bucket
         )
+
+    def finish(self) -> None:
+        """Write what waits; needed before a snapshot names the files.
+
+        A remote storage gets all files of a snapshot at once.
+        """
+        self._new_files.finish()
 
     def discard_attempt(self) -> None:
         """Remove the last attempt's files. Requires: it was certainly not published."""
@@ -113,7 +122,7 @@ class MetadataWriter:
             self._cache.keep(path, table)
 
         return write_manifests(
-            self._fileio,
+            self._new_files,
             self._paths,
             self._manifest_names,
             entries,
@@ -127,9 +136,10 @@ class MetadataWriter:
         name = next(self._list_names)
         group.append(self._paths.manifest(name))
         self._written_lists.add(name)
-        return write_manifest_list(self._fileio, self._paths, name, files, codec=self._codec)
+        return write_manifest_list(self._new_files, self._paths, name, files, codec=self._codec)
 
     def _remove(self, group: list[str]) -> None:
+        self._new_files.forget()
         for path in group:
             try:
                 self._fileio.delete(path)

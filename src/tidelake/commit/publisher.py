@@ -44,6 +44,7 @@ from tidelake.commit.plans import NOTHING, Base, CommitPlan, Planned
 from tidelake.commit.snapshot_commit import Candidate, Outcome, outcome_unknown
 from tidelake.commit.store_snapshot_commit import StoreSnapshotCommit
 from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
+from tidelake.metadata.at_once import at_once
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
@@ -145,7 +146,8 @@ class Publisher:
         written: _Written | None = None
         attempt = 0
         while attempt <= retries_max:
-            base = Base(self._snapshots.latest(), earlier)
+            newest, known_schema = self._newest()
+            base = Base(newest, earlier)
             own = self._duplicates.find(plan.kind, base.snapshot)
             if own is not None:
                 if not self._in_doubt:
@@ -158,7 +160,7 @@ class Publisher:
                     raise self._lost(attempt)
                 self._files.discard_delta()
                 return Published(None, planned)
-            schema_id, names = self._schema_id()
+            schema_id, names = known_schema or self._schema_id()
             if not self._in_doubt and self._waits_for_turn(names, plan):
                 self._files.discard_attempt()
                 self._files.discard_delta()
@@ -169,6 +171,7 @@ class Publisher:
                     self._files.discard_delta()
                 written = self._write_delta(planned.delta, schema_id)
             snapshot = self._build(plan.kind, base.snapshot, planned, written, schema_id)
+            self._files.finish()
             candidate = Candidate(snapshot, base.snapshot, planned.delta.entries)
             outcome = self._snapshots.publish(candidate)
             if outcome is Outcome.PUBLISHED:
@@ -186,6 +189,25 @@ class Publisher:
                 self._wait(attempt)
             attempt += 1
         raise self._lost(attempt)
+
+    def _newest(self) -> tuple[Snapshot | None, tuple[int, Sequence[str]] | None]:
+        """The newest snapshot; of a remote storage, the newest schema too, asked for meanwhile."""
+        if not self._fileio.is_remote:
+            return self._snapshots.latest(), None
+        snapshots: list[Snapshot | None] = []
+        schemas: list[tuple[int, Sequence[str]]] = []
+        at_once(
+            self._fileio,
+            self._env.reads.files,
+            [
+                lambda: snapshots.append(self._snapshots.latest()),
+                lambda: schemas.append(self._schema_id()),
+            ],
+        )
+        [newest], [(schema_id, names)] = snapshots, schemas
+        if newest is not None and schema_id < newest.schema_id:
+            return newest, None  # the schema changed in between
+        return newest, (schema_id, names)
 
     def _write_delta(self, delta: Delta, schema_id: int) -> _Written:
         entries = self._files.write_delta(delta.entries, schema_id=schema_id)

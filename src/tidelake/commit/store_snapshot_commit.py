@@ -30,7 +30,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.snapshot_commit import (
@@ -49,6 +51,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.fileio import OpenDirectory
+from tidelake.metadata.at_once import at_once
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.snapshot import Snapshot
 
@@ -57,6 +60,15 @@ __all__ = ["StoreSnapshotCommit"]
 READ_BACK_TRIES = 3
 """Reads of the snapshot file after a put, before its outcome counts as unknown."""
 READ_BACK_WAIT_MS = 10
+
+
+@dataclass(slots=True)
+class _AfterPut:
+    """What was found after a put."""
+
+    outcome: Outcome = Outcome.IN_DOUBT
+    other_table: NotFoundError | None = None
+    is_rolled_back: bool = False
 
 
 class StoreSnapshotCommit:
@@ -86,8 +98,7 @@ class StoreSnapshotCommit:
         with self._context.guard(), self._directory() as directory:
             # as late as possible: the ids of a table that was created again would fit, its columns
             # would not
-            self._check_same()
-            if not self._is_there(base, directory):
+            if not self._is_as_read(base, directory):
                 return Outcome.LOST
             try:
                 done = self._log.put(snapshot, within=directory)
@@ -99,10 +110,12 @@ class StoreSnapshotCommit:
                 return Outcome.LOST
             except StorageError as error:
                 done, failure = False, error
-            outcome = self._outcome(snapshot, done=done, failure=failure)
-            if done or outcome is not Outcome.LOST:
-                self._check_still_same(snapshot, directory)
-            if outcome is Outcome.PUBLISHED and self._is_rolled_back(snapshot, base):
+            after = self._after_put(candidate, done=done, failure=failure)
+            outcome = after.outcome
+            if after.other_table is not None and (done or outcome is not Outcome.LOST):
+                self._settle(snapshot, directory, after.other_table)
+                raise after.other_table
+            if outcome is Outcome.PUBLISHED and after.is_rolled_back:
                 outcome = self._withdraw(snapshot, directory)
             if outcome is Outcome.PUBLISHED:
                 with suppress(TidelakeError):  # readers find the snapshot without hints
@@ -114,6 +127,37 @@ class StoreSnapshotCommit:
             return self._log.open_dir()
         except NotFoundError as error:
             raise dropped(self._table) from error
+
+    def _is_as_read(self, base: Snapshot | None, directory: OpenDirectory) -> bool:
+        """Check that the table is the one that was opened, and whether the base is still there."""
+        calls: list[Callable[[], bool]] = [
+            self._check_same,
+            lambda: self._is_there(base, directory),
+        ]
+        return all(at_once(self._fileio, self._env.reads.ranges, calls))
+
+    def _after_put(
+        self, candidate: Candidate, *, done: bool, failure: StorageError | None
+    ) -> _AfterPut:
+        """What is there after a put: our snapshot, our table, our base.
+
+        Each is read after the put, so a remote storage is asked for all of them at once.
+        """
+        snapshot = candidate.snapshot
+        after = _AfterPut()
+
+        def read_back() -> None:
+            after.outcome = self._outcome(snapshot, done=done, failure=failure)
+
+        def look_at_table() -> None:
+            after.other_table = self._other_table()
+
+        def look_at_base() -> None:
+            after.is_rolled_back = self._is_rolled_back(snapshot, candidate.base)
+
+        calls = [read_back, look_at_table, look_at_base]
+        at_once(self._fileio, self._env.reads.ranges, calls)
+        return after
 
     def _is_there(self, base: Snapshot | None, directory: OpenDirectory) -> bool:
         """Whether the base is still there; a rollback may have removed it."""
@@ -181,19 +225,21 @@ class StoreSnapshotCommit:
         )
         return OutcomeUnknownError(message, table=self._table)
 
-    def _check_same(self) -> None:
+    def _check_same(self) -> bool:
+        """Refuse another table than the one that was opened."""
         schemas = SchemaLog(self._fileio, self._paths)
         schemas.check_same(self._context.schema, table=self._table)
+        return True
 
-    def _check_still_same(self, snapshot: Snapshot, directory: OpenDirectory) -> None:
-        """Check, after a put, that the table is the one that was opened; else settle the put."""
+    def _other_table(self) -> NotFoundError | None:
+        """The error of another table, after a put; None if it is the one that was opened."""
         try:
             self._check_same()
         except NotFoundError as error:
-            self._settle(snapshot, directory, error)
-            raise
+            return error
         except (StorageError, CorruptError, UnsupportedError):
-            return  # the snapshot read back decides; the directory was this table's
+            return None  # the snapshot read back decides; the directory was this table's
+        return None
 
     def _settle(self, snapshot: Snapshot, directory: OpenDirectory, error: NotFoundError) -> None:
         """Remove our snapshot from another table, or raise that the outcome is unknown."""

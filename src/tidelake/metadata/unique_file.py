@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Protocol
+
 from tidelake.errors import AlreadyExistsError, CorruptError
 from tidelake.fileio import SMALL_FILE_BYTES_MAX, FileIO
+from tidelake.metadata.at_once import at_once
+from tidelake.telemetry import Executor
 
-__all__ = ["resized", "whole_bytes_max", "write_unique"]
+__all__ = ["TogetherFiles", "WholeFiles", "resized", "whole_bytes_max", "write_unique"]
 
+WAITING_BYTES_MAX = 32 << 20
+"""Bytes of files that wait to be written together."""
 LARGE_FILE_BYTES_MAX = 1 << 30
 """The largest manifest, manifest list or index; a manifest is merged at 8 MiB."""
 
@@ -20,7 +27,61 @@ def whole_bytes_max(size_bytes: int | None = None) -> int:
     return min(max(asked, SMALL_FILE_BYTES_MAX), LARGE_FILE_BYTES_MAX)
 
 
-def write_unique(fileio: FileIO, path: str, data: bytes) -> None:
+class WholeFiles(Protocol):
+    """The part of a storage that writes whole files."""
+
+    def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
+        """Read a whole file."""
+        ...
+
+    def write_once(self, path: str, data: bytes) -> None:
+        """Write a whole new file."""
+        ...
+
+
+class TogetherFiles:
+    """Writes whole new files of a remote storage side by side, when they must be there.
+
+    A storage that is not remote writes each at once.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The storage.
+    threads : Executor
+        Where the writes wait.
+    """
+
+    def __init__(self, fileio: FileIO, threads: Executor) -> None:
+        self._fileio = fileio
+        self._threads = threads
+        self._waiting: list[tuple[str, bytes]] = []
+
+    def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
+        """Read a whole file."""
+        return self._fileio.read_bytes(path, bytes_max=bytes_max)
+
+    def write_once(self, path: str, data: bytes) -> None:
+        """Write a file; of a remote storage at :meth:`finish`, or when much waits."""
+        if not self._fileio.is_remote:
+            self._fileio.write_once(path, data)
+            return
+        self._waiting.append((path, data))
+        if sum(len(waiting) for _, waiting in self._waiting) > WAITING_BYTES_MAX:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what waits; all of it is there when this returns."""
+        waiting, self._waiting = self._waiting, []
+        calls = [partial(write_unique, self._fileio, *one) for one in waiting]
+        at_once(self._fileio, self._threads, calls)
+
+    def forget(self) -> None:
+        """Do not write what waits."""
+        self._waiting.clear()
+
+
+def write_unique(fileio: WholeFiles, path: str, data: bytes) -> None:
     """Write a file under a unique name.
 
     If a storage client sends a call twice, it finds its own file; that is no error.

@@ -121,7 +121,8 @@ def _open(
     )
     footer = read_footer(source, path=path, asks_chunks=asks_chunks)
     metadata = footer.metadata
-    file = _parquet_file(source, request, metadata=metadata)
+    is_held = remote is not None and _fits(metadata, request)
+    file = _parquet_file(source, request, metadata=metadata, is_held=is_held)
     check_row_count(request, metadata.num_rows)
     if metadata.num_columns > COLUMNS_COUNT_MAX:
         raise corrupt(path, f"it has {metadata.num_columns} columns, over {COLUMNS_COUNT_MAX}")
@@ -134,19 +135,29 @@ def _open(
     return file, footer.is_sealed
 
 
+def _fits(metadata: pq.FileMetaData, request: ReadRequest) -> bool:
+    """Whether every row group may be fetched whole, all its columns."""
+    groups = (metadata.row_group(g) for g in range(metadata.num_row_groups))
+    return all(group.total_byte_size <= request.ahead.bytes_max for group in groups)
+
+
 def _parquet_file(
     source: pa.NativeFile,
     request: ReadRequest,
     *,
     int96_unit: str | None = None,
     metadata: pq.FileMetaData | None = None,
+    is_held: bool = False,
 ) -> pq.ParquetFile:
+    """Open a file for Arrow; if its chunks are in memory, without buffers that copy them."""
     buffer_bytes = request.batch_bytes // COLUMN_BUFFER_SHARE
     return pq.ParquetFile(
         source,
         metadata=metadata,
         pre_buffer=False,
-        buffer_size=max(COLUMN_BUFFER_BYTES_MIN, min(COLUMN_BUFFER_BYTES, buffer_bytes)),
+        buffer_size=0
+        if is_held
+        else max(COLUMN_BUFFER_BYTES_MIN, min(COLUMN_BUFFER_BYTES, buffer_bytes)),
         page_checksum_verification=True,
         coerce_int96_timestamp_unit=int96_unit,
     )

@@ -23,7 +23,7 @@ from tidelake.errors import CorruptError
 from tidelake.fileio import FileIO
 from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.unique_file import whole_bytes_max, write_unique
+from tidelake.metadata.unique_file import WholeFiles, whole_bytes_max, write_unique
 
 __all__ = ["HashIndexFile", "read_hash_index", "write_hash_index"]
 
@@ -98,7 +98,7 @@ def read_hash_index(fileio: FileIO, paths: TablePaths, entry: IndexEntry) -> npt
 
 
 def write_hash_index(
-    fileio: FileIO,
+    fileio: WholeFiles,
     paths: TablePaths,
     name: str,
     hashes: npt.NDArray[np.int32],

@@ -26,7 +26,7 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_schema import CODEC
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.unique_file import whole_bytes_max, write_unique
+from tidelake.metadata.unique_file import WholeFiles, whole_bytes_max, write_unique
 
 __all__ = [
     "decode_index_manifest",
@@ -47,7 +47,7 @@ _NAMESPACE = "org.apache.paimon.avro.generated"
 
 
 def write_index_manifest(
-    fileio: FileIO,
+    fileio: WholeFiles,
     paths: TablePaths,
     name: str,
     entries: Sequence[IndexEntry],

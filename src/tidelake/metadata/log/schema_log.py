@@ -57,10 +57,18 @@ class SchemaLog:
         """
         newest = max(_ids(self.names() if names is None else names), default=-1)
         for _ in range(SCHEMAS_MAX):
-            if not self._fileio.exists(self._paths.schema(newest + 1)):
+            if not self._is_there(newest + 1):
                 break
             newest += 1
         return None if newest < 0 else newest
+
+    def _is_there(self, schema_id: int) -> bool:
+        """Whether a schema exists, by one request: a directory would take another."""
+        try:
+            self._fileio.size(self._paths.schema(schema_id))
+        except NotFoundError:
+            return False
+        return True
 
     def latest(self) -> TableSchema | None:
         """The newest schema; None if there is no table."""

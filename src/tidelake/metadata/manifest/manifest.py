@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidelake.fileio import FileIO
 from tidelake.metadata.avro.avro import ContainerWriter, decode_columns
 from tidelake.metadata.avro.avro_columns import Columns
 from tidelake.metadata.data_file import EMPTY_ROW, FileKind
@@ -37,7 +36,7 @@ from tidelake.metadata.manifest.manifest_versions import (
 )
 from tidelake.metadata.manifest.partition_stats import partition_stats
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
-from tidelake.metadata.unique_file import write_unique
+from tidelake.metadata.unique_file import WholeFiles, write_unique
 
 __all__ = ["decode_manifest", "write_manifests"]
 
@@ -48,7 +47,7 @@ _ENTRY_HEAD_BYTES = 7
 
 
 def write_manifests(
-    fileio: FileIO,
+    fileio: WholeFiles,
     paths: TablePaths,
     names: Iterator[str],
     table: EntryTable,

@@ -30,7 +30,7 @@ from tidelake.metadata.manifest.manifest_versions import (
     check_versions,
 )
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.unique_file import resized, whole_bytes_max, write_unique
+from tidelake.metadata.unique_file import WholeFiles, resized, whole_bytes_max, write_unique
 
 __all__ = ["ManifestFile", "read_manifest_list", "write_manifest_list"]
 
@@ -77,7 +77,7 @@ class ManifestFile:
 
 
 def write_manifest_list(
-    fileio: FileIO,
+    fileio: WholeFiles,
     paths: TablePaths,
     name: str,
     manifests: Sequence[ManifestFile],

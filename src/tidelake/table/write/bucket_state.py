@@ -89,6 +89,11 @@ class BucketStates:
         vectors = self._vectors.get(BucketId(partition, bucket), ())
         return BucketState(tuple(own.files()), buckets, self._snapshot_id, vectors)
 
+    def begin(self) -> None:
+        """Read the newest snapshot now, or the one that was given."""
+        if self._snapshot_id is None:
+            self._read()
+
     @property
     def snapshot(self) -> Snapshot | None:
         """The snapshot that is read; None for the empty table."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
 from tidelake.merge.spec import LOOKUP
+from tidelake.metadata.at_once import at_once
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.options import Options, declared, write_buffer_bytes
 from tidelake.options.bucket_mode import BucketMode
@@ -55,9 +57,10 @@ def new_writer(
     NotFoundError
         The table was dropped, and perhaps recreated, since it was opened.
     """
-    handle.schemas.check_same(handle.schema, table=handle.identifier)
     context = handle.store_context()
     states: BucketStates | EmptyStates = BucketStates(handle, snapshot_id=base_snapshot_id)
+    needs_states = overwrite is None and handle.bucket_mode is not BucketMode.POSTPONE
+    _check_and_begin(handle, states if needs_states else None)
     if overwrite is not None:  # its commit would not name changelog files
         context = replace(context, options=_without_changelog(context.options))
         states = EmptyStates()
@@ -96,6 +99,18 @@ def new_writer(
         cross_partition=cross_partition,
         fills_defaults=fills_defaults,
     )
+
+
+def _check_and_begin(handle: TableHandle, states: BucketStates | None) -> None:
+    """Check that the table is the one that was opened; of a remote one read the buckets meanwhile.
+
+    Otherwise they are read when the first rows come.
+    """
+    check = partial(handle.schemas.check_same, handle.schema, table=handle.identifier)
+    if states is None or not handle.fileio.is_remote:
+        check()
+        return
+    at_once(handle.fileio, handle.env.reads.files, [check, states.begin])
 
 
 def _without_changelog(options: Options) -> Options:

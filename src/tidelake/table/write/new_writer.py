@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -58,9 +58,10 @@ def new_writer(
         The table was dropped, and perhaps recreated, since it was opened.
     """
     context = handle.store_context()
-    states: BucketStates | EmptyStates = BucketStates(handle, snapshot_id=base_snapshot_id)
+    read = BucketStates(handle, snapshot_id=base_snapshot_id)
+    states: BucketStates | EmptyStates = read
     needs_states = overwrite is None and handle.bucket_mode is not BucketMode.POSTPONE
-    _check_and_begin(handle, states if needs_states else None)
+    _check_and_begin(handle, read if needs_states else None)
     if overwrite is not None:  # its commit would not name changelog files
         context = replace(context, options=_without_changelog(context.options))
         states = EmptyStates()
@@ -110,7 +111,8 @@ def _check_and_begin(handle: TableHandle, states: BucketStates | None) -> None:
     if states is None or not handle.fileio.is_remote:
         check()
         return
-    at_once(handle.fileio, handle.env.reads.files, [check, states.begin])
+    calls: list[Callable[[], object]] = [check, states.begin]
+    at_once(handle.fileio, handle.env.reads.files, calls)
 
 
 def _without_changelog(options: Options) -> Options:

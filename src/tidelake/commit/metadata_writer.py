@@ -91,9 +91,9 @@ class MetadataWriter:
         )
 
     def finish(self) -> None:
-        """Write what waits; needed before a snapshot names the files.
+        """Write what waits: a remote storage gets all files of a snapshot at once.
 
-        A remote storage gets all files of a snapshot at once.
+        Requires: it is called before a snapshot that names them is published.
         """
         self._new_files.finish()
 
@@ -139,7 +139,7 @@ class MetadataWriter:
         return write_manifest_list(self._new_files, self._paths, name, files, codec=self._codec)
 
     def _remove(self, group: list[str]) -> None:
-        self._new_files.forget()
+        self._new_files.forget(group)
         for path in group:
             try:
                 self._fileio.delete(path)

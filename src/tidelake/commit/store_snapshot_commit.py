@@ -30,8 +30,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from tidelake.commit.context import CommitContext
@@ -64,7 +63,17 @@ READ_BACK_WAIT_MS = 10
 
 @dataclass(slots=True)
 class _AfterPut:
-    """What was found after a put."""
+    """What was found after a put.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What the snapshot read back says.
+    other_table : NotFoundError or None
+        The error of a table that is not the one that was opened.
+    is_rolled_back : bool
+        Whether a rollback had removed the base.
+    """
 
     outcome: Outcome = Outcome.IN_DOUBT
     other_table: NotFoundError | None = None
@@ -95,10 +104,11 @@ class StoreSnapshotCommit:
     def publish(self, candidate: Candidate) -> Outcome:
         """Steps 1 to 3, and the hints."""
         snapshot, base = candidate.snapshot, candidate.base
-        with self._context.guard(), self._directory() as directory:
+        with self._context.guard(), ExitStack() as held:
             # as late as possible: the ids of a table that was created again would fit, its columns
             # would not
-            if not self._is_as_read(base, directory):
+            directory = self._open_as_read(base, held)
+            if directory is None:
                 return Outcome.LOST
             try:
                 done = self._log.put(snapshot, within=directory)
@@ -112,7 +122,7 @@ class StoreSnapshotCommit:
                 done, failure = False, error
             after = self._after_put(candidate, done=done, failure=failure)
             outcome = after.outcome
-            if after.other_table is not None and (done or outcome is not Outcome.LOST):
+            if after.other_table is not None:
                 self._settle(snapshot, directory, after.other_table)
                 raise after.other_table
             if outcome is Outcome.PUBLISHED and after.is_rolled_back:
@@ -128,20 +138,39 @@ class StoreSnapshotCommit:
         except NotFoundError as error:
             raise dropped(self._table) from error
 
-    def _is_as_read(self, base: Snapshot | None, directory: OpenDirectory) -> bool:
-        """Check that the table is the one that was opened, and whether the base is still there."""
-        calls: list[Callable[[], bool]] = [
-            self._check_same,
-            lambda: self._is_there(base, directory),
-        ]
-        return all(at_once(self._fileio, self._env.reads.ranges, calls))
+    def _open_as_read(self, base: Snapshot | None, held: ExitStack) -> OpenDirectory | None:
+        """Step 1. None if the base is not there any more: a rollback removed it.
+
+        A remote storage is asked everything at once: its directories are only paths, so it does not
+        matter which answer comes first.
+        """
+        opened: list[OpenDirectory] = []
+
+        def open_directory() -> bool:
+            opened.append(held.enter_context(self._directory()))
+            return True
+
+        def has_base() -> bool:
+            if base is None:
+                return True
+            path = self._paths.snapshot(base.id)
+            if self._fileio.is_remote:
+                return self._fileio.exists(path)
+            return self._fileio.exists(path, within=opened[0])
+
+        calls = [open_directory, self._check_same, has_base]
+        found = at_once(self._fileio, self._env.reads.ranges, calls)
+        return opened[0] if all(found) else None
 
     def _after_put(
         self, candidate: Candidate, *, done: bool, failure: StorageError | None
     ) -> _AfterPut:
-        """What is there after a put: our snapshot, our table, our base.
+        """Steps 2 and 3: our snapshot as it is now, then our table, then our base.
 
-        Each is read after the put, so a remote storage is asked for all of them at once.
+        A put that was acknowledged took effect before, so all three questions come after it and
+        their order does not matter: a remote storage is asked at once. One that was not may take
+        effect at any moment up to the answer that shows it, and the table and the base must be
+        looked at after that.
         """
         snapshot = candidate.snapshot
         after = _AfterPut()
@@ -155,15 +184,16 @@ class StoreSnapshotCommit:
         def look_at_base() -> None:
             after.is_rolled_back = self._is_rolled_back(snapshot, candidate.base)
 
-        calls = [read_back, look_at_table, look_at_base]
-        at_once(self._fileio, self._env.reads.ranges, calls)
+        if done and self._fileio.is_remote:
+            calls = [read_back, look_at_table, look_at_base]
+            at_once(self._fileio, self._env.reads.ranges, calls)
+            return after
+        read_back()
+        if done or after.outcome is not Outcome.LOST:
+            look_at_table()
+        if after.outcome is Outcome.PUBLISHED and after.other_table is None:
+            look_at_base()
         return after
-
-    def _is_there(self, base: Snapshot | None, directory: OpenDirectory) -> bool:
-        """Whether the base is still there; a rollback may have removed it."""
-        if base is None:
-            return True
-        return self._fileio.exists(self._paths.snapshot(base.id), within=directory)
 
     def _outcome(self, snapshot: Snapshot, *, done: bool, failure: StorageError | None) -> Outcome:
         try:

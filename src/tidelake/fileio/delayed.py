@@ -170,8 +170,8 @@ class DelayedFileIO:
         self._inner.sync_dir(path)
 
     def open_dir(self, path: str, *, make: bool = False) -> OpenDirectory:
-        """Open a directory; an object store has no such request."""
-        return self._inner.open_dir(path, make=make)
+        """Open a directory."""
+        return self._waited(lambda: self._inner.open_dir(path, make=make))
 
     def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
         """Publish a file; False if the name is taken."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, StorageError, StorageRefusedError
+from tidelake.errors import ClosedError, StorageError, StorageRefusedError, TidelakeError
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
     ByteRange,
@@ -275,12 +276,13 @@ class FaultyFileIO:
             case FaultMode.STALE_LIST:
                 listing = self._listings_before.get(path.rstrip("/"))
                 return effect() if listing is None else listing  # type: ignore[return-value]
+        if mode is FaultMode.EIO_AFTER:
+            with suppress(TidelakeError):  # that answer is lost, too
+                effect()
+            raise StorageError(f"{where}.", path=path)
         result = effect()
-        match mode:
-            case FaultMode.EIO_AFTER:
-                raise StorageError(f"{where}.", path=path)
-            case FaultMode.CRASH_AFTER:
-                raise self._crash(where)
+        if mode is FaultMode.CRASH_AFTER:
+            raise self._crash(where)
         return effect() if mode is FaultMode.DUP else result
 
     def _crash(self, where: str) -> SimulatedCrash:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
@@ -55,7 +56,8 @@ class TogetherFiles:
     def __init__(self, fileio: FileIO, threads: Executor) -> None:
         self._fileio = fileio
         self._threads = threads
-        self._waiting: list[tuple[str, bytes]] = []
+        self._waiting: dict[str, bytes] = {}
+        self._waiting_bytes = 0
 
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
@@ -66,19 +68,25 @@ class TogetherFiles:
         if not self._fileio.is_remote:
             self._fileio.write_once(path, data)
             return
-        self._waiting.append((path, data))
-        if sum(len(waiting) for _, waiting in self._waiting) > WAITING_BYTES_MAX:
+        assert path not in self._waiting, "names are unique"
+        self._waiting[path] = data
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes > WAITING_BYTES_MAX:
             self.finish()
 
     def finish(self) -> None:
-        """Write what waits; all of it is there when this returns."""
-        waiting, self._waiting = self._waiting, []
-        calls = [partial(write_unique, self._fileio, *one) for one in waiting]
+        """Write what waits; all of it is there when this returns.
+
+        After an error no write runs any more, and some files may be there.
+        """
+        waiting, self._waiting, self._waiting_bytes = self._waiting, {}, 0
+        calls = [partial(write_unique, self._fileio, *one) for one in waiting.items()]
         at_once(self._fileio, self._threads, calls)
 
-    def forget(self) -> None:
-        """Do not write what waits."""
-        self._waiting.clear()
+    def forget(self, paths: Iterable[str]) -> None:
+        """Do not write these files if they still wait."""
+        for path in paths:
+            self._waiting_bytes -= len(self._waiting.pop(path, b""))
 
 
 def write_unique(fileio: WholeFiles, path: str, data: bytes) -> None:

@@ -37,11 +37,21 @@ PARTITIONED = TableSchema(
 )
 
 
+class RemoteMemory(MemoryFileIO):
+    """Files in memory that say that they are far away, so independent calls go side by side."""
+
+    @property
+    def is_remote(self):
+        return True
+
+
 class World:
     """One table; `fileio` may be replaced by one that fails."""
 
+    files = MemoryFileIO
+
     def __init__(self, schema=KEYED, **options):
-        self.fileio = MemoryFileIO()
+        self.fileio = self.files()
         self.schema = schema
         self._read = ManifestCache(1 << 24)
         self.paths = TablePaths.of(LOCATION, schema)
@@ -115,6 +125,7 @@ __all__ = [
     "KEYED",
     "LOCATION",
     "PARTITIONED",
+    "RemoteMemory",
     "World",
     "data_file",
     "message",

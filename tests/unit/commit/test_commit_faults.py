@@ -56,12 +56,13 @@ class RivalCommits(Racing):
         self.world.remember()
 
 
-def run(plan):
+def run(plan, *, made=Watched, env=None):
     """One run; how the writer's commit ended, and the world after it."""
-    world = Watched()
+    world = made()
     fileio = RivalCommits(world, plan)
+    committer = world.committer(1, fileio=fileio, env=env)
     try:
-        done = world.committer(1, fileio=fileio).commit(MESSAGES, user="w", identifier=5)
+        done = committer.commit(MESSAGES, user="w", identifier=5)
     except (SimulatedCrash, OutcomeUnknownError):
         return world, fileio, "unknown"
     except TidelakeError:
@@ -110,8 +111,8 @@ def recover(world):
     check(world, "acknowledged")
 
 
-def fault(plan):
-    world, fileio, ended = run(plan)
+def fault(plan, **how):
+    world, fileio, ended = run(plan, **how)
     try:
         check(world, ended)
         recover(world)

@@ -13,9 +13,9 @@ from tidelake.telemetry import Env
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
 
-def opened(s3):
+def opened(s3, *, env=None):
     storage = s3.storage(**{"s3.timeout": "600 ms", "s3.retries": "2"})
-    return tidelake.open("s3://lake/w", storage=storage, env=Env.seeded(3))
+    return tidelake.open("s3://lake/w", storage=storage, env=env or Env.seeded(3))
 
 
 def meetings():
@@ -56,13 +56,24 @@ def test_a_commit_that_meets_a_fault_is_there_once_or_says_that_it_is_not(s3, pl
     assert len(ours) == 1
 
 
-def test_an_upsert_is_so_many_requests(s3):
-    """A bound that only falls: 29 requests, nearly one after the other."""
-    table = opened(s3).create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": "1"})
-    for k in range(3):
-        table.write([{"k": k, "v": "a"}])
-    s3.forget()
-    table.write([{"k": 9, "v": "b"}])
-    assert s3.count() <= 29
-    assert s3.count("PUT") == 6
-    assert s3.rounds <= 29
+LATENCY_MS = 20
+
+
+def test_an_upsert_is_so_many_requests_in_so_many_rounds(s3):
+    """Bounds that only fall. A busy machine may take more rounds once, but not each time."""
+    table = opened(s3, env=Env.system()).create_table(
+        "db.t",
+        SCHEMA,
+        primary_keys=["k"],
+        options={"bucket": "1", "num-sorted-run.compaction-trigger": "9"},
+    )
+    table.write([{"k": 0, "v": "a"}])
+    s3.latency_ms = LATENCY_MS
+    rounds = []
+    for k in range(1, 4):
+        s3.forget()
+        table.write([{"k": k, "v": "b"}])
+        rounds.append(s3.rounds)
+        assert s3.count() <= 24
+        assert s3.count("PUT") == 6
+    assert min(rounds) <= 12

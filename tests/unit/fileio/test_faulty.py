@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from unit.fileio.contract import FileIOContract
 
-from tidelake.errors import StorageError, StorageRefusedError
+from tidelake.errors import NotFoundError, StorageError, StorageRefusedError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
 
 
@@ -34,6 +34,14 @@ def test_an_error_before_leaves_no_effect_and_one_after_does(inner):
     assert not inner.exists("/a")
     assert inner.read_bytes("/b") == b"1"
     assert files.put_if_absent("/a", b"1") is True
+
+
+def test_an_error_after_hides_what_the_storage_would_have_answered(inner):
+    files = FaultyFileIO(inner, {1: FaultMode.EIO_AFTER})
+    with pytest.raises(StorageError, match="fault of call 1"):
+        files.size("/missing")
+    with pytest.raises(NotFoundError):
+        files.size("/missing")
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def new_writer(
     overwrite: Overwrite | None = None,
     base_snapshot_id: int | None = None,
     fills_defaults: bool = True,
+    reads_now: bool = False,
 ) -> TableWriter:
     """Open a writer for one task. Requires: the table was checked to be writable.
 
@@ -51,6 +52,10 @@ def new_writer(
         The snapshot to begin from, 0 for the empty table; by default the newest.
     fills_defaults : bool
         Whether nulls become their columns' defaults; not for existing rows.
+    reads_now : bool
+        Whether the first rows are at hand. Then the buckets of a remote table may be read while it
+        is checked. Otherwise they are read when the first rows come: rows of a version that is
+        older than their arrival would lose to what others committed in between.
 
     Raises
     ------
@@ -61,7 +66,8 @@ def new_writer(
     read = BucketStates(handle, snapshot_id=base_snapshot_id)
     states: BucketStates | EmptyStates = read
     needs_states = overwrite is None and handle.bucket_mode is not BucketMode.POSTPONE
-    _check_and_begin(handle, read if needs_states else None)
+    is_chosen = reads_now or base_snapshot_id is not None
+    _check_and_begin(handle, read if needs_states and is_chosen else None)
     if overwrite is not None:  # its commit would not name changelog files
         context = replace(context, options=_without_changelog(context.options))
         states = EmptyStates()
@@ -103,10 +109,7 @@ def new_writer(
 
 
 def _check_and_begin(handle: TableHandle, states: BucketStates | None) -> None:
-    """Check that the table is the one that was opened; of a remote one read the buckets meanwhile.
-
-    Otherwise they are read when the first rows come.
-    """
+    """Check that the table is the one that was opened; read a remote one's buckets meanwhile."""
     check = partial(handle.schemas.check_same, handle.schema, table=handle.identifier)
     if states is None or not handle.fileio.is_remote:
         check()

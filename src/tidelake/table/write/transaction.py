@@ -276,12 +276,13 @@ class WriteTransaction:
         """Take some rows; arguments as of :meth:`tidelake.Table.write`."""
         table = self.handle.identifier
         batches = record_batches(data, self.handle.schema.fields, table=table)
-        self._add(with_row_kinds(batches, row_kinds, table=table))
+        rows = with_row_kinds(batches, row_kinds, table=table)
+        self._add(rows, are_at_hand=is_replayable(data))
 
-    def _add(self, batches: RowBatches) -> None:
+    def _add(self, batches: RowBatches, *, are_at_hand: bool = False) -> None:
         handle, overwrite = self.handle, self.overwrite
         takes_none = handle.schema.keys_may_move and overwrite is not None and overwrite.is_partial
-        writer = self._source or self.open_writer()
+        writer = self._source or self.open_writer(reads_now=are_at_hand)
         assert isinstance(writer, TableWriter), "rows or messages"
         before = writer.rows_count
         for batch, kinds in batches:
@@ -291,7 +292,11 @@ class WriteTransaction:
             writer.write(rows, kinds, first_row=writer.rows_count - before)
 
     def open_writer(
-        self, *, base_snapshot_id: int | None = None, fills_defaults: bool = True
+        self,
+        *,
+        base_snapshot_id: int | None = None,
+        fills_defaults: bool = True,
+        reads_now: bool = False,
     ) -> TableWriter:
         """Open the writer of this commit; arguments as of :func:`new_writer`."""
         writer = new_writer(
@@ -300,6 +305,7 @@ class WriteTransaction:
             overwrite=self.overwrite,
             base_snapshot_id=base_snapshot_id,
             fills_defaults=fills_defaults,
+            reads_now=reads_now,
         )
         return self.take(writer)
 

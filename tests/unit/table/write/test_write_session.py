@@ -7,7 +7,9 @@ import pathlib
 import pyarrow as pa
 import pytest
 
+import tidelake
 from tidelake import ClosedError, InvalidInputError
+from tidelake.fileio import MemoryFileIO
 
 
 def row(k, v="a"):
@@ -97,3 +99,39 @@ def test_a_repeated_identity_does_nothing(keyed):
 def test_a_bad_table_is_refused_when_the_writer_is_opened(catalog, keyed):
     with pytest.raises(InvalidInputError, match="together"):
         keyed.writer(commit_user="job")
+
+
+class Remote(MemoryFileIO):
+    @property
+    def is_remote(self):
+        return True
+
+
+def others(table):
+    for n in range(3):
+        table.write([{"k": k, "v": f"other {n}"} for k in range(20)])
+
+
+def by_a_session(table):
+    with table.writer() as out:
+        others(table)
+        out.write([{"k": 1, "v": "mine"}])
+
+
+def by_rows_that_come_slowly(table):
+    def rows():
+        others(table)
+        yield {"k": 1, "v": "mine"}
+
+    table.write(rows())
+
+
+@pytest.mark.parametrize("write", [by_a_session, by_rows_that_come_slowly])
+@pytest.mark.parametrize("files", [MemoryFileIO, Remote])
+def test_rows_that_come_after_another_s_commit_win_though_the_write_began_before(files, write):
+    """The first rows choose the version that they build on, on a remote storage too."""
+    schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
+    catalog = tidelake.open("/w", fileio=files())
+    table = catalog.create_table("db.t", schema, primary_keys=["k"], options={"bucket": "1"})
+    write(table)
+    assert table.get(1)["v"] == "mine"

@@ -48,7 +48,7 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 
 ##@ Tests
 MINUTES := out/minutes.json
-.PHONY: quick test doctest golden spark interop record-java interop-fuzz
+.PHONY: quick test doctest golden spark interop record-java stores interop-fuzz
 quick: setup ## in two minutes: arch, ruff and the unit tests of what differs from main
 	$(BIN)/python scripts/quick.py
 
@@ -77,6 +77,10 @@ iceberg: setup ## Iceberg metadata read by pyiceberg and by DuckDB, whose extens
 	@[ -x $(DUCKDB)/bin/python ] || $(PYTHON) -m venv $(DUCKDB)
 	$(DUCKDB)/bin/python -m pip install --quiet duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5
 	$(BIN)/pytest tests/unit/commit/iceberg
+
+stores: setup ## the tests on real stores: MinIO (built by Go) and Azurite (by npm) are fetched into .stores the first time
+	PYTHONPATH=tests $(BIN)/python -m servers.real_stores
+	TIDELAKE_STORES=1 $(BIN)/pytest tests/stores
 
 interop-fuzz: setup ## 500 random tables, written and read by us and by Java Paimon in turns (SEED=n to replay)
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
@@ -187,4 +191,4 @@ serve-docs: setup ## read the documentation while writing it
 	$(BIN)/mkdocs serve
 
 clean: ## remove what can be made again, the virtualenvs too
-	rm -rf $(VENV) $(VENV)-* site build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-* .stores site build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

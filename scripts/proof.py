@@ -82,6 +82,7 @@ PIECES: dict[str, Piece] = {
     "interleavings": _tests("tests/sim/test_faults.py", "-k", "in_between or directed"),
     "memory": Piece(("scripts/memory.py", "--size", "full")),
     "memory-small": _tests("tests/memory"),
+    "stores": Piece(("-m", "pytest", "--quiet", "tests/stores"), {"TIDELAKE_STORES": "1"}),
     "interop": Piece(("scripts/interop.py",)),
     "interop-fuzz": Piece(("scripts/interop_fuzz.py",)),
     "lookup": _tests(

@@ -136,6 +136,8 @@ class S3Server:
         """The status of the answer to one of them; other stores than S3 say 403."""
         self.clock_offset_s: float | None = None
         """If set, the server's clock differs by so much, and skewed requests are refused."""
+        self.empty_range: str | None = None
+        """If set, the range that an answer for an empty object names, as MinIO's; else it is 416."""
         self.vended: list[dict[str, str]] = []
         """Answers of the credentials' endpoints, one after the other; the last one stays."""
         self.requests: list[Recorded] = []
@@ -392,7 +394,11 @@ class S3Server:
             found = objects.get(key)
         if found is None:
             raise S3Error(404, "NoSuchKey", "The specified key does not exist.")
-        return _content(found, request.headers.get("range"))
+        wanted = request.headers.get("range")
+        if wanted and not found.data and self.empty_range:
+            headers = {"Content-Range": self.empty_range, "Content-Length": "0"}
+            return HttpAnswer(206, {**headers, "ETag": found.etag})
+        return _content(found, wanted)
 
     def _put(self, request: HttpRequest, objects: ObjectMap, key: str) -> HttpAnswer:
         source = request.headers.get("x-amz-copy-source")

@@ -36,6 +36,7 @@ def test_a_bucket_that_is_missing_ends_it(s3, capsys):
     shown = capsys.readouterr().out
     assert "FAIL  answers" in shown
     assert "does not exist: create it" in shown
+    assert shown.count("FAIL") == 1, "nothing was written, so nothing is to clean up"
 
 
 def test_local_files_need_none(tmp_path, capsys):

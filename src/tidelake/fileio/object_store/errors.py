@@ -47,6 +47,9 @@ _WRONG_REGION = frozenset(
     {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
 )
 _READING = frozenset({"read", "look up", "open"})
+_RANGE_STATUS = 416
+_PAST_END = ("Wanted range starting at", "bytes 0--1/0")
+"""The client's words where a store gave other bytes, and MinIO's range of an empty object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,11 @@ class StoreRefusal:
             or bool(self.no_keys)
             or "redirect without LOCATION" in self.text
         )
+
+    @property
+    def is_past_end(self) -> bool:
+        """Whether a range begins at or after the object's end."""
+        return self.status == _RANGE_STATUS or any(words in self.text for words in _PAST_END)
 
     @property
     def lacks_credentials(self) -> bool:

@@ -61,9 +61,12 @@ DIRECTORY_MARKER = ".tidelake-directory"
 """The hidden object that makes an empty directory visible."""
 DELETE_PASSES = 10
 """Listings of a directory into which others write while it is deleted."""
+DELETE_FAILURES_MAX = 3
+"""Bulk deletes of a directory that may fail, the last one with an error."""
+DELETE_WAIT_MS = 200
+ObjectIdentity = tuple[str, str | None, object]
 SCHEMA_FILE = "/schema/schema-"
 """Part of each key that makes a directory a table."""
-RANGE_STATUS = 416
 _CHECKED: PerProcess[dict[tuple[str, str, str, str], str]] = PerProcess(dict)
 """Places that answered, and those that were found safe, by endpoint, bucket and prefix."""
 
@@ -156,7 +159,7 @@ class ObjectStoreFileIO:
                     coalesce=0,
                 )
             except obstore.exceptions.BaseError as error:
-                if refusal_of(error).status != RANGE_STATUS:
+                if not refusal_of(error).is_past_end:
                     raise
                 raise range_missing(path, *max(ranges), 0) from self._bucket.cause(error)
         parts = [pa.py_buffer(part) for part in found]
@@ -186,7 +189,7 @@ class ObjectStoreFileIO:
                 size, expected = int(found.meta["size"]), found.range
                 tail = bytes(found.bytes())
             except obstore.exceptions.BaseError as error:
-                if refusal_of(error).status != RANGE_STATUS:  # so an empty file answers
+                if not refusal_of(error).is_past_end:  # so an empty file answers
                     raise
                 return 0, b""
         if len(tail) != min(size, TAIL_BYTES):
@@ -296,7 +299,9 @@ class ObjectStoreFileIO:
             Others still write there, or have created a table there again; that stays.
         """
         prefix = check_path(path).strip("/")
-        deleted: set[tuple[str, str | None, object]] = set()
+        met: set[ObjectIdentity] = set()
+        deleted: set[ObjectIdentity] = set()
+        failures = 0
         for _ in range(DELETE_PASSES):
             with self._asked(path, "delete") as obstore:
                 pages = obstore.list(self._clients.steady, prefix or None, chunk_size=1000)
@@ -305,10 +310,19 @@ class ObjectStoreFileIO:
                 left = {_identity(entry) for page in pages for entry in page} - deleted
                 if not left:
                     return
-                keys = sorted(key for key, _, _ in left)
-                if deleted and any(SCHEMA_FILE in f"/{key}" for key in keys):
+                if met and any(SCHEMA_FILE in f"/{key}" for key, _, _ in left - met):
                     raise self._created_again(path)
-                obstore.delete(self._clients.steady, keys)
+                met |= left
+                try:
+                    obstore.delete(self._clients.steady, sorted(key for key, _, _ in left))
+                except obstore.exceptions.BaseError as error:
+                    # a POST, which the client sends once: a connection that the store closed
+                    # meanwhile fails it. The next pass asks for what is left
+                    failures += 1
+                    if failures == DELETE_FAILURES_MAX or refusal_of(error).is_definite:
+                        raise
+                    self._env.clock.sleep_ms(DELETE_WAIT_MS)
+                    continue
             deleted |= left
         message = f"{self.uri_of(path)} fills while it is deleted: stop its writers and try again."
         raise StorageRefusedError(message, kind="directory_busy", path=path)
@@ -430,7 +444,7 @@ def _key(path: str) -> str:
     return key
 
 
-def _identity(entry: Any) -> tuple[str, str | None, object]:
+def _identity(entry: Any) -> ObjectIdentity:
     """What tells an object from one that was put under its name later."""
     return (entry["path"], entry["e_tag"], entry["last_modified"])
 

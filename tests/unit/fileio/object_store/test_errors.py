@@ -89,6 +89,19 @@ def test_only_an_agent_that_is_asked_for_keys_means_that_there_are_none(url, lac
     assert refusal_of(OSError(text)).is_definite is lacks
 
 
+@pytest.mark.parametrize(
+    ("text", "past"),
+    [
+        ("Server returned non-2xx status code: 416 Range Not Satisfiable", True),
+        ("Wanted range starting at 10, but object was only 10 bytes long", True),
+        ('Failed to parse value for CONTENT_RANGE header: "bytes 0--1/0"', True),
+        ("Server returned non-2xx status code: 404 Not Found", False),
+    ],
+)
+def test_a_range_past_the_end_is_known_by_each_store_s_words(text, past):
+    assert refusal_of(OSError(f"Generic error: {text}")).is_past_end is past
+
+
 def test_no_page_of_a_listing_is_guessed(s3):
     files = bucket(s3, **{"s3.retries": "1"})
     files.write_once("/w/a", b"1")
@@ -101,7 +114,7 @@ def test_a_bulk_delete_that_leaves_some_says_so(s3):
     files = bucket(s3, **{"s3.retries": "1"})
     for name in "abc":
         files.write_once(f"/w/d/{name}", b"1")
-    s3.fault("partial", "POST", count=2)
+    s3.fault("partial", "POST", count=6)  # three passes, each sent twice
     with pytest.raises(StorageError, match="Could not delete s3://lake/w/d"):
         files.delete_dir("/w/d")
     files.delete_dir("/w/d")

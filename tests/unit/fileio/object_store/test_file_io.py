@@ -195,6 +195,42 @@ def test_a_listing_has_all_pages_and_no_marker(s3, files):
     assert s3.listing("w/d") == ["w/d/s1/"]  # the client cannot name what others make of it
 
 
+def test_a_delete_of_a_directory_whose_request_failed_asks_again(s3, files):
+    """The client sends it once, and a store may have closed the connection meanwhile."""
+    for name in "abc":
+        files.write_once(f"/w/d/{name}", b"1")
+    s3.fault("drop", "POST")
+    s3.fault("partial", "POST")
+    files.delete_dir("/w/d")
+    assert s3.listing("w/d") == []
+    files.write_once("/w/d/a", b"1")
+    s3.fault("status", "POST", status=403, code="AccessDenied")
+    with pytest.raises(StorageRefusedError, match="no right"):
+        files.delete_dir("/w/d")
+
+
+def test_a_table_made_again_after_a_failed_delete_is_kept(s3, files, monkeypatch):
+    files.write_once("/w/t/schema/schema-0", b"old")
+    delete = obstore.delete
+
+    def fail_and_replace(store, keys):
+        monkeypatch.setattr(obstore, "delete", delete)
+        s3.bucket().put("w/t/schema/schema-0", b"new", 1)
+        raise obstore.exceptions.GenericError("connection reset")
+
+    monkeypatch.setattr(obstore, "delete", fail_and_replace)
+    with pytest.raises(StorageRefusedError, match="created again"):
+        files.delete_dir("/w/t")
+    assert s3.bucket().get("w/t/schema/schema-0").data == b"new"
+
+
+def test_an_empty_file_is_opened_as_minio_answers(s3, files):
+    s3.empty_range = "bytes 0--1/0"
+    s3.bucket().put("w/empty", b"", 0)
+    with files.open_input("/w/empty") as file:
+        assert (file.size(), file.read()) == (0, b"")
+
+
 def put_after_the_first_delete(s3, monkeypatch, key, data):
     delete, calls = obstore.delete, []
 

@@ -137,7 +137,7 @@ class S3Server:
         self.clock_offset_s: float | None = None
         """If set, the server's clock differs by so much, and skewed requests are refused."""
         self.empty_range: str | None = None
-        """If set, the range that an answer for an empty object names, as MinIO's; else it is 416."""
+        """If set, the range in answers for an empty object, as MinIO's; else 416."""
         self.vended: list[dict[str, str]] = []
         """Answers of the credentials' endpoints, one after the other; the last one stays."""
         self.requests: list[Recorded] = []

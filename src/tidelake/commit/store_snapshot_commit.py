@@ -113,8 +113,8 @@ class StoreSnapshotCommit:
             try:
                 done = self._log.put(snapshot, within=directory)
                 failure: StorageError | None = None
-            except StorageRefusedError:
-                raise
+            except (StorageRefusedError, OutcomeUnknownError):
+                raise  # of the latter a lock was lost: what is read back now may not stay
             except NotFoundError:
                 self._check_same()  # raises if it was dropped, or created again
                 return Outcome.LOST

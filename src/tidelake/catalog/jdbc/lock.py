@@ -4,6 +4,10 @@ It keeps engines out of each other's way and guards nothing: a holder that is sl
 the time-out loses the lock without a word, and Java's release removes the row whoever holds it.
 What makes a commit safe is that its file is put if absent. Ours removes only its own row.
 
+Only where a store has no conditional writes, and ``commit.lock`` = ``catalog`` says so, puts depend
+on it (:class:`WarehousePutLock`). Then a holder checks before and after its put that the row is
+still its own.
+
 1. Insert the row. If it is there: remove it if it is older than it says, and insert again.
 2. Otherwise wait, twice as long each time, up to ``lock-check-max-sleep``.
 3. Give up after ``lock-acquire-timeout``.
@@ -13,19 +17,29 @@ Source: ``JdbcCatalogLock`` of paimon-core (1.3.1).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.jdbc import statements
 from tidelake.catalog.jdbc.database import Database, RowExistsError
+from tidelake.catalog.warehouse import DATABASE_SUFFIX
 from tidelake.errors import OutcomeUnknownError, StorageError, StorageRefusedError
 from tidelake.telemetry import Clock
 
-__all__ = ["TableLock"]
+__all__ = ["HeldLock", "TableLock", "WarehousePutLock"]
 
 FIRST_WAIT_MS = 100
+TABLE_DEPTH = 2
+"""Parts of a table's path below the warehouse: database and table."""
+WAREHOUSE_LOCK = ".tidelake"
+"""Lock of what is in no table; no name of a table."""
+
+
+_HELD = threading.local()
+"""The locks that each thread holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +79,51 @@ class TableLock:
         if not self.enabled:
             yield
             return
+        with self.held(str(name)):
+            yield
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[HeldLock]:
+        """Hold a lock by its name; if this thread holds it already, go on with that.
+
+        Raises
+        ------
+        StorageError
+            As of :meth:`hold`.
+        """
         lock_id = f"{self.catalog_key}.{name}"
+        mine = _HELD.__dict__.setdefault("by_id", {})
+        key = (self.database.dialect.shown, lock_id)
+        if key in mine:
+            yield mine[key]
+            return
         try:
-            acquired_at = self._acquire(lock_id, name)
+            acquired_at, acquired_ms = self._acquire(lock_id, name)
         except OutcomeUnknownError as error:  # of the lock's row, which expires
             raise StorageError(error.message, kind=error.kind) from error
+        mine[key] = HeldLock(self, lock_id, acquired_at, acquired_ms)
         try:
-            yield
+            yield mine[key]
         finally:
+            del mine[key]
             with suppress(StorageError):  # it expires; the work under it counts
                 self.database.change(statements.DELETE_LOCK, lock_id, acquired_at)
 
-    def _acquire(self, lock_id: str, name: Identifier) -> str:
+    def _acquire(self, lock_id: str, name: str) -> tuple[str, int]:
+        """Time of the row, and this machine's before it was inserted, ms."""
         started_ms, wait_ms = self.clock.now_ms(), FIRST_WAIT_MS
         while True:
+            asked_ms = self.clock.now_ms()
             acquired_at = self._try(lock_id)
             if acquired_at is not None:
-                return acquired_at
+                return acquired_at, asked_ms
             if self.clock.now_ms() - started_ms > self.timeout_ms:
                 message = (
                     f"Table '{name}' is locked in the catalog {self.database.dialect.shown} for"
                     f" more than {self.timeout_ms // 1000} s: wait for the engine that holds the"
                     f" lock '{lock_id}', or delete its row of {statements.LOCKS}."
                 )
-                raise StorageRefusedError(message, kind="catalog_lock", table=str(name))
+                raise StorageRefusedError(message, kind="catalog_lock", table=name)
             self.clock.sleep_ms(min(wait_ms, self.sleep_ms_max))
             wait_ms = min(wait_ms * 2, self.sleep_ms_max)
 
@@ -109,3 +144,43 @@ class TableLock:
         except RowExistsError:
             return None
         return str(acquired_at)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLock:
+    """A lock that was taken. See :class:`tidelake.fileio.object_store.HeldPutLock`."""
+
+    lock: TableLock
+    lock_id: str
+    acquired_at: str
+    acquired_ms: int
+
+    def is_held(self) -> bool:
+        """Whether its row is still there, and not so old that others may remove it."""
+        lock = self.lock
+        if lock.clock.now_ms() - self.acquired_ms >= lock.timeout_ms:
+            return False
+        return bool(lock.database.rows(statements.LOCK_IS_OURS, self.lock_id, self.acquired_at))
+
+
+@dataclass(frozen=True, slots=True)
+class WarehousePutLock:
+    """The lock around a put: of the table that a path is in, else one of the warehouse.
+
+    Parameters
+    ----------
+    lock : TableLock
+        The catalog's.
+    warehouse : str
+        Its directory.
+    """
+
+    lock: TableLock
+    warehouse: str
+
+    def hold(self, path: str) -> AbstractContextManager[HeldLock]:
+        """Hold it; errors as of :meth:`TableLock.hold`."""
+        parts = path.removeprefix(f"{self.warehouse.rstrip('/')}/").split("/")
+        if len(parts) > TABLE_DEPTH and parts[0].endswith(DATABASE_SUFFIX):
+            return self.lock.held(f"{parts[0].removesuffix(DATABASE_SUFFIX)}.{parts[1]}")
+        return self.lock.held(WAREHOUSE_LOCK)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tidelake.options import Option
-from tidelake.options.option import boolean, duration, integer, no_effect, text
+from tidelake.options.option import boolean, duration, enumeration, integer, no_effect, text
 
 __all__ = [
     "CATALOG_KEY",
+    "COMMIT_LOCK",
     "JDBC_OPTIONS",
     "LOCK_ACQUIRE_TIMEOUT",
     "LOCK_CHECK_MAX_SLEEP",
@@ -32,6 +33,13 @@ LOCK_ENABLED = boolean(
     None,
     "Whether to take Java's lock before changing a table. It is no fence. By default on remote"
     " storage only, where Java needs it.",
+)
+COMMIT_LOCK = enumeration(
+    "commit.lock",
+    "none",
+    ("none", "catalog"),
+    "'catalog' allows a store without conditional writes, and puts under the lock there: as safe as"
+    " Java's commits, and no safer.",
 )
 LOCK_CHECK_MAX_SLEEP = duration(
     "lock-check-max-sleep", 8_000, "Longest wait between two tries for the lock."
@@ -59,6 +67,7 @@ JDBC_OPTIONS: tuple[Option[Any], ...] = (
     URI,
     CATALOG_KEY,
     LOCK_ENABLED,
+    COMMIT_LOCK,
     LOCK_ACQUIRE_TIMEOUT,
     LOCK_CHECK_MAX_SLEEP,
     LOCK_KEY_MAX_LENGTH,

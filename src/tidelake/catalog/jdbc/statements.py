@@ -25,6 +25,7 @@ __all__ = [
     "INSERT_LOCK",
     "INSERT_TABLE",
     "LOCKS",
+    "LOCK_IS_OURS",
     "RENAME_TABLE",
     "TABLES",
     "TABLES_OF_DATABASE",
@@ -81,6 +82,9 @@ DELETE_OF_DATABASE = "DELETE FROM {table} WHERE catalog_key = ? AND database_nam
 INSERT_LOCK = (
     f"INSERT INTO {LOCKS} (lock_id,expire_time_seconds) VALUES (?,?) RETURNING"
     " CAST(acquired_at AS VARCHAR(40))"
+)
+LOCK_IS_OURS = (
+    f"SELECT lock_id FROM {LOCKS} WHERE lock_id = ? AND CAST(acquired_at AS VARCHAR(40)) = ?"
 )
 DELETE_LOCK = f"DELETE FROM {LOCKS} WHERE lock_id = ? AND CAST(acquired_at AS VARCHAR(40)) = ?"
 DELETE_EXPIRED_LOCK_ON_SQLITE = (

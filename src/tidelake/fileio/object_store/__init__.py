@@ -6,6 +6,7 @@ store answers is not believed where a commit depends on it.
 
 from tidelake.fileio.object_store.credentials import Credentials, CredentialSource
 from tidelake.fileio.object_store.file_io import ObjectStoreFileIO
+from tidelake.fileio.object_store.locked import HeldPutLock, PutLock
 from tidelake.fileio.object_store.settings import (
     KEYS,
     StoreSettings,
@@ -19,7 +20,9 @@ __all__ = [
     "KEYS",
     "CredentialSource",
     "Credentials",
+    "HeldPutLock",
     "ObjectStoreFileIO",
+    "PutLock",
     "StoreSettings",
     "is_storage_key",
     "known_keys",

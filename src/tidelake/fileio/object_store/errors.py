@@ -274,7 +274,8 @@ def _unreachable(found: StoreRefusal, bucket: Bucket) -> str:
 
 NO_CONDITIONS = (
     "{at} has no conditional writes, so two commits could overwrite each other there: use a store"
-    " that has them."
+    " that has them, or a JDBC catalog with 'commit.lock' = 'catalog', which is as safe as Java's"
+    " lock and no safer."
 )
 _EXPLAINED = (
     ("bucket_not_found", _bucket),

@@ -48,6 +48,7 @@ from tidelake.fileio.location import Location
 from tidelake.fileio.object_store.client import Clients, open_clients
 from tidelake.fileio.object_store.credentials import CredentialSource
 from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
+from tidelake.fileio.object_store.locked import LockedPublisher, PutLock
 from tidelake.fileio.object_store.output import ObjectOutputFile
 from tidelake.fileio.object_store.probe import PROBE_NAME, PROBE_PREFIX, check_answers, check_safe
 from tidelake.fileio.object_store.publish import ObjectPublisher
@@ -67,6 +68,8 @@ DELETE_WAIT_MS = 200
 ObjectIdentity = tuple[str, str | None, object]
 SCHEMA_FILE = "/schema/schema-"
 """Part of each key that makes a directory a table."""
+ANSWERS, SAFE, LOCKED = "answers", "safe", "locked"
+"""What is known of a place: it answers; it has conditional writes; a lock takes their place."""
 _CHECKED: PerProcess[dict[tuple[str, str, str, str], str]] = PerProcess(dict)
 """Places that answered, and those that were found safe, by endpoint, bucket and prefix."""
 
@@ -85,6 +88,9 @@ class ObjectStoreFileIO:
     credentials : CredentialSource, optional
         Gives keys for a while, in place of those of the settings. A copy in another process has the
         keys of the moment at which it was made, if secrets are carried there.
+    put_lock : PutLock, optional
+        Taken around puts where the store has no conditional writes. Without it such a store is
+        refused.
     """
 
     def __init__(
@@ -94,11 +100,13 @@ class ObjectStoreFileIO:
         env: Env,
         *,
         credentials: CredentialSource | None = None,
+        put_lock: PutLock | None = None,
     ) -> None:
         self._location = location
         self._settings = settings
         self._env = env
         self._credentials = credentials
+        self._put_lock = put_lock
         self._lock = PerProcess(threading.Lock)
         self._made: Clients | None = None
         endpoint = settings.values.get("endpoint", "")
@@ -113,7 +121,17 @@ class ObjectStoreFileIO:
         settings = self._settings
         if self._credentials is not None:
             settings = settings.with_keys(*self._credentials.current().s3_keys())
-        return (ObjectStoreFileIO, (self._location, settings, self._env))
+        return (_copied, (self._location, settings, self._env, self._put_lock))
+
+    def with_put_lock(self, lock: PutLock) -> ObjectStoreFileIO:
+        """Allow a store without conditional writes; see ``put_lock``."""
+        return ObjectStoreFileIO(
+            self._location,
+            self._settings,
+            self._env,
+            credentials=self._credentials,
+            put_lock=lock,
+        )
 
     def uri_of(self, path: str) -> str:
         """How a path is shown."""
@@ -240,17 +258,21 @@ class ObjectStoreFileIO:
         check_path(path)
         self._ready_to_write()
 
-        def put(name: str, data: bytes) -> bool:
-            return self._publisher.put_if_absent(name, data, verb="write")
-
-        return ObjectOutputFile(path, self._clients, self._bucket, put)
+        return ObjectOutputFile(path, self._clients, self._bucket, self._put_own)
 
     def write_once(self, path: str, data: bytes) -> None:
         """Write a whole new file."""
         check_path(path)
         self._ready_to_write()
-        if not self._publisher.put_if_absent(path, data, verb="write"):
+        if not self._put_own(path, data):
             raise name_taken(path)
+
+    def _put_own(self, path: str, data: bytes) -> bool:
+        """Put a file whose name is this writer's alone."""
+        publisher = self._publisher
+        if self._checked_as() == LOCKED:
+            return publisher.put_own(path, data)
+        return publisher.put_if_absent(path, data, verb="write")
 
     def sync_dir(self, path: str) -> None:
         """Do nothing: names are durable."""
@@ -270,7 +292,15 @@ class ObjectStoreFileIO:
         """Publish a file by one conditional put, and the truth by reading back."""
         _check_within(path, within)
         self._ready_to_write()
-        return self._publisher.put_if_absent(path, data)
+        return self._put_shared(path, data)
+
+    def _put_shared(self, path: str, data: bytes, *, verb: str = "publish") -> bool:
+        """Put a file whose name others may want."""
+        publisher = self._publisher
+        if self._checked_as() == LOCKED:
+            assert self._put_lock is not None, "else the place was refused"
+            return LockedPublisher(publisher, self._put_lock).put_if_absent(path, data, verb=verb)
+        return publisher.put_if_absent(path, data, verb=verb)
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
         """Write or overwrite a file."""
@@ -351,7 +381,7 @@ class ObjectStoreFileIO:
         if not plain or self._holds_any(plain):
             return
         self._ready_to_write()
-        self._publisher.put_if_absent(f"{plain}/{DIRECTORY_MARKER}", b"", verb="create")
+        self._put_shared(f"{plain}/{DIRECTORY_MARKER}", b"", verb="create")
 
     # the client
 
@@ -364,7 +394,7 @@ class ObjectStoreFileIO:
                 made = self._made or open_clients(self._location, self._settings, self._credentials)
                 if self._checked_as() is None:
                     check_answers(made, self._bucket, self._location.path)
-                    self._remember("answers")
+                    self._remember(ANSWERS)
                 self._made = made
         return self._made
 
@@ -376,16 +406,19 @@ class ObjectStoreFileIO:
     def _ready_to_write(self) -> None:
         """Test the place once, before this process first writes there."""
         publisher = self._publisher
-        if self._checked_as() == "safe":
+        if self._checked_as() in {SAFE, LOCKED}:
             return
         with self._lock.value:
-            if self._checked_as() != "safe":
-                root = self._location.path.rstrip("/")
-                check_safe(publisher, f"{root}/{PROBE_PREFIX}{self._env.ids.uuid()}/{PROBE_NAME}")
-                self._remember("safe")
+            if self._checked_as() in {SAFE, LOCKED}:
+                return
+            root = self._location.path.rstrip("/")
+            probe = f"{root}/{PROBE_PREFIX}{self._env.ids.uuid()}/{PROBE_NAME}"
+            has_conditions = check_safe(publisher, probe, has_lock=self._put_lock is not None)
+            self._remember(SAFE if has_conditions else LOCKED)
 
     def _checked_as(self) -> str | None:
-        return _CHECKED.value.get(self._identity)
+        found = _CHECKED.value.get(self._identity)
+        return ANSWERS if found == LOCKED and self._put_lock is None else found
 
     def _remember(self, how: str) -> None:
         _CHECKED.value[self._identity] = how
@@ -409,6 +442,12 @@ class ObjectStoreFileIO:
             raise made from self._bucket.cause(error)
         except (obstore.exceptions.BaseError, OSError) as error:
             raise translated(error, self._bucket, path, verb) from self._bucket.cause(error)
+
+
+def _copied(
+    location: Location, settings: StoreSettings, env: Env, put_lock: PutLock | None
+) -> ObjectStoreFileIO:
+    return ObjectStoreFileIO(location, settings, env, put_lock=put_lock)
 
 
 class _ObjectDirectory:

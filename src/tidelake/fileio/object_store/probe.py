@@ -49,8 +49,8 @@ def check_answers(clients: Clients, bucket: Bucket, root: str) -> None:
     raise StorageRefusedError(message, kind="not_a_store", path=root)
 
 
-def check_safe(publisher: ObjectPublisher, probe: str) -> None:
-    """Prove that conditional puts work.
+def check_safe(publisher: ObjectPublisher, probe: str, *, has_lock: bool = False) -> bool:
+    """Prove that conditional puts work; with a lock, find out whether they do.
 
     Parameters
     ----------
@@ -58,34 +58,57 @@ def check_safe(publisher: ObjectPublisher, probe: str) -> None:
         Of the bucket.
     probe : str
         A path of its own for this, which does not exist.
+    has_lock : bool
+        Whether a lock may take the place of conditions.
+
+    Returns
+    -------
+    bool
+        Whether conditional puts work.
 
     Raises
     ------
     StorageRefusedError
-        They do not; nothing was written but the probe, and that is deleted.
+        The place is not safe; nothing was written but the probe, and that is deleted.
     """
     bucket = publisher.bucket
-    publisher.put_if_absent(probe, b"first", verb="write")
+    has_conditions = _is_put(publisher, probe, has_lock=has_lock)
     try:
-        problem = _problem(publisher, probe)
+        problem, written = "", b"first"
+        if has_conditions and not _is_refused(publisher, probe):
+            has_conditions, written = False, b"second"
+            if not has_lock:
+                problem = "the second of two conditional writes of one name succeeded too"
+        problem = problem or _wrong_read(publisher, probe, written)
     finally:
         _delete(publisher.clients, probe)
     if problem:
-        message = (
-            f"{bucket.at} is not safe to write to: {problem}. {NO_CONDITIONS.format(at=bucket.at)}"
-        )
+        why = NO_CONDITIONS.format(at=bucket.at) if not has_lock else "Use another store."
+        message = f"{bucket.at} is not safe to write to: {problem}. {why}"
         raise StorageRefusedError(message, kind="store_not_safe", path=probe)
+    return has_conditions
 
 
-def _problem(publisher: ObjectPublisher, probe: str) -> str:
-    """What is wrong; empty if the store is safe."""
+def _is_put(publisher: ObjectPublisher, probe: str, *, has_lock: bool) -> bool:
+    """Write the probe; False if the store takes no condition, and a lock takes its place."""
+    try:
+        publisher.put_if_absent(probe, b"first", verb="write")
+    except StorageRefusedError as error:
+        if not has_lock or error.kind != "store_not_safe":
+            raise
+    else:
+        return True
+    publisher.put_own(probe, b"first")
+    return False
+
+
+def _wrong_read(publisher: ObjectPublisher, probe: str, written: bytes) -> str:
+    """What is wrong with reads; empty if they show what was written last."""
     clients, bucket = publisher.clients, publisher.bucket
     obstore = clients.calls
-    if not _is_refused(publisher, probe):
-        return "the second of two conditional writes of one name succeeded too"
     try:
-        if bytes(obstore.get(clients.steady, probe[1:]).bytes()) != b"first":
-            return "a conditional write that was refused has changed the object"
+        if bytes(obstore.get(clients.steady, probe[1:]).bytes()) != written:
+            return "a read does not show what was written last"
         listed = obstore.list_with_delimiter(clients.steady, probe[1:].rpartition("/")[0])
     except (obstore.exceptions.BaseError, OSError) as error:
         raise translated(error, bucket, probe, "read") from bucket.cause(error)

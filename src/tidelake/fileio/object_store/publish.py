@@ -55,13 +55,21 @@ class ObjectPublisher:
         StorageError
             Whether ours is there is unknown.
         """
-        mark = self.ids.uuid()
+        return self.settled_put(path, data, self.ids.uuid(), verb=verb)
+
+    def settled_put(
+        self, path: str, data: bytes, mark: str, *, verb: str, is_conditional: bool = True
+    ) -> bool:
+        """Put an object with a mark, and settle what is unclear; False if another's is there.
+
+        Without the condition another's object is overwritten: a lock must keep others away.
+        """
         unclear: BaseException | None = None
         for attempt in range(TRIES_MAX):
             if attempt:
                 jitter = 1 + self.rng.uniform(0, WAIT_JITTER)
                 self.clock.sleep_ms(FIRST_WAIT_MS * 2 ** (attempt - 1) * jitter)
-            failure = self._put(path, data, mark)
+            failure = self._put(path, data, mark, is_conditional=is_conditional)
             if failure is None:
                 return True
             if refusal_of(failure).is_definite and not _is_taken(failure):
@@ -71,13 +79,36 @@ class ObjectPublisher:
                     ) from self.bucket.cause(failure)
                 break
             unclear = failure
-            found = self._is_ours(path, data, mark)
+            found = self.is_ours(path, data, mark)
             if found is not None:
                 return found
         assert unclear is not None, "a clear answer was returned"
         raise self._unknown(path, verb, unclear) from self.bucket.cause(unclear)
 
-    def _put(self, path: str, data: bytes, mark: str) -> BaseException | None:
+    def put_own(self, path: str, data: bytes, *, verb: str = "write") -> bool:
+        """Put an object under a name that is this writer's alone, without a condition.
+
+        False if something is there.
+        """
+        if self.is_there(path, verb):
+            return False
+        return self.settled_put(path, data, self.ids.uuid(), verb=verb, is_conditional=False)
+
+    def is_there(self, path: str, verb: str) -> bool:
+        """Whether a name is taken. Nothing was written, whatever is raised."""
+        obstore = self.clients.calls
+        try:
+            obstore.head(self.clients.steady, path[1:])
+        except FileNotFoundError:
+            return False
+        except (obstore.exceptions.BaseError, OSError) as error:
+            made = translated(error, self.bucket, path, verb, refused=True)
+            raise made from self.bucket.cause(error)
+        return True
+
+    def _put(
+        self, path: str, data: bytes, mark: str, *, is_conditional: bool
+    ) -> BaseException | None:
         """Send it once; what went wrong."""
         obstore = self.clients.calls
         try:
@@ -86,14 +117,14 @@ class ObjectPublisher:
                 path[1:],
                 data,
                 attributes={MARK: mark},
-                mode="create",
+                mode="create" if is_conditional else "overwrite",
                 use_multipart=False,
             )
         except (obstore.exceptions.BaseError, OSError) as error:
             return error
         return None
 
-    def _is_ours(self, path: str, data: bytes, mark: str) -> bool | None:
+    def is_ours(self, path: str, data: bytes, mark: str) -> bool | None:
         """Whether the object that is there is ours; None if there is none, or it is unreadable."""
         obstore = self.clients.calls
         try:

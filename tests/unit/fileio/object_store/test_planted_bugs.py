@@ -43,20 +43,20 @@ def check(s3):
 
 
 def _conflict_is_a_lost_race(monkeypatch):
-    original = publish.ObjectPublisher._is_ours
+    original = publish.ObjectPublisher.is_ours
 
     def is_ours(self, path, data, mark):
         found = original(self, path, data, mark)
         return False if found is None else found
 
-    monkeypatch.setattr(publish.ObjectPublisher, "_is_ours", is_ours)
+    monkeypatch.setattr(publish.ObjectPublisher, "is_ours", is_ours)
 
 
 def _taken_is_a_lost_race(monkeypatch):
     def is_ours(self, path, data, mark):
         return False
 
-    monkeypatch.setattr(publish.ObjectPublisher, "_is_ours", is_ours)
+    monkeypatch.setattr(publish.ObjectPublisher, "is_ours", is_ours)
 
 
 def _a_name_is_given_up_while_it_is_absent(monkeypatch):
@@ -64,7 +64,7 @@ def _a_name_is_given_up_while_it_is_absent(monkeypatch):
 
 
 def _put(clients_name, **changed):
-    def put(self, path, data, mark):
+    def put(self, path, data, mark, *, is_conditional):
         obstore = publish._optional.obstore()
         words = {"mode": "create", "attributes": {publish.MARK: mark}, "use_multipart": False}
         try:

@@ -135,7 +135,7 @@ def test_a_store_without_conditions_is_refused_before_anything_is_written(s3, co
             write("/w/a", b"1")
         assert caught.value.kind == "store_not_safe"
         assert caught.value.message.endswith(
-            "overwrite each other there: use a store that has them."
+            "'commit.lock' = 'catalog', which is as safe as Java's lock and no safer."
         )
     assert s3.listing() == []
 

@@ -56,7 +56,9 @@ def open_catalog(
         local disk. One task runs at a time per 512 mb, four at most.
     storage : mapping, optional
         How to reach an object store, by Paimon's names: ``{"s3.endpoint": ..., "s3.access-key":
-        ..., "s3.secret-key": ...}``. They may stand in `catalog` instead. See ``docs/storage.md``.
+        ..., "s3.secret-key": ...}``; and whether to keep what is read of it on the local disk:
+        ``{"local-cache.enabled": "true", "local-cache.dir": "/cache"}``. They may stand in
+        `catalog` instead. See ``docs/storage.md``.
     env : Env, optional
         Clock, ids, executor; the system's by default.
     fileio : FileIO, optional

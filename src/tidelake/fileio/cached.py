@@ -43,7 +43,10 @@ from tidelake.fileio.file_io import (
 )
 from tidelake.telemetry import Clock, Ids, SystemClock, SystemIds
 
-__all__ = ["CachedFileIO"]
+__all__ = ["KINDS", "CachedFileIO"]
+
+KINDS = frozenset({"meta", "data", "bucket-index", "global-index", "file-index"})
+"""The kinds of files, as in Paimon's ``local-cache.whitelist``."""
 
 SWEEP_SHARE = 16
 """A process sweeps after it has added one part in so many of the limit."""
@@ -80,6 +83,8 @@ class CachedFileIO:
         About the most bytes that it takes there.
     place : str
         Names the storage, so that several may share a directory: its endpoint and bucket.
+    kinds : frozenset of str
+        Of :data:`KINDS`: what is kept.
     clock, ids
         For parts that killed processes left, and for names of files.
 
@@ -104,6 +109,7 @@ class CachedFileIO:
         *,
         bytes_max: int,
         place: str = "",
+        kinds: frozenset[str] = KINDS,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
@@ -111,9 +117,13 @@ class CachedFileIO:
         self._directory = directory
         self._bytes_max = bytes_max
         self._place = place
+        self._kinds = kinds
         self._clock = SystemClock() if clock is None else clock
         self._ids = SystemIds() if ids is None else ids
         self._added_bytes = bytes_max  # a new process sweeps before it has added much
+
+    def __repr__(self) -> str:
+        return f"CachedFileIO({self._inner!r}, {self._directory!r})"
 
     @property
     def is_remote(self) -> bool:
@@ -126,7 +136,7 @@ class CachedFileIO:
 
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
-        if not _never_changes(path):
+        if not self._keeps(path):
             return self._inner.read_bytes(path, bytes_max=bytes_max)
         for entry in self._entries(path):
             if entry.is_whole:
@@ -141,7 +151,7 @@ class CachedFileIO:
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly ``length`` bytes from ``offset``."""
-        if not _never_changes(path):
+        if not self._keeps(path):
             return self._inner.read_range(path, offset, length)
         found = self._found(self._entries(path), offset, length)
         if found is not None:
@@ -152,7 +162,7 @@ class CachedFileIO:
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
         """Read several ranges of one file; those that are not here come by one call."""
-        if not _never_changes(path):
+        if not self._keeps(path):
             return self._inner.read_ranges(path, ranges)
         entries = self._entries(path)
         known = [self._found(entries, *one) for one in ranges]
@@ -226,6 +236,9 @@ class CachedFileIO:
     def make_dirs(self, path: str) -> None:
         """Create a directory and its parents."""
         self._inner.make_dirs(path)
+
+    def _keeps(self, path: str) -> bool:
+        return _never_changes(path) and _kind_of(path) in self._kinds
 
     def _of(self, path: str) -> str:
         """The directory of a file's entries."""
@@ -336,6 +349,24 @@ def _never_changes(path: str) -> bool:
     """
     name = path.rpartition("/")[2]
     return not name.startswith(("tag-", "consumer-")) and _UNIQUE.search(name) is not None
+
+
+def _kind_of(path: str) -> str:
+    """The kind of a file that never changes, by its directory and name.
+
+    Examples
+    --------
+    >>> _kind_of("/t/manifest/manifest-a-0"), _kind_of("/t/bucket-0/data-a-0.parquet")
+    ('meta', 'data')
+    """
+    directory, _, name = path.rpartition("/")
+    match directory.rpartition("/")[2]:
+        case "manifest" | "statistics":
+            return "meta"
+        case "index":
+            return "global-index" if name.startswith("global-index-") else "bucket-index"
+        case _:
+            return "file-index" if name.endswith(".index") else "data"
 
 
 def _remove(place: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.fileio.file_io import FileIO
 from tidelake.fileio.local import LocalFileIO
+from tidelake.fileio.local_cache import local_cache
 from tidelake.fileio.location import Location
 from tidelake.fileio.object_store import (
     CredentialSource,
@@ -33,7 +34,8 @@ def open_storage(
     location : Location
         Where the files are.
     storage : mapping, optional
-        How to reach them: ``{"s3.endpoint": ...}``. See ``docs/storage.md``.
+        How to reach them: ``{"s3.endpoint": ...}``, and whether to keep what is read on the local
+        disk: ``{"local-cache.enabled": "true", ...}``. See ``docs/storage.md``.
     env : Env
         Clock, ids and randomness.
     credentials : CredentialSource, optional
@@ -47,13 +49,19 @@ def open_storage(
         A library is missing.
     """
     given = storage or {}
+    cache = local_cache(given)
     if location.scheme in {"s3", "gs", "az"}:
         settings = parse_settings(location.scheme, given)
         if location.account:
             settings = settings.with_account(location.account)
         if credentials is not None:
             settings = settings.without_credentials()
-        return ObjectStoreFileIO(location, settings, env, credentials=credentials)
+        store = ObjectStoreFileIO(location, settings, env, credentials=credentials)
+        if cache is None:
+            return store
+        # not the account or the keys: the same bytes whoever asks
+        place = f"{settings.values.get('endpoint', '')} {location.scheme}://{location.authority}"
+        return cache.over(store, place=place, env=env)
     if location.scheme == "hdfs":
         message = f"{location} is on HDFS, which is not supported yet: use an object store."
         raise UnsupportedError(message, kind="storage_scheme", scheme="hdfs")

@@ -7,6 +7,7 @@ from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.metastore import RestMetastore
 from tidelake.catalog.rest.settings import OPTIONS, PREFIXES, RestSettings
 from tidelake.catalog.rest.table_storages import TableStorages
+from tidelake.fileio.local_cache import local_cache
 from tidelake.fileio.object_store import is_storage_key, parse_settings
 
 __all__ = ["rest_metastore"]
@@ -25,6 +26,7 @@ def rest_metastore(request: CatalogRequest) -> RestMetastore:
     for scheme in ("s3", "gs", "az"):
         own = {key: value for key, value in request.storage.items() if is_storage_key(key)}
         parse_settings(scheme, own)  # a misspelt key is found now, not with the first table
+    local_cache(request.storage)
     given: dict[str, object] = {option.key: request.options.get(option) for option in OPTIONS}
     for prefix in PREFIXES:
         for name, value in request.options.with_prefix(prefix).items():

@@ -36,6 +36,7 @@ PREFIXES = {
     "s3": ("fs.s3a.", "fs.s3.", "s3a.", "s3."),
     "gs": ("fs.gs.", "gs."),
     "az": ("fs.azure.", "azure.", "az.", "fs.abfs."),
+    "cache": ("local-cache.",),
     "hdfs": ("hdfs.", "dfs.", "fs.hdfs.", "fs.defaultFS", "hadoop."),
 }
 V = TypeVar("V")

@@ -173,6 +173,8 @@ class ServeArguments:
         Spark's settings.
     memory : str, optional
         Memory limit of a process.
+    catalog_options : mapping
+        The kind of the catalog and its options; kept out of the ``repr``.
     """
 
     warehouse: str
@@ -191,6 +193,7 @@ class ServeArguments:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     memory: str | None = None
+    catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +386,7 @@ def _serve_arguments(given: Mapping[str, Any], warehouse: str) -> ServeArguments
         master=given["master"],
         conf=_pairs(given["conf"], "--conf"),
         memory=given["memory"],
+        catalog_options=given["catalog_options"],
     )
 
 

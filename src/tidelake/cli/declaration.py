@@ -265,6 +265,8 @@ SERVE = Command(
         ),
         MASTER,
         CONF,
+        CATALOG_OPTION,
+        CATALOG_FILE,
         MEMORY,
     ),
 )

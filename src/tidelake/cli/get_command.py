@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TextIO
 import pyarrow as pa
 
 import tidelake
-from tidelake.catalog import open_catalog
+from tidelake.catalog import Catalog, open_catalog
 from tidelake.cli.arguments import GetArguments
 from tidelake.cli.output.cell_text import json_text
 from tidelake.cli.output.formats import FORMATS, rows_of
@@ -55,9 +55,12 @@ def run(arguments: GetArguments) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")
     try:
-        table = _table(arguments)
+        catalog = open_catalog(
+            arguments.warehouse, catalog=arguments.catalog_options, memory=arguments.memory
+        )
+        table = _table(catalog, arguments)
         keys = keys_of(table, arguments.keys)
-        answer = _answer(table, keys, arguments)
+        answer = _answer(catalog, table, keys, arguments)
     except TidelakeError as error:
         sys.stderr.write(f"error: {error.message}\n")
         return FAILED
@@ -116,10 +119,7 @@ def keys_of(table: Table, texts: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _table(arguments: GetArguments) -> Table:
-    catalog = open_catalog(
-        arguments.warehouse, catalog=arguments.catalog_options, memory=arguments.memory
-    )
+def _table(catalog: Catalog, arguments: GetArguments) -> Table:
     table = catalog.table(arguments.table)
     if not isinstance(table, Table):
         message = (
@@ -130,7 +130,9 @@ def _table(arguments: GetArguments) -> Table:
     return table
 
 
-def _answer(table: Table, keys: pa.RecordBatch, arguments: GetArguments) -> _Answer:
+def _answer(
+    catalog: Catalog, table: Table, keys: pa.RecordBatch, arguments: GetArguments
+) -> _Answer:
     """Ask the service, if there is one, else the files."""
     columns = arguments.columns or tuple(table.schema.names)
     # the key says whether a row was found
@@ -142,7 +144,7 @@ def _answer(table: Table, keys: pa.RecordBatch, arguments: GetArguments) -> _Ans
         with contextlib.closing(table.local_query()) as local:
             rows = local.get_many(keys, columns=asked)
             return _Answer(rows, "the table's files", local.snapshot_id)
-    with contextlib.closing(_client(arguments)) as query:
+    with contextlib.closing(_client(catalog, arguments)) as query:
         rows = query.get_many(keys, columns=asked)
         by = f"the service at {found.address}"
         if query.is_local:
@@ -150,10 +152,10 @@ def _answer(table: Table, keys: pa.RecordBatch, arguments: GetArguments) -> _Ans
         return _Answer(rows, by, query.snapshot_id)
 
 
-def _client(arguments: GetArguments) -> TableQuery:
+def _client(catalog: Catalog, arguments: GetArguments) -> TableQuery:
     token = arguments.token
     return tidelake.query(
-        arguments.warehouse,
+        catalog,
         arguments.table,
         deadline_seconds=arguments.timeout,
         token=None if token is None else Path(token).read_text(encoding="utf-8").strip(),

@@ -101,6 +101,7 @@ def _started(arguments: ServeArguments) -> Iterator[Service]:
             service = tidelake.serve(
                 arguments.warehouse,
                 arguments.tables,
+                catalog=arguments.catalog_options,
                 parallelism=arguments.parallelism,
                 memory=arguments.memory,
                 **connection(arguments),

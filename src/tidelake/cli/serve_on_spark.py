@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import tidelake.spark
+from tidelake.catalog import open_catalog
 from tidelake.cli.arguments import ServeArguments
 from tidelake.cli.quiet_spark import quiet_session
 from tidelake.cli.serve_command import Service, connection
@@ -31,9 +32,10 @@ def service(arguments: ServeArguments) -> Iterator[Service]:
     """
     spark = quiet_session(APP, master=arguments.master, conf=arguments.conf)
     try:
-        lake = tidelake.spark.attach(
-            spark, arguments.warehouse, memory=arguments.memory, spark_sql=False
+        catalog = open_catalog(
+            arguments.warehouse, catalog=arguments.catalog_options, memory=arguments.memory
         )
+        lake = tidelake.spark.attach(spark, catalog, spark_sql=False)
         yield lake.serve(
             arguments.tables, parallelism=arguments.parallelism, **connection(arguments)
         )

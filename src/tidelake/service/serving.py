@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,11 @@ __all__ = ["options_of", "serve"]
 
 
 def serve(
-    warehouse: str | Path,
+    warehouse: str | Path | None,
     tables: Sequence[str],
     *,
+    catalog: Mapping[str, object] | None = None,
+    storage: Mapping[str, object] | None = None,
     parallelism: int = 2,
     directory: str | Path | None = None,
     memory: int | str | None = None,
@@ -34,6 +37,8 @@ def serve(
         As for :func:`tidelake.open`.
     tables : sequence of str
         Names ``"database.table"``; each has a primary key. More can be added while it runs.
+    catalog, storage : mapping, optional
+        As for :func:`tidelake.open`. Executors get them by a pipe, where nobody sees them.
     parallelism : int
         Number of executors; each is a process and owns a share of the buckets.
     directory : str or Path, optional
@@ -69,7 +74,9 @@ def serve(
     local = load("tidelake.service.local.query_service")
     own = None if directory is None else Path(directory).absolute()
     options = options_of(connection, limits, parallelism=parallelism, directory=own, memory=memory)
-    return local.serve_locally(open_catalog(warehouse, memory=memory), tables, options)
+    opened = open_catalog(warehouse, catalog=catalog, storage=storage, memory=memory)
+    options = replace(options, catalog_options=catalog or {}, storage=storage or {})
+    return local.serve_locally(opened, tables, options)
 
 
 def options_of(

@@ -39,11 +39,12 @@ def test_the_warehouse_may_be_a_variable():
 def test_options_of_the_catalog_come_from_a_file_and_the_command_line(tmp_path):
     file = tmp_path / "lake.properties"
     file.write_text("# mine\n\nmetastore = jdbc\nuri=a=b\njdbc.password= secret \nwarehouse=w\n")
-    argv = ["tail", "t", "--catalog-file", str(file), "--catalog-option", "uri=c"]
-    given = read_arguments(argv, {"TIDELAKE_WAREHOUSE": "lake"})
-    assert given.warehouse == "w"
-    assert given.catalog_options == {"metastore": "jdbc", "uri": "c", "jdbc.password": "secret"}
-    assert "secret" not in repr(given)
+    for command in (["tail", "t"], ["serve", "t"], ["get", "t", "1"], ["sql"]):
+        argv = [*command, "--catalog-file", str(file), "--catalog-option", "uri=c"]
+        given = read_arguments(argv, {"TIDELAKE_WAREHOUSE": "lake"})
+        assert given.warehouse == "w"
+        assert given.catalog_options == {"metastore": "jdbc", "uri": "c", "jdbc.password": "secret"}
+        assert "secret" not in repr(given)
     file.write_text("metastore=jdbc\nsecret\n")
     with pytest.raises(UsageError, match=r"line 2 of .* is not KEY=VALUE"):
         read_arguments(argv, {})

@@ -138,7 +138,8 @@ def test_the_service_answers_where_there_is_one(catalog, get, monkeypatch):
     code, lines, errors = get("shop.orders", "1", "--json", "--timeout", "3")
     assert (code, json.loads(lines[0])["item"]) == (0, "item 1")
     assert errors == ["From the service at 10.0.0.1:77, snapshot 9."]
-    assert asked[0][0] == (catalog.warehouse, "shop.orders")
+    opened, name = asked[0][0]
+    assert (opened.warehouse, name) == (catalog.warehouse, "shop.orders")
     assert (asked[0][1]["deadline_seconds"], asked[0][1]["fallback"]) == (3, True)
     assert asked[1] == "closed"
     Client.is_local = True

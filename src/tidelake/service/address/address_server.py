@@ -17,6 +17,7 @@ of the service before it.
 
 from __future__ import annotations
 
+import enum
 import logging
 import socket
 import threading
@@ -40,6 +41,7 @@ from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.service.protocol.service_file import (
     ServiceFile,
+    put_service_file,
     read_service_file,
     remove_service_file,
     service_file_path,
@@ -67,6 +69,8 @@ CONCURRENT_MAX = 1_024
 REQUEST_BYTES_MAX = 4 << 20
 LEAVE_LOOK_MS = 50
 STOP_SECONDS = 5.0
+REGISTER_TRIES = 3
+"""Looks at the file of a table that other services want at the same time."""
 """How long executors may take to say that they leave."""
 LEAVE_SECONDS = 5.0
 """How long all tables together may take to be left. Where a storage hangs for longer, the service
@@ -119,6 +123,15 @@ class ServedTable:
         if seconds < LATE_SECONDS:
             return ""
         return f"Its storage has not answered for {seconds:.0f} s: new snapshots are not seen."
+
+
+class _FileInPlace(enum.Enum):
+    """Whose service file a table has."""
+
+    NONE = enum.auto()
+    OWN = enum.auto()
+    LEFT = enum.auto()
+    """Its service is gone, or nobody can read it."""
 
 
 class AddressServer:
@@ -365,10 +378,11 @@ class AddressServer:
         if served.scanner.state is None:
             return
         try:
-            found = read_service_file(self.catalog.fileio, served.scanner.location)
+            scanner = served.scanner
+            found = read_service_file(scanner.fileio, scanner.location)
             if found is not None and found.service_id == self.service_id:
                 if found.address != self.address:
-                    self._write(served)
+                    write_service_file(scanner.fileio, scanner.location, self._file)
                 served.problem = ""
                 return
             self._register(served)
@@ -380,31 +394,58 @@ class AddressServer:
             served.problem = error.message
 
     def _register(self, served: ServedTable) -> None:
-        """Write the service file, unless it names a service that answers."""
-        location = served.scanner.location
+        """Put the service file, unless it names a service that answers."""
+        scanner = served.scanner
+        for _ in range(REGISTER_TRIES):
+            file = self._file_in_place(served)
+            if file is _FileInPlace.OWN:
+                write_service_file(scanner.fileio, scanner.location, self._file)
+                return
+            is_left = file is _FileInPlace.LEFT
+            if put_service_file(scanner.fileio, scanner.location, self._file, over=is_left):
+                return
+            # another service was faster, and is asked
+        message = (
+            f"Table '{served.name}': other services write {service_file_path(scanner.location)} at"
+            " the same time. Start one of them."
+        )
+        raise ConflictError(message, kind="table_served", table=served.name)
+
+    def _file_in_place(self, served: ServedTable) -> _FileInPlace:
+        """Whose service file is there.
+
+        Raises
+        ------
+        ConflictError
+            Its service answers.
+        """
+        scanner = served.scanner
         try:
-            found = read_service_file(self.catalog.fileio, location)
+            found = read_service_file(scanner.fileio, scanner.location)
         except TidelakeError as error:  # garbage, or another version's, which nobody can ask
             _LOG.warning("table %s: its service file is replaced: %s", served.name, error.message)
-            found = None
-        if found is not None and found.service_id != self.service_id:
-            if self._answers(found, served.name):
-                message = (
-                    f"Table '{served.name}' is served by the service at {found.address}: ask that"
-                    f" one, or stop it first. If it runs no longer, remove"
-                    f" {service_file_path(location)}."
-                )
-                raise ConflictError(message, kind="table_served", table=served.name)
-            _LOG.warning(
-                "table %s: the service at %s has stopped; its file is replaced",
-                served.name,
-                found.address,
+            return _FileInPlace.LEFT
+        if found is None:
+            return _FileInPlace.NONE
+        if found.service_id == self.service_id:
+            return _FileInPlace.OWN
+        if self._answers(found, served.name):
+            message = (
+                f"Table '{served.name}' is served by the service at {found.address}: ask that"
+                f" one, or stop it first. If it runs no longer, remove"
+                f" {service_file_path(scanner.location)}."
             )
-        self._write(served)
+            raise ConflictError(message, kind="table_served", table=served.name)
+        _LOG.warning(
+            "table %s: the service at %s has stopped; its file is replaced",
+            served.name,
+            found.address,
+        )
+        return _FileInPlace.LEFT
 
-    def _write(self, served: ServedTable) -> None:
-        value = ServiceFile(self.address, self.service_id, self.security.has_tls, PROTOCOL)
-        write_service_file(self.catalog.fileio, served.scanner.location, value)
+    @property
+    def _file(self) -> ServiceFile:
+        return ServiceFile(self.address, self.service_id, self.security.has_tls, PROTOCOL)
 
     def _answers(self, found: ServiceFile, table: str) -> bool:
         """Whether the service that a file names is there, and is that very one."""
@@ -423,7 +464,8 @@ class AddressServer:
     def _leave(self, served: ServedTable) -> None:
         served.scanner.close(wait_seconds=LEAVE_SECONDS)
         try:
-            remove_service_file(self.catalog.fileio, served.scanner.location, self.service_id)
+            scanner = served.scanner
+            remove_service_file(scanner.fileio, scanner.location, self.service_id)
         except TidelakeError as error:
             _LOG.warning("table %s: its service file stays: %s", served.name, error.message)
 

@@ -169,6 +169,7 @@ class SnapshotFileScanner:
         self._opened_as: str | None = None
         self._handle: TableHandle = served_table(catalog, table).handle
         self.location = self._handle.paths.location
+        self.fileio = self._handle.fileio
 
     @property
     def state(self) -> ServedSnapshot | None:

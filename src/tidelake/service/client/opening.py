@@ -37,7 +37,8 @@ def query(
     Parameters
     ----------
     warehouse : str, Path or Catalog
-        Where the table is: the service is found by a file in the table's directory.
+        Where the table is: the service is found by a file in the table's directory. A catalog of
+        :func:`tidelake.open` may have options, and keys of an object store.
     table : str
         ``"database.table"``.
     deadline_seconds : float

@@ -62,7 +62,7 @@ class ExecutorConfig:
     service_id, secret : str
         Of the service.
     warehouse : str
-        Path of the warehouse, on the executor's machine too.
+        Path or URI of the warehouse, on the executor's machine too.
     index, executors_count : int
         Which executor of how many.
     attempt : int
@@ -77,6 +77,8 @@ class ExecutorConfig:
         Where lookup files are kept; by default in the machine's directory of temporary files.
     memory : int or str, optional
         What the process may hold, as for :func:`tidelake.open`.
+    catalog_options, storage : mapping
+        The kind of the catalog and its options, and how to reach the store; not shown.
     """
 
     address: str
@@ -91,6 +93,8 @@ class ExecutorConfig:
     limits: Limits = field(default_factory=Limits)
     directory: str | None = None
     memory: int | str | None = None
+    catalog_options: dict[str, str] = field(default_factory=dict, repr=False)
+    storage: dict[str, str] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> bytes:
         """Give it as JSON, for a process of its own."""

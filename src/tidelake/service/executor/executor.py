@@ -126,7 +126,12 @@ class QueryExecutor:
 
     def __init__(self, config: ExecutorConfig, catalog: Catalog | None = None) -> None:
         self._config = config
-        self._catalog = catalog or open_catalog(config.warehouse, memory=config.memory)
+        self._catalog = catalog or open_catalog(
+            config.warehouse,
+            catalog=config.catalog_options,
+            storage=config.storage,
+            memory=config.memory,
+        )
         self._address_server = config.address
         self.instance = self._catalog.env.ids.uuid()
         self.tables = OwnedTables()
@@ -255,11 +260,11 @@ class QueryExecutor:
     def _look_elsewhere(self) -> None:
         """Take the address server of this service that a table's file names, if it is another."""
         for table in self.tables.all():
-            location = table.location
-            if location is None:
+            location, fileio = table.location, table.fileio
+            if location is None or fileio is None:
                 continue
             try:
-                found = read_service_file(self._catalog.fileio, location)
+                found = read_service_file(fileio, location)
             except TidelakeError:
                 continue
             if found is None or found.service_id != self._config.service_id:

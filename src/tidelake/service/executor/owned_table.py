@@ -16,6 +16,7 @@ from functools import cached_property
 
 from tidelake.catalog import Catalog
 from tidelake.errors import ConflictError, NotFoundError
+from tidelake.fileio import FileIO
 from tidelake.lookup import LookupStats
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import DataFileMeta
@@ -277,6 +278,12 @@ class OwnedTable:
         """Where it is; None before it is ready."""
         opened = self._open
         return None if opened is None else opened.version
+
+    @property
+    def fileio(self) -> FileIO | None:
+        """Its storage; None before it is ready."""
+        opened = self._open
+        return None if opened is None else opened.table.fileio
 
     @property
     def buckets_count(self) -> int:

@@ -7,11 +7,12 @@ says what each executor needs to join it. Where executors run is left to the cal
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError
+from tidelake.options import option_texts
 from tidelake.service.address.address_server import AddressServer
 from tidelake.service.address.security import LOOPBACK, Security, host_of
 from tidelake.service.executor.config import ExecutorConfig, Limits
@@ -40,6 +41,8 @@ class ServeOptions:
         Where executors keep lookup files; by default in their machine's temporary files.
     memory : int or str, optional
         What each executor may hold to build lookup files.
+    catalog_options, storage : mapping
+        With which executors open the catalog; not shown.
     secret : str
         Known to the processes of this service only.
     """
@@ -50,6 +53,8 @@ class ServeOptions:
     limits: Limits = field(default_factory=Limits)
     directory: str | None = None
     memory: int | str | None = None
+    catalog_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    storage: Mapping[str, object] = field(default_factory=dict, repr=False)
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES), repr=False)
 
     def check(self, tables: object) -> None:
@@ -94,7 +99,7 @@ class ServeOptions:
             address=server.address,
             service_id=server.service_id,
             secret=self.secret,
-            warehouse=server.catalog.warehouse,
+            warehouse=server.catalog.fileio.uri_of(server.catalog.warehouse),
             index=0,
             executors_count=self.parallelism,
             bind=host_of(self.bind),
@@ -102,4 +107,11 @@ class ServeOptions:
             limits=self.limits,
             directory=self.directory,
             memory=self.memory,
+            catalog_options=_without_warehouse(self.catalog_options),
+            storage=option_texts(self.storage),
         )
+
+
+def _without_warehouse(given: Mapping[str, object]) -> dict[str, str]:
+    """Catalog options as texts; the warehouse is told by itself."""
+    return {key: text for key, text in option_texts(given).items() if key != "warehouse"}

@@ -4,10 +4,11 @@
 
     {"protocol": 1, "address": "127.0.0.1:40123", "serviceId": "...", "tls": false}
 
-1. The address server writes it when it serves the table, in one step: a reader sees the old file or
-   the new one. The last service that writes is the one that clients find.
-2. When it ends it removes the file, unless another service has written it since.
-3. A service that was killed leaves it behind. So an address is where to ask, and no promise that
+1. The address server puts it, if it is absent, when it serves the table. Of two services that start
+   at once one gets the name, in an object store too; the other is told.
+2. The file of a service that does not answer, or that nobody can read, is removed before.
+3. When it ends it removes the file, unless another service has put its own since.
+4. A service that was killed leaves it behind. So an address is where to ask, and no promise that
    somebody answers.
 
 The name is our own: an executor of Flink would speak Paimon's own protocol to whatever
@@ -25,6 +26,7 @@ from tidelake.service.protocol.reasons import PROTOCOL
 
 __all__ = [
     "ServiceFile",
+    "put_service_file",
     "read_service_file",
     "remove_service_file",
     "service_file_path",
@@ -113,23 +115,55 @@ def read_service_file(fileio: FileIO, location: str) -> ServiceFile | None:
     return value
 
 
-def write_service_file(fileio: FileIO, location: str, value: ServiceFile) -> None:
-    """Register an address server, in one step.
+def put_service_file(
+    fileio: FileIO, location: str, value: ServiceFile, *, over: bool = False
+) -> bool:
+    """Register an address server; False if another's file is there.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The table's storage.
+    location : str
+        The table's directory.
+    value : ServiceFile
+        What to say.
+    over : bool
+        Whether the file that is there is to be removed first: its service is gone.
 
     Raises
     ------
     NotFoundError
         The table's directory was removed: nothing was written.
     """
+    path = service_file_path(location)
+    with fileio.open_dir(f"{location}/{SERVICE_DIR}", make=True) as place:
+        if over:
+            fileio.delete(path, within=place)
+        return fileio.put_if_absent(path, _document(value), within=place)
+
+
+def write_service_file(fileio: FileIO, location: str, value: ServiceFile) -> None:
+    """Write the file of a service that has one, in one step: its address is another now.
+
+    Raises
+    ------
+    NotFoundError
+        The table's directory was removed: nothing was written.
+    """
+    # by the open directory: a dropped table is not created again by its service's file
+    with fileio.open_dir(f"{location}/{SERVICE_DIR}", make=True) as place:
+        fileio.replace(service_file_path(location), _document(value), within=place)
+
+
+def _document(value: ServiceFile) -> bytes:
     document = {
         "protocol": value.protocol,
         "address": value.address,
         "serviceId": value.service_id,
         "tls": value.tls,
     }
-    # by the open directory: a dropped table is not created again by its service's file
-    with fileio.open_dir(f"{location}/{SERVICE_DIR}", make=True) as place:
-        fileio.replace(service_file_path(location), json.dumps(document).encode(), within=place)
+    return json.dumps(document).encode()
 
 
 def remove_service_file(fileio: FileIO, location: str, service_id: str) -> bool:

@@ -255,3 +255,20 @@ def test_a_look_that_comes_late_does_not_register_a_removed_table_again(
     assert file_of(other) is None
     assert late.scanner._lease is None
     assert file_of(table).service_id == server.service_id
+
+
+def test_of_two_services_that_start_at_once_one_gets_the_table(catalog, serve, monkeypatch):
+    """Both see no file; the second one's put is refused, and it asks the first."""
+    table = made_table(catalog)
+    put, begun = address_server.put_service_file, []
+
+    def late(fileio, location, value, *, over=False):
+        if not begun:
+            begun.append(value)
+            begun.append(serve())
+        return put(fileio, location, value, over=over)
+
+    monkeypatch.setattr(address_server, "put_service_file", late)
+    with pytest.raises(ConflictError, match="is served by the service"):
+        serve()
+    assert file_of(table).service_id == begun[1].service_id

@@ -14,6 +14,7 @@ SIZE ?= full
 SEED ?=
 FROM ?= 0
 PROOF ?=
+WAREHOUSE ?=
 AGAIN ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -34,17 +35,17 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[spark,demo,dev]'
 	@touch $@
 
-demo: setup ## the main job: a year of real flights through Spark, in three acts, with a report page in out/flights
-	$(BIN)/python examples/flights/demo.py
+demo: setup ## the main job: a year of real flights through Spark, in three acts, with a report page in out/flights; WAREHOUSE=s3://...
+	$(BIN)/python examples/flights/demo.py $(WAREHOUSE)
 
 SQL_DEMO := out/flights-sql
 demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/flights/flights.sql, every result checked
 	@rm -rf $(SQL_DEMO)
 	$(BIN)/python examples/flights/source.py $(SQL_DEMO)
-	$(BIN)/python -m tidelake sql --warehouse $(SQL_DEMO)/warehouse --master 'local[2]' --echo --timing \
+	$(BIN)/python -m tidelake sql --warehouse $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse) --master 'local[2]' --echo --timing \
 	  --command 'CREATE TEMPORARY VIEW raw AS SELECT * FROM parquet.`$(SQL_DEMO)/flights.parquet`' \
 	  --file examples/flights/flights.sql
-	@echo "Warehouse: $(SQL_DEMO)/warehouse  (tidelake sql --warehouse $(SQL_DEMO)/warehouse --database air)"
+	@echo "Warehouse: $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse)  (tidelake sql --warehouse $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse) --database air)"
 
 ##@ Tests
 MINUTES := out/minutes.json

@@ -120,7 +120,7 @@ def follow_with_a_kill(
 ) -> None:
     """Send all records; the program that reads them is killed on the way, and started again."""
     command = [sys.executable, str(Path(__file__).with_name("stream_job.py"))]
-    command += [str(Path(lake.catalog.warehouse).resolve()), str(checkpoints.resolve())]
+    command += [lake.catalog.uri, str(checkpoints.resolve())]
     command += topics.arguments
     topics.create(lake)
     until = time.monotonic() + JOB_SECONDS_MAX

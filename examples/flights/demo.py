@@ -6,6 +6,10 @@ three topics of Kafka fill one row a flight, and the delays per airline follow i
 streams in a program of their own, which is killed once and started again. In a third a query
 service on the session answers for flights and airports while its executor is killed. All is read
 back in several ways, compared with a recomputation from the raw data, and shown on a page.
+
+Usage: python demo.py [WAREHOUSE]. It is a directory, or a URI such as s3://bucket/prefix, and by
+default out/flights/warehouse, which is made anew. Keys of a store come from the environment
+(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION), a role or a profile.
 """
 
 from __future__ import annotations
@@ -31,7 +35,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+import tidelake
 import tidelake.spark
+from tidelake.catalog import Catalog
+from tidelake.errors import TidelakeError
 
 OUT = Path("out") / "flights"
 LOG = OUT / "log.txt"
@@ -44,12 +51,34 @@ def log_flags() -> str:
     return f"-Dlog4j2.configurationFile={LOG_CONF.as_uri()} -Dflights.log={LOG}"
 
 
-def main() -> int:
+def opened(warehouse: str) -> Catalog:
+    """The warehouse, which must not have tables of the demo already.
+
+    Raises
+    ------
+    SystemExit
+        It has, or it cannot be reached.
+    """
+    try:
+        catalog = tidelake.open(warehouse)
+        is_used = catalog.database_exists("air")
+    except TidelakeError as error:
+        sys.exit(f"{error.message}")
+    if is_used:
+        sys.exit(
+            f"{warehouse} has a database 'air' already: give another place, or drop it:\n"
+            f"tidelake sql --warehouse {warehouse} -c 'DROP DATABASE air CASCADE'"
+        )
+    return catalog
+
+
+def main(warehouse: str | None = None) -> int:
     """Run the job; 0 where every check passed."""
     console = Console()
     began = time.perf_counter()
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
+    catalog = opened(warehouse or str(OUT / "warehouse"))
     raw = data.load()
     console.print(
         f"{len(raw.flights):,} flights, {len(raw.weather):,} hours of weather. Spark starts ..."
@@ -60,7 +89,7 @@ def main() -> int:
         "spark.driver.extraJavaOptions": log_flags(),
     }
     spark = tidelake.spark.session("flights", master="local[2]", conf=conf)
-    lake = tidelake.spark.attach(spark, OUT / "warehouse")
+    lake = tidelake.spark.attach(spark, catalog)
     feed = Feed()
     steps = len(data.step_ends(raw))
     sent = [delivery for part in streams.deliveries(raw) for delivery in part]
@@ -106,11 +135,11 @@ def main() -> int:
         joins = ("the join of flights, weather and planes", f"{len(found.cross)} groups equal")
         found.checks = [*checks, joins, *second.checks, *third]
     spark.stop()
-    close(console, found, feed, time.perf_counter() - began)
+    close(console, found, feed, time.perf_counter() - began, place=catalog.uri)
     return 0
 
 
-def close(console: Console, found: Findings, feed: Feed, seconds: float) -> None:
+def close(console: Console, found: Findings, feed: Feed, seconds: float, *, place: str) -> None:
     """The closing report, and the page."""
     life = found.life
     flushed = sum(p.bytes_added for p in life if p.kind == "APPEND")
@@ -142,14 +171,14 @@ def close(console: Console, found: Findings, feed: Feed, seconds: float) -> None
     report.add_row("time", f"{seconds:.0f} s", "")
     console.print(report)
     console.print(
-        f"Page:      {target}\nWarehouse: {OUT / 'warehouse'}  (README: five things to try)\n"
+        f"Page:      {target}\nWarehouse: {place}  (README: five things to try)\n"
         f"Log:       {LOG}  (what Spark said of the executor that was killed)"
     )
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(main(*sys.argv[1:2]))
     except answers.WrongAnswer as error:
         sys.stderr.write(f"WRONG ANSWER: {error}\n")
         sys.exit(1)

@@ -88,7 +88,7 @@ def _written(
 def main() -> None:
     """Run both queries, for ever or until all is read."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("warehouse", type=Path)
+    parser.add_argument("warehouse", help="a directory, or a URI such as s3://bucket/prefix")
     parser.add_argument("checkpoints", type=Path)
     parser.add_argument("--kafka", metavar="SERVERS", help="the topics are at this broker")
     parser.add_argument("--prefix", default="", help="of the names of its topics")

@@ -1,9 +1,10 @@
-"""The demo in SQL, small: real flights of eight days, every result compared with the raw data."""
+"""The demo in SQL, small, in an object store: real flights, every result beside the raw data."""
 
 import sys
 from pathlib import Path
 
 import pytest
+from servers.s3 import SECRET
 
 import tidelake
 from tidelake.cli.main import main
@@ -22,15 +23,15 @@ def settings_as_they_were(spark):
 
 
 @pytest.mark.timeout(1200)  # fifty statements, each some seconds on a busy machine
-def test_the_demo_in_sql(settings_as_they_were, tmp_path, monkeypatch, capsys):
+def test_the_demo_in_sql(settings_as_they_were, s3, tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(FLIGHTS))
     import source
 
     flights = source.write(tmp_path, days=2)
     raw = f"CREATE TEMPORARY VIEW raw AS SELECT * FROM parquet.`{tmp_path}/flights.parquet`"
-    lake = str(tmp_path / "lake")
-    argv = ["sql", "-w", lake, "--format", "csv", "-c", raw, "-f", str(FLIGHTS / "flights.sql")]
-    code = main(argv)
+    keys = [f"--catalog-option={key}={value}" for key, value in s3.storage().items()]
+    argv = ["sql", "-w", "s3://lake/demo", *keys, "--format", "csv", "-c", raw]
+    code = main([*argv, "-f", str(FLIGHTS / "flights.sql")])
     shown = capsys.readouterr()
     assert code == 0, shown.err
     lines = shown.out.splitlines()
@@ -41,7 +42,8 @@ def test_the_demo_in_sql(settings_as_they_were, tmp_path, monkeypatch, capsys):
     for check in checks:
         assert lines[lines.index(check) + 1] == "equal"
     assert lines[lines.index("changes_told") + 1] == "none"
-    board = tidelake.open(lake).table("air.board")
+    assert SECRET not in shown.out + shown.err
+    board = tidelake.open("s3://lake/demo", storage=s3.storage()).table("air.board")
     assert board.count() == flights > 6000
     assert board.count(filter="state = 'cancelled'") > 0
     sys.modules.pop("source", None)

@@ -66,6 +66,11 @@ class Catalog:
         return self._metastore.warehouse
 
     @property
+    def uri(self) -> str:
+        """The warehouse as users write it: with its scheme, where it has one."""
+        return self.fileio.uri_of(self.warehouse)
+
+    @property
     def fileio(self) -> FileIO:
         """The storage of the warehouse."""
         return self._metastore.fileio

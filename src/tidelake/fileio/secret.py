@@ -3,9 +3,13 @@
 1. A secret is a :class:`Secret`: it prints as ``***``.
 2. A storage that is pickled leaves its secrets out, and takes a number along. The registry of each
    process knows secrets by such numbers, so a copy in the same process has them again.
-3. For another process, :func:`export_secrets` gives bytes to carry in a way that does not show
-   (Spark broadcasts them) and :func:`adopt_secrets` takes them in there. A storage whose secrets
-   did not come along says so when it is used.
+3. For another process, :func:`export_secrets` gives bytes to carry in a way that does not show, and
+   :func:`adopt_secrets` takes them in there.
+4. A framework that sends pickles to processes of its own has a way for secrets beside them: its
+   :class:`SecretCarrier` travels in the pickle in their place, and gives them there
+   (:func:`carry_by`). Spark's are broadcasts.
+
+A storage whose secrets did not come along says so when it is used.
 """
 
 from __future__ import annotations
@@ -13,11 +17,40 @@ from __future__ import annotations
 import hmac
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-__all__ = ["Secret", "adopt_secrets", "export_secrets", "known_secrets", "remember_secrets"]
+__all__ = [
+    "Secret",
+    "SecretCarrier",
+    "adopt_secrets",
+    "carried_secrets",
+    "carrier_of",
+    "carry_by",
+    "export_secrets",
+    "known_secrets",
+    "remember_secrets",
+]
 
 _REGISTRY: dict[str, dict[str, str]] = {}
+
+
+class SecretCarrier(Protocol):
+    """Stands for secrets in a pickle, and finds them in the process where that arrives.
+
+    Picklable, and nothing of a secret is in its pickle or its ``repr``.
+    """
+
+    def secrets(self) -> Mapping[str, str] | None:
+        """Return the secrets; None where they did not come along."""
+        ...
+
+
+class _Carriers:
+    """How this process sends secrets, and those that came to it."""
+
+    make: Callable[[str, Mapping[str, str]], SecretCarrier | None] | None = None
+    arrived: dict[str, SecretCarrier] = {}  # noqa: RUF012 - one for the process
 
 
 class Secret:
@@ -70,6 +103,39 @@ def remember_secrets(secrets: Mapping[str, str]) -> str:
 def known_secrets(number: str) -> dict[str, str] | None:
     """The secrets of a number; None if they did not come to this process."""
     return _REGISTRY.get(number)
+
+
+def carry_by(make: Callable[[str, Mapping[str, str]], SecretCarrier | None]) -> None:
+    """Let pickles of storages take a carrier along from now on.
+
+    Parameters
+    ----------
+    make : callable
+        Takes the number of secrets and the secrets. Returns their carrier, the same for each
+        pickle; or None where nothing carries them now.
+    """
+    _Carriers.make = make
+
+
+def carrier_of(number: str) -> SecretCarrier | None:
+    """What takes the secrets of a number along in a pickle; None without."""
+    arrived = _Carriers.arrived.get(number)
+    if arrived is not None:
+        return arrived
+    secrets = _REGISTRY.get(number)
+    return None if _Carriers.make is None or secrets is None else _Carriers.make(number, secrets)
+
+
+def carried_secrets(number: str, carrier: SecretCarrier | None) -> dict[str, str] | None:
+    """The secrets of a storage that has arrived here; None if they did not come along."""
+    known = _REGISTRY.get(number)
+    if known is not None or carrier is None:
+        return known
+    found = carrier.secrets()
+    if found is None:
+        return None
+    _Carriers.arrived[number] = carrier  # a copy may go on to another process
+    return _REGISTRY.setdefault(number, dict(found))
 
 
 def export_secrets() -> bytes:

@@ -49,6 +49,11 @@ class TableState:
         return SnapshotLog(self.fileio, self.paths, reads=self.env.reads.ranges)
 
     @property
+    def uri(self) -> str:
+        """The table's directory as users write it: with its scheme, where it has one."""
+        return self.fileio.uri_of(self.paths.location)
+
+    @property
     def read_together(self) -> Executor | None:
         """Where the first rows of several files are read at once; None if the storage is near."""
         return self.env.reads.runs if self.fileio.is_remote else None

@@ -37,7 +37,7 @@ from tidelake.spark.rowlevel.delete_update import delete_on_spark, update_on_spa
 from tidelake.spark.service_methods import ServiceMethods
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.session import is_stopped, prepare
-from tidelake.spark.source.data_source import TidelakeSource
+from tidelake.spark.source.session_storages import register_source
 from tidelake.spark.streamread.opening import open_source, source_schema
 from tidelake.spark.write.compaction import compact_on_spark
 from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
@@ -70,6 +70,7 @@ def attach(
     options: Mapping[str, object] | None = None,
     memory: int | str | None = None,
     spark_sql: bool | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> Lake:
     """Open a warehouse on a Spark session.
 
@@ -82,8 +83,9 @@ def attach(
     spark : SparkSession
         Of :func:`tidelake.spark.session`, or any other.
     warehouse : str, Path or Catalog
-        A directory that the driver and all executors see under this path; or a catalog of
-        :func:`tidelake.open`, such as one in a database, opened with its own options and memory.
+        A directory that the driver and all executors see under this path, or a URI such as
+        ``s3://bucket/prefix``; or a catalog of :func:`tidelake.open`, such as one in a database,
+        opened with its own options, memory and storage.
     catalog : str
         Its name in statements of :meth:`Lake.sql` and of ``spark.sql``.
     options : mapping, optional
@@ -95,6 +97,9 @@ def attach(
         Whether ``spark.sql``, ``spark.table`` and ``frame.writeTo`` of this session know the
         tables too, as ``<catalog>.<database>.<table>``; by default if possible. It is not
         possible through Spark Connect.
+    storage : mapping, optional
+        How to reach an object store; see :func:`tidelake.open`. Secrets among these keys reach
+        executors in a broadcast; without keys each executor takes those of its environment or role.
 
     Raises
     ------
@@ -104,8 +109,8 @@ def attach(
         `spark_sql` is true, and the session is one of Spark Connect.
     """
     prepare(spark)
-    spark.dataSource.register(TidelakeSource)
-    opened = opened_catalog(warehouse, options=options, memory=memory)
+    opened = opened_catalog(warehouse, options=options, storage=storage, memory=memory)
+    register_source(spark, opened)
     known = spark_sql is not False and register(
         spark, opened, name=catalog, runner_of=lambda of: Lake(spark, of)
     )
@@ -150,7 +155,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         self._statements: Statements | None = None
 
     def __repr__(self) -> str:
-        return f"Lake('{self.catalog.warehouse}')"
+        return f"Lake('{self.catalog.uri}')"
 
     def _repr_html_(self) -> str:
         state = "stopped" if is_stopped(self._spark) else f"Spark {self._spark.version}"
@@ -162,7 +167,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         """The session that reads and writes run on."""
         if is_stopped(self._spark):
             message = (
-                f"The Spark session of the warehouse {self.catalog.warehouse} was stopped: start"
+                f"The Spark session of the warehouse {self.catalog.uri} was stopped: start"
                 " one with spark = tidelake.spark.session(), and attach the warehouse with"
                 " tl = tidelake.spark.attach(spark, ...)."
             )

@@ -17,7 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tidelake.errors import InvalidInputError, near_names, shortened
-from tidelake.fileio.secret import Secret, known_secrets, remember_secrets
+from tidelake.fileio.secret import (
+    Secret,
+    SecretCarrier,
+    carried_secrets,
+    carrier_of,
+    remember_secrets,
+)
 
 __all__ = [
     "KEYS",
@@ -164,7 +170,8 @@ class StoreSettings:
         number = self.lost_secrets
         if self.secrets:
             number = remember_secrets({k: s.reveal() for k, s in self.secrets.items()})
-        return (_restored, (self.scheme, dict(self.values), number))
+        carrier = carrier_of(number) if number else None
+        return (_restored, (self.scheme, dict(self.values), number, carrier))
 
     def text(self, name: str) -> str | None:
         """A value, secret or not; None if it was not given."""
@@ -372,7 +379,9 @@ def http_refused(scheme: str, what: str) -> InvalidInputError:
     return InvalidInputError(message, kind="http_not_allowed")
 
 
-def _restored(scheme: str, values: Mapping[str, str], number: str) -> StoreSettings:
-    found = known_secrets(number) if number else {}
+def _restored(
+    scheme: str, values: Mapping[str, str], number: str, carrier: SecretCarrier | None
+) -> StoreSettings:
+    found = carried_secrets(number, carrier) if number else {}
     secrets = {key: Secret(text) for key, text in (found or {}).items()}
     return StoreSettings(scheme, values, secrets, lost_secrets=number if found is None else "")

@@ -425,7 +425,12 @@ class QueryExecutor:
         return ((TOKEN_KEY, bearer(self._config.secret)),)
 
 
-def run_executor(config: ExecutorConfig, *, stop: threading.Event | None = None) -> ExecutorSummary:
+def run_executor(
+    config: ExecutorConfig,
+    *,
+    stop: threading.Event | None = None,
+    catalog: Catalog | None = None,
+) -> ExecutorSummary:
     """Run an executor in this process until it is asked to stop.
 
     Parameters
@@ -434,13 +439,15 @@ def run_executor(config: ExecutorConfig, *, stop: threading.Event | None = None)
         Its settings.
     stop : Event, optional
         Set by the process to end it.
+    catalog : Catalog, optional
+        The warehouse as it is opened already.
 
     Notes
     -----
     Runs in a process of its own or in a task of Spark's. Ends by itself when no address server
     answers any more.
     """
-    return QueryExecutor(config).run(stop)
+    return QueryExecutor(config, catalog).run(stop)
 
 
 def _code(error: grpc.RpcError) -> str:

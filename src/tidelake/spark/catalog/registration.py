@@ -90,6 +90,7 @@ def opened_catalog(
     warehouse: str | Path | Catalog,
     *,
     options: Mapping[str, object] | None,
+    storage: Mapping[str, object] | None,
     memory: int | str | None,
 ) -> Catalog:
     """Open a warehouse, or take a catalog that is open.
@@ -97,23 +98,16 @@ def opened_catalog(
     Raises
     ------
     InvalidInputError
-        Options or memory are given for a catalog that is open.
-    UnsupportedError
-        Its tables are in an object store, which executors cannot reach yet.
+        Options, memory or keys of a storage are given for a catalog that is open.
     """
     if not isinstance(warehouse, Catalog):
-        warehouse = open_catalog(warehouse, options=options, memory=memory)
-    elif options is not None or memory is not None:
+        return open_catalog(warehouse, options=options, storage=storage, memory=memory)
+    if (options, storage, memory) != (None, None, None):
         message = (
-            "attach() was given an opened catalog: give its options and memory to tidelake.open()."
+            "attach() was given an opened catalog: give its options, memory and storage to"
+            " tidelake.open()."
         )
         raise InvalidInputError(message, kind="bad_argument", argument="options")
-    if warehouse.fileio.is_remote:
-        message = (
-            f"{warehouse!r} is in an object store, which Tidelake on Spark does not read or write"
-            " yet: use tidelake.open() in Python, or mount the warehouse on every machine."
-        )
-        raise UnsupportedError(message, kind="spark_storage")
     return warehouse
 
 

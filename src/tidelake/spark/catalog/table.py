@@ -186,7 +186,7 @@ class LakeTable(
     options : mapping
         Options of this use.
     warehouse, catalog : str
-        The directory of the warehouse, and what statements call it.
+        The URI of the warehouse, and what statements call it.
     is_write : bool
         Whether it was loaded for a write.
 
@@ -234,13 +234,13 @@ class LakeTable(
             # the id alone may name another snapshot after a rollback, or in a recreated table
             written = (snapshot.id, snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self.state = (
-            f"{table.paths.location}, schema {schema.id} of {schema.time_ms}, snapshot {written},"
+            f"{table.handle.uri}, schema {schema.id} of {schema.time_ms}, snapshot {written},"
             f" {self._moment}, {sorted(opened.options.raw.items())}"
         )
 
     def id(self) -> str:
         """Its location: other warehouses may have catalogs and tables of the same names."""
-        return self._table.paths.location
+        return self._table.handle.uri
 
     def toString(self) -> str:
         """The loaded state: Spark finds cached data of the same state by it."""
@@ -289,7 +289,7 @@ class LakeTable(
         schema = self._table.table_schema
         shown = dict(schema.options)
         shown["provider"] = PROVIDER
-        shown["location"] = self._table.paths.location
+        shown["location"] = self._table.handle.uri
         if schema.comment:
             shown["comment"] = schema.comment
         return self.gateway.mapping(shown)
@@ -335,7 +335,7 @@ class LakeTable(
         """Opens a stream of it: Spark uses this for nothing else."""
         return fallback_table(
             self.gateway,
-            self._table.paths.location,
+            self._table.handle.uri,
             self.schema(),
             {
                 WAREHOUSE: self._warehouse,

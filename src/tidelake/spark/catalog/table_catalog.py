@@ -84,7 +84,7 @@ class LakeCatalog(
 
     def toString(self) -> str:
         """How it is shown."""
-        return f"{CATALOG_SHOWN} '{self._name}' of {self._catalog.warehouse}"
+        return f"{CATALOG_SHOWN} '{self._name}' of {self._catalog.uri}"
 
     # ---- the catalog itself
 
@@ -162,7 +162,7 @@ class LakeCatalog(
             found,
             _moment(moment, found),
             options,
-            warehouse=self._catalog.warehouse,
+            warehouse=self._catalog.uri,
             catalog=self._name,
             is_write=is_write,
         )
@@ -178,7 +178,7 @@ class LakeCatalog(
         as changed.
         """
         name = ".".join(map(quoted, self._parts(identifier)))
-        key = (name, self._catalog.warehouse)
+        key = (name, self._catalog.uri)
         known = self._states.get(key)
         if known == state:
             return
@@ -274,7 +274,7 @@ class LakeCatalog(
             altered = table.alter(*schema_changes(changes, table=name))
         except TidelakeError as error:
             raise refused(error, self.gateway, kinds=(UNSUPPORTED, UNSUPPORTED)) from error
-        place = self._catalog.warehouse
+        place = self._catalog.uri
         return LakeTable(self.gateway, name, altered, {}, {}, warehouse=place, catalog=self._name)
 
     def dropTable(self, identifier: JavaObject) -> bool:
@@ -328,7 +328,7 @@ class LakeCatalog(
         """The location of a database."""
         database = self._database(namespace)
         self._check_database(database, namespace)
-        return self.gateway.mapping({"location": f"{self._catalog.warehouse}/{database}.db"})
+        return self.gateway.mapping({"location": f"{self._catalog.uri}/{database}.db"})
 
     def createNamespace(self, namespace: JavaObject, properties: JavaObject) -> None:
         """CREATE DATABASE."""

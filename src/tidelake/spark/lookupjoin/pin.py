@@ -94,7 +94,7 @@ def _pinned(spark: SparkSession, handle: TableHandle) -> int:
     query_id, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
     if query_id is None or batch is None:
         return newest_snapshot(handle)  # EXPLAIN, or a frame that no query runs
-    key = (query_id, handle.paths.location)
+    key = (query_id, handle.uri)
     with _LOCK:
         pin = _PINS.get(key)
         if pin is None:

@@ -82,7 +82,7 @@ class ServiceLookup:
     def _client(self) -> TableQuery:
         clients = _CLIENTS.value
         key = (
-            self.catalog.warehouse,
+            self.catalog.uri,
             self.identifier,
             json.dumps(dict(self.settings), default=str),
         )

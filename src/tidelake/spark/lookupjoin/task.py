@@ -93,7 +93,7 @@ class LocalLookup:
 
     def _query(self, role: str) -> LocalTableQuery:
         options = tuple(sorted(self.table.options.raw.items()))
-        key = (role, self.table.paths.location, self.table.table_schema.id, options, self.columns)
+        key = (role, self.table.handle.uri, self.table.table_schema.id, options, self.columns)
         query = _QUERIES.get(key)
         if query is None:
             kept = dict.fromkeys([*self.columns, *self.table.primary_keys])

@@ -1,8 +1,9 @@
 """Native scans: data files through Spark's own Parquet reader.
 
-1. A file is *native* if Spark reads exactly the kernel's rows from it: Parquet, a path without
-   characters of a Spark pattern, a name that Spark does not skip, and columns with the table's
-   types or types that widen to them without loss.
+1. A file is *native* if Spark reads its storage (:mod:`tidelake.spark.read.native_storage`) and
+   exactly the kernel's rows from it: Parquet, a path without characters of a Spark pattern, a name
+   that Spark does not skip, and columns with the table's types or types that widen to them without
+   loss.
 2. Native files are grouped by how their columns map to the table's (usually one group per schema
    version). Each group is one scan: the file's own schema is given, nothing is inferred, and a
    select renames and casts. A column that the file's schema lacks is null. If files hold deletes,
@@ -28,6 +29,7 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Split
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema, to_spark_type
+from tidelake.spark.read.native_storage import spark_reads
 from tidelake.spark.read.replaced_rows import FILES_COUNT_MAX, is_visible
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
@@ -111,7 +113,9 @@ class NativeFiles:
     ) -> None:
         self._context = context
         self._fields = tuple(fields)
-        self._clear = case_sensitive or _names_differ(context, fields)
+        self._clear = spark_reads(context.fileio) and (
+            case_sensitive or _names_differ(context, fields)
+        )
         self._sources: dict[int, SourceFields | None] = {}
         self._paths: dict[tuple[SourceFields, bool], list[str]] = {}
         self._masked: dict[tuple[SourceFields, bool], list[_MaskedFiles]] = {}

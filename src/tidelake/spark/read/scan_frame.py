@@ -207,7 +207,7 @@ def read_task(
                     yield from split_batches(task, split_from_bytes(blob), fields)
 
     # EXPLAIN shows it; and a dropper of the table sees that a plan reads it
-    read.__name__ = f"read {task.context.paths.location}"
+    read.__name__ = f"read {task.context.uri}"
     return read
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tidelake.catalog import open_catalog
+from tidelake.fileio import FileIO
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.service.executor.executor import run_executor
 
@@ -22,9 +24,12 @@ class ExecutorTask:
     ----------
     config : ExecutorConfig
         The settings of all executors of the service; index and attempt are those of the task.
+    fileio : FileIO
+        The storage of the warehouse; its secrets go their own way.
     """
 
     config: ExecutorConfig
+    fileio: FileIO
 
     def __call__(self, index: int, attempt: int) -> str:
         """Serve until asked to stop; why it ended.
@@ -37,4 +42,5 @@ class ExecutorTask:
             Goes up with each start of this index.
         """
         config = replace(self.config, index=index, attempt=attempt)
-        return run_executor(config).reason
+        catalog = open_catalog(config.warehouse, fileio=self.fileio, memory=config.memory)
+        return run_executor(config, catalog=catalog).reason

@@ -23,6 +23,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.spark.sessions.jvm import java_home
 from tidelake.spark.sessions.log_output import leave_errors_to_exceptions, log4j_file
+from tidelake.spark.sessions.secret_broadcast import carry_secrets
 
 __all__ = [
     "RUNTIME_CONF",
@@ -160,7 +161,8 @@ def is_stopped(spark: SparkSession) -> bool:
 
 
 def prepare(spark: SparkSession) -> None:
-    """Set the missing settings of :data:`RUNTIME_CONF` on a running session."""
+    """Set the missing settings of :data:`RUNTIME_CONF`; let keys of storages reach executors."""
+    carry_secrets()
     set_by_owner = spark.conf.getAll
     for key, value in RUNTIME_CONF.items():
         if key not in set_by_owner:

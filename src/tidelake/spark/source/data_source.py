@@ -25,8 +25,8 @@ unless the option ``dynamic-partition-overwrite`` is false.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -44,6 +44,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidelake.catalog import open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.fileio import FileIO
 from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
@@ -74,11 +75,30 @@ from tidelake.table.write.writable import check_writable
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, conjoin, parse_filter
 
-__all__ = ["TidelakeSource"]
+__all__ = ["TidelakeSource", "source_reaching"]
+
+Given = TypeVar("Given", SourceReadOptions, SourceWriteOptions)
+
+
+def source_reaching(storages: Mapping[str, FileIO]) -> type[TidelakeSource]:
+    """Make the data source of a session.
+
+    Parameters
+    ----------
+    storages : mapping of str to FileIO
+        Storages of attached warehouses, by the URI of the warehouse. PySpark sends the class to
+        its processes by value, with the broadcasts of their secrets.
+    """
+    if not storages:
+        return TidelakeSource
+    return type(TidelakeSource.__name__, (TidelakeSource,), {"storages": dict(storages)})
 
 
 class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no types here
     """The data source; Spark makes one per read or write."""
+
+    storages: ClassVar[Mapping[str, FileIO]] = {}
+    """Storages of attached warehouses, by the URI of the warehouse."""
 
     @classmethod
     def name(cls) -> str:
@@ -87,7 +107,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def schema(self) -> StructType:
         """The columns that a read gives."""
-        options = SourceReadOptions.of(self.options)
+        options = self._reached(SourceReadOptions.of(self.options))
         # a stream's start option may be a moment in a batch read
         own = {k: v for k, v in options.table_options.items() if k != declared.SCAN_MODE.key}
         table = _open(options.location, own)
@@ -102,7 +122,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
-        options = SourceReadOptions.of(self.options)
+        options = self._reached(SourceReadOptions.of(self.options))
         if options.between is None and ROW_KIND_COLUMN in schema.names:
             message = (
                 f"Option '{declared.READ_CHANGELOG.key}' of format('tidelake') is for streams:"
@@ -114,7 +134,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         """A batch write."""
-        options = SourceWriteOptions.of(self.options)
+        options = self._reached(SourceWriteOptions.of(self.options))
         table = _open(options.location, options.table_options)
         handle = table.handle
         check_writable(handle)
@@ -131,18 +151,23 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A stream: the table's rows, then every change."""
+        location = TableLocation.of(self.options).reached(self.storages)
         asked = StreamOptions.of(self.options)
-        table = _open(TableLocation.of(self.options), asked.table_options)
+        table = _open(location, asked.table_options)
         return TidelakeStreamReader(table, schema.names, asked.filter)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001
         """A stream, if any task may write any row."""
         given = {key: value for key, value in self.options.items() if key.lower() != CHECKPOINT}
         checkpoint = {key.lower(): value for key, value in self.options.items()}.get(CHECKPOINT)
-        options = SourceWriteOptions.of(given)
+        options = self._reached(SourceWriteOptions.of(given))
         handle = _open(options.location, options.table_options).handle
         _check_schema(handle, schema)
         return TidelakeStreamWriter(handle, checkpoint, overwrite=overwrite)
+
+    def _reached(self, options: Given) -> Given:
+        """Take the storage of an attached warehouse."""
+        return replace(options, location=options.location.reached(self.storages))
 
 
 def _check_schema(handle: TableHandle, schema: StructType) -> None:
@@ -353,7 +378,7 @@ def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[Commi
 
 def _open(location: TableLocation, options: Mapping[str, str]) -> Table:
     """The table of that name, with options for this use."""
-    found = open_catalog(location.warehouse).table(location.table)
+    found = open_catalog(location.warehouse, fileio=location.storage).table(location.table)
     if not isinstance(found, Table):
         message = (
             f"'{location.table}' is a system table: read it with tl.table('{location.table}')."

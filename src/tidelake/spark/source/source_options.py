@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.fileio import FileIO
+from tidelake.fileio.location import parse_location
+from tidelake.fileio.object_store import is_storage_key
 from tidelake.options import declared, is_option
 from tidelake.spark.catalog.streams.stream_options import option_key
 from tidelake.table.handle.time_travel import Time
@@ -56,14 +59,22 @@ MOMENTS_ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class TableLocation:
-    """A table's location: a warehouse directory, and a name in it."""
+    """A table's location: a warehouse, a name in it, and the storage if it is known already."""
 
     warehouse: str
     table: str
+    storage: FileIO | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TableLocation:
-        """Take ``path``, or ``warehouse`` and ``table``."""
+        """Take ``path``, or ``warehouse`` and ``table``.
+
+        Raises
+        ------
+        InvalidInputError
+            Neither is given, or a key of a storage is: plans would show it.
+        """
+        _check_no_storage_key(options)
         path, warehouse, name = (options.get(key) for key in LOCATION_KEYS)
         if path is not None and warehouse is None and name is None:
             return cls(*_split_path(path))
@@ -75,6 +86,18 @@ class TableLocation:
             )
             raise InvalidInputError(message, kind="source_options")
         return cls(warehouse, name)
+
+    def reached(self, storages: Mapping[str, FileIO]) -> TableLocation:
+        """Take the storage of an attached warehouse, if the table is in one.
+
+        Parameters
+        ----------
+        storages : mapping of str to FileIO
+            By the URI of the warehouse.
+        """
+        if not storages:
+            return self
+        return replace(self, storage=storages.get(str(parse_location(self.warehouse))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +189,7 @@ def _known(
     options: Mapping[str, str], known: tuple[str, ...], direction: str, *, other: tuple[str, ...]
 ) -> dict[str, str]:
     """The options by their declared keys; Spark's own are left out, unknown ones refused."""
+    _check_no_storage_key(options)
     spelling = {key.lower(): key for key in known}
     others = {key.lower() for key in other}
     given: dict[str, str] = {}
@@ -196,6 +220,18 @@ def _known(
         )
         raise InvalidInputError(message, kind="source_options", option=key)
     return given
+
+
+def _check_no_storage_key(options: Mapping[str, str]) -> None:
+    for key in options:
+        if is_storage_key(key.lower()):
+            message = (
+                f"Option '{shortened(key)}' of format('tidelake') would show in plans. Attach the"
+                " warehouse to the session, tidelake.spark.attach(spark, 's3://...',"
+                " storage={...}), and the format reaches it; or let executors find keys of their"
+                " own, in their environment or by their role."
+            )
+            raise InvalidInputError(message, kind="source_options", option=key)
 
 
 def _table_options(given: Mapping[str, str], own: tuple[str, ...]) -> dict[str, str]:

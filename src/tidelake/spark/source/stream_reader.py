@@ -198,7 +198,6 @@ def _without_kinds(batch: pa.RecordBatch, partition: UnitPartition) -> pa.Record
         return rows
     kinds = batch.column(ROW_KIND_COLUMN)
     if partition.kinds is Kinds.CHECKED and pc.any(pc.equal(kinds, str(RowKind.DELETE))).as_py():
-        paths = partition.task.rows.context.paths
-        raise InvalidInputError(delete_error(paths.location), kind="stream_delete")
+        raise InvalidInputError(delete_error(partition.task.rows.context.uri), kind="stream_delete")
     shown = pa.array([str(RowKind.INSERT), str(RowKind.UPDATE_AFTER)])
     return rows.filter(pc.is_in(kinds, shown))

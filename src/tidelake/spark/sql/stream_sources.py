@@ -64,9 +64,9 @@ class PathCatalog:
     path_table: PathTable
 
     @property
-    def warehouse(self) -> str:
+    def uri(self) -> str:
         """The table's directory."""
-        return self.path_table.location
+        return self.path_table.uri
 
     def table(self, name: str) -> Table:
         """Open the table under any name."""

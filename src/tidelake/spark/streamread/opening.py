@@ -68,7 +68,7 @@ def stream_frame(
     gateway = Gateway(spark)
     reader = spark.readStream.format(provider_class(gateway)).schema(stream_schema(request))
     texts = _texts(given) | {
-        WAREHOUSE: str(catalog.warehouse),
+        WAREHOUSE: catalog.uri,
         TABLE: table.identifier,
         SCHEMA: str(table.table_schema.id),
     }

@@ -5,7 +5,7 @@ N begins, ``commits/N`` when it is done. The sink adds ``tidelake-sink.json``, w
 that the query writes to. A query whose batches went to one table must not go on with another table,
 which would lack the rows of the earlier batches.
 
-This process must see the folder as a path, as it sees the warehouse.
+This process must see the folder as a path; the warehouse may be in an object store.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Checkpoint:
         if parts.scheme not in {"", "file"}:
             message = (
                 f"The checkpoint {given} of a stream into table '{table}' is not supported: give a"
-                " path of a file system that the driver sees, as it sees the warehouse."
+                " path of a file system that the driver sees. The warehouse may be elsewhere."
             )
             raise UnsupportedError(message, kind="checkpoint_storage", table=table)
         path = unquote(parts.path) if parts.scheme else str(given)

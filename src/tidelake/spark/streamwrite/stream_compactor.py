@@ -156,4 +156,4 @@ class StreamCompactor:
 
 
 def _key(handle: TableHandle) -> Hashable:
-    return handle.paths.location, handle.schemas.load(0).time_ms
+    return handle.uri, handle.schemas.load(0).time_ms

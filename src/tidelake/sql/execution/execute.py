@@ -445,7 +445,7 @@ def _describe(statement: Describe, session: SqlSession) -> pa.Table:
 def _describe_database(statement: DescribeDatabase, session: SqlSession) -> pa.Table:
     catalog, name = _database(statement.name, session)
     check_database(catalog, name)
-    rows = [("Namespace Name", name), ("Location", f"{catalog.warehouse}/{name}.db")]
+    rows = [("Namespace Name", name), ("Location", f"{catalog.uri}/{name}.db")]
     return _rows(("info_name", "info_value"), rows)
 
 

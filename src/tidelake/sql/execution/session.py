@@ -84,6 +84,11 @@ class PathTable:
     catalog: Catalog
     fileio: FileIO
 
+    @property
+    def uri(self) -> str:
+        """The path with the scheme of its storage, where it has one."""
+        return self.fileio.uri_of(self.location)
+
     def open(self, definition: TableDefinition | None = None) -> Table:
         """Open the table."""
         return table_at(

@@ -36,7 +36,7 @@ def facts(handle: TableHandle) -> list[tuple[str, str]]:
     if buckets > 0:
         lines.append(("buckets", f"{buckets} by {', '.join(schema.bucket_keys)}"))
     lines.append(("snapshot", _snapshot_text(handle)))
-    lines.append(("location", handle.paths.location))
+    lines.append(("location", handle.uri))
     if schema.comment:
         lines.append(("comment", schema.comment))
     return lines

@@ -626,7 +626,7 @@ _CACHES: PerProcess[dict[tuple[Path, LookupLimits], LookupCache]] = PerProcess(d
 
 def _cache_of(handle: TableHandle, directory: str | Path | None) -> LookupCache:
     root = _own_directory() if directory is None else Path(directory)
-    own = root / xxh3_128_hexdigest(handle.paths.location.encode())
+    own = root / xxh3_128_hexdigest(handle.uri.encode())
     options = handle.options
     limits = LookupLimits(
         options.get(declared.LOOKUP_CACHE_MAX_MEMORY_SIZE),

@@ -91,7 +91,7 @@ def stream(rows: SplitRows, splits: Sequence[Split], limit: int | None) -> Itera
                 left -= min(left, batch.num_rows)
                 if left == 0:
                     return
-            mark.check(f"This reader of {rows.context.paths.location}")
+            mark.check(f"This reader of {rows.context.uri}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -125,7 +125,7 @@ class TableScan:
         wanted = "" if self.limit is None else f", at most {self.limit} rows"
         splits = "1 split" if len(self.plan.splits) == 1 else f"{len(self.plan.splits)} splits"
         return (
-            f"TableScan of {self.context.paths.location}: {splits}, columns"
+            f"TableScan of {self.context.uri}: {splits}, columns"
             f" {', '.join(self.columns)}{wanted}; table(), batches(), reader() and count() read it"
         )
 

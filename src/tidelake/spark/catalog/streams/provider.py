@@ -68,7 +68,7 @@ _NEEDED = (
 SPARK_MINOR = "4.3"
 """The version with known private names; its later patches keep them."""
 WAREHOUSE, TABLE, SCHEMA = "tidelake.warehouse", "tidelake.table", "tidelake.schema"
-"""Options of a source: the warehouse's directory, the table, and the schema of the frame."""
+"""Options of a source: the warehouse's URI, the table, and the schema of the frame."""
 
 _JAVA = f"""
 package {PACKAGE};
@@ -129,7 +129,7 @@ class StreamCall:
     Parameters
     ----------
     warehouses : mapping of str to StreamWarehouse
-        Warehouses of the session, or of another one of this process, by directory.
+        Warehouses of the session, or of another one of this process, by URI.
     options : mapping of str to str
         Options of the stream, with keys in lower case.
     schema : JavaObject, optional
@@ -169,13 +169,13 @@ class _Warehouses:
         """Add a warehouse; one attached later replaces it, but keeps its name."""
         with self._lock:
             for one in self._known:
-                if one.spark is added.spark and _directory(one) == _directory(added):
+                if one.spark is added.spark and _place(one) == _place(added):
                     added = replace(added, name=added.name or one.name)
             self._known = [
                 one
                 for one in self._known
                 if one.spark.sparkContext._jsc is not None
-                and (one.spark is not added.spark or _directory(one) != _directory(added))
+                and (one.spark is not added.spark or _place(one) != _place(added))
             ]
             self._known.append(added)
 
@@ -183,14 +183,12 @@ class _Warehouses:
         """Find a session's warehouses; those of others if it has none, such as a cloned session."""
         with self._lock:
             known = list(self._known)
-        own = {
-            _directory(one): one for one in known if one.spark._jsparkSession.equals(java_session)
-        }
-        return {_directory(one): one for one in known} | own
+        own = {_place(one): one for one in known if one.spark._jsparkSession.equals(java_session)}
+        return {_place(one): one for one in known} | own
 
 
-def _directory(warehouse: StreamWarehouse) -> str:
-    return str(warehouse.catalog.warehouse)
+def _place(warehouse: StreamWarehouse) -> str:
+    return warehouse.catalog.uri
 
 
 _warehouses = _Warehouses()
@@ -308,7 +306,7 @@ def fallback_table(
     gateway : Gateway
         The session's JVM.
     location : str
-        The table's directory; a sink gets only this.
+        The URI of the table's directory; a sink gets only this.
     schema : JavaObject
         The columns of a source.
     options : mapping of str to str
@@ -323,7 +321,7 @@ def fallback_table(
     for key, value in options.items():
         kept = kept.updated(key, value)
     none = gateway.java(f"{kind}.CatalogStorageFormat").empty()
-    place = some(gateway.java("java.net.URI").create(quote(f"file:{location}", safe="/:")))
+    place = some(gateway.java("java.net.URI").create(quote(_with_scheme(location), safe="/:")))
     storage = none.copy(
         place,
         none.inputFormat(),
@@ -344,6 +342,10 @@ def fallback_table(
 
 
 _PARTS_OF_A_TABLE = 22
+
+
+def _with_scheme(location: str) -> str:
+    return location if "://" in location else f"file:{location}"
 
 
 def _options(given: JavaObject) -> dict[str, str]:

@@ -15,13 +15,13 @@ nothing.
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tidelake.errors import InvalidInputError
+from tidelake.fileio.location import SCHEMES
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.streams.provider import StreamCall, StreamWarehouse
 from tidelake.spark.catalog.streams.stream_options import SINK_KEYS, stream_options
@@ -188,21 +188,22 @@ def _target(call: StreamCall) -> tuple[StreamWarehouse, str]:
 
 def _at(call: StreamCall, path: str) -> tuple[StreamWarehouse, str]:
     """Find the table of a directory."""
-    place = Path(_local(path))
-    database = place.parent
-    if database.suffix != _DATABASE_SUFFIX:
+    above, _, table = _plain(path).rpartition("/")
+    warehouse, _, database = above.rpartition("/")
+    if not database.endswith(_DATABASE_SUFFIX):
         message = (
             f"'{path}' is not the directory of a table, which is <warehouse>/<database>.db/<table>."
         )
         raise InvalidInputError(message, kind="source_path", path=path)
-    return _warehouse_at(call, str(database.parent)), f"{database.stem}.{place.name}"
+    name = f"{database.removesuffix(_DATABASE_SUFFIX)}.{table}"
+    return _warehouse_at(call, warehouse or "/"), name
 
 
 def _warehouse_at(call: StreamCall, place: str) -> StreamWarehouse:
     """Find the warehouse of a directory."""
-    wanted = _local(place)
+    wanted = _plain(place)
     for one in call.warehouses.values():
-        if _local(str(one.catalog.warehouse)) == wanted:
+        if _plain(one.catalog.uri) == wanted:
             return one
     message = (
         f"No warehouse {place} is attached: attach it, tl = tidelake.spark.attach(spark,"
@@ -211,8 +212,12 @@ def _warehouse_at(call: StreamCall, place: str) -> StreamWarehouse:
     raise InvalidInputError(message, kind="stream_provider", path=place)
 
 
-def _local(place: str) -> str:
-    """Remove the scheme and a trailing slash of a path."""
+def _plain(place: str) -> str:
+    """Spell a path or URI in one way: ``file:`` has no scheme, ``s3a://`` is ``s3://``."""
+    scheme, parted, rest = place.partition("://")
+    known = SCHEMES.get(scheme, scheme)
+    if parted and known != "file":
+        return f"{known}://{rest}".rstrip("/")
     parts = urlsplit(place)
     path = unquote(parts.path) if parts.scheme == "file" else place
     return path.rstrip("/")

@@ -20,9 +20,12 @@ import pickle
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from tidelake.errors import StorageRefusedError
+
 __all__ = [
     "Secret",
     "SecretCarrier",
+    "SentSecrets",
     "adopt_secrets",
     "carried_secrets",
     "carrier_of",
@@ -87,6 +90,62 @@ class Secret:
     def __reduce__(self) -> tuple[object, ...]:
         message = "a secret is not pickled: storages leave theirs out"
         raise TypeError(message)
+
+
+class SentSecrets:
+    """Secrets beside something that is pickled: they travel as those of a storage do.
+
+    Parameters
+    ----------
+    secrets : mapping of str to str
+        By any names.
+
+    Examples
+    --------
+    >>> sent = SentSecrets({"token": "a1b2c3"})
+    >>> sent, sent.reveal()
+    (***, {'token': 'a1b2c3'})
+    """
+
+    __slots__ = ("_number",)
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._number = remember_secrets(secrets)
+
+    def __repr__(self) -> str:
+        return "***"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_arrived, (self._number, carrier_of(self._number)))
+
+    @property
+    def number(self) -> str:
+        """Names the secrets: equal ones have one number in a process."""
+        return self._number
+
+    def reveal(self) -> dict[str, str]:
+        """Return the secrets.
+
+        Raises
+        ------
+        StorageRefusedError
+            They did not come along to this process.
+        """
+        found = known_secrets(self._number)
+        if found is None:
+            message = (
+                "A secret did not come along to this process, since secrets are left out of what is"
+                " sent between processes: on Spark it takes a session with a JVM of its own."
+            )
+            raise StorageRefusedError(message, kind="secrets_left_out")
+        return dict(found)
+
+
+def _arrived(number: str, carrier: SecretCarrier | None) -> SentSecrets:
+    carried_secrets(number, carrier)
+    sent = SentSecrets.__new__(SentSecrets)
+    sent._number = number
+    return sent
 
 
 def remember_secrets(secrets: Mapping[str, str]) -> str:

@@ -134,7 +134,7 @@ def _source(table: Table, columns: tuple[str, ...], means: LookupMeans) -> Looku
         )
         raise NotFoundError(message, kind="service_not_found", table=table.identifier)
     settings = {"fallback": not is_asked, **means.service}
-    return ServiceLookup(catalog, table.identifier, table.primary_keys[0], columns, settings)
+    return ServiceLookup.of(catalog, table, columns, settings)
 
 
 def names_moment(table: Table) -> bool:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.utils import is_remote
 
 from tidelake.catalog import Catalog
+from tidelake.fileio.secret import SentSecrets
 from tidelake.service.client.opening import query
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.spark.lookupjoin.task import Found
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CALLS_MAX", "ServiceLookup", "is_served"]
 
+TOKEN = "token"
 CALLS_MAX = 4
 """Batches of one task that are under way at a time."""
 _CLIENTS: PerProcess[dict[tuple[str, str, str], TableQuery]] = PerProcess(dict)
@@ -51,6 +54,8 @@ class ServiceLookup:
         The columns wanted.
     settings : mapping
         Further arguments of :func:`tidelake.query`.
+    secrets : SentSecrets, optional
+        Those arguments that are secret.
     """
 
     catalog: Catalog
@@ -58,6 +63,21 @@ class ServiceLookup:
     key: str
     columns: tuple[str, ...]
     settings: Mapping[str, Any]
+    secrets: SentSecrets | None = None
+
+    @classmethod
+    def of(
+        cls, catalog: Catalog, table: Table, columns: tuple[str, ...], settings: Mapping[str, Any]
+    ) -> ServiceLookup:
+        """Part the token from the other arguments: it is in no pickle.
+
+        Through Spark Connect nothing else could carry it.
+        """
+        rest, token = dict(settings), settings.get(TOKEN)
+        secrets = None
+        if token is not None and not is_remote():
+            secrets = SentSecrets({TOKEN: rest.pop(TOKEN)})
+        return cls(catalog, table.identifier, table.primary_keys[0], columns, rest, secrets)
 
     def show(self, snapshot: int) -> None:
         """Nothing is prepared: each call says which snapshot it needs."""
@@ -81,13 +101,12 @@ class ServiceLookup:
 
     def _client(self) -> TableQuery:
         clients = _CLIENTS.value
-        key = (
-            self.catalog.uri,
-            self.identifier,
-            json.dumps(dict(self.settings), default=str),
-        )
+        number = "" if self.secrets is None else self.secrets.number
+        settings = json.dumps(dict(self.settings), default=str)
+        key = (self.catalog.uri, self.identifier, f"{settings} {number}")
         client = clients.get(key)
         if client is None:
-            client = query(self.catalog, self.identifier, **self.settings)
+            secrets: dict[str, Any] = {} if self.secrets is None else self.secrets.reveal()
+            client = query(self.catalog, self.identifier, **self.settings, **secrets)
             client = clients.setdefault(key, client)
         return client

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from tidelake.catalog import open_catalog
 from tidelake.fileio import FileIO
+from tidelake.fileio.secret import SentSecrets
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.service.executor.executor import run_executor
 
@@ -23,13 +24,22 @@ class ExecutorTask:
     Parameters
     ----------
     config : ExecutorConfig
-        The settings of all executors of the service; index and attempt are those of the task.
+        The settings of all executors of the service, without its secret; index and attempt are
+        those of the task.
     fileio : FileIO
-        The storage of the warehouse; its secrets go their own way.
+        The storage of the warehouse.
+    secrets : SentSecrets
+        The service's ``secret``.
     """
 
     config: ExecutorConfig
     fileio: FileIO
+    secrets: SentSecrets
+
+    @classmethod
+    def of(cls, config: ExecutorConfig, fileio: FileIO) -> ExecutorTask:
+        """Part the secret from the settings: it goes its own way, as those of the storage do."""
+        return cls(replace(config, secret=""), fileio, SentSecrets({"secret": config.secret}))
 
     def __call__(self, index: int, attempt: int) -> str:
         """Serve until asked to stop; why it ended.
@@ -41,6 +51,7 @@ class ExecutorTask:
         attempt : int
             Goes up with each start of this index.
         """
-        config = replace(self.config, index=index, attempt=attempt)
+        secret = self.secrets.reveal()["secret"]
+        config = replace(self.config, index=index, attempt=attempt, secret=secret)
         catalog = open_catalog(config.warehouse, fileio=self.fileio, memory=config.memory)
         return run_executor(config, catalog=catalog).reason

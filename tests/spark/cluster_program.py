@@ -13,8 +13,10 @@ import time
 from pathlib import Path
 
 import quick_spark
+from proving.fsck import check_table
 from pyspark import TaskContext
 from pyspark.sql import functions as F
+from servers.s3 import S3Server
 
 import tidelake.spark
 from tidelake.spark.write import compaction as spark_compaction
@@ -65,9 +67,9 @@ def kill_executor() -> None:
     time.sleep(60)
 
 
-def killed(spark, lake, frame) -> dict[str, object]:
+def killed(spark, lake, frame, name="killed") -> dict[str, object]:
     """One executor process dies while it writes."""
-    marker = str(WORK / "killed-once")
+    marker = str(WORK / f"{name}-once")
 
     def kill_once(batches):
         for batch in batches:
@@ -78,15 +80,24 @@ def killed(spark, lake, frame) -> dict[str, object]:
                 continue
             kill_executor()
 
-    lake.create_table("db.killed", frame, primary_keys=["k"], options={"bucket": 4})
-    lake.write(frame, "db.killed")
+    lake.create_table(f"db.{name}", frame, primary_keys=["k"], options={"bucket": 4})
+    lake.write(frame, f"db.{name}")
     result = lake.write(
-        frame.withColumn("v", F.col("v") + 1).mapInArrow(kill_once, frame.schema), "db.killed"
+        frame.withColumn("v", F.col("v") + 1).mapInArrow(kill_once, frame.schema), f"db.{name}"
     )
-    return check(lake, "db.killed") | {
+    return check(lake, f"db.{name}") | {
         "written": result.rows,
         "was_killed": Path(marker).exists(),
     }
+
+
+def stored(spark, _lake, frame) -> dict[str, object]:
+    """The same in an object store, whose keys the program gives."""
+    with S3Server() as s3:
+        lake = tidelake.spark.attach(spark, "s3://lake/w", storage=s3.storage(), catalog="cloud")
+        found = killed(spark, lake, frame, "stored")
+        table = lake.catalog.table("db.stored")
+        return found | {"checked": check_table(table.fileio, table.paths.location)}
 
 
 def moved(spark, lake, frame, name="moved") -> dict[str, object]:
@@ -225,7 +236,8 @@ def main() -> None:
     )
     lake = tidelake.spark.attach(spark, WORK / "warehouse")
     frame = spark.range(0, ROWS, 1, 4).selectExpr("id AS k", "id * 2 AS v")
-    scenarios = [plain, retried, speculated, source, moved, moved_unchecked, killed, compacted]
+    scenarios = [plain, retried, speculated, source, moved, moved_unchecked, killed]
+    scenarios += [compacted, stored]
     seen = {scenario.__name__: scenario(spark, lake, frame) for scenario in scenarios}
     seen["warehouse"] = str(WORK / "warehouse")
     spark.stop()

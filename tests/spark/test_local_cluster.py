@@ -69,10 +69,15 @@ def test_speculative_attempts_write_every_row_once(seen):
     assert (seen["speculated"]["written"], seen["speculated"]["snapshots"]) == (ROWS, 1)
 
 
-def test_a_killed_executor_loses_and_doubles_nothing(seen):
-    assert seen["killed"]["was_killed"]
-    assert seen["killed"]["rows"] == [ROWS, SUM_K, 2 * SUM_K + ROWS]
-    assert seen["killed"]["snapshots"] == 2
+@pytest.mark.parametrize("name", ["killed", "stored"])
+def test_a_killed_executor_loses_and_doubles_nothing(seen, name):
+    assert seen[name]["was_killed"]
+    assert seen[name]["rows"] == [ROWS, SUM_K, 2 * SUM_K + ROWS]
+    assert seen[name]["snapshots"] == 2
+
+
+def test_in_an_object_store_too_no_table_refers_to_a_file_that_is_not_there(seen):
+    assert seen["stored"]["checked"] == seen["stored"]["live"]
 
 
 @pytest.mark.parametrize("name", ["moved", "moved_unchecked"])

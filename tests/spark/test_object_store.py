@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 from proving.fsck import check_table
+from pyspark.errors import PySparkException
 from servers.s3 import SECRET, S3Server
 
 import tidelake
@@ -127,6 +128,55 @@ def test_a_catalog_made_by_a_statement_has_tables_procedures_and_system_tables(l
         lake.sql("ALTER TABLE second.db.c RENAME TO d")
     lake.sql("DROP TABLE second.db.c")
     assert store.listing("db.db/c", bucket="other") == []
+
+
+def test_streams_read_and_write_tables_by_each_way_to_name_them(spark, lake, same, tmp_path):
+    lake.create_table("db.src", "k bigint, v string", primary_keys=["k"], options={"bucket": 1})
+    targets = ["db.by_tl", "db.by_table", "db.by_option"]
+    for name in targets:
+        lake.create_table(name, "k bigint, v string")
+    lake.write(spark.range(4).selectExpr("id AS k", "'a' AS v"), "db.src")
+    plain = lake.read_stream("db.src", options={"read.changelog": False})
+    of_spark = [
+        spark.readStream.table("cloud.db.src")
+        .writeStream.format(tidelake.spark.STREAM)
+        .trigger(availableNow=True)
+        .option("checkpointLocation", str(tmp_path / name))
+        for name in targets[1:]
+    ]
+    queries = [
+        lake.write_stream(plain, "db.by_tl", checkpoint=tmp_path / "by_tl", trigger="availableNow"),
+        of_spark[0].toTable("cloud.db.by_table"),
+        of_spark[1].option("table", "db.by_option").option("warehouse", "s3a://lake/house").start(),
+    ]
+    for query in queries:
+        query.awaitTermination()
+    assert [same(name) for name in targets] == [[(k, "a") for k in range(4)]] * 3
+    with pytest.raises(UnsupportedError, match="checkpoint s3://lake/c of a stream into table"):
+        lake.write_stream(plain, "db.by_tl", checkpoint="s3://lake/c")
+
+
+def test_rows_are_looked_up_in_files_and_by_a_service(spark, lake, python):
+    lake.create_table("db.d", "k bigint, v string", primary_keys=["k"], options={"bucket": 1})
+    lake.catalog.table("db.d").write([{"k": k, "v": f"v{k}"} for k in range(5)])
+    asked = spark.range(3, 7).toDF("k")
+    wanted = [(3, "v3"), (4, "v4"), (5, None), (6, None)]
+    assert rows(lake.lookup_join(asked, "db.d", on="k", via="local")) == wanted
+    with lake.serve(["db.d"], parallelism=1) as service:
+        service.wait_ready(30)
+        with tidelake.query(python, "db.d", deadline_seconds=30) as client:
+            assert client.get(4) == {"k": 4, "v": "v4"}
+        assert rows(lake.lookup_join(asked, "db.d", on="k", via="service")) == wanted
+
+
+def test_the_data_source_reaches_attached_warehouses(spark, lake, same):
+    lake.create_table("db.f", "k bigint", options={"bucket": -1})
+    spark.range(3).toDF("k").write.format("tidelake").mode("append").save(f"{HOUSE}/db.db/f")
+    assert same("db.f") == [(0,), (1,), (2,)]
+    read = spark.read.format("tidelake").option("warehouse", "s3a://lake/house")
+    assert rows(read.option("table", "db.f").load()) == [(0,), (1,), (2,)]
+    with pytest.raises(PySparkException, match="would show in plans"):
+        rows(read.option("s3.secret-key", "x").option("table", "db.f").load())
 
 
 def test_files_are_read_by_python_workers_which_open_the_store_themselves(spark, lake, python):

@@ -169,13 +169,13 @@ class _Warehouses:
         """Add a warehouse; one attached later replaces it, but keeps its name."""
         with self._lock:
             for one in self._known:
-                if one.spark is added.spark and _place(one) == _place(added):
+                if one.spark is added.spark and _uri(one) == _uri(added):
                     added = replace(added, name=added.name or one.name)
             self._known = [
                 one
                 for one in self._known
                 if one.spark.sparkContext._jsc is not None
-                and (one.spark is not added.spark or _place(one) != _place(added))
+                and (one.spark is not added.spark or _uri(one) != _uri(added))
             ]
             self._known.append(added)
 
@@ -183,11 +183,11 @@ class _Warehouses:
         """Find a session's warehouses; those of others if it has none, such as a cloned session."""
         with self._lock:
             known = list(self._known)
-        own = {_place(one): one for one in known if one.spark._jsparkSession.equals(java_session)}
-        return {_place(one): one for one in known} | own
+        own = {_uri(one): one for one in known if one.spark._jsparkSession.equals(java_session)}
+        return {_uri(one): one for one in known} | own
 
 
-def _place(warehouse: StreamWarehouse) -> str:
+def _uri(warehouse: StreamWarehouse) -> str:
     return warehouse.catalog.uri
 
 

@@ -68,7 +68,7 @@ class Catalog:
     @property
     def uri(self) -> str:
         """The warehouse as users write it: with its scheme, where it has one."""
-        return self.fileio.uri_of(self.warehouse)
+        return self.fileio.uri_of(self.warehouse).rstrip("/") or "/"
 
     @property
     def fileio(self) -> FileIO:

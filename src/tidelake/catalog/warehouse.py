@@ -55,8 +55,9 @@ class Warehouse:
 
     def _inside(self, relative: str) -> str:
         """Join a path below the warehouse; a second check after the names'."""
-        path = posixpath.normpath(f"{self.path}/{relative}")
-        if path != f"{self.path.rstrip('/')}/{relative}":
+        root = self.path.rstrip("/")  # a bucket's root is "/"
+        path = posixpath.normpath(f"{root}/{relative}")
+        if path != f"{root}/{relative}":
             message = f"'{relative}' leaves the warehouse {self.path}: choose another name."
             raise InvalidInputError(message, kind="bad_name", path=path)
         return path

@@ -71,6 +71,17 @@ def test_an_append_table_with_partitions_and_deletes(catalog):
     assert rows(t) == [("x/y", 3), ("ü z", 2)]
 
 
+def test_a_warehouse_may_be_a_whole_bucket(s3):
+    catalog = tidelake.open("s3://lake", storage=s3.storage())
+    catalog.create_table("db.t", SCHEMA).write(batch((1, "a")))
+    assert (catalog.uri, catalog.table("db.t").handle.uri) == ("s3://lake", "s3://lake/db.db/t")
+    assert rows(tidelake.open("s3://lake/", storage=s3.storage()).table("db.t")) == [(1, "a")]
+    assert {key.partition("/")[0] for key in s3.listing()} == {"db.db"}
+    catalog.drop_table("db.t")
+    catalog.drop_database("db")
+    assert s3.listing() == []
+
+
 def test_databases_show_while_they_are_empty_and_are_dropped(s3, catalog):
     catalog.create_database("empty")
     assert catalog.list_databases() == ["empty"]

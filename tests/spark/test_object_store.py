@@ -126,6 +126,8 @@ def test_a_catalog_made_by_a_statement_has_tables_procedures_and_system_tables(l
     assert python.list_databases() == ["db"]
     with pytest.raises(UnsupportedError, match="db/c cannot be renamed"):
         lake.sql("ALTER TABLE second.db.c RENAME TO d")
+    with pytest.raises(UnsupportedError, match="cannot be made beside its place"):
+        lake.sql("CREATE OR REPLACE TABLE second.db.c AS SELECT 1 AS k")
     lake.sql("DROP TABLE second.db.c")
     assert store.listing("db.db/c", bucket="other") == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from servers.s3 import KEY_ID, SECRET, S3Server
-from standalone import Standalone
+from servers.spark_standalone import Standalone
 
 import tidelake
 

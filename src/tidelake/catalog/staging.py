@@ -68,10 +68,26 @@ def staged_table(
         comment=comment,
     )
     location = f"{catalog.warehouse.rstrip('/')}/{STAGING_DIRECTORY}/{catalog.env.ids.uuid()}"
+    if catalog.fileio.is_remote:
+        _check_moves(catalog, location, table=identifier)
     SchemaLog(catalog.fileio, TablePaths.of(location, made)).create(made)
     return table_at(
         location, TableDefinition(), name=identifier, env=catalog.env, fileio=catalog.fileio
     )
+
+
+def _check_moves(catalog: Catalog, location: str, *, table: str) -> None:
+    """Refuse a storage without moves before any row is written: it is asked to move nothing."""
+    try:
+        catalog.fileio.move_dir(location, f"{location}-moved")
+    except UnsupportedError as error:
+        message = (
+            f"Table '{table}' cannot be made beside its place, because {catalog.uri} cannot move a"
+            " directory. Drop the table and create it again, or overwrite its rows."
+        )
+        raise UnsupportedError(message, kind="replace_table", table=table) from error
+    except TidelakeError:
+        return  # there is no such directory
 
 
 def put_in_place(catalog: Catalog, staged: Table) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tidelake
+from tidelake.catalog.staging import staged_table
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.sql import SqlSession, execute, parse
 
@@ -80,6 +81,14 @@ def test_a_warehouse_may_be_a_whole_bucket(s3):
     catalog.drop_table("db.t")
     catalog.drop_database("db")
     assert s3.listing() == []
+
+
+def test_a_replacement_is_refused_before_its_rows_are_written(s3, catalog):
+    catalog.create_table("db.t", SCHEMA).write(batch((1, "a")))
+    before = s3.listing()
+    with pytest.raises(UnsupportedError, match="cannot be made beside its place") as caught:
+        staged_table(catalog, "db.t", SCHEMA)
+    assert (caught.value.kind, s3.listing()) == ("replace_table", before)
 
 
 def test_databases_show_while_they_are_empty_and_are_dropped(s3, catalog):

@@ -24,7 +24,7 @@ from tidelake.fileio import FileIO
 
 ROWS = 400
 PAGES = ("/environment/", "/executors/", "/SQL/", "/jobs/")
-API = ("environment", "sql?details=true&planDescription=true", "jobs", "stages", "storage/rdd")
+API = ("environment", "sql?details=true&planDescription=true", "jobs", "stages")
 
 
 def kept_pickles() -> list[bytes]:
@@ -70,7 +70,9 @@ def workers_of(spark) -> list[str]:
 
     def seen(_: object) -> list[str]:
         import os
+        import time
 
+        time.sleep(0.5)  # so that each has one
         return [f"{os.environ['TMPDIR']} {sorted(os.listdir(os.environ['SEES']))}"]
 
     return spark.sparkContext.parallelize(range(4), 4).mapPartitions(seen).collect()
@@ -114,7 +116,9 @@ def failure_of(call: Callable[[], None]) -> str:
 def shown(spark, lake, pickles: list[bytes], work: Path) -> dict[str, str]:
     """All texts in which somebody might find a key."""
     sc = spark.sparkContext
+    sc.setLocalProperty("callSite.short", "a program that looks for keys")
     frame = lake.table("db.t", filter="k > 5")
+    frame.count()
     texts = {
         "plan": frame._jdf.queryExecution().toString(),
         "extended": sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "extended"),
@@ -175,6 +179,7 @@ def main() -> None:
             "spark.sql.shuffle.partitions": 2,
             "spark.sql.adaptive.enabled": False,
             "spark.eventLog.enabled": True,
+            "spark.eventLog.compress": False,
             "spark.eventLog.dir": (work / "events").as_uri(),
             "spark.ui.enabled": True,
             "spark.ui.port": 0,
@@ -192,6 +197,7 @@ def main() -> None:
     seen["sizes"] = {name: len(text) for name, text in texts.items()}
     seen["leaks"] = [name for name, text in texts.items() if any(s in text for s in secrets)]
     seen["errors"] = errors
+    seen["jobs_logged"] = texts["events"].count("SparkListenerJobStart")
     seen["carries"] = sum(b"BroadcastSecrets" in one for one in pickles)
     seen["files"] = [one for secret in secrets for one in kept_in(given["places"], secret)]
     spark.stop()

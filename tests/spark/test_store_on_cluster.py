@@ -85,6 +85,7 @@ def test_no_key_shows_in_plans_events_pages_closures_errors_or_logs(seen, logs):
     assert seen["leaks"] == []
     assert all(size > 20 for size in seen["sizes"].values()), seen["sizes"]
     assert seen["carries"] > 5
+    assert seen["jobs_logged"] > 5
     assert len(seen["errors"]) == 2
     assert all("nobody" not in text or CANARY not in text for text in seen["errors"])
     secrets = (SECRET, CANARY, OF_MACHINES["AWS_SECRET_ACCESS_KEY"])

@@ -29,7 +29,7 @@ from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import Committed, check_messages, compactions
 from tidelake.commit.expiry import expire_quietly
 from tidelake.commit.fairness import in_turns
-from tidelake.commit.iceberg import sync_quietly
+from tidelake.commit.iceberg import sync_before_expiry, sync_quietly
 from tidelake.commit.idempotence import DuplicateCheck, OwnFiles, last_commit
 from tidelake.commit.plans import (
     NO_STREAM,
@@ -305,6 +305,8 @@ class Committer:
                 dropped = compacted.planned.dropped_compactions
         snapshots = tuple(snapshot for snapshot in published if snapshot is not None)
         if snapshots and not context.options.get(declared.WRITE_ONLY):
+            retained_count = context.options.get(declared.SNAPSHOT_NUM_RETAINED_MIN)
+            sync_before_expiry(context, retained_count=retained_count)
             expire_quietly(context, snapshots[-1])
         if snapshots:
             sync_quietly(context)

@@ -355,6 +355,7 @@ class RestClient:
     ) -> Any:
         """One call; the JSON of its answer. See the head for what is repeated."""
         clock, started_ms = self._env.clock, self._env.clock.now_ms()
+        busy: ServerBusyError | None = None
         for attempt in range(TRIES_MAX):
             wait_ms = min(FIRST_WAIT_MS * 2**attempt, LONGEST_WAIT_MS)
             wait_ms = int(wait_ms * (1 + self._env.rng.uniform(0, WAIT_JITTER)))
@@ -365,9 +366,12 @@ class RestClient:
                 wait_ms = max(wait_ms, self._asked_wait_ms(answer))
                 raise failure_of(answer, what=f"{method} {path}", hide=self.settings.hidden_in)
             except (ServerUnreachableError, ServerBusyError, AnswerLostError) as error:
+                busy = busy or (error if isinstance(error, ServerBusyError) else None)
                 may_repeat = method == "GET" or not isinstance(error, AnswerLostError)
                 spent_ms = clock.now_ms() - started_ms + wait_ms
                 if not may_repeat or attempt == TRIES_MAX - 1 or spent_ms > DEADLINE_MS:
+                    if busy is not None and isinstance(error, ServerUnreachableError):
+                        raise busy from error  # it answered before, so something was sent
                     raise
                 clock.sleep_ms(wait_ms)
         raise AssertionError("unreachable")

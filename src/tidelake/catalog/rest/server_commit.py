@@ -11,10 +11,10 @@
                              twice): published. Another's: lost. None, and the base was rolled
                              back: lost. None on this base: unclear, as below
    404 of the table          it was dropped, or is another one: the commit ends
-   401, 403, 413, 429, not   refused: nothing was committed, the commit ends
-   reached
-   400, 501                  the same, unless the snapshot of this id is ours: a proxy sent the
-                             request twice, and the second one was refused. Published
+   not reached               refused: nothing was committed, the commit ends
+   400, 401, 403, 413, 429,  the same, unless the snapshot of this id is ours: a proxy sent the
+   501                       request twice, and the second one was refused. Published. If it cannot
+                             be read, the outcome is unknown
    409, 5xx, 408 and other   unclear: the snapshot of this id is read, again and again for a
    4xx, no answer, no JSON   while. Ours: published. Another's: lost. None: in doubt. Not
                              readable: the outcome is unknown
@@ -34,7 +34,7 @@ import dataclasses
 from typing import Any
 
 from tidelake.catalog.rest.client import RestClient
-from tidelake.catalog.rest.failures import AnswerLostError
+from tidelake.catalog.rest.failures import AnswerLostError, ServerUnreachableError
 from tidelake.commit.partition_statistics import partition_statistics
 from tidelake.commit.snapshot_commit import (
     Candidate,
@@ -118,7 +118,11 @@ class ServerCommit:
             done = self._client.commit(self._database, self._name, self._body(candidate, snapshot))
         except NotFoundError as error:
             raise dropped(self._table) from error
+        except ServerUnreachableError:
+            raise
         except StorageRefusedError:
+            if self._is_visible(snapshot):
+                return Outcome.PUBLISHED
             raise
         except (InvalidInputError, UnsupportedError) as error:
             if self._is_visible(snapshot):

@@ -3,7 +3,7 @@
 :mod:`~tidelake.commit.iceberg.sync` has the algorithm. Nothing of the table depends on these files.
 """
 
-from tidelake.commit.iceberg.sync import Synced, sync, sync_quietly
+from tidelake.commit.iceberg.sync import Synced, sync, sync_before_expiry, sync_quietly
 from tidelake.commit.iceberg.table_check import check_iceberg
 
-__all__ = ["Synced", "check_iceberg", "sync", "sync_quietly"]
+__all__ = ["Synced", "check_iceberg", "sync", "sync_before_expiry", "sync_quietly"]

@@ -13,8 +13,10 @@
    that (:mod:`tidelake.commit.iceberg.version_hint`).
 5. Delete metadata files and manifests that nothing names any more.
 
-A commit calls this after its snapshot is visible and old ones have expired. A failure is logged,
-and no error: the commit is done, and the next one, or ``CALL sys.sync_iceberg``, makes up for it.
+A commit calls this after its snapshot is visible and old ones have expired. Where so few are
+retained that the one that readers see may be among those, it calls this before, too: readers would
+lose its files. A failure is logged, and no error: the commit is done, and the next one, or ``CALL
+sys.sync_iceberg``, makes up for it.
 
 Source: Paimon's ``IcebergCommitCallback``, which throws to the committer after the snapshot is
 visible.
@@ -58,7 +60,7 @@ from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.log.tag import TagLog
 from tidelake.types import TableSchema
 
-__all__ = ["Synced", "sync", "sync_quietly"]
+__all__ = ["Synced", "sync", "sync_before_expiry", "sync_quietly"]
 
 STEPS_MAX = 32
 """Snapshots that are applied one by one; a base that is further behind is given up."""
@@ -111,6 +113,28 @@ def sync_quietly(context: CommitContext) -> None:
         )
 
 
+def sync_before_expiry(context: CommitContext, *, retained_count: int) -> None:
+    """Synchronise first if the snapshot that readers see may expire.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    retained_count : int
+        How many of the newest snapshots stay whatever their age.
+    """
+    try:
+        settings = _settings_of(context)
+        if settings is None:
+            return
+        shown_id = VersionHint(context.fileio, settings, context.log).read()
+        newest_id = context.log.latest_id()
+    except TidelakeError:
+        return  # what follows meets it again, and says so
+    if shown_id is not None and (newest_id or 0) - shown_id >= retained_count:
+        sync_quietly(context)
+
+
 def sync(context: CommitContext, *, from_scratch: bool = False) -> Synced | None:
     """Bring the Iceberg metadata up to the newest snapshot.
 
@@ -135,16 +159,20 @@ def sync(context: CommitContext, *, from_scratch: bool = False) -> Synced | None
     CorruptError, StorageError
         A file of the table is damaged, or the storage failed.
     """
-    settings = IcebergSettings.of(
+    settings = _settings_of(context)
+    newest = None if settings is None else context.log.latest()
+    if settings is None or newest is None:
+        return None
+    return _Sync.of(context, settings, newest).run(from_scratch=from_scratch)
+
+
+def _settings_of(context: CommitContext) -> IcebergSettings | None:
+    return IcebergSettings.of(
         context.options,
         context.paths.location,
         has_primary_key=bool(context.schema.primary_keys),
         table=context.table,
     )
-    newest = None if settings is None else context.log.latest()
-    if settings is None or newest is None:
-        return None
-    return _Sync.of(context, settings, newest).run(from_scratch=from_scratch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from tidelake.commit.expiry import (
     is_decoupled,
     retentions,
 )
-from tidelake.commit.iceberg import sync_quietly
+from tidelake.commit.iceberg import sync_before_expiry, sync_quietly
 from tidelake.errors import InvalidInputError
 from tidelake.options import check_retained, declared
 from tidelake.table.handle.handle import TableHandle
@@ -46,6 +46,8 @@ def expire_snapshots_now(
         "snapshot", of_snapshots.count_min, of_snapshots.count_max, table=handle.identifier
     )
     context = handle.commit_context()
+    if not dry_run:
+        sync_before_expiry(context, retained_count=of_snapshots.count_min)
     keeps_changelogs = is_decoupled(of_snapshots, of_changelogs)
     expired = expire_snapshots(
         context, of_snapshots, keeps_changelogs=keeps_changelogs, dry_run=dry_run
@@ -89,6 +91,8 @@ def expire_after_compaction(handle: TableHandle) -> None:
     if not handle.options.get(declared.WRITE_ONLY):
         return  # its commits do
     context = handle.commit_context()
+    retained_count = handle.options.get(declared.SNAPSHOT_NUM_RETAINED_MIN)
+    sync_before_expiry(context, retained_count=retained_count)
     expire_quietly(context)
     sync_quietly(context)
 

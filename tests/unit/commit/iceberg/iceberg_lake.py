@@ -20,9 +20,9 @@ OPTIONS = {
 class IcebergLake:
     """One table of a warehouse."""
 
-    def __init__(self, warehouse, schema, *, options=None, **definition):
+    def __init__(self, warehouse, schema, *, options=None, fileio=None, **definition):
         self.warehouse = Path(warehouse)
-        self.catalog = tidelake.open(str(warehouse))
+        self.catalog = tidelake.open(str(warehouse), fileio=fileio)
         given = OPTIONS | dict(options or {})
         self.table = self.catalog.create_table("db.t", schema, options=given, **definition)
 

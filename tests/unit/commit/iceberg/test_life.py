@@ -14,7 +14,10 @@ from tidelake.commit.iceberg.settings import IcebergSettings
 from tidelake.commit.iceberg.shown_files import ShownFiles
 from tidelake.commit.iceberg.version_hint import VersionHint
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
+from tidelake.fileio import LocalFileIO
 from tidelake.maintenance import call
+from tidelake.table.jobs.expiry import expire_after_compaction
+from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.string())])
 
@@ -384,3 +387,43 @@ def test_changes_of_types_that_iceberg_cannot_follow_are_refused(lake):
         table.set_options({"metadata.iceberg.database": "x"})
     with pytest.raises(TidelakeError, match="format-versio"):
         table.set_options({"metadata.iceberg.format-versio": "3"})
+
+
+class Looking(LocalFileIO):
+    """Local files; something looks at them after each data file that is deleted."""
+
+    def __init__(self):
+        super().__init__(Env.system().ids)
+        self.look = lambda: None
+
+    def delete(self, path, **more):
+        found = super().delete(path, **more)
+        if path.endswith(".parquet"):
+            self.look()
+        return found
+
+
+@pytest.mark.parametrize("by", ["commit", "call", "job"])
+def test_a_reader_finds_its_files_while_old_snapshots_expire(tmp_path, by):
+    """Where so few snapshots are retained that the one that readers see may expire."""
+    files = Looking()
+    retained = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
+    lake = IcebergLake(tmp_path, SCHEMA, options=retained, fileio=files)
+    seen = []
+    files.look = lambda: seen.append(sorted(lake.iceberg().scan().to_arrow()["k"].to_pylist()))
+    table = lake.table
+    if by != "commit":  # these leave expiry, or Iceberg's metadata, to others
+        table = table.with_options({"write-only": "true"})
+    table.write([{"k": 1, "v": "a"}])
+    if by != "commit":
+        table = table.with_options({"metadata.iceberg.storage": "disabled"})
+    table.write([{"k": 2, "v": "b"}], mode="overwrite")
+    if by == "call":
+        lake.table.expire_snapshots(retain_max=1, retain_min=1, older_than=None)
+    elif by == "job":
+        expire_after_compaction(lake.table.with_options({"write-only": "true"}).handle)
+    assert seen
+    assert all(keys == [2] for keys in seen)
+    assert lake.version == 2
+    assert shown(lake) == [2]
+    assert lake.names() == named_files(lake)

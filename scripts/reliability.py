@@ -48,6 +48,8 @@ from rich.console import Console  # noqa: E402
 from rich.progress import track  # noqa: E402
 from sizes import SIZES as NUMBERS  # noqa: E402
 
+from tidelake.fileio import FaultMode  # noqa: E402
+
 CONSOLE = Console(stderr=True)
 SOUND = {"violations": 0}
 DAMAGE_STEPS = {"small": 11, "full": 1}
@@ -73,12 +75,17 @@ SIZES = {
 def check_faults(_: dict, __: int | None) -> dict:
     """Every call of every scenario in every mode, in memory and on local files."""
     runs = list(faults.all_faults())
+    late = [run for run in runs if run[2] is FaultMode.LATE]
     for scenario, call, mode in track(runs, description="in memory", console=CONSOLE):
         faults.run_fault(scenario, call, mode)
+    for scenario, call, mode in track(late, description="by each delay", console=CONSOLE):
+        for late_calls in faults.LATE_CALLS:
+            faults.run_fault(scenario, call, mode, late_calls=late_calls)
     for scenario, call, mode in track(runs, description="local files", console=CONSOLE):
         with tempfile.TemporaryDirectory() as place:
             faults.run_fault(scenario, call, mode, RootedFileIO(Path(place)))
-    return {"scenarios": len(scenarios()), "runs": 2 * len(runs), "violations": 0}
+    count = 2 * len(runs) + len(late) * len(faults.LATE_CALLS)
+    return {"scenarios": len(scenarios()), "runs": count, "violations": 0}
 
 
 def _one_seed(job: tuple[int, int]) -> str | None:

@@ -4,6 +4,9 @@ For each (call, mode): run the scenario with that one fault; whatever happens, r
 storage and check that what was acknowledged is there, that what was not is there wholly or not at
 all, that the files pass fsck, and that the table still takes a commit.
 
+An effect that comes late comes after :data:`LATE_CALLS` further calls, or in the midst of the
+recovery. What was refused must not appear then either, and what was acknowledged must stay.
+
 Where two processes work at once, one acts in the midst of the other, and the calls of one of them
 fail; a crash ends that one alone, and the other must come through.
 """
@@ -24,8 +27,13 @@ from proving.scenario import Scenario
 from proving.scenarios import scenarios
 from proving.steps import Step
 from proving.world import LOCATION, NAME, WAREHOUSE, arrow_of, content_of, open_catalog
-from tidelake.errors import OutcomeUnknownError, TidelakeError
+from tidelake.errors import AlreadyExistsError, OutcomeUnknownError, TidelakeError
 from tidelake.fileio import FaultMode, FaultyFileIO, FileIO, MemoryFileIO, SimulatedCrash, parent_of
+
+LATE_CALLS = (1, 2, 4, 8, 16, 10_000)
+"""Calls that see nothing of a late effect; the last one lasts until the recovery."""
+OF_A_FILE = "file_exists"
+"""Says that a unique name is taken: of a file alone, not of a thing that a user named."""
 
 
 class FaultViolation(AssertionError):
@@ -67,7 +75,8 @@ def _run(scenario: Scenario, inner: FileIO, faulty: FaultyFileIO) -> tuple[list[
             scenario.shape.create(catalog)
         created = True
         table = catalog.table(NAME)
-    except (SimulatedCrash, TidelakeError):
+    except (SimulatedCrash, TidelakeError) as error:
+        _check_said(error, faulty)
         return models, created
     for step in scenario.steps:
         ours = _visible(faulty, lambda step=step: step.engine(table))
@@ -87,11 +96,20 @@ def _visible(faulty: FaultyFileIO, act: Callable[[], object]) -> tuple[bool, ...
         act()
     except (SimulatedCrash, OutcomeUnknownError):
         return (False, True)
-    except TidelakeError:
+    except TidelakeError as error:
         if all(entry.mode is None for entry in faulty.trace):
             raise  # of the scenario's own making
+        _check_said(error, faulty)
         return (False,)  # a definite refusal: nothing may have become visible
     return (True,)
+
+
+def _check_said(error: BaseException, faulty: FaultyFileIO) -> None:
+    """Refuse the word "exists" about what is not there: no scenario makes anything twice."""
+    if isinstance(error, AlreadyExistsError) and error.kind != OF_A_FILE:
+        hit = [entry for entry in faulty.trace if entry.mode is not None]
+        if any(entry.mode is FaultMode.CONFLICT for entry in hit):
+            raise FaultViolation(f"nothing is there, and it was said: {error!r}")
 
 
 def _after(step: Step, models: list[ModelTable], visible: tuple[bool, ...]) -> list[ModelTable]:
@@ -112,23 +130,29 @@ def run_fault(
     inner: FileIO | None = None,
     *,
     recovered: set[bytes] | None = None,
+    late_calls: int | None = None,
 ) -> None:
     """One fault, in memory or another empty store; raises FaultViolation for a broken promise.
+
+    A late effect has the delay given, or one that the call's number chooses.
 
     `recovered` remembers states from which recovery was seen to succeed, and is not to outlive a
     change of the engine: faults of one scenario that leave the same bytes under the same names, and
     the same answers allowed, recover in the same way, since recovery has a seed of its own.
     """
     inner = MemoryFileIO() if inner is None else inner
+    late_calls = LATE_CALLS[call % len(LATE_CALLS)] if late_calls is None else late_calls
     where = f"{scenario.name}, call {call}, {mode.name}"
-    faulty = FaultyFileIO(inner, {call: mode})
+    if mode is FaultMode.LATE:
+        where, recovered = f"{where} by {late_calls} calls", None  # the state is not all there is
+    faulty = FaultyFileIO(inner, {call: mode}, late_calls=late_calls)
     try:
         allowed, must_exist = _run(scenario, inner, faulty)
         if recovered is not None:
             state = _state(inner, allowed, must_exist=must_exist)
             if state in recovered:
                 return
-        _recover(scenario, inner, allowed, must_exist=must_exist)
+        _recover(scenario, inner, allowed, must_exist=must_exist, settle=faulty.settle)
     except FaultViolation as error:
         raise FaultViolation(f"{where} ({faulty.trace[-1:]}): {error}") from error
     except AssertionError as error:
@@ -148,15 +172,22 @@ def _state(inner: FileIO, allowed: list[ModelTable], *, must_exist: bool) -> byt
     return digest.digest()
 
 
-def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist: bool) -> None:
+def _recover(
+    scenario: Scenario,
+    inner: FileIO,
+    allowed: list[ModelTable],
+    *,
+    must_exist: bool,
+    settle: Callable[[], bool],
+) -> None:
     catalog = open_catalog(inner, 2)
     if not must_exist and NAME.split(".")[1] not in _tables(catalog):
         scenario.shape.create(catalog)
     table = _settled(scenario, catalog)
-    got = content_of(table)
-    matching = [m for m in allowed if m.content() == got]
-    if not matching:
-        raise FaultViolation(f"{got} is none of {[m.content() for m in allowed]}")
+    matching = _those_that_are(allowed, table)
+    if settle():  # what comes late comes behind the back of who has read already
+        table = _settled(scenario, catalog)
+        matching = _those_that_are(allowed, table)
     check_table(inner, LOCATION)
     check_changelog(table)
     check_nothing_lost(scenario, inner)
@@ -169,6 +200,14 @@ def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist
     check_table(inner, LOCATION)
     check_changelog(catalog.table(NAME))
     check_nothing_lost(scenario, inner)
+
+
+def _those_that_are(allowed: list[ModelTable], table) -> list[ModelTable]:
+    got = content_of(table)
+    matching = [m for m in allowed if m.content() == got]
+    if not matching:
+        raise FaultViolation(f"{got} is none of {[m.content() for m in allowed]}")
+    return matching
 
 
 def check_nothing_lost(scenario: Scenario, inner: FileIO) -> None:

@@ -47,7 +47,17 @@ import tidelake.table.bucketing.dynamic_buckets as dynamic_buckets
 import tidelake.table.handle.handle as handle
 import tidelake.table.table as table
 import tidelake.table.write.transaction as transaction
-from proving import concurrent, directed, episode, faults, interleave, stream_checks, stream_mutants
+from proving import (
+    concurrent,
+    directed,
+    episode,
+    faults,
+    interleave,
+    store_faults,
+    store_mutants,
+    stream_checks,
+    stream_mutants,
+)
 from proving.planting import Plant, edited, passed_over, replaced
 from proving.world import Shape, draw_shape
 from tidelake.commit.expiry.consumers import HeldSnapshots
@@ -621,7 +631,7 @@ _PLANTED_BETWEEN = (
 MUTANTS = (
     *(
         Mutant(name, check, replaced(*where))
-        for name, check, where in (*_PLANTED, *stream_mutants.PLANTED)
+        for name, check, where in (*_PLANTED, *stream_mutants.PLANTED, *store_mutants.PLANTED)
     ),
     *(
         Mutant(name, check, replaced(*where), meets)
@@ -660,7 +670,7 @@ def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
         return _model_runs(mutant.meets)
     if mutant.is_between:
         return [("meetings", _meetings)]
-    checks = (*interleave.CHECKS, *directed.CHECKS, *stream_checks.CHECKS)
+    checks = (*interleave.CHECKS, *directed.CHECKS, *stream_checks.CHECKS, *store_faults.CHECKS)
     quick = [(c.__name__, c) for c in checks]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 

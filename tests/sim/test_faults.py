@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from proving import directed, faults, interleave
+from proving import directed, faults, interleave, store_faults
 from proving.rooted import RootedFileIO
 from proving.scenarios import scenarios
 from sizes import SIZE
@@ -21,6 +21,7 @@ from tidelake.table import Table
 RECOVERED: dict[str, set[bytes]] = collections.defaultdict(set)
 WITHOUT_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Files in memory where there are such: the disk's own part, fsync, is not what is tested."""
+PUBLISHES = {FaultMode.DUP, FaultMode.CONFLICT}
 BY_NAME = {scenario.name: scenario for scenario in scenarios()}
 
 
@@ -43,8 +44,8 @@ def faults_to_try(name):
 @pytest.mark.parametrize("mode", list(FaultMode), ids=lambda m: m.name)
 def test_no_fault_loses_doubles_or_dangles(scenario, mode):
     known = [call for call, of in all_faults(scenario.name) if of is mode]
-    # a compaction that gives way publishes nothing, so no call of it can be doubled
-    assert known or (mode is FaultMode.DUP and scenario.beside is not None)
+    # a compaction that gives way publishes nothing, so no call of it can be doubled or conflict
+    assert known or (mode in PUBLISHES and scenario.beside is not None)
     calls = [call for call, of in faults_to_try(scenario.name) if of is mode] or known[:1]
     for call in calls:
         faults.run_fault(scenario, call, mode, recovered=RECOVERED[scenario.name])
@@ -92,4 +93,9 @@ def test_a_commit_in_between_changes_nothing(check):
 
 @pytest.mark.parametrize("check", directed.CHECKS, ids=lambda c: c.__name__)
 def test_directed(check):
+    check()
+
+
+@pytest.mark.parametrize("check", store_faults.CHECKS, ids=lambda c: c.__name__)
+def test_what_a_store_says_of_a_put_is_not_so(check):
     check()

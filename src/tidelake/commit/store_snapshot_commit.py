@@ -243,7 +243,7 @@ class StoreSnapshotCommit:
             return False
         self._fileio.delete(path, within=directory)
         if self._fileio.exists(next_path, within=directory):
-            self._log.put(snapshot, within=directory)
+            self._log.put_back(snapshot, within=directory)
             return False
         return True
 

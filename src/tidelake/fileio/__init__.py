@@ -15,6 +15,7 @@ from tidelake.fileio.file_io import (
     OutputFile,
     check_range,
     parent_of,
+    put_new,
     read_one_by_one,
 )
 from tidelake.fileio.local import LocalFileIO
@@ -39,6 +40,7 @@ __all__ = [
     "TraceEntry",
     "check_range",
     "parent_of",
+    "put_new",
     "read_one_by_one",
     "validate_name",
 ]

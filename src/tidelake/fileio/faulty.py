@@ -5,6 +5,8 @@
    no sense for the call (an old listing of a ``delete``) has no effect.
 3. After a crash the instance is dead: each further call raises :class:`SimulatedCrash` again and
    has no effect, because a killed process runs no ``finally`` blocks either.
+4. An effect that comes late comes before a later call, or at :meth:`FaultyFileIO.settle`. It goes
+   to the path as it is then, as on an object store: no open directory holds it back.
 
 A new file counts as few calls whatever its writer does: its opening, each
 :data:`OUTPUT_BLOCK_BYTES` written, its closing. The same plan and engine give the same trace.
@@ -29,6 +31,7 @@ from tidelake.fileio.file_io import (
     FileStatus,
     OpenDirectory,
     OutputFile,
+    name_taken,
     parent_of,
 )
 
@@ -36,6 +39,7 @@ __all__ = ["FaultMode", "FaultyFileIO", "SimulatedCrash", "TraceEntry"]
 
 T = TypeVar("T")
 OUTPUT_BLOCK_BYTES = 4 << 20
+LATE_CALLS = 3
 
 
 class FaultMode(enum.Enum):
@@ -57,6 +61,10 @@ class FaultMode(enum.Enum):
     """The listing is the one from before the directory's last change."""
     EMPTY_LIST = "empty_list"
     """The listing is empty."""
+    CONFLICT = "conflict"
+    """The storage says that the name is taken; nothing happened, and nothing may be there."""
+    LATE = "late"
+    """The caller sees an error; the effect comes some calls later."""
 
     def affects(self, op: str) -> bool:
         """Whether a call of this name fails in this mode at all.
@@ -75,6 +83,10 @@ class FaultMode(enum.Enum):
                 return op in _REPLAYED
             case FaultMode.STALE_LIST | FaultMode.EMPTY_LIST:
                 return op == "list_dir"
+            case FaultMode.CONFLICT:
+                return op in _CONDITIONAL
+            case FaultMode.LATE:
+                return op in _DELAYED
             case _:
                 return True
 
@@ -83,6 +95,8 @@ _WITH_DATA = frozenset({"write", "write_once", "put_if_absent", "replace"})
 _REPLAYED = frozenset(
     {"write_once", "put_if_absent", "replace", "delete", "delete_dir", "make_dirs"}
 )
+_CONDITIONAL = frozenset({"write_once", "put_if_absent", "close", "move_dir"})
+_DELAYED = _REPLAYED | {"close", "move_dir"}
 
 
 class SimulatedCrash(BaseException):
@@ -108,6 +122,8 @@ class FaultyFileIO:
         The storage of the files.
     plan : mapping of int to FaultMode
         By call number, from 1, how it fails.
+    late_calls : int
+        In :attr:`FaultMode.LATE`, the further calls that see nothing of the effect.
 
     Examples
     --------
@@ -121,13 +137,26 @@ class FaultyFileIO:
     True
     """
 
-    def __init__(self, inner: FileIO, plan: Mapping[int, FaultMode] | None = None) -> None:
+    def __init__(
+        self,
+        inner: FileIO,
+        plan: Mapping[int, FaultMode] | None = None,
+        *,
+        late_calls: int = LATE_CALLS,
+    ) -> None:
         self._inner = inner
         self._plan = dict(plan or {})
+        self._late_calls = late_calls
+        self._later: list[tuple[int, Callable[[], object]]] = []
         self._remembers = FaultMode.STALE_LIST in self._plan.values()
+        self._is_ever_late = FaultMode.LATE in self._plan.values()
         self._listings_before: dict[str, list[FileStatus]] = {}
         self._dead = False
         self.trace: list[TraceEntry] = []
+
+    def settle(self) -> bool:
+        """Let all effects happen that are still to come; whether there were any."""
+        return self._let_happen(None)
 
     @property
     def is_remote(self) -> bool:
@@ -193,6 +222,7 @@ class FaultyFileIO:
             lambda: self._inner.replace(
                 f"{parent_of(path)}/.torn-{len(self.trace)}.tmp", data[: len(data) // 2], **held
             ),
+            lambda: self._inner.put_if_absent(path, data),
         )
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
@@ -204,6 +234,7 @@ class FaultyFileIO:
             path,
             lambda: self._inner.replace(path, data, **held),
             lambda: self._inner.replace(path, data[: len(data) // 2], **held),
+            lambda: self._inner.replace(path, data),
         )
 
     def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
@@ -223,7 +254,12 @@ class FaultyFileIO:
         """Delete a file."""
         self._remember(path)
         held = _inner_of(within)
-        return self._call("delete", path, lambda: self._inner.delete(path, **held))
+        return self._call(
+            "delete",
+            path,
+            lambda: self._inner.delete(path, **held),
+            late_effect=lambda: self._inner.delete(path),
+        )
 
     def delete_dir(self, path: str) -> None:
         """Delete a directory and all in it."""
@@ -246,9 +282,11 @@ class FaultyFileIO:
         path: str,
         effect: Callable[[], T],
         half_effect: Callable[[], object] | None = None,
+        late_effect: Callable[[], object] | None = None,
     ) -> T:
         self._require_alive()
         call = len(self.trace) + 1
+        self._let_happen(call)
         mode = self._plan.get(call)
         if mode is not None and not mode.affects(op):
             mode = None
@@ -257,20 +295,19 @@ class FaultyFileIO:
             return effect()
         where = f"{op} of {path} failed (fault of call {call})"
         match mode:
+            case FaultMode.TORN | FaultMode.ENOSPC:
+                raise self._half_done(mode, op, path, half_effect, where)
+            case FaultMode.CONFLICT if op != "put_if_absent":
+                raise name_taken(path)
+            case FaultMode.CONFLICT:
+                return False  # type: ignore[return-value]
+            case FaultMode.LATE:
+                self._later.append((call + self._late_calls, late_effect or effect))
+                raise StorageError(f"{where}.", path=path)
             case FaultMode.EIO_BEFORE:
                 raise StorageError(f"{where}.", path=path)
             case FaultMode.CRASH_BEFORE:
                 raise self._crash(where)
-            case FaultMode.TORN:
-                if half_effect is not None:
-                    half_effect()
-                raise self._crash(where)
-            case FaultMode.ENOSPC:
-                if half_effect is not None and op == "write":  # the others clean up
-                    half_effect()
-                refuses = op in {"put_if_absent", "open_dir"}  # the others may have begun
-                failed = StorageRefusedError if refuses else StorageError
-                raise failed(f"{where}: no space left.", kind="no_space", path=path)
             case FaultMode.EMPTY_LIST:
                 return []  # type: ignore[return-value] # only list_dir gets here
             case FaultMode.STALE_LIST:
@@ -284,6 +321,32 @@ class FaultyFileIO:
         if mode is FaultMode.CRASH_AFTER:
             raise self._crash(where)
         return effect() if mode is FaultMode.DUP else result
+
+    def _half_done(
+        self,
+        mode: FaultMode,
+        op: str,
+        path: str,
+        half_effect: Callable[[], object] | None,
+        where: str,
+    ) -> BaseException:
+        """Do half of it, where that shows; what to raise."""
+        if half_effect is not None and (mode is FaultMode.TORN or op == "write"):
+            half_effect()  # on a full disk the others clean up
+        if mode is FaultMode.TORN:
+            return self._crash(where)
+        refuses = op in {"put_if_absent", "open_dir"}  # the others may have begun
+        failed = StorageRefusedError if refuses else StorageError
+        return failed(f"{where}: no space left.", kind="no_space", path=path)
+
+    def _let_happen(self, call: int | None) -> bool:
+        """Let the effects happen that are due before a call, or all."""
+        due = [effect for after, effect in self._later if call is None or after < call]
+        self._later = [(at, effect) for at, effect in self._later if effect not in due]
+        for effect in due:
+            with suppress(TidelakeError):  # nobody hears of it
+                effect()
+        return bool(due)
 
     def _crash(self, where: str) -> SimulatedCrash:
         self._dead = True
@@ -340,6 +403,8 @@ class _FaultyOutputFile:
         self._path = path
         self._inner = inner
         self._pending = bytearray()
+        self._whole = bytearray()
+        """All that was written, where the file may come late."""
         self._length = 0
         self._closed = False
 
@@ -353,6 +418,8 @@ class _FaultyOutputFile:
             message = f"File {self._path} was closed; nothing can be written to it any more."
             raise ClosedError(message, kind="file_closed", path=self._path)
         self._pending += data
+        if self._owner._is_ever_late:
+            self._whole += data
         self._length += len(data)
         if len(self._pending) >= OUTPUT_BLOCK_BYTES:
             self._write_through()
@@ -370,7 +437,7 @@ class _FaultyOutputFile:
         self._owner._require_alive()
         if self._pending:
             self._write_through()
-        self._owner._call("close", self._path, self._inner.close)
+        self._owner._call("close", self._path, self._inner.close, late_effect=self._put_whole)
         self._closed = True
 
     def abort(self) -> None:
@@ -378,6 +445,11 @@ class _FaultyOutputFile:
             return
         self._owner._call("abort", self._path, self._inner.abort)
         self._closed = True
+
+    def _put_whole(self) -> None:
+        """The file comes late, and whole, whoever has aborted it meanwhile."""
+        self._inner.abort()
+        self._owner._inner.write_once(self._path, bytes(self._whole))
 
     def _write_through(self) -> None:
         data, self._pending = bytes(self._pending), bytearray()

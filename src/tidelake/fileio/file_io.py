@@ -54,6 +54,7 @@ __all__ = [
     "check_path",
     "check_range",
     "parent_of",
+    "put_new",
     "read_one_by_one",
 ]
 
@@ -63,6 +64,10 @@ ByteRange: TypeAlias = tuple[int, int]
 SMALL_FILE_BYTES_MAX = 16 << 20
 """The largest file that is read whole without a known length: snapshots, schemas, tags, hints and
 other JSON. A schema of 10,000 columns has about 1 MiB."""
+
+
+PUTS_MAX = 3
+"""Puts of a name that the storage calls taken while it shows nothing there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +252,33 @@ class FileIO(Protocol):
         ...
 
 
+def put_new(fileio: FileIO, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    """Put a file if its name is free; False only where a file of that name was seen.
+
+    A storage may answer "taken" to a put that met another one on its way, though neither takes
+    effect. So what it says is checked, and the file is put again while the name is free.
+
+    Raises
+    ------
+    StorageError
+        As :meth:`FileIO.put_if_absent`; or the storage says "taken" each time and shows nothing.
+
+    Examples
+    --------
+    >>> from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+    >>> files = FaultyFileIO(MemoryFileIO(), {1: FaultMode.CONFLICT})
+    >>> put_new(files, "/a", b"1"), put_new(files, "/a", b"2")
+    (True, False)
+    """
+    held = {} if within is None else {"within": within}
+    for _ in range(PUTS_MAX):
+        if fileio.put_if_absent(path, data, **held):
+            return True
+        if fileio.exists(path, **held):
+            return False
+    raise contradicted(path)
+
+
 class RangeReader(Protocol):
     """The part of a storage that reads one range."""
 
@@ -341,6 +373,15 @@ def name_taken(path: str) -> AlreadyExistsError:
     """Make the error for a file that must not be there yet."""
     message = f"File {path} exists and is never overwritten: use another name."
     return AlreadyExistsError(message, kind="file_exists", path=path)
+
+
+def contradicted(path: str) -> StorageError:
+    """Make the error for a name that the storage calls taken while it shows nothing there."""
+    message = (
+        f"The storage says that {path} exists, and does not show it: nothing was written there. Try"
+        " again."
+    )
+    return StorageError(message, kind="name_contradicted", path=path)
 
 
 def range_missing(path: str, offset: int, length: int, found: int) -> CorruptError:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
-from tidelake.errors import AlreadyExistsError, CorruptError
+from tidelake.errors import AlreadyExistsError, CorruptError, NotFoundError
 from tidelake.fileio import SMALL_FILE_BYTES_MAX, FileIO
+from tidelake.fileio.file_io import contradicted
 from tidelake.metadata.at_once import at_once
 from tidelake.telemetry import Executor
 
@@ -17,6 +18,8 @@ WAITING_BYTES_MAX = 32 << 20
 """Bytes of files that wait to be written together."""
 LARGE_FILE_BYTES_MAX = 1 << 30
 """The largest manifest, manifest list or index; a manifest is merged at 8 MiB."""
+WRITES_MAX = 3
+"""Writes of a name that the storage calls taken while it shows nothing there."""
 
 
 def whole_bytes_max(size_bytes: int | None = None) -> int:
@@ -92,13 +95,21 @@ class TogetherFiles:
 def write_unique(fileio: WholeFiles, path: str, data: bytes) -> None:
     """Write a file under a unique name.
 
-    If a storage client sends a call twice, it finds its own file; that is no error.
+    If a storage client sends a call twice, it finds its own file; that is no error. If it says that
+    the name is taken where nothing is, the file is written again.
     """
-    try:
-        fileio.write_once(path, data)
-    except AlreadyExistsError:
-        if fileio.read_bytes(path, bytes_max=whole_bytes_max(len(data))) != data:
-            raise
+    for _ in range(WRITES_MAX):
+        try:
+            fileio.write_once(path, data)
+        except AlreadyExistsError:
+            try:
+                found = fileio.read_bytes(path, bytes_max=whole_bytes_max(len(data)))
+            except NotFoundError:
+                continue
+            if found != data:
+                raise
+        return
+    raise contradicted(path)
 
 
 def resized(path: str, found: int, expected: int) -> CorruptError:

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from unit.fileio.contract import FileIOContract
 
-from tidelake.errors import NotFoundError, StorageError, StorageRefusedError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
+from tidelake.errors import AlreadyExistsError, NotFoundError, StorageError, StorageRefusedError
+from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash, put_new
 
 
 class TestFaultyFileIOWithoutFaults(FileIOContract):
@@ -144,6 +144,71 @@ def test_listings_can_be_old_or_empty(inner):
     assert [s.name for s in files.list_dir("/d")] == ["a"]
     assert files.list_dir("/d") == []
     assert len(files.list_dir("/d")) == 2
+
+
+def test_a_conflict_is_reported_where_nothing_is_and_nothing_happens(inner):
+    inner.make_dirs("/d")
+    files = FaultyFileIO(inner, dict.fromkeys((1, 2, 3, 6), FaultMode.CONFLICT))
+    assert files.put_if_absent("/a", b"1") is False
+    with pytest.raises(AlreadyExistsError):
+        files.write_once("/b", b"1")
+    with pytest.raises(AlreadyExistsError):
+        files.move_dir("/d", "/e")
+    output = files.open_output("/o")
+    output.write(b"1")
+    with pytest.raises(AlreadyExistsError):
+        output.close()
+    output.abort()
+    assert [status.name for status in inner.list_dir("/")] == ["d"]
+    assert files.put_if_absent("/a", b"2") is True
+
+
+@pytest.mark.parametrize("late_calls", [1, 3])
+def test_a_late_effect_comes_after_so_many_calls_that_see_nothing(inner, late_calls):
+    files = FaultyFileIO(inner, {1: FaultMode.LATE}, late_calls=late_calls)
+    with pytest.raises(StorageError) as caught:
+        files.put_if_absent("/a", b"1")
+    assert not isinstance(caught.value, StorageRefusedError)
+    assert [files.exists("/a") for _ in range(late_calls)] == [False] * late_calls
+    assert files.put_if_absent("/a", b"2") is False
+    assert inner.read_bytes("/a") == b"1"
+    assert files.settle() is False
+
+
+def test_a_late_put_overwrites_nothing_and_a_late_file_comes_though_it_was_aborted(inner):
+    files = FaultyFileIO(inner, dict.fromkeys((1, 5), FaultMode.LATE), late_calls=99)
+    with pytest.raises(StorageError):
+        files.put_if_absent("/a", b"1")
+    assert files.put_if_absent("/a", b"2") is True
+    output = files.open_output("/o")
+    output.write(b"whole")
+    with pytest.raises(StorageError):
+        output.close()
+    output.abort()
+    assert not inner.exists("/o")
+    assert files.settle() is True
+    assert (inner.read_bytes("/a"), inner.read_bytes("/o")) == (b"2", b"whole")
+
+
+def test_a_late_put_into_an_open_directory_goes_to_its_path(inner):
+    inner.make_dirs("/d")
+    files = FaultyFileIO(inner, {2: FaultMode.LATE}, late_calls=99)
+    with files.open_dir("/d") as held, pytest.raises(StorageError):
+        files.put_if_absent("/d/a", b"1", within=held)
+    inner.delete_dir("/d")
+    files.settle()
+    assert inner.read_bytes("/d/a") == b"1"
+
+
+def test_a_name_that_is_called_taken_is_looked_at(inner):
+    files = FaultyFileIO(inner, {1: FaultMode.CONFLICT})
+    assert put_new(files, "/a", b"1") is True
+    assert put_new(files, "/a", b"2") is False
+    lies = FaultyFileIO(inner, dict.fromkeys(range(1, 9), FaultMode.CONFLICT))
+    with pytest.raises(StorageError, match="does not show it") as caught:
+        put_new(lies, "/b", b"1")
+    assert caught.value.kind == "name_contradicted"
+    assert not inner.exists("/b")
 
 
 def test_a_mode_that_makes_no_sense_leaves_the_call_alone(inner):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelake.errors import AlreadyExistsError
+from tidelake.errors import AlreadyExistsError, StorageError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
 from tidelake.metadata import unique_file
 from tidelake.metadata.unique_file import TogetherFiles, write_unique
@@ -61,3 +61,13 @@ def test_what_waits_is_bounded(monkeypatch):
     assert not files.list_dir("/t")
     together.write_once("/t/d", b"d")
     assert [s.name for s in files.list_dir("/t")] == ["a", "c", "d"]
+
+
+def test_a_name_that_is_called_taken_where_nothing_is_is_written_again():
+    fileio = FaultyFileIO(MemoryFileIO(), {1: FaultMode.CONFLICT})
+    write_unique(fileio, "/t/a", b"ours")
+    assert fileio.read_bytes("/t/a") == b"ours"
+    lies = FaultyFileIO(MemoryFileIO(), dict.fromkeys(range(1, 9), FaultMode.CONFLICT))
+    with pytest.raises(StorageError) as caught:
+        write_unique(lies, "/t/a", b"ours")
+    assert caught.value.kind == "name_contradicted"

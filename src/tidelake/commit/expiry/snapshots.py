@@ -52,7 +52,7 @@ from tidelake.commit.expiry.result import Expired
 from tidelake.commit.expiry.retention import Retention
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.errors import NotFoundError
-from tidelake.fileio import OpenDirectory
+from tidelake.fileio import OpenDirectory, put_new
 from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import Snapshot
@@ -281,7 +281,7 @@ class _Expiry:
         if not self._end_is_there():
             self.is_over = True
             if context.log.latest_id() is None:  # the table was rolled back to this very snapshot
-                context.fileio.put_if_absent(path, data, within=self.directory)
+                put_new(context.fileio, path, data, within=self.directory)
             return None
         remove_files(context, files)
         return len(files)

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import FileIO, FileStatus, OpenDirectory
+from tidelake.fileio import FileIO, FileStatus, OpenDirectory, put_new
 from tidelake.metadata.log.json_file import parse_json
 from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.telemetry import has_ended
@@ -353,7 +353,7 @@ class ConsumerLog:
         A removed term may be free again, so a run checks for a later term after its write.
         """
         path = self._path(lease.file_name)
-        if not self._fileio.put_if_absent(path, lease.to_json().encode(), within=within):
+        if not put_new(self._fileio, path, lease.to_json().encode(), within=within):
             return False
         terms = self._terms(self._listed(), lease.consumer_id)
         if any(term > lease.term for term, _ in terms):

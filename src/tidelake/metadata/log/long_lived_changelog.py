@@ -7,7 +7,7 @@ file exists. Source: Paimon's ``ChangelogManager`` (1.3.1).
 from __future__ import annotations
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError
-from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.fileio import FileIO, OpenDirectory, put_new
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.snapshot_log import HINT_BYTES_MAX
 from tidelake.metadata.paths import TablePaths, numbered
@@ -73,7 +73,7 @@ class KeptChangelogs:
         back.
         """
         path, fileio = self._paths.changelog(snapshot_id), self._fileio
-        if not fileio.put_if_absent(path, data, within=within) and fileio.read_bytes(path) != data:
+        if not put_new(fileio, path, data, within=within) and fileio.read_bytes(path) != data:
             fileio.replace(path, data, within=within)
         hint = f"{self._paths.changelog_dir}/LATEST"
         fileio.replace(hint, str(snapshot_id).encode(), within=within)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.fileio import FileIO, OpenDirectory, put_new
 from tidelake.metadata.at_once import at_once
 from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.telemetry import Executor
@@ -153,8 +153,8 @@ class SchemaLog:
         NotFoundError
             The open directory was removed.
         """
-        path, held = self._paths.schema(schema.id), {} if within is None else {"within": within}
-        return self._fileio.put_if_absent(path, schema.to_json().encode(), **held)
+        path, data = self._paths.schema(schema.id), schema.to_json().encode()
+        return put_new(self._fileio, path, data, within=within)
 
 
 def _ids(names: Iterable[str]) -> list[int]:

@@ -32,7 +32,7 @@ from functools import partial
 from typing import TypeVar
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError
-from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.fileio import FileIO, OpenDirectory, put_new
 from tidelake.metadata.at_once import at_once
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths, numbered
@@ -385,6 +385,15 @@ class SnapshotLog:
         """
         path, data = self._paths.snapshot(snapshot.id), snapshot.to_json().encode()
         return self._fileio.put_if_absent(path, data, **_within(within))
+
+    def put_back(self, snapshot: Snapshot, *, within: OpenDirectory) -> bool:
+        """Create the file of a snapshot that was removed; False if there is one of that id.
+
+        See :meth:`put`, after which a commit reads back: here what the storage says of the name is
+        checked.
+        """
+        path, data = self._paths.snapshot(snapshot.id), snapshot.to_json().encode()
+        return put_new(self._fileio, path, data, within=within)
 
     def write_hints(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> None:
         """Set LATEST (and, with the first, EARLIEST) to this snapshot as the newest.

@@ -22,7 +22,7 @@ from tidelake.errors import (
     NotFoundError,
     near_names,
 )
-from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.fileio import FileIO, OpenDirectory, put_new
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.log.json_file import parse_json
 from tidelake.metadata.log.snapshot import Snapshot
@@ -180,8 +180,7 @@ class TagLog:
         """
         path = self._path_of_new(name)
         tag = _tag_of(name, snapshot, time_retained_ms, clock)
-        held = {} if within is None else {"within": within}
-        if not self._fileio.put_if_absent(path, tag.to_json().encode(), **held):
+        if not put_new(self._fileio, path, tag.to_json().encode(), within=within):
             raise self._taken(name)
         return tag
 
@@ -225,7 +224,7 @@ class TagLog:
             data = self._fileio.read_bytes(path)
         except NotFoundError as error:
             raise self._missing(name) from error
-        if not self._fileio.put_if_absent(new_path, data):
+        if not put_new(self._fileio, new_path, data):
             raise self._taken(new_name)
         self._fileio.delete(path)
 

@@ -226,7 +226,7 @@ class _Step:
             raise NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
         _remove_changelogs(handle, target.id)
         if not is_there:
-            handle.snapshots.put(target, within=place)
+            handle.snapshots.put_back(target, within=place)
         next_path = paths.snapshot(target.id + 1)
         has_gap = latest_id > target.id and not fileio.exists(next_path, within=place)
         self._step_back(has_gap=has_gap)
@@ -256,7 +256,7 @@ class _Step:
         if handle.fileio.exists(path, within=place):
             return
         is_overtaken = self._has_older()
-        if not is_overtaken and log.put(target, within=place):
+        if not is_overtaken and log.put_back(target, within=place):
             is_overtaken = self._has_older()
             if is_overtaken:
                 handle.fileio.delete(path, within=place)

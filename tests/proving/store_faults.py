@@ -1,0 +1,121 @@
+"""What a store may say of a put that is not so: it conflicts where nothing is, or comes late.
+
+Each is tried on every put of a table's life, in memory; `tests/unit/fileio/object_store` does the
+same to the client on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proving.fsck import check_table, walk
+from proving.interleave import Meddled
+from proving.world import LOCATION, NAME, WAREHOUSE, Shape, arrow_of, content_of, open_catalog
+from tidelake.errors import OutcomeUnknownError, TidelakeError
+from tidelake.fileio import FaultMode, FaultyFileIO, FileIO, MemoryFileIO
+
+SHAPE = Shape(
+    ("k",),
+    (),
+    None,
+    (
+        ("bucket", "1"),
+        ("changelog-producer", "input"),
+        ("changelog.num-retained.max", "30"),
+    ),
+)
+DELAYS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 1000)
+"""Calls that see nothing of the put; the last one lasts until the commit has ended."""
+
+
+def _rows(key: int) -> list[dict]:
+    return [{"k": key, "v": f"v{key}", "n": key, "x": None}]
+
+
+def _life(fileio: FileIO) -> list[int]:
+    """Each thing that is put under a name that is not random; the keys in the end."""
+    catalog = open_catalog(fileio, 1)
+    SHAPE.create(catalog)
+    table = catalog.table(NAME)
+    for key in range(2):
+        table.write(arrow_of(SHAPE, _rows(key)))
+    table.create_tag("a")
+    table.rename_tag("a", "b")
+    table.write(arrow_of(SHAPE, _rows(2)))
+    table.expire_snapshots(retain_max=1, retain_min=1)  # its changelogs are kept
+    table.rollback_to(tag="b")  # whose snapshot has expired, and is put back
+    table.write(arrow_of(SHAPE, _rows(3)))
+    return [row["k"] for row in content_of(table)]
+
+
+def check_conflicts_where_nothing_is() -> None:
+    """A put that conflicts with nothing changes nothing: no "exists", and nothing is left out."""
+    trace = FaultyFileIO(MemoryFileIO())
+    expected = _life(trace)
+    assert expected == [0, 1, 3]
+    ops = {"put_if_absent", "write_once"}
+    for entry in trace.trace:
+        if entry.op not in ops:
+            continue
+        inner = MemoryFileIO()
+        try:
+            found = _life(FaultyFileIO(inner, {entry.call: FaultMode.CONFLICT}))
+        except TidelakeError as error:
+            raise AssertionError(f"{entry.path} conflicts with nothing, and {error!r}") from error
+        assert found == expected, f"{entry.path}: {found}"
+        check_table(inner, LOCATION)
+        for name in ("tag/tag-b", "schema/schema-0", "changelog/changelog-1"):
+            assert inner.exists(f"{LOCATION}/{name}"), f"{name} was left out after {entry.path}"
+
+
+def _late_puts() -> Iterator[tuple[MemoryFileIO, FaultyFileIO]]:
+    """A table and its storage, on which the put of the next snapshot is late, by each delay."""
+    for rival in (False, True):
+        for delay in DELAYS:
+            inner = Meddled()
+            SHAPE.create(open_catalog(inner, 1))
+            theirs = open_catalog(inner, 3).table(NAME)
+            theirs.write(arrow_of(SHAPE, _rows(0)))
+            call = _call_of_the_put(inner)
+            if rival:
+                inner.meddle = lambda theirs=theirs: theirs.write(arrow_of(SHAPE, _rows(7)))
+            yield inner, FaultyFileIO(inner, {call: FaultMode.LATE}, late_calls=delay)
+
+
+def _call_of_the_put(inner: MemoryFileIO) -> int:
+    copy = MemoryFileIO()
+    for path, _ in walk(inner, WAREHOUSE):
+        copy.write_once(path, inner.read_bytes(path))
+    trace = FaultyFileIO(copy)
+    open_catalog(trace, 2).table(NAME).write(arrow_of(SHAPE, _rows(1)))
+    return next(e.call for e in trace.trace if e.op == "put_if_absent" and "/snapshot-" in e.path)
+
+
+def check_late_puts() -> None:
+    """What was refused never appears, what was acknowledged is there once, whenever the put lands.
+
+    A rival's commit may have the number meanwhile, or take the next one.
+    """
+    for inner, faulty in _late_puts():
+        try:
+            open_catalog(faulty, 2).table(NAME).write(arrow_of(SHAPE, _rows(1)))
+            said = "acknowledged"
+        except OutcomeUnknownError:
+            said = "unknown"
+        except TidelakeError:
+            said = "refused"
+        _judge(inner, said)
+        faulty.settle()
+        _judge(inner, said)
+        open_catalog(inner, 4).table(NAME).write(arrow_of(SHAPE, _rows(9)))
+        _judge(inner, said)
+
+
+def _judge(inner: MemoryFileIO, said: str) -> None:
+    keys = [row["k"] for row in content_of(open_catalog(inner, 5).table(NAME))]
+    counts = {"acknowledged": (1,), "refused": (0,), "unknown": (0, 1)}[said]
+    assert keys.count(1) in counts, f"{said}, and there are {keys}"
+    check_table(inner, LOCATION)
+
+
+CHECKS = (check_conflicts_where_nothing_is, check_late_puts)

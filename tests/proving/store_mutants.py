@@ -1,0 +1,44 @@
+"""Planted bugs of what is believed of a store.
+
+Those of its client are planted in `tests/unit/fileio/object_store/test_planted_bugs.py`.
+"""
+
+from __future__ import annotations
+
+import tidelake.commit.store_snapshot_commit as store_commit
+import tidelake.metadata.log.schema_log as schema_log
+import tidelake.metadata.log.tag as tag
+from proving.planting import edited
+
+__all__ = ["PLANTED"]
+
+
+def _believed(_):
+    def put_new(fileio, path, data, *, within=None):
+        return fileio.put_if_absent(path, data, within=within)
+
+    return put_new
+
+
+PLANTED = (
+    # name; what catches it; where it is, and what stands there instead
+    (
+        "a table is said to exist because a put conflicts",
+        "check_conflicts_where_nothing_is",
+        (schema_log, "put_new", _believed),
+    ),
+    (
+        "a tag is said to exist because a put conflicts",
+        "check_conflicts_where_nothing_is",
+        (tag, "put_new", _believed),
+    ),
+    (
+        "a snapshot's number is given up while it is absent",
+        "check_late_puts",
+        (
+            store_commit.StoreSnapshotCommit,
+            "_outcome",
+            edited("if done else Outcome.IN_DOUBT", "if done else Outcome.LOST"),
+        ),
+    ),
+)

@@ -8,11 +8,14 @@
 If the storage cannot rename it (an object store, a mount point, or another file system than the
 warehouse's), it is deleted in place. A directory without a schema is no table, so a table's
 ``schema`` is renamed first, or where nothing can be renamed deleted first; its snapshots go last,
-because another drop finishes one that was interrupted as long as there are any.
+because another drop finishes one that was interrupted as long as there are any. While a table's
+files are deleted one by one, a sign of it stands in the staging directory, so that nobody creates
+the table there: what is put under the old names would be deleted too.
 """
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from tidelake.errors import (
@@ -30,6 +33,8 @@ __all__ = ["STAGING_DIRECTORY", "DroppedDirectories"]
 STAGING_DIRECTORY = ".tidelake-staging"
 """Directory of a warehouse that is not searched for tables."""
 DROPPED = "-dropped"
+DROPPING = re.compile(r"(.+)-[0-9a-f-]{36}-dropping")
+"""A sign, by the table's path in the warehouse: ``<database>.db.<table>-<uuid>-dropping``."""
 SNAPSHOTS = "snapshot"
 
 
@@ -101,8 +106,33 @@ class DroppedDirectories:
         except NotFoundError:
             pass  # an interrupted drop did this
         except UnsupportedError:
-            files.delete_dir(schema)
-            for status in files.list_dir(path):
-                if status.is_dir and status.name != SNAPSHOTS:
-                    files.delete_dir(f"{path}/{status.name}")
+            self._delete_each(path)
+            return
         files.delete_dir(path)
+
+    def _delete_each(self, path: str) -> None:
+        """Delete files that nothing can hide before."""
+        files = self._fileio
+        signs = [*self._signs(path), f"{_place(path)}-{self._ids.uuid()}-dropping"]
+        files.make_dirs(f"{self._directory}/{signs[-1]}")
+        files.delete_dir(f"{path}/schema")
+        for status in files.list_dir(path):
+            if status.is_dir and status.name != SNAPSHOTS:
+                files.delete_dir(f"{path}/{status.name}")
+        files.delete_dir(path)
+        for sign in signs:  # those before were left by drops that died
+            files.delete_dir(f"{self._directory}/{sign}")
+
+    def is_dropping(self, path: str) -> bool:
+        """Whether files of a table are being deleted, or that was interrupted."""
+        return bool(self._signs(path))
+
+    def _signs(self, path: str) -> list[str]:
+        names = (status.name for status in self._fileio.list_dir(self._directory))
+        found = ((DROPPING.fullmatch(name), name) for name in names)
+        return [name for matched, name in found if matched and matched[1] == _place(path)]
+
+
+def _place(path: str) -> str:
+    """A table's directory by the names of its database's and its own."""
+    return ".".join(path.rstrip("/").split("/")[-2:])

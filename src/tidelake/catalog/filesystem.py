@@ -14,6 +14,7 @@ from tidelake.catalog.metastore import CatalogEntry
 from tidelake.catalog.warehouse import Warehouse, not_empty
 from tidelake.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from tidelake.fileio import FileIO
+from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Ids
 from tidelake.types import TableSchema
 
@@ -130,7 +131,24 @@ class FilesystemMetastore:
                 f" with drop_table('{name}') first."
             )
             raise AlreadyExistsError(message, kind="table_remains", table=str(name))
-        return self._warehouse.put_first_schema(path, schema)
+        dropped = self._warehouse.dropped()
+        if self.fileio.is_remote and dropped.is_dropping(path):
+            raise self._being_dropped(name)
+        if not self._warehouse.put_first_schema(path, schema):
+            return False
+        if not self.fileio.is_remote:
+            return True
+        if dropped.is_dropping(path) or not self._warehouse.holds_table(path):
+            self.fileio.delete(TablePaths(path).schema(0))  # a drop began after the look
+            raise self._being_dropped(name)
+        return True
+
+    def _being_dropped(self, name: Identifier) -> AlreadyExistsError:
+        message = (
+            f"Table '{name}' is being dropped, or its drop was interrupted: try again, or finish it"
+            f" with drop_table('{name}') first."
+        )
+        return AlreadyExistsError(message, kind="table_remains", table=str(name))
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename its directory once, so other processes see one name or the other."""
@@ -142,10 +160,12 @@ class FilesystemMetastore:
 
     def drop_table(self, name: Identifier) -> bool:
         """Move its directory away and delete it."""
-        path = self.location(name)
+        path, dropped = self.location(name), self._warehouse.dropped()
         if not self._warehouse.holds_table(path) and not self.fileio.list_dir(path):
+            if self.fileio.is_remote and dropped.is_dropping(path):
+                dropped.delete_in_place(path)  # what was interrupted at its end
+                return True
             return False
-        dropped = self._warehouse.dropped()
         with suppress(NotFoundError):  # another dropped it at the same time
             moved = dropped.move(path)
             if moved is None:

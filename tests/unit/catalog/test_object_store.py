@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 import tidelake
+from tidelake.catalog.dropped_directories import DroppedDirectories
 from tidelake.catalog.staging import staged_table
-from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
+from tidelake.fileio.object_store import ObjectStoreFileIO
 from tidelake.sql import SqlSession, execute, parse
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -187,3 +189,70 @@ def test_the_code_of_the_page_runs(s3):
 def test_a_missing_table_is_missing(catalog):
     with pytest.raises(NotFoundError):
         catalog.table("db.none")
+
+
+def after_schema(monkeypatch, act):
+    """Do something once, right after the schema of a table that is dropped was deleted."""
+    delete_dir, done = ObjectStoreFileIO.delete_dir, []
+
+    def then(self, path):
+        delete_dir(self, path)
+        if path.endswith("/schema") and not done:
+            done.append(path)
+            act()
+
+    monkeypatch.setattr(ObjectStoreFileIO, "delete_dir", then)
+
+
+def made_beside(s3):
+    """Another process that makes the table; what it was told."""
+    other, told = tidelake.open("s3://lake/house", storage=s3.storage()), []
+
+    def make():
+        try:
+            other.create_table("db.t", SCHEMA).write(batch((7, "new")))
+        except TidelakeError as error:
+            told.append(error.kind)
+
+    return make, told
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_table_that_is_made_while_it_is_dropped_loses_nothing(s3, catalog, monkeypatch, is_late):
+    """Its creator is told, also if it had looked before the drop began."""
+    catalog.create_table("db.t", SCHEMA)
+    make, told = made_beside(s3)
+    if is_late:
+        looks, look = [], DroppedDirectories.is_dropping
+
+        def is_dropping(self, path):
+            looks.append(path)
+            return len(looks) > 1 and look(self, path)
+
+        monkeypatch.setattr(DroppedDirectories, "is_dropping", is_dropping)
+    after_schema(monkeypatch, make)
+    catalog.drop_table("db.t")
+    assert told == ["table_remains"]
+    assert catalog.list_tables("db") == []
+    assert s3.listing("house/db.db/t") == s3.listing("house/.tidelake-staging") == []
+    make()
+    assert rows(catalog.table("db.t")) == [(7, "new")]
+
+
+def test_a_drop_that_dies_in_the_middle_is_finished_by_the_next(s3, catalog, monkeypatch):
+    catalog.create_table("db.t", SCHEMA)
+
+    def die():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        after_schema(patched, die)
+        with pytest.raises(KeyboardInterrupt):
+            catalog.drop_table("db.t")
+    make, told = made_beside(s3)
+    make()
+    assert told == ["table_remains"]
+    catalog.drop_table("db.t", if_missing="ignore")
+    assert s3.listing("house/.tidelake-staging") == []
+    make()
+    assert rows(catalog.table("db.t")) == [(7, "new")]

@@ -8,8 +8,9 @@ the other. The order is Java's, and what each crash leaves is this:
   up if they hold no snapshot, and is refused otherwise.
 - **Drop**: in one transaction the row is deleted and the directory moved away (from then on nobody
   writes to it); then the files are deleted. If the database refuses, the directory is moved back.
-  Where a directory cannot be moved its files are deleted in place. A crash before the commit leaves
-  a row without files, which reads name; dropping the table again removes it.
+  Where a directory cannot be moved its files are deleted in place, then the row: while it is there
+  nobody creates the table. A crash before the commit leaves a row without files, which reads name;
+  dropping the table again removes it.
 - **Rename**: in one transaction the row is changed and the directory moved. A crash before the
   commit leaves the old row and the moved directory, which reads name.
 
@@ -41,6 +42,10 @@ from tidelake.types import TableSchema
 __all__ = ["JdbcMetastore"]
 
 OF_PAIMON_2 = (statements.TABLE_PROPERTIES, statements.VIEWS)
+
+
+class _NotMovedError(Exception):
+    """Rolls a drop back: the storage cannot move a directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,14 +358,19 @@ class JdbcMetastore:
                 self._delete_row(name)
                 with suppress(NotFoundError):  # it has no files, or another dropped it
                     moved = dropped.move(path)
+                    if moved is None:
+                        raise _NotMovedError
+        except _NotMovedError:  # so the database lets the row go, and has it still
+            dropped.delete_in_place(path)
+            with self.database.transaction():
+                self._delete_row(name)
+            return True
         except BaseException:  # an interrupt too
             if moved is not None and self.has_table(name):
                 dropped.restore(moved, path)
             raise
         if moved is not None:
             dropped.delete(moved, what=f"Table '{name}'")
-        elif self.fileio.list_dir(path):
-            dropped.delete_in_place(path)
         return True
 
     def _delete_row(self, name: Identifier) -> None:

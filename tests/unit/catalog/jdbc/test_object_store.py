@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import tidelake
-from tidelake.errors import NotFoundError, UnsupportedError
+from tidelake.errors import NotFoundError, TidelakeError, UnsupportedError
+from tidelake.fileio.object_store import ObjectStoreFileIO
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
 ROW = {"k": 1, "v": "a"}
@@ -50,3 +51,24 @@ def test_a_rename_is_refused_and_changes_nothing(sqlite_place, s3, catalog):
     assert (sqlite_place.rows("paimon_database_properties"), s3.listing()) == before
     assert sqlite_place.rows("paimon_tables") == [("db", "t")]
     assert catalog.table("db.t").to_arrow().to_pylist() == [ROW]
+
+
+def test_nobody_creates_a_table_while_its_files_are_deleted(sqlite_place, s3, catalog, monkeypatch):
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    other = tidelake.open("s3://lake/house", catalog={**sqlite_place.options, **s3.storage()})
+    delete_dir, told = ObjectStoreFileIO.delete_dir, []
+
+    def then(self, path):
+        delete_dir(self, path)
+        if path.endswith("/schema"):
+            with pytest.raises(TidelakeError) as refused:
+                other.create_table("db.t", SCHEMA)
+            told.append(refused.value.kind)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ObjectStoreFileIO, "delete_dir", then)
+        catalog.drop_table("db.t")
+    assert told == ["table_exists"]
+    assert (other.list_tables("db"), s3.listing("house/db.db/t")) == ([], [])
+    other.create_table("db.t", SCHEMA).write([ROW])
+    assert other.table("db.t").count() == 1

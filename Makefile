@@ -49,11 +49,13 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 
 ##@ Tests
 MINUTES := out/minutes.json
+DUCKDB := .venv-duckdb
+DUCKDB_STAMP := $(DUCKDB)/.installed
 .PHONY: quick test doctest golden spark interop record-java stores interop-fuzz
 quick: setup ## in two minutes: arch, ruff and the unit tests of what differs from main
 	$(BIN)/python scripts/quick.py
 
-test: doctest ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
+test: doctest $(DUCKDB_STAMP) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
 	@rm -f $(MINUTES)
 	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 2 --dist worksteal --durations 12 --ignore tests/spark --ignore tests/interop
 	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 tests/interop tests/spark
@@ -73,11 +75,14 @@ interop: setup ## read our tables with Java Paimon and pypaimon, and theirs with
 record-java: setup ## run Java Paimon's Spark session again, and keep what it answers (tests/interop/recorded)
 	TIDELAKE_RECORD=1 $(BIN)/pytest tests/interop/test_sql_beside_java.py tests/interop/test_streams_beside_java.py
 
-DUCKDB := .venv-duckdb
-iceberg: setup ## Iceberg metadata read by pyiceberg and by DuckDB, whose extension gets an environment of its own
-	@[ -x $(DUCKDB)/bin/python ] || $(PYTHON) -m venv $(DUCKDB)
-	$(DUCKDB)/bin/python -m pip install --quiet duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5
+iceberg: setup $(DUCKDB_STAMP) ## Iceberg metadata read by pyiceberg and by DuckDB, whose extension gets an environment of its own
 	$(BIN)/pytest tests/unit/commit/iceberg
+
+# its extension is not there for the newest DuckDB; a few seconds, by the pip of .venv
+$(DUCKDB_STAMP): $(STAMP)
+	$(PYTHON) -m venv --without-pip $(DUCKDB)
+	$(BIN)/python -m pip --python $(DUCKDB)/bin/python install --quiet duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5
+	@touch $@
 
 stores: setup ## the tests on real stores: MinIO (built by Go) and Azurite (by npm) are fetched into .stores the first time
 	PYTHONPATH=tests $(BIN)/python -m servers.real_stores

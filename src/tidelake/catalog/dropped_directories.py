@@ -113,7 +113,7 @@ class DroppedDirectories:
     def _delete_each(self, path: str) -> None:
         """Delete files that nothing can hide before."""
         files = self._fileio
-        signs = [*self._signs(path), f"{_place(path)}-{self._ids.uuid()}-dropping"]
+        signs = [*self._signs(path), f"{_named(path)}-{self._ids.uuid()}-dropping"]
         files.make_dirs(f"{self._directory}/{signs[-1]}")
         files.delete_dir(f"{path}/schema")
         for status in files.list_dir(path):
@@ -130,9 +130,9 @@ class DroppedDirectories:
     def _signs(self, path: str) -> list[str]:
         names = (status.name for status in self._fileio.list_dir(self._directory))
         found = ((DROPPING.fullmatch(name), name) for name in names)
-        return [name for matched, name in found if matched and matched[1] == _place(path)]
+        return [name for matched, name in found if matched and matched[1] == _named(path)]
 
 
-def _place(path: str) -> str:
+def _named(path: str) -> str:
     """A table's directory by the names of its database's and its own."""
     return ".".join(path.rstrip("/").split("/")[-2:])

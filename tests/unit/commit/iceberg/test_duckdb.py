@@ -1,5 +1,6 @@
 """DuckDB reads row by row what the tables hold. Its extension is not there for the newest DuckDB,
-so it runs in an environment of its own, which ``make iceberg`` makes."""
+so it runs in an environment of its own, which ``make test`` and ``make
+iceberg`` make."""
 
 import json
 import os

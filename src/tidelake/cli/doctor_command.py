@@ -6,16 +6,17 @@ import sys
 
 from tidelake.cli.arguments import DoctorArguments
 from tidelake.errors import TidelakeError
+from tidelake.fileio.doctor import examine
+from tidelake.fileio.hdfs import parse_hdfs_settings
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.object_store import parse_settings
-from tidelake.fileio.object_store.doctor import examine
 from tidelake.fileio.opening import split_options
 from tidelake.telemetry import Env
 
 __all__ = ["run"]
 
 FAILED = 1
-LOCAL = "file"
+LOCAL, HDFS = "file", "hdfs"
 
 
 def run(given: DoctorArguments) -> int:
@@ -36,7 +37,12 @@ def run(given: DoctorArguments) -> int:
         if location.scheme == LOCAL:
             sys.stderr.write(f"{location} is in local files, which need no examination.\n")
             return FAILED
-        settings = parse_settings(location.scheme, split_options(given.catalog_options)[1])
+        storage = split_options(given.catalog_options)[1]
+        settings = (
+            parse_hdfs_settings(storage)
+            if location.scheme == HDFS
+            else parse_settings(location.scheme, storage)
+        )
         failed = 0
         for found in examine(
             location, settings, Env.system(), processes=given.processes, names=given.names

@@ -1,19 +1,24 @@
 """Loads the clients of storages at their first use, and keeps them from forked processes.
 
-``obstore`` runs threads of its own from the first request on. A child that ``fork`` makes
-after that has none of them, and each of its calls would wait for ever: it is refused at once.
+``obstore`` and ``hdfs_native`` run threads of their own from the first request on. A child that
+``fork`` makes after that has none of them, and each of its calls would wait for ever: it is refused
+at once.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
+import sys
 from types import ModuleType
 
 from tidelake.errors import InvalidInputError, StorageError, UnsupportedError
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["boto3_credentials", "check_not_forked", "obstore"]
+__all__ = ["boto3_credentials", "check_not_forked", "has_gssapi", "hdfs_native", "obstore"]
+
+_GSSAPI = {"darwin": "libgssapi_krb5.dylib", "win32": "gssapi_krb5.dll"}
 
 
 class _Runtime:
@@ -35,8 +40,8 @@ def check_not_forked() -> None:
         _Runtime.mark, _Runtime.pid = ProcessMark(), os.getpid()
     elif not _Runtime.mark.is_here:
         message = (
-            f"Process {os.getpid()} was forked from process {_Runtime.pid} after that had used an"
-            " object store: the client's threads did not come along. Start processes by"
+            f"Process {os.getpid()} was forked from process {_Runtime.pid} after that had used a"
+            " remote storage: the client's threads did not come along. Start processes by"
             " 'spawn' or 'forkserver', or fork before the first use."
         )
         raise StorageError(message, kind="forked")
@@ -46,6 +51,20 @@ def obstore() -> ModuleType:
     """The client of object stores, with its ``store`` and ``exceptions``."""
     _loaded("obstore.store", what="An object store", extra="s3", library="obstore")
     return importlib.import_module("obstore")
+
+
+def hdfs_native() -> ModuleType:
+    """The client of HDFS."""
+    return _loaded("hdfs_native", what="HDFS", extra="hdfs", library="hdfs-native")
+
+
+def has_gssapi() -> bool:
+    """Whether the system's Kerberos library is there, which HDFS's client loads by its name."""
+    try:
+        ctypes.CDLL(_GSSAPI.get(sys.platform, "libgssapi_krb5.so.2"))
+    except OSError:
+        return False
+    return True
 
 
 def boto3_credentials(profile: str) -> object:

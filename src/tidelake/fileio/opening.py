@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidelake.errors import InvalidInputError, UnsupportedError, shortened
+from tidelake.errors import InvalidInputError, shortened
 from tidelake.fileio.file_io import FileIO
+from tidelake.fileio.hdfs import HdfsFileIO, parse_hdfs_settings
 from tidelake.fileio.local import LocalFileIO
 from tidelake.fileio.local_cache import local_cache
 from tidelake.fileio.location import Location
@@ -63,8 +64,9 @@ def open_storage(
         place = f"{settings.values.get('endpoint', '')} {location.scheme}://{location.authority}"
         return cache.over(store, place=place, env=env)
     if location.scheme == "hdfs":
-        message = f"{location} is on HDFS, which is not supported yet: use an object store."
-        raise UnsupportedError(message, kind="storage_scheme", scheme="hdfs")
+        hdfs = HdfsFileIO(location, parse_hdfs_settings(given), env)
+        place = f"hdfs://{location.authority}"
+        return hdfs if cache is None else cache.over(hdfs, place=place, env=env)
     unknown = [key for key in given if not is_storage_key(str(key))]
     if unknown:
         message = (

@@ -30,6 +30,7 @@ __all__ = [
     "PREFIXES",
     "StorageKey",
     "StoreSettings",
+    "duration_in_ms",
     "http_refused",
     "is_in_clear",
     "is_storage_key",
@@ -43,7 +44,10 @@ PREFIXES = {
     "gs": ("fs.gs.", "gs."),
     "az": ("fs.azure.", "azure.", "az.", "fs.abfs."),
     "cache": ("local-cache.",),
-    "hdfs": ("hdfs.", "dfs.", "fs.hdfs.", "fs.defaultFS", "hadoop."),
+    "hdfs": (
+        *("hdfs.", "dfs.", "fs.hdfs.", "fs.defaultFS", "fs.permissions.umask-mode", "hadoop."),
+        *("hadoop-conf-dir", "security.kerberos.login."),
+    ),
 }
 V = TypeVar("V")
 S3_CREDENTIALS = frozenset({"access-key", "secret-key", "session-token", "profile", "anonymous"})
@@ -334,15 +338,26 @@ def _checked(key: StorageKey, given: str, value: object) -> str:
         problem = "must be a number"
     elif key.kind == "url" and not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", text):
         problem = "must be a URL such as 'https://host:9000', without a user"
-    elif key.kind == "duration" and not _DURATION.fullmatch(text):
+    elif key.kind == "duration" and duration_in_ms(text) is None:
         problem = "must be a duration such as '30 s'"
     if problem:
         message = f"Storage key '{given}' {problem}."
         raise InvalidInputError(message, kind="storage_value", key=given)
     if key.kind == "duration":
-        number, unit = re.findall(r"\d+|[a-z]+", text)
-        return str(int(number) * _DURATION_MS[unit])
+        return str(duration_in_ms(text))
     return text.lower() if key.kind == "flag" else text
+
+
+def duration_in_ms(text: str) -> int | None:
+    """Parse a duration; None if it is none.
+
+    Examples
+    --------
+    >>> duration_in_ms("30 s"), duration_in_ms("30")
+    (30000, None)
+    """
+    found = _DURATION.fullmatch(text)
+    return int(found.group(1)) * _DURATION_MS[found.group(2)] if found else None
 
 
 def _check_whole(scheme: str, values: Mapping[str, str], secrets: Mapping[str, Secret]) -> None:

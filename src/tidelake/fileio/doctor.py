@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing.synchronize import Barrier
+from typing import TypeAlias
 
-from tidelake.errors import CorruptError, TidelakeError
+from tidelake.errors import CorruptError, NotFoundError, TidelakeError
+from tidelake.fileio.file_io import FileIO
+from tidelake.fileio.hdfs import HdfsFileIO, HdfsSettings, user_name
 from tidelake.fileio.location import Location
 from tidelake.fileio.object_store.file_io import ObjectStoreFileIO
 from tidelake.fileio.object_store.output import PART_BYTES
@@ -25,6 +28,7 @@ from tidelake.telemetry import Env
 
 __all__ = ["Finding", "examine"]
 
+Settings: TypeAlias = StoreSettings | HdfsSettings
 PREFIX = ".tidelake-doctor-"
 THREADS = 16
 ROUND_TRIPS = 20
@@ -47,7 +51,7 @@ class Finding:
 
 
 def examine(
-    location: Location, settings: StoreSettings, env: Env, *, processes: int, names: int
+    location: Location, settings: Settings, env: Env, *, processes: int, names: int
 ) -> Iterator[Finding]:
     """Examine a store; the first failure of the connection ends it.
 
@@ -55,7 +59,7 @@ def examine(
     ----------
     location : Location
         The warehouse.
-    settings : StoreSettings
+    settings : StoreSettings or HdfsSettings
         How to reach it.
     env : Env
         Clock, ids and randomness.
@@ -63,7 +67,7 @@ def examine(
         Of the race.
     """
     place = replace(location, path=f"{location.path.rstrip('/')}/{PREFIX}{env.ids.uuid()}")
-    files = ObjectStoreFileIO(place, settings, env)
+    files = _opened(place, settings, env)
     bench = _Bench(files, place.path, env, names)
     yield Finding("credentials", passed=True, detail=_source(settings))
     answers = _finding("answers", bench.answers)
@@ -76,6 +80,12 @@ def examine(
         yield _finding("race of processes", lambda: _race(place, settings, processes, names))
     finally:
         yield _finding("cleaned up", lambda: _clean(files, place.path))
+
+
+def _opened(place: Location, settings: Settings, env: Env) -> FileIO:
+    if isinstance(settings, HdfsSettings):
+        return HdfsFileIO(place, settings, env)
+    return ObjectStoreFileIO(place, settings, env)
 
 
 def _finding(name: str, check: Callable[[], str]) -> Finding:
@@ -97,7 +107,7 @@ def _require(is_so: object, otherwise: str) -> None:
 class _Bench:
     """The checks of one process."""
 
-    def __init__(self, files: ObjectStoreFileIO, place: str, env: Env, names: int) -> None:
+    def __init__(self, files: FileIO, place: str, env: Env, names: int) -> None:
         self._files, self._place, self._env, self._names = files, place, env, names
 
     def checks(self) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -106,6 +116,8 @@ class _Bench:
         yield "odd names", self._odd_names
         yield "ranges", self._ranges
         yield "upload in parts", self._parts
+        if isinstance(self._files, HdfsFileIO):
+            yield "directories", self._directories
         yield "listing", self._listing
         yield "clock", self._clock
         yield "round trips", self._round_trips
@@ -153,6 +165,18 @@ class _Bench:
         _require(not self._files.exists(f"{self._place}/aborted"), "an aborted upload shows")
         return f"{len(data) >> 20} MiB whole, an aborted one leaves nothing"
 
+    def _directories(self) -> str:
+        old, new = f"{self._place}/dir", f"{self._place}/renamed"
+        self._files.make_dirs(f"{old}/inner")
+        with self._files.open_dir(f"{old}/inner") as held:
+            self._files.move_dir(old, new)
+            self._files.make_dirs(f"{old}/inner")
+            try:
+                self._files.put_if_absent(f"{old}/inner/a", b"1", within=held)
+            except NotFoundError:
+                return "renamed at once; nothing gets into one that took another's place"
+        raise _FailedError("a file got into another directory than the one that was open")
+
     def _listing(self) -> str:
         directory = f"{self._place}/many"
 
@@ -185,7 +209,7 @@ class _Bench:
         return f"a write takes {took[len(took) // 2]} ms, at most {took[-1]} ms"
 
 
-def _race(place: Location, settings: StoreSettings, processes: int, names: int) -> str:
+def _race(place: Location, settings: Settings, processes: int, names: int) -> str:
     spawn = multiprocessing.get_context("spawn")
     jobs = [(place, settings, who, names) for who in range(processes)]
     joining = (export_secrets(), spawn.Barrier(processes))
@@ -219,10 +243,10 @@ def _join(secrets: bytes, start: Barrier) -> None:
 
 
 def _racer(
-    place: Location, settings: StoreSettings, who: int, names: int
+    place: Location, settings: Settings, who: int, names: int
 ) -> tuple[list[int], list[int]]:
     """One process of the race: the names that it won, and those of them with other bytes."""
-    files = ObjectStoreFileIO(place, settings, Env.system())
+    files = _opened(place, settings, Env.system())
     data = f"{who} was here".encode()
     # opens the connection and tests the place, which would give each another start
     files.write_once(f"{place.path}/start/{who}", data)
@@ -231,13 +255,15 @@ def _racer(
     return won, [i for i in won if files.read_bytes(f"{place.path}/race/{i}") != data]
 
 
-def _clean(files: ObjectStoreFileIO, place: str) -> str:
+def _clean(files: FileIO, place: str) -> str:
     files.delete_dir(place)
     return "nothing is left"
 
 
-def _source(settings: StoreSettings) -> str:
+def _source(settings: Settings) -> str:
     """Where credentials come from; none of them."""
+    if isinstance(settings, HdfsSettings):
+        return f"Kerberos, {settings.ticket}" if settings.is_secure else f"user '{user_name()}'"
     if settings.flag("anonymous"):
         return "none: anonymous"
     if settings.text("profile") is not None:

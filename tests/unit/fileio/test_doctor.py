@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
+from tidelake.fileio import doctor
 from tidelake.fileio.location import parse_location
-from tidelake.fileio.object_store import doctor, parse_settings
+from tidelake.fileio.object_store import parse_settings
 
 
 class LooksThenWrites:

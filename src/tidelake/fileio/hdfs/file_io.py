@@ -1,0 +1,411 @@
+"""HDFS as a :class:`~tidelake.fileio.FileIO`.
+
+How the promises are kept:
+
+======================  =======================================================================
+publishing              a rename that never overwrites, and what is true by looking where the file
+                        is (:mod:`tidelake.fileio.hdfs.publish`)
+an open directory       a hidden directory in it, of a unique name. What is put within the open
+                        directory is written there first, and renamed out of it; what is deleted
+                        is renamed into it. If the open directory was removed or moved, the hidden
+                        one is not at that path, so the name node refuses
+rename of a directory   atomic; a hidden directory in it tells afterwards which name it has
+bytes                   synced to the disks of the data nodes before a file is closed
+names                   in the name node's journal when it answers
+======================  =======================================================================
+
+An open directory is known by its path, and HDFS does not say whether one that is gone from there
+was moved or removed. So an open directory that was moved takes nothing more, unlike a local one,
+and asking what is in it is an error.
+
+A process that dies leaves hidden directories ``.tidelake-held-<uuid>``, which listings leave out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tidelake.errors import NotFoundError, StorageError, StorageRefusedError, TidelakeError
+from tidelake.fileio.file_io import (
+    SMALL_FILE_BYTES_MAX,
+    ByteRange,
+    FileStatus,
+    OpenDirectory,
+    check_path,
+    dir_missing,
+    file_missing,
+    name_taken,
+    parent_of,
+)
+from tidelake.fileio.hdfs.calls import HdfsCalls, T, Work
+from tidelake.fileio.hdfs.errors import CLIENT_ERRORS, refusal_of
+from tidelake.fileio.hdfs.jobs import (
+    NewFile,
+    check_ranges,
+    create_file,
+    is_there,
+    list_all,
+    read_all,
+    read_part,
+)
+from tidelake.fileio.hdfs.output import HdfsOutputFile
+from tidelake.fileio.hdfs.publish import HdfsPublisher
+from tidelake.fileio.hdfs.settings import HdfsSettings
+from tidelake.fileio.location import Location
+from tidelake.fileio.object_store.reading import TAIL_BYTES, opened
+from tidelake.telemetry import Env
+
+__all__ = ["HELD_PREFIX", "HdfsFileIO"]
+
+HELD_PREFIX = ".tidelake-held-"
+"""Of the hidden directory by which another one is held."""
+READS_MAX = 16
+"""Ranges of one file that are read at once; each takes a connection to a data node."""
+
+
+class HdfsFileIO:
+    """A file system of HDFS. Picklable; may be used by several threads.
+
+    Parameters
+    ----------
+    location : Location
+        Names the name node or name service.
+    settings : HdfsSettings
+        How to reach it.
+    env : Env
+        Clock and ids.
+    """
+
+    def __init__(self, location: Location, settings: HdfsSettings, env: Env) -> None:
+        self._location = location
+        self._settings = settings
+        self._env = env
+        self._calls = HdfsCalls(location, settings, env.clock)
+        self._new = NewFile(settings.replication, settings.block_bytes, settings.umask)
+        self._publisher = HdfsPublisher(self._calls, env.clock, env.ids, self._new)
+
+    def __repr__(self) -> str:
+        return f"HdfsFileIO({str(self._location)!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (HdfsFileIO, (self._location, self._settings, self._env))
+
+    @property
+    def is_remote(self) -> bool:
+        """True: each call goes to a name node."""
+        return True
+
+    def uri_of(self, path: str) -> str:
+        """How a path is shown."""
+        return self._calls.shown(path)
+
+    # reading
+
+    def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
+        """Read a whole file; its length comes first."""
+        check_path(path)
+
+        def read(client: Any) -> bytes:
+            return read_all(client, path, bytes_max)
+
+        return self._asked(read, path, "read")
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read exactly ``length`` bytes from ``offset``."""
+        return self._parts(path, [(offset, length)])[0]
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+        """Read several ranges at once."""
+        return [pa.py_buffer(part) for part in self._parts(path, ranges)] if ranges else []
+
+    def _parts(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        check_path(path)
+        if len(ranges) == 1:
+
+            def read(client: Any) -> list[bytes]:
+                reader = client.read(path)
+                check_ranges(path, len(reader), ranges)
+                return [read_part(reader, path, *ranges[0])]
+
+            return self._asked(read, path, "read")
+        return self._parts_of(self._opened(path), path, ranges)
+
+    def _parts_of(self, reader: Any, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Read ranges of an open file side by side."""
+        check_ranges(path, len(reader), ranges)
+        works = [partial(_part, reader, path, *one) for one in ranges]
+        return self._calls.steadily(lambda: self._calls.together(works, READS_MAX), path, "read")
+
+    def _opened(self, path: str) -> Any:
+        def read(client: Any) -> Any:
+            return client.read(path)
+
+        return self._asked(read, path, "open")
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access; its end is read at once."""
+        check_path(path)
+
+        def read_tail(client: Any) -> tuple[Any, bytes]:
+            reader = client.read(path)
+            length = min(len(reader), TAIL_BYTES)
+            return reader, read_part(reader, path, len(reader) - length, length)
+
+        reader, tail = self._asked(read_tail, path, "open")
+
+        def read(offset: int, length: int) -> bytes:
+            return self._parts_of(reader, path, [(offset, length)])[0]
+
+        return opened(len(reader), tail, read)
+
+    def size(self, path: str) -> int:
+        """Length of a file in bytes."""
+        found = self._status(path)
+        if found.isdir:
+            raise file_missing(path)
+        return int(found.length)
+
+    def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+        """Whether a file or directory of that name exists.
+
+        Raises
+        ------
+        StorageRefusedError
+            The open directory was moved or removed; HDFS does not say which.
+        """
+        if within is None:
+            return self._is_there(path)
+        found = self._is_there(path)
+        if self._is_there(_held(within).hidden):  # after the file: so it was the held one's
+            return found
+        message = (
+            f"{self.uri_of(within.path)} was moved or removed while it was open, so what is in it"
+            " is unknown."
+        )
+        raise StorageRefusedError(message, kind="directory_moved", path=within.path)
+
+    def list_dir(self, path: str) -> list[FileStatus]:
+        """List a directory; empty if it is missing."""
+        check_path(path)
+
+        def listed(client: Any) -> list[FileStatus]:
+            try:
+                return list_all(client, path)
+            except FileNotFoundError:
+                return []
+
+        found = self._asked(listed, path, "list")
+        if [status.name for status in found] == [""]:
+            message = f"Could not list {self.uri_of(path)}: it is a file."
+            raise StorageRefusedError(message, path=path)
+        return [status for status in found if not status.name.startswith(HELD_PREFIX)]
+
+    # writing
+
+    def open_output(self, path: str) -> HdfsOutputFile:
+        """Open a new file; its name is taken at once."""
+        check_path(path)
+
+        def create(client: Any) -> Any:
+            return create_file(client, path, self._new, create_parent=True)
+
+        return HdfsOutputFile(path, self._asked(create, path, "create"), self._calls)
+
+    def write_once(self, path: str, data: bytes) -> None:
+        """Write a whole new file; it shows when it is whole."""
+        if not self._publisher.put_if_absent(check_path(path), data, verb="write"):
+            raise name_taken(path)
+
+    def sync_dir(self, path: str) -> None:
+        """Do nothing: the name node keeps names in its journal."""
+        check_path(path)
+
+    def open_dir(self, path: str, *, make: bool = False) -> _HdfsDirectory:
+        """Hold a directory by a hidden one in it."""
+        hidden = f"{check_path(path).rstrip('/')}/{HELD_PREFIX}{self._env.ids.uuid()}"
+        try:
+            self._mkdir(hidden, path)
+        except NotFoundError:
+            if not make:
+                raise
+            self._mkdir(path, path)
+            self._mkdir(hidden, path)
+        return _HdfsDirectory(path, hidden, self._calls)
+
+    def _mkdir(self, made: str, path: str) -> None:
+        """Make one directory in another, which must be there; fine if it exists."""
+
+        def mkdir(client: Any) -> None:
+            try:
+                client.mkdirs(made, self._new.directory_mode, False)
+            except FileNotFoundError as error:
+                raise dir_missing(path) from error
+
+        self._asked(mkdir, path, "open", refused=True)
+
+    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+        """Publish a file by a rename that never overwrites."""
+        held = None if within is None else _held(within).hidden
+        return self._publisher.put_if_absent(check_path(path), data, held=held)
+
+    def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
+        """Write or overwrite a file."""
+        held = None if within is None else _held(within).hidden
+        self._publisher.replace(check_path(path), data, held=held)
+
+    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+        """Delete a file; False if there was none, or the open directory was moved or removed."""
+        check_path(path)
+        if within is not None:
+            return self._delete_within(path, _held(within))
+
+        def delete(client: Any) -> bool | None:
+            try:
+                found = client.get_file_info(path)
+            except FileNotFoundError:
+                return False
+            return None if found.isdir else bool(client.delete(path, False))
+
+        done = self._asked(delete, path, "delete")
+        if done is None:
+            message = f"Could not delete {self.uri_of(path)}: it is a directory."
+            raise StorageRefusedError(message, path=path)
+        return done
+
+    def _delete_within(self, path: str, held: _HdfsDirectory) -> bool:
+        """Rename the file out of its place, which concerns the open directory's file or none."""
+        taken = f"{held.hidden}/{self._env.ids.uuid()}"
+
+        def take(client: Any) -> bool:
+            try:
+                client.rename(path, taken, False)
+            except FileNotFoundError:  # also if it was done, and the call sent again
+                if not is_there(client, taken):
+                    return False
+            client.delete(taken, False)
+            return True
+
+        return self._asked(take, path, "delete")
+
+    def delete_dir(self, path: str) -> None:
+        """Delete a directory with its content, at once."""
+        check_path(path)
+
+        def delete(client: Any) -> None:
+            client.delete(path, True)
+
+        self._asked(delete, path, "delete")
+
+    def move_dir(self, source: str, target: str) -> None:
+        """Rename a directory, atomically."""
+        check_path(target)
+        try:
+            mark = self.open_dir(source)
+        except NotFoundError as error:
+            raise file_missing(source) from error
+        with mark:
+            self._make_dirs(parent_of(target))
+            failure = self._moved(source, target)
+            if failure is None or self._is_there(_below(target, mark)):
+                mark.hidden = _below(target, mark)
+                return
+        found = refusal_of(failure)
+        if found.is_taken:
+            raise name_taken(target) from failure
+        raise self._calls.translated(failure, source, "move", refused=found.is_final) from failure
+
+    def _moved(self, source: str, target: str) -> BaseException | None:
+        def rename(client: Any) -> None:
+            client.rename(source, target, False)
+
+        try:
+            self._calls.once(rename)
+        except TidelakeError:
+            raise
+        except CLIENT_ERRORS as error:
+            return error
+        return None
+
+    def make_dirs(self, path: str) -> None:
+        """Make a directory and its parents."""
+        self._make_dirs(check_path(path))
+
+    def _make_dirs(self, path: str) -> None:
+        def mkdirs(client: Any) -> None:
+            client.mkdirs(path, self._new.directory_mode, True)
+
+        self._asked(mkdirs, path, "make")
+
+    # the name node
+
+    def _asked(self, work: Work[T], path: str, verb: str, *, refused: bool = False) -> T:
+        return self._calls.steady(work, path, verb, refused=refused)
+
+    def _status(self, path: str) -> Any:
+        check_path(path)
+
+        def look(client: Any) -> Any:
+            return client.get_file_info(path)
+
+        return self._asked(look, path, "look up")
+
+    def _is_there(self, path: str) -> bool:
+        check_path(path)
+
+        def look(client: Any) -> bool:
+            return is_there(client, path)
+
+        return self._asked(look, path, "look up")
+
+
+class _HdfsDirectory:
+    """A directory that holds a hidden one, which is deleted at the end."""
+
+    def __init__(self, path: str, hidden: str, calls: HdfsCalls) -> None:
+        self.path = path
+        self.hidden = hidden
+        self._calls = calls
+        self._closed = False
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        hidden = self.hidden
+
+        def delete(client: Any) -> None:
+            client.delete(hidden, True)
+
+        with contextlib.suppress(*CLIENT_ERRORS, StorageError):  # a forked child's stays too
+            self._calls.once(delete)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _part(reader: Any, path: str, offset: int, length: int, _: Any) -> bytes:
+    return read_part(reader, path, offset, length)
+
+
+def _held(within: OpenDirectory) -> _HdfsDirectory:
+    assert isinstance(within, _HdfsDirectory), "the directory is of this storage"
+    return within
+
+
+def _below(target: str, mark: _HdfsDirectory) -> str:
+    """Where a mark is once its directory has another name."""
+    return f"{target.rstrip('/')}/{mark.hidden.rpartition('/')[2]}"

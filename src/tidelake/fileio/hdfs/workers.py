@@ -1,0 +1,69 @@
+"""Threads that make calls, so that whoever waits for one can give up.
+
+The client has no bound of its own: a name node that hangs would hold its caller for ever. Threads
+are made as they are needed and wait for more work. They are daemons: one that hangs does not keep
+the process from ending.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from tidelake.telemetry import PerProcess
+
+__all__ = ["submit"]
+
+T = TypeVar("T")
+IDLE_S = 60.0
+"""A thread that has had no work for so long ends."""
+
+
+class _Workers:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def submit(self, job: Callable[[], None]) -> None:
+        with self._lock:
+            is_free = self._idle > 0
+            self._idle -= is_free
+        self._jobs.put(job)
+        if not is_free:
+            threading.Thread(target=self._run, name="tidelake-hdfs", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    if self._idle > 0:  # else a job is on its way to this thread
+                        self._idle -= 1
+                        return
+                continue
+            job()
+            del job  # a file that was read is not kept until the next one
+            with self._lock:
+                self._idle += 1
+
+
+_WORKERS: PerProcess[_Workers] = PerProcess(_Workers)
+
+
+def submit(work: Callable[[], T]) -> Future[T]:
+    """Run something on a thread; its result, or what it raised, whatever that is."""
+    future: Future[T] = Future()
+
+    def job() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - the caller has it
+            future.set_exception(error)
+
+    _WORKERS.value.submit(job)
+    return future

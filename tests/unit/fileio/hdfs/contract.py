@@ -1,0 +1,76 @@
+"""What HDFS keeps of a FileIO's promises: all, but an open directory does not follow a rename."""
+
+from __future__ import annotations
+
+import pytest
+from unit.fileio.contract import FileIOContract
+
+from tidelake.errors import NotFoundError, StorageRefusedError
+
+
+class HdfsContract(FileIOContract):
+    """On the name node in memory, and on a real cluster (``tests/stores/hdfs``)."""
+
+    def test_nothing_is_put_into_a_directory_that_was_removed(self, files, root):
+        files.make_dirs(f"{root}/t/snapshot")
+        held = files.open_dir(f"{root}/t/snapshot")
+        files.put_if_absent(f"{root}/t/snapshot/old", b"1", within=held)
+        files.delete_dir(f"{root}/t")
+        for path in (f"{root}/t/snapshot/a", f"{root}/t/snapshot/old"):
+            with pytest.raises(NotFoundError, match="t/snapshot"):
+                files.put_if_absent(path, b"1", within=held)
+            with pytest.raises(NotFoundError, match="t/snapshot"):
+                files.replace(path, b"1", within=held)
+        assert files.list_dir(root) == []
+        files.write_once(f"{root}/t/snapshot/old", b"theirs")
+        for name in ("a", "old"):
+            with pytest.raises(NotFoundError):
+                files.put_if_absent(f"{root}/t/snapshot/{name}", b"1", within=held)
+            with pytest.raises(StorageRefusedError, match="was moved or removed") as caught:
+                files.exists(f"{root}/t/snapshot/{name}", within=held)
+            assert caught.value.kind == "directory_moved"
+        assert files.delete(f"{root}/t/snapshot/old", within=held) is False
+        held.close()
+        assert [s.name for s in files.list_dir(f"{root}/t/snapshot")] == ["old"]
+        assert files.read_bytes(f"{root}/t/snapshot/old") == b"theirs"
+
+    def test_a_directory_that_is_held_is_the_same_under_another_name(self, files, root):
+        """It is not known any more, and the one that has its path by then is left alone."""
+        files.make_dirs(f"{root}/t/snapshot")
+        with files.open_dir(f"{root}/t/snapshot") as held:
+            files.put_if_absent(f"{root}/t/snapshot/a", b"1", within=held)
+            files.move_dir(f"{root}/t", f"{root}/u")
+            files.make_dirs(f"{root}/t/snapshot")
+            with pytest.raises(NotFoundError, match="t/snapshot"):
+                files.put_if_absent(f"{root}/t/snapshot/a", b"2", within=held)
+            with pytest.raises(NotFoundError, match="t/snapshot"):
+                files.replace(f"{root}/t/snapshot/a", b"2", within=held)
+            assert files.delete(f"{root}/t/snapshot/a", within=held) is False
+        assert files.read_bytes(f"{root}/u/snapshot/a") == b"1"
+        assert [s.name for s in files.list_dir(f"{root}/u/snapshot")] == ["a"]
+        assert files.list_dir(f"{root}/t/snapshot") == []
+
+    def test_reads_cross_blocks_and_ends(self, files, root):
+        data = bytes(range(256)) * 10_000
+        output = files.open_output(f"{root}/big")
+        for begin in range(0, len(data), 300_000):
+            output.write(data[begin : begin + 300_000])
+        assert output.tell() == len(data)
+        output.close()
+        block = 1 << 20
+        ranges = [(block - 5, 10), (0, 1), (len(data) - 3, 3), (5, 0), (block, 2 * block - block)]
+        found = files.read_ranges(f"{root}/big", ranges)
+        assert [bytes(part) for part in found] == [data[o : o + n] for o, n in ranges]
+        with files.open_input(f"{root}/big") as source:
+            source.seek(block - 2)
+            assert source.read(4) == data[block - 2 : block + 2]
+            source.seek(-5, 2)
+            assert source.read() == data[-5:]
+
+    def test_odd_names_are_themselves(self, files, root):
+        names = ["a b", "ü", "x%2Fy", "p=1", "q?", "h#", "+", "'", "*", "[a]"]
+        for name in names:
+            files.write_once(f"{root}/odd/{name}", name.encode())
+        assert sorted(s.name for s in files.list_dir(f"{root}/odd")) == sorted(names)
+        for name in names:
+            assert files.read_bytes(f"{root}/odd/{name}") == name.encode()

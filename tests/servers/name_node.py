@@ -22,7 +22,7 @@ def rpc_error(java: str, text: str) -> RuntimeError:
     return RuntimeError(f'RPCError("{java}", "{text}\\n\\tat {HADOOP}.Server.call(Server.java:1)")')
 
 
-def no_parent(path: str) -> FileNotFoundError:
+def _no_parent(path: str) -> FileNotFoundError:
     return FileNotFoundError(f"Parent directory doesn't exist: {path}")
 
 
@@ -117,7 +117,7 @@ class NameNode:
             found = self.look(parent)
         except FileNotFoundError:
             if not make:
-                raise no_parent(parent) from None
+                raise _no_parent(parent) from None
             self.parent(parent, make=True)
             self.nodes[parent] = None
             return
@@ -176,7 +176,10 @@ class Client:
         return self._node.call("get_file_info", lambda: self._status(path))
 
     def _status(self, path: str) -> SimpleNamespace:
-        data = self._node.look(path)
+        try:
+            data = self._node.look(path)
+        except RuntimeError as error:  # below a file: that call does not tell
+            raise FileNotFoundError(path) from error
         return SimpleNamespace(
             path=path, isdir=data is None, length=len(data or b""), modification_time=1_700_000
         )

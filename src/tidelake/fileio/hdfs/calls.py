@@ -88,17 +88,18 @@ class HdfsCalls:
     def _answer(self, waiting: Future[T]) -> T:
         seconds = self._settings.timeout_s
         try:
-            found = waiting.result(seconds)
-        except TimeoutError as error:
+            error = waiting.exception(seconds)
+        except TimeoutError as late:
             message = f"{self._url} did not answer in {seconds:g} s"
-            raise TimeoutError(message) from error
-        except BaseException as error:
-            if type(error).__name__ != PANIC:  # the client's own fault, which is no Exception
-                raise
+            raise TimeoutError(message) from late
+        if error is None:
+            self._answered = True
+            return waiting.result()
+        self._answered = self._answered or bool(refusal_of(error).java)
+        if type(error).__name__ == PANIC:
             message = f"the client failed: {error}"
             raise RuntimeError(message) from error
-        self._answered = True
-        return found
+        raise error
 
     def steady(self, work: Work[T], path: str, verb: str, *, refused: bool = False) -> T:
         """Run a call that may be sent again; its errors become ours.

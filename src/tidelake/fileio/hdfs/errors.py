@@ -38,7 +38,8 @@ _QUOTAS = frozenset(
 )
 _LOGIN = ("SIMPLE authentication is not enabled", "SASLError", "GSSAPIError", "NoSASLMechanism")
 _NO_NODES = re.compile(
-    r"could only be (?:written|replicated) to \d+|all datanodes|No nodes|BlocksNotFound"
+    r"could only be (?:written|replicated) to \d+|all datanodes|no nodes|BlocksNotFound",
+    re.IGNORECASE,
 )
 
 
@@ -54,17 +55,22 @@ class Refusal:
         In words, cut to a line.
     is_missing, is_taken : bool
         Whether a file is missing, or a name is taken.
+    is_starting : bool
+        Whether the name node has just started, and will leave its safe mode by itself.
     """
 
     java: str
     text: str
     is_missing: bool = False
     is_taken: bool = False
+    is_starting: bool = False
 
     @property
     def is_transient(self) -> bool:
         """Whether the same call may succeed a little later: no answer, or none that decides."""
-        return self.java in _TRANSIENT or (not self.java and self.text.startswith("no answer"))
+        if self.java in _TRANSIENT or self.is_starting:
+            return True
+        return not self.java and self.text.startswith("no answer")
 
     @property
     def is_final(self) -> bool:
@@ -90,7 +96,10 @@ def refusal_of(error: BaseException) -> Refusal:
     call = _CALL.fullmatch(full)
     if call is not None:
         java = call.group(1).rpartition(".")[2].rpartition("$")[2]
-        return Refusal(java, _line(call.group(2)), java in _MISSING, java in _TAKEN)
+        starting = "safe mode" in full and "turned on manually" not in full
+        return Refusal(
+            java, _line(call.group(2)), java in _MISSING, java in _TAKEN, is_starting=starting
+        )
     if isinstance(error, FileNotFoundError):
         return Refusal("FileNotFoundException", _line(full), is_missing=True)
     if isinstance(error, FileExistsError):
@@ -194,7 +203,7 @@ def _standby(found: Refusal) -> str:
 def _unreachable(found: Refusal) -> str:
     if found.java or not found.is_transient:
         return ""
-    return f"{found.text}. Check host and port, and that HDFS runs."
+    return f"{found.text}. Check host and port, and that name nodes and data nodes run."
 
 
 _EXPLAINED = (

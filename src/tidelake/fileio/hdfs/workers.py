@@ -11,7 +11,8 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from types import TracebackType
+from typing import Any, TypeVar
 
 from tidelake.telemetry import PerProcess
 
@@ -52,6 +53,26 @@ class _Workers:
                 self._idle += 1
 
 
+class _Into:
+    """Takes whatever is raised to the caller, also what is no ``Exception``."""
+
+    def __init__(self, future: Future[Any]) -> None:
+        self._future = future
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is not None:
+            self._future.set_exception(error)
+        return True
+
+
 _WORKERS: PerProcess[_Workers] = PerProcess(_Workers)
 
 
@@ -60,10 +81,8 @@ def submit(work: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
 
     def job() -> None:
-        try:
+        with _Into(future):
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - the caller has it
-            future.set_exception(error)
 
     _WORKERS.value.submit(job)
     return future

@@ -27,7 +27,11 @@ LOST = OSError("RPC listener disconnected")
 STANDBY = rpc_error("org.apache.hadoop.ipc.StandbyException", "Operation category WRITE")
 SAFE_MODE = rpc_error(
     "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
-    "Cannot rename /w/a. Name node is in safe mode.",
+    "Cannot rename /w/a. Name node is in safe mode.\\nIt was turned on manually. Use ...",
+)
+STARTING = rpc_error(
+    "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
+    "Cannot rename /w/a. Name node is in safe mode.\\nThe reported blocks 0 needs additional 2",
 )
 NO_RIGHT = rpc_error(
     "org.apache.hadoop.security.AccessControlException",
@@ -209,6 +213,11 @@ def test_a_failover_is_waited_for(node, files):
     with pytest.raises(StorageError, match="no name node is active") as caught:
         files.exists("/w")
     assert caught.value.kind == "name_node_standby"
+
+
+def test_a_name_node_that_has_just_started_is_waited_for(node, files):
+    node.faults.append(Fault("rename", before=STARTING, count=5))
+    assert files.put_if_absent("/w/a", b"1") is True
 
 
 def test_a_name_node_that_never_answered_is_not_waited_for(node):

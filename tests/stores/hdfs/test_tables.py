@@ -1,0 +1,82 @@
+"""Tables on a real HDFS: processes race and are killed, others read, the doctor looks."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+from proving import fsck, kill, race
+from sizes import SIZE
+
+import tidelake
+from tidelake.cli.main import main
+
+COLUMNS = pa.schema([("k", pa.int64()), ("v", pa.string())])
+
+
+@pytest.fixture
+def warehouse(hdfs, root):
+    return hdfs.uri(root)
+
+
+def rows(table):
+    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
+
+
+def test_what_a_table_does(warehouse):
+    catalog = tidelake.open(warehouse)
+    options = {"bucket": "2", "snapshot.num-retained.min": "1", "snapshot.num-retained.max": "3"}
+    t = catalog.create_table("db.t", COLUMNS, primary_keys=["k"], options=options)
+    for i in range(4):
+        t.write([{"k": 1, "v": f"a{i}"}, {"k": i, "v": "b"}])
+    t.delete("k = 2")
+    t.compact(full=True)
+    t.create_tag("one")
+    catalog.rename_table("db.t", "db.u")
+    t = catalog.table("db.u")
+    t.write([{"k": 9, "v": "z"}])
+    t.rollback_to("one")
+    t.expire_snapshots()
+    assert (
+        rows(t) == rows(tidelake.open(warehouse).table("db.u")) == [(0, "b"), (1, "a3"), (3, "b")]
+    )
+    listed = catalog.fileio.list_dir(f"{t.handle.paths.root}/snapshot")
+    shown = {status.name for status in listed}
+    assert not [name for name in shown if name.startswith(".")]
+    fsck.check_table(catalog.fileio, t.handle.paths.root)
+    catalog.drop_table("db.u")
+    assert catalog.list_tables("db") == []
+
+
+@pytest.mark.timeout(5 * 3600)
+def test_four_processes_lose_no_commit(warehouse, tmp_path):
+    figures = race.race(
+        tmp_path,
+        processes=4,
+        commits=SIZE.race_commits,
+        options={"bucket": "2", "num-sorted-run.compaction-trigger": "5"},
+        warehouse=warehouse,
+    )
+    print("hdfs", figures)
+    assert (figures["lost"], figures["doubled"]) == (0, 0)
+
+
+@pytest.mark.timeout(5 * 3600)
+def test_a_writer_that_is_killed_loses_no_acknowledged_row(warehouse, tmp_path):
+    figures = kill.kills(tmp_path, count=SIZE.kills, seed=11, warehouse=warehouse)
+    print("hdfs", figures)
+    assert figures["lost"] == 0
+
+
+def test_the_doctor_finds_nothing_wrong_and_leaves_nothing(root, warehouse, capsys):
+    words = ["doctor", "storage", "-w", warehouse, "--processes", "3", "--names", "30"]
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    print(shown)
+    assert "FAIL" not in shown
+    for line in ("answers", "conditional writes", "directories", "race of processes", "cleaned up"):
+        assert re.search(rf"^pass  {line}: ", shown, re.MULTILINE)
+    files = tidelake.open(warehouse).fileio
+    left = [status.name for status in files.list_dir(root)]
+    assert not [name for name in left if "doctor" in name]

@@ -41,10 +41,10 @@ def test_what_a_table_does(warehouse):
     assert (
         rows(t) == rows(tidelake.open(warehouse).table("db.u")) == [(0, "b"), (1, "a3"), (3, "b")]
     )
-    listed = catalog.fileio.list_dir(f"{t.handle.paths.root}/snapshot")
+    listed = catalog.fileio.list_dir(f"{t.handle.paths.location}/snapshot")
     shown = {status.name for status in listed}
     assert not [name for name in shown if name.startswith(".")]
-    fsck.check_table(catalog.fileio, t.handle.paths.root)
+    fsck.check_table(catalog.fileio, t.handle.paths.location)
     catalog.drop_table("db.u")
     assert catalog.list_tables("db") == []
 

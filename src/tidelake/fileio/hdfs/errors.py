@@ -18,7 +18,7 @@ from tidelake.errors import (
 )
 from tidelake.fileio.file_io import file_missing, name_taken
 
-__all__ = ["CLIENT_ERRORS", "Refusal", "refusal_of", "translated"]
+__all__ = ["CLIENT_ERRORS", "HdfsRefusal", "refusal_of", "translated"]
 
 CLIENT_ERRORS = (OSError, RuntimeError, NotImplementedError, ValueError)
 """All that the client raises."""
@@ -44,7 +44,7 @@ _NO_NODES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class HdfsRefusal:
     """What an error of the client says.
 
     Parameters
@@ -83,7 +83,7 @@ class Refusal:
         return self.java == "SafeModeException" or "is in safe mode" in self.text
 
 
-def refusal_of(error: BaseException) -> Refusal:
+def refusal_of(error: BaseException) -> HdfsRefusal:
     """Read an error of the client.
 
     Examples
@@ -97,18 +97,18 @@ def refusal_of(error: BaseException) -> Refusal:
     if call is not None:
         java = call.group(1).rpartition(".")[2].rpartition("$")[2]
         starting = "safe mode" in full and "turned on manually" not in full
-        return Refusal(
+        return HdfsRefusal(
             java, _line(call.group(2)), java in _MISSING, java in _TAKEN, is_starting=starting
         )
     if isinstance(error, FileNotFoundError):
-        return Refusal("FileNotFoundException", _line(full), is_missing=True)
+        return HdfsRefusal("FileNotFoundException", _line(full), is_missing=True)
     if isinstance(error, FileExistsError):
-        return Refusal("FileAlreadyExistsException", _line(full), is_taken=True)
+        return HdfsRefusal("FileAlreadyExistsException", _line(full), is_taken=True)
     if isinstance(error, IsADirectoryError):
-        return Refusal("IsADirectory", _line(full) or "it is a directory")
+        return HdfsRefusal("IsADirectory", _line(full) or "it is a directory")
     if isinstance(error, OSError):  # a time-out is one too
-        return Refusal("", f"no answer ({_line(full) or type(error).__name__})")
-    return Refusal("", _line(full))
+        return HdfsRefusal("", f"no answer ({_line(full) or type(error).__name__})")
+    return HdfsRefusal("", _line(full))
 
 
 def _line(text: str) -> str:
@@ -152,7 +152,7 @@ def translated(
     return of_storage(message, path=path)
 
 
-def _safe_mode(found: Refusal) -> str:
+def _safe_mode(found: HdfsRefusal) -> str:
     if not found.is_safe_mode:
         return ""
     return (
@@ -161,7 +161,7 @@ def _safe_mode(found: Refusal) -> str:
     )
 
 
-def _permission(found: Refusal) -> str:
+def _permission(found: HdfsRefusal) -> str:
     if found.java not in {"AccessControlException", "AuthorizationException"}:
         return ""
     if any(word in found.text for word in _LOGIN):
@@ -169,7 +169,7 @@ def _permission(found: Refusal) -> str:
     return f"{found.text.rstrip('.')}. Give the user the right, or set HADOOP_USER_NAME."
 
 
-def _login(found: Refusal) -> str:
+def _login(found: HdfsRefusal) -> str:
     if not any(word in found.text for word in _LOGIN):
         return ""
     return (
@@ -179,19 +179,19 @@ def _login(found: Refusal) -> str:
     )
 
 
-def _space(found: Refusal) -> str:
+def _space(found: HdfsRefusal) -> str:
     if found.java in _QUOTAS:
         return f"{found.text.rstrip('.')}. Raise the quota, or free some."
     return ""
 
 
-def _nodes(found: Refusal) -> str:
+def _nodes(found: HdfsRefusal) -> str:
     if not _NO_NODES.search(found.text):
         return ""
     return f"no data node takes or has it ({found.text.rstrip('.')}): look at the data nodes."
 
 
-def _standby(found: Refusal) -> str:
+def _standby(found: HdfsRefusal) -> str:
     if found.java not in _TRANSIENT:
         return ""
     return (
@@ -200,7 +200,7 @@ def _standby(found: Refusal) -> str:
     )
 
 
-def _unreachable(found: Refusal) -> str:
+def _unreachable(found: HdfsRefusal) -> str:
     if found.java or not found.is_transient:
         return ""
     return f"{found.text}. Check host and port, and that name nodes and data nodes run."

@@ -21,6 +21,7 @@ from tidelake.maintenance.procedure import Runner
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
+from tidelake.spark.sessions.storages import check_storage
 
 __all__ = ["opened_catalog", "register"]
 
@@ -99,7 +100,10 @@ def opened_catalog(
     ------
     InvalidInputError
         Options, memory or keys of a storage are given for a catalog that is open.
+    UnsupportedError
+        It is in a storage that Spark does not reach.
     """
+    check_storage(warehouse.uri if isinstance(warehouse, Catalog) else str(warehouse))
     if not isinstance(warehouse, Catalog):
         return open_catalog(warehouse, options=options, storage=storage, memory=memory)
     if (options, storage, memory) != (None, None, None):

@@ -94,10 +94,10 @@ def beside_others(order, monkeypatch):
     found = []
     call = FaultyFileIO._call
 
-    def noted(self, *what):
+    def noted(self, *what, **more):
         if Order.depth:
             found.append(len(self.trace) + 1)
-        return call(self, *what)
+        return call(self, *what, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(FaultyFileIO, "_call", noted)
@@ -170,10 +170,10 @@ class Meddled(FaultyFileIO):
         super().__init__(world.fileio)
         self._call_number, self._act = call, act
 
-    def _call(self, op, *rest):
+    def _call(self, op, *rest, **more):
         if len(self.trace) + 1 == self._call_number:
             self._act()
-        return super()._call(op, *rest)
+        return super()._call(op, *rest, **more)
 
 
 def with_history():

@@ -40,12 +40,14 @@ from proving import (  # noqa: E402  (the path comes first)
     race,
     service_kills,
     soak,
+    wire,
 )
 from proving.lineage import Broken  # noqa: E402
 from proving.rooted import RootedFileIO  # noqa: E402
 from proving.scenarios import scenarios  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.progress import track  # noqa: E402
+from servers.s3 import S3Server  # noqa: E402
 from sizes import SIZES as NUMBERS  # noqa: E402
 
 from tidelake.fileio import FaultMode  # noqa: E402
@@ -59,6 +61,8 @@ SIZES = {
         "seeds": numbers.model_seeds,
         "steps": numbers.model_steps,
         "commits": numbers.race_commits,
+        "store_commits": numbers.store_race_commits,
+        "store_seeds": numbers.store_seeds,
         "meetings": numbers.meetings,
         "soak_s": numbers.soak_s,
         "kills": numbers.kills,
@@ -141,6 +145,50 @@ def _seeds(size: dict, count: str, run: Callable, length: int) -> range:
     if violations:
         raise AssertionError("\n".join(violations))
     return range(first, first + done)
+
+
+def check_wire(_: dict, __: int | None) -> dict:
+    """Every changing request of some scenarios fails in every way on its way to an S3."""
+    with S3Server() as s3:
+        runs = list(wire.all_faults(s3))
+        for run in track(runs, description="on the wire", console=CONSOLE):
+            wire.run_fault(run[0], s3, *run[1:])
+    return {"scenarios": len(wire.NAMES), "runs": len(runs), "violations": 0}
+
+
+def check_sim_store(size: dict, seed: int | None) -> dict:
+    """Seeded episodes against the dict, on a table in an object store."""
+    seeds = range(size["from"], size["store_seeds"]) if seed is None else [seed]
+    with S3Server() as s3:
+        for each in track(seeds, description="seeds in a store", console=CONSOLE):
+            episode.run_seed(each, size["steps"], fileio=wire.new_bucket(s3))
+    return {"seeds": len(seeds), "steps": len(seeds) * size["steps"], **SOUND}
+
+
+def check_race_store(size: dict, _: int | None) -> dict:
+    """Four processes commit to one table in an object store at once."""
+    with tempfile.TemporaryDirectory() as directory, S3Server() as s3:
+        s3.keeps_requests = False
+        return race.race(
+            Path(directory),
+            processes=4,
+            commits=size["store_commits"],
+            options={"bucket": "1", "num-sorted-run.compaction-trigger": "20"},
+            warehouse="s3://lake/house",
+            storage=s3.storage(),
+        )
+
+
+def check_kill_store(size: dict, seed: int | None) -> dict:
+    """A writer to an object store is killed at random moments."""
+    with tempfile.TemporaryDirectory() as directory, S3Server() as s3:
+        return kill.kills(
+            Path(directory),
+            count=size["kills"],
+            seed=seed or 1,
+            warehouse="s3://lake/house",
+            storage=s3.storage(),
+        )
 
 
 def check_race(size: dict, _: int | None) -> dict:
@@ -228,6 +276,10 @@ CHECKS = {
     "damage": check_damage,
     "sim": check_sim,
     "concurrent": check_concurrent,
+    "wire": check_wire,
+    "sim-store": check_sim_store,
+    "race-store": check_race_store,
+    "kill-store": check_kill_store,
     "race": check_race,
     "kill": check_kill,
     "fork": check_fork,

@@ -35,6 +35,10 @@ class Sizes:
     """Every so manieth call that decides nothing, before which a process stands still."""
     race_commits: int
     """Commits that four processes race for."""
+    store_race_commits: int
+    """The same in an object store."""
+    store_seeds: int
+    """Seeded episodes whose table lies in an object store."""
     soak_s: int
     """Seconds that six processes do everything to a few tables."""
     kills: int
@@ -89,6 +93,8 @@ SMALL = Sizes(
     local_faults_step=10,
     paused_step=20,
     race_commits=200,
+    store_race_commits=400,
+    store_seeds=2,
     soak_s=12,
     kills=10,
     forks=8,
@@ -121,6 +127,8 @@ FULL = Sizes(
     local_faults_step=1,
     paused_step=1,
     race_commits=20_000,
+    store_race_commits=20_000,
+    store_seeds=60,
     soak_s=1_200,
     kills=300,
     forks=300,

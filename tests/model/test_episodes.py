@@ -5,7 +5,7 @@ import functools
 import random
 
 import pytest
-from proving import engine_draws, episode, fsck, more_draws, world
+from proving import engine_draws, episode, fsck, more_draws, wire, world
 from sizes import FULL, SIZE
 
 from tidelake.fileio import MemoryFileIO
@@ -34,6 +34,11 @@ OPTIONS_DRAWN = (
 def test_engine_equals_the_dict(first):
     for seed in range(first, first + SEEDS_PER_TEST):
         episode.run_seed(seed, SIZE.model_steps)
+
+
+def test_engine_equals_the_dict_in_an_object_store(s3):
+    for seed in range(SIZE.store_seeds):
+        episode.run_seed(seed, SIZE.model_steps, fileio=wire.new_bucket(s3))
 
 
 def test_the_same_seed_gives_the_same_files():

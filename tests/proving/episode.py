@@ -602,10 +602,10 @@ def _difference(got, expected) -> str:
     return f"{len(got)} rows for {len(expected)}; missing {missing}; not expected {extra}"
 
 
-def run_seed(seed: int, steps: int = 50) -> None:
-    """Run one seed; whatever goes wrong, the error names it."""
+def run_seed(seed: int, steps: int = 50, *, fileio=None) -> None:
+    """Run one seed, in memory or an empty store; whatever goes wrong, the error names it."""
     try:
-        Episode(seed).run(steps)
+        Episode(seed, fileio=fileio).run(steps)
     except ModelMismatch:
         raise
     except Exception as error:

@@ -44,11 +44,11 @@ def calls_of(scenario: Scenario) -> list[str]:
     """The operations of a faultless run, in order: call N is the Nth."""
     inner = MemoryFileIO()
     fileio = FaultyFileIO(inner, {})
-    _run(scenario, inner, fileio)
+    run(scenario, inner, fileio)
     return [entry.op for entry in fileio.trace]
 
 
-def _run(scenario: Scenario, inner: FileIO, faulty: FaultyFileIO) -> tuple[list[ModelTable], bool]:
+def run(scenario: Scenario, inner: FileIO, faulty: FaultyFileIO) -> tuple[list[ModelTable], bool]:
     """Run until the end or the first failure; the states that may now be visible.
 
     Returns the allowed models and whether the table must exist.
@@ -97,7 +97,7 @@ def _visible(faulty: FaultyFileIO, act: Callable[[], object]) -> tuple[bool, ...
     except (SimulatedCrash, OutcomeUnknownError):
         return (False, True)
     except TidelakeError as error:
-        if all(entry.mode is None for entry in faulty.trace):
+        if not faulty.is_hit():
             raise  # of the scenario's own making
         _check_said(error, faulty)
         return (False,)  # a definite refusal: nothing may have become visible
@@ -106,10 +106,10 @@ def _visible(faulty: FaultyFileIO, act: Callable[[], object]) -> tuple[bool, ...
 
 def _check_said(error: BaseException, faulty: FaultyFileIO) -> None:
     """Refuse the word "exists" about what is not there: no scenario makes anything twice."""
-    if isinstance(error, AlreadyExistsError) and error.kind != OF_A_FILE:
-        hit = [entry for entry in faulty.trace if entry.mode is not None]
-        if any(entry.mode is FaultMode.CONFLICT for entry in hit):
-            raise FaultViolation(f"nothing is there, and it was said: {error!r}")
+    is_of_a_name = isinstance(error, AlreadyExistsError) and error.kind != OF_A_FILE
+    # a call that is sent twice meets its own file: only a store with marks can tell
+    if is_of_a_name and all(e.mode in {None, FaultMode.CONFLICT} for e in faulty.trace):
+        raise FaultViolation(f"nothing is there, and it was said: {error!r}")
 
 
 def _after(step: Step, models: list[ModelTable], visible: tuple[bool, ...]) -> list[ModelTable]:
@@ -147,12 +147,12 @@ def run_fault(
         where, recovered = f"{where} by {late_calls} calls", None  # the state is not all there is
     faulty = FaultyFileIO(inner, {call: mode}, late_calls=late_calls)
     try:
-        allowed, must_exist = _run(scenario, inner, faulty)
+        allowed, must_exist = run(scenario, inner, faulty)
         if recovered is not None:
             state = _state(inner, allowed, must_exist=must_exist)
             if state in recovered:
                 return
-        _recover(scenario, inner, allowed, must_exist=must_exist, settle=faulty.settle)
+        recover(scenario, inner, allowed, must_exist=must_exist, settle=faulty.settle)
     except FaultViolation as error:
         raise FaultViolation(f"{where} ({faulty.trace[-1:]}): {error}") from error
     except AssertionError as error:
@@ -172,7 +172,7 @@ def _state(inner: FileIO, allowed: list[ModelTable], *, must_exist: bool) -> byt
     return digest.digest()
 
 
-def _recover(
+def recover(
     scenario: Scenario,
     inner: FileIO,
     allowed: list[ModelTable],

@@ -140,6 +140,8 @@ class S3Server:
         """If set, the range in answers for an empty object, as MinIO's; else 416."""
         self.vended: list[dict[str, str]] = []
         """Answers of the credentials' endpoints, one after the other; the last one stays."""
+        self.keeps_requests = True
+        """Whether requests are recorded; millions of them would fill the memory."""
         self.requests: list[Recorded] = []
         self.in_flight_max = 0
         self._in_flight = 0
@@ -203,6 +205,12 @@ class S3Server:
         """The objects of a bucket, as they are now."""
         return self._buckets[name]
 
+    def make_bucket(self, name: str) -> str:
+        """A new empty bucket; its name."""
+        with self._lock:
+            self._buckets[name] = ObjectMap()
+        return name
+
     def listing(self, prefix: str = "", bucket: str = "lake") -> list[str]:
         """The keys of a bucket, ascending."""
         with self._lock:
@@ -263,7 +271,8 @@ class S3Server:
                 time.perf_counter(),
                 key_id=_signer(request)[0],
             )
-            self.requests.append(recorded)
+            if self.keeps_requests:
+                self.requests.append(recorded)
             self._in_flight += 1
             self.in_flight_max = max(self.in_flight_max, self._in_flight)
             due = [effect for left, effect in self._deferred if left <= 1]

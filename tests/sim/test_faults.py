@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from proving import directed, faults, interleave, store_faults
+from proving import directed, faults, interleave, store_faults, wire
 from proving.rooted import RootedFileIO
 from proving.scenarios import scenarios
 from sizes import SIZE
@@ -84,6 +84,13 @@ def test_the_same_state_is_recovered_from_once():
     for call in calls:
         faults.run_fault(scenario, call, FaultMode.CRASH_BEFORE, recovered=recovered)
     assert 3 < len(recovered) < len(calls)
+
+
+@pytest.mark.parametrize("name", ["append", "rollback", "alter"])
+def test_no_fault_on_the_wire_loses_doubles_or_dangles(name, s3):
+    """Every changing request once, the faults in turn; all of them in `make proof`."""
+    for method, nth, fault in wire.faults_in_turn(BY_NAME[name], s3):
+        wire.run_fault(BY_NAME[name], s3, method, nth, fault)
 
 
 @pytest.mark.parametrize("check", interleave.CHECKS, ids=lambda c: c.__name__)

@@ -23,12 +23,12 @@ def test_four_racing_processes_lose_and_double_nothing(tmp_path):
 
 def test_no_commit_is_lost_when_processes_race_in_an_object_store(tmp_path, s3):
     """Each process is told the keys by its environment; the store is this process's."""
-    commits = SIZE.race_commits // 5
+    commits = SIZE.store_race_commits
     figures = race.race(
         tmp_path,
         processes=4,
         commits=commits,
-        options={"bucket": "4"},
+        options={"bucket": "1", "num-sorted-run.compaction-trigger": "20"},
         warehouse="s3://lake/house",
         storage=s3.storage(),
     )

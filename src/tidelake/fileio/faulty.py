@@ -158,6 +158,15 @@ class FaultyFileIO:
         """Let all effects happen that are still to come; whether there were any."""
         return self._let_happen(None)
 
+    def is_hit(self) -> bool:
+        """Whether any call has failed."""
+        return any(entry.mode is not None for entry in self.trace)
+
+    @property
+    def inner(self) -> FileIO:
+        """The storage of the files."""
+        return self._inner
+
     @property
     def is_remote(self) -> bool:
         """Whether the other storage is."""

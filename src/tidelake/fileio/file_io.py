@@ -287,6 +287,33 @@ class RangeReader(Protocol):
         ...
 
 
+class PathDirectory:
+    """An open directory of a storage that holds nothing for one but its path.
+
+    Parameters
+    ----------
+    path : str
+        Where it is.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 def read_one_by_one(fileio: RangeReader, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
     """Read ranges one after the other: :meth:`FileIO.read_ranges` of a storage without its own.
 

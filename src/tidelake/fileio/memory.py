@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
@@ -19,6 +17,7 @@ from tidelake.fileio.file_io import (
     ByteRange,
     FileStatus,
     OpenDirectory,
+    PathDirectory,
     check_path,
     check_range,
     dir_missing,
@@ -253,13 +252,13 @@ class MemoryFileIO:
         return FileStatus(name, len(found[0]), is_dir=False, modified_ms=found[1])
 
 
-class _MemoryDirectory:
+class _MemoryDirectory(PathDirectory):
     """A directory in memory: its table of names, wherever it is moved."""
 
     def __init__(self, owner: MemoryFileIO, path: str, names: dict[str, None]) -> None:
+        super().__init__(path)
         self._owner = owner
         self._names = names
-        self.path = path
 
     def now_at(self) -> str | None:
         """Its current path; None if it was removed."""
@@ -268,20 +267,6 @@ class _MemoryDirectory:
             if known.get(_plain(self.path)) is self._names:
                 return _plain(self.path)
             return next((path for path, names in known.items() if names is self._names), None)
-
-    def close(self) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _MemoryOutputFile:

@@ -30,7 +30,7 @@ from typing import Literal
 import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
-from tidelake.types.data_type import STRING_LENGTH_MAX, DataType, TypeRoot
+from tidelake.types.data_type import STRING_LENGTH_MAX, DataType, TypeRoot, parse_type_text
 from tidelake.types.field_ids import with_new_ids
 from tidelake.types.nested import is_list_like
 from tidelake.types.schema import DataField
@@ -46,6 +46,7 @@ __all__ = [
     "timestamp_unit",
     "to_arrow_schema",
     "to_arrow_type",
+    "type_of_column",
 ]
 
 MS_PER_DAY = 86_400_000
@@ -300,3 +301,21 @@ def check_names_once(names: Sequence[str], what: str) -> None:
             f"{what} has the column '{shortened(twice[0])}' more than once; name each column once."
         )
         raise InvalidInputError(message, kind="column_twice", column=twice[0])
+
+
+def type_of_column(given: DataType | pa.DataType | str, name: str = "column") -> DataType:
+    """The type that a user gave in one of three ways; `name` is for messages.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        It is none, or none that Paimon has.
+
+    Examples
+    --------
+    >>> str(type_of_column("int not null")), str(type_of_column(pa.int64()))
+    ('INT NOT NULL', 'BIGINT')
+    """
+    if isinstance(given, pa.DataType):
+        return fields_from_arrow(pa.schema({name: given}))[0].type
+    return parse_type_text(given) if isinstance(given, str) else given

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from tidelake.options.user_options import option_text
-from tidelake.types.arrow import fields_from_arrow
-from tidelake.types.data_type import DataType, parse_type_text, type_to_json
+from tidelake.types.arrow import type_of_column
+from tidelake.types.data_type import type_to_json
 from tidelake.types.schema_change import (
     AddColumn,
     ColumnPath,
-    ColumnType,
     DropColumn,
     Position,
     RemoveOption,
@@ -54,7 +51,7 @@ def _documents(change: SchemaChange) -> list[Json]:
             added: Json = {
                 "action": "addColumn",
                 "fieldNames": _names(column),
-                "dataType": type_to_json(_type(given)),
+                "dataType": type_to_json(type_of_column(given)),
                 "comment": comment,
                 "move": None if position is None else _move(_names(column)[-1], position),
             }
@@ -70,7 +67,7 @@ def _documents(change: SchemaChange) -> list[Json]:
                 {
                     "action": "updateColumnType",
                     "fieldNames": _names(column),
-                    "newDataType": type_to_json(_type(given)),
+                    "newDataType": type_to_json(type_of_column(given)),
                     "keepNullability": keep_nullability,
                 }
             ]
@@ -120,9 +117,3 @@ def _move(name: str, position: Position) -> Json:
         "referenceFieldName": position.reference,
         "type": position.where.upper(),
     }
-
-
-def _type(given: ColumnType) -> DataType:
-    if isinstance(given, pa.DataType):
-        return fields_from_arrow(pa.schema({"column": given}))[0].type
-    return parse_type_text(given) if isinstance(given, str) else given

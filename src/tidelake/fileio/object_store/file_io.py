@@ -23,8 +23,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,6 +34,7 @@ from tidelake.fileio.file_io import (
     ByteRange,
     FileStatus,
     OpenDirectory,
+    PathDirectory,
     check_path,
     check_range,
     dir_missing,
@@ -278,15 +278,15 @@ class ObjectStoreFileIO:
         """Do nothing: names are durable."""
         check_path(path)
 
-    def open_dir(self, path: str, *, make: bool = False) -> _ObjectDirectory:
+    def open_dir(self, path: str, *, make: bool = False) -> PathDirectory:
         """Check that a directory is there, or with `make` its parent."""
         plain = check_path(path).rstrip("/")
         if not plain or self._holds_any(plain):
-            return _ObjectDirectory(path)
+            return PathDirectory(path)
         parent = parent_of(plain)
         if not make or (parent != "/" and not self._holds_any(parent)):
             raise dir_missing(path)
-        return _ObjectDirectory(path)
+        return PathDirectory(path)
 
     def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
         """Publish a file by one conditional put, and the truth by reading back."""
@@ -450,30 +450,9 @@ def _copied(
     return ObjectStoreFileIO(location, settings, env, put_lock=put_lock)
 
 
-class _ObjectDirectory:
-    """A directory, by its path."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def close(self) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
 def _check_within(path: str, within: OpenDirectory | None) -> None:
     check_path(path)
-    assert within is None or isinstance(within, _ObjectDirectory), "it is of this storage"
+    assert within is None or isinstance(within, PathDirectory), "it is of this storage"
 
 
 def _key(path: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from tidelake.fileio import ByteRange, FileIO
 from tidelake.format.compacted.names import FileSlice
+from tidelake.format.fetching.positioned_file import PositionedFile
 from tidelake.format.read_error import corrupt
 
 __all__ = ["open_slice", "ranges_within"]
@@ -47,30 +47,13 @@ def ranges_within(part: FileSlice, ranges: Sequence[ByteRange]) -> list[ByteRang
     return [(part.offset_bytes + start, length) for start, length in ranges]
 
 
-class _Slice(io.RawIOBase):
-    """The methods that pyarrow calls on a Python file."""
+class _Slice(PositionedFile):
+    """The part as pyarrow reads it."""
 
     def __init__(self, source: pa.NativeFile, part: FileSlice) -> None:
+        super().__init__(part.length_bytes)
         self._source = source
         self._part = part
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def size(self) -> int:
-        return self._part.length_bytes
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._part.length_bytes}
-        self._at = base[whence] + offset
-        return self._at
 
     def read(self, size: int = -1) -> bytes:
         left = max(0, self._part.length_bytes - self._at)

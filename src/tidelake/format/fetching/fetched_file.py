@@ -13,7 +13,6 @@ Not thread-safe: one thread at a time, as data files are read.
 from __future__ import annotations
 
 import bisect
-import io
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Protocol
@@ -21,6 +20,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidelake.fileio import ByteRange, check_range
+from tidelake.format.fetching.positioned_file import PositionedFile
 
 __all__ = ["FetchedBytes", "RangedFiles", "whole_or_in_pieces"]
 
@@ -161,29 +161,12 @@ class FetchedBytes:
         return piece.slice(0, length)
 
 
-class _FetchedFile(io.RawIOBase):
-    """The methods that pyarrow calls on a Python file."""
+class _FetchedFile(PositionedFile):
+    """The file as pyarrow reads it."""
 
     def __init__(self, source: FetchedBytes) -> None:
+        super().__init__(source.size_bytes)
         self._source = source
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def size(self) -> int:
-        return self._source.size_bytes
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size_bytes}
-        self._at = base[whence] + offset
-        return self._at
 
     def read(self, size: int = -1) -> pa.Buffer:
         wanted = self._source.size_bytes if size is None or size < 0 else size

@@ -47,10 +47,9 @@ from tidelake.table.schema.option_change import check_option_change
 from tidelake.table.schema.validation import check_columns, check_layout, check_types
 from tidelake.table.schema.watermark import check_watermark
 from tidelake.types import DataField, DataType, TableSchema
-from tidelake.types.arrow import fields_from_arrow
+from tidelake.types.arrow import type_of_column
 from tidelake.types.cast import can_cast
 from tidelake.types.column_tree import UNNAMED_ID, edited, no_column, path_text
-from tidelake.types.data_type import parse_type_text
 from tidelake.types.default_value import default_scalar
 from tidelake.types.field_ids import with_new_type_ids
 from tidelake.types.schema_change import (
@@ -486,13 +485,9 @@ def _path(column: ColumnPath, table: str) -> tuple[str, ...]:
 
 
 def _type(given: ColumnType, path: tuple[str, ...], table: str) -> DataType:
-    if isinstance(given, DataType):
-        return given
     try:
-        if isinstance(given, pa.DataType):
-            return fields_from_arrow(pa.schema({path[-1]: given}))[0].type
-        if isinstance(given, str):
-            return parse_type_text(given)
+        if isinstance(given, (DataType, pa.DataType, str)):
+            return type_of_column(given, path[-1])
     except TidelakeError as error:
         message = f"Column '{path_text(path)}' of table '{table}': {error.message}"
         raise InvalidInputError(message, kind="bad_schema", table=table) from error

@@ -11,7 +11,7 @@ from pyspark.errors import (
 
 import tidelake.spark
 from tidelake import InvalidInputError
-from tidelake.spark.catalog import gateway, scan, table, table_catalog, writing  # noqa: F401
+from tidelake.spark.catalog import gateway, table, table_catalog, writing  # noqa: F401
 
 
 @pytest.fixture(scope="module")

@@ -307,7 +307,7 @@ class StatsReader:
 
     def key_ranges(self, file: DataFileMeta, columns: Iterable[str]) -> dict[str, ColumnRange]:
         """Ranges of the key columns, by the file's key statistics or, without them, its bounds."""
-        file_schema = self._file_schema(file)
+        file_schema = self.file_schema(file)
         names = file_schema.trimmed_primary_keys
         ranges = self._ranges(file, file.key_stats, file_schema, names, frozenset(columns))
         if not ranges and file.min_key != EMPTY_ROW and names:
@@ -325,7 +325,7 @@ class StatsReader:
 
     def value_ranges(self, file: DataFileMeta, columns: Iterable[str]) -> dict[str, ColumnRange]:
         """Ranges of the value columns, by the file's value statistics."""
-        file_schema = self._file_schema(file)
+        file_schema = self.file_schema(file)
         wanted = frozenset(columns)
         names = file_schema.field_names if file.value_stats_cols is None else file.value_stats_cols
         ranges = self._ranges(file, file.value_stats, file_schema, names, wanted)
@@ -335,7 +335,8 @@ class StatsReader:
                 ranges[field.name] = ColumnRange(None, None, file.row_count, file.row_count)
         return ranges
 
-    def _file_schema(self, file: DataFileMeta) -> TableSchema:
+    def file_schema(self, file: DataFileMeta) -> TableSchema:
+        """The schema that a file was written with."""
         try:
             return self._schemas[file.schema_id]
         except KeyError:

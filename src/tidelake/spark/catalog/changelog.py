@@ -20,7 +20,7 @@ from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject
-from tidelake.spark.catalog.scan import RowsScanBuilder
+from tidelake.spark.catalog.scans.scan_builder import RowsScanBuilder
 from tidelake.spark.catalog.table import CATALOG, Relation
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema

@@ -16,7 +16,7 @@ from tidelake.errors import NotFoundError, near_names
 from tidelake.maintenance.procedure import ParameterType, Procedure, Runner
 from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.scan import NoBatch
+from tidelake.spark.catalog.scans.frame_scan import NoBatch
 from tidelake.sql.execution.execute import execute
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone

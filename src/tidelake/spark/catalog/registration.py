@@ -20,6 +20,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.refusal import let_refusals_through
+from tidelake.spark.catalog.scans.scan_rule import install_rule
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
 from tidelake.spark.sessions.storages import check_storage
 
@@ -83,7 +84,9 @@ def register(
         raise InvalidInputError(message, kind="catalog_name", name=name)
     ensure_callback_server_started(spark.sparkContext._gateway)
     let_refusals_through(spark)
-    made.put(name, LakeCatalog(Gateway(spark), catalog, name=name, runner_of=runner_of))
+    gateway = Gateway(spark)
+    install_rule(gateway)
+    made.put(name, LakeCatalog(gateway, catalog, name=name, runner_of=runner_of))
     return True
 
 

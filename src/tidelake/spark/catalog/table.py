@@ -11,7 +11,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.scan import metadata_fields
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.scan import LakeScanBuilder, RowsScanBuilder
+from tidelake.spark.catalog.scans.scan_builder import LakeScanBuilder, RowsScanBuilder
 from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.catalog.writing import (
     LakeWriteBuilder,

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from tidelake.format import KIND_FIELD
 from tidelake.metadata.data_file import DataFileMeta
@@ -30,6 +31,7 @@ from tidelake.scan import ReadContext, Split
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema, to_spark_type
 from tidelake.spark.read.native_storage import spark_reads
+from tidelake.spark.read.plan_size import field_types, unread_column
 from tidelake.spark.read.replaced_rows import FILES_COUNT_MAX, is_visible
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
@@ -202,6 +204,7 @@ def native_frame(
     condition: Column | None,
     *,
     with_kinds: bool = False,
+    among: Sequence[DataField] = (),
 ) -> DataFrame:
     """One native scan.
 
@@ -220,18 +223,23 @@ def native_frame(
     with_kinds : bool
         Whether the frame has ``_row_kind`` before them: the kind of each row in a primary-key
         table's files. Requires: not ``group.live_only``.
+    among : sequence of DataField
+        All columns of the table, so that Spark knows the share of those needed.
     """
     own = [f for f in group.source if f is not None]
     if group.live_only or with_kinds:
         own.append(KIND_FIELD)
-    frame = spark.read.schema(spark_schema(own)).options(**READ_OPTIONS).parquet(*group.paths)
+    read = {f.id for f in own}
+    unread = unread_column(field_types(f for f in among if f.id not in read))
+    schema = StructType([*spark_schema(own).fields, *unread])
+    frame = spark.read.schema(schema).options(**READ_OPTIONS).parquet(*group.paths)
     if group.masked:
         frame = frame.filter(is_visible(spark, frame, context, group.masked))
     if group.live_only:
         frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
     pairs = list(zip(group.source, fields, strict=True))
     kinds = [_kind_name().alias(ROW_KIND_COLUMN)] if with_kinds else []
-    if kinds or group.live_only or any(s is None or _changed(s, f) for s, f in pairs):
+    if len(pairs) != len(schema) or any(s is None or _changed(s, f) for s, f in pairs):
         frame = frame.select(*kinds, *(_mapped(s, f) for s, f in pairs))
     return frame if condition is None else frame.filter(condition)
 

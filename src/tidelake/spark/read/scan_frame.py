@@ -39,6 +39,7 @@ from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_split import NativeAndMerged, native_and_merged
+from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
 from tidelake.spark.sessions.session import parallelism
 from tidelake.table.read.table_scan import SplitRows, TableScan
 from tidelake.types import DataField
@@ -132,7 +133,11 @@ def frame_of(
         )
     else:
         parts = NativeAndMerged([], list(scan.plan.splits))
-    frames = [native_frame(spark, scan.context, group, needed, condition) for group in parts.native]
+    every = scan.context.schema.fields
+    frames = [
+        native_frame(spark, scan.context, group, needed, condition, among=every)
+        for group in parts.native
+    ]
     if len(needed) > len(wanted):
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
     if parts.merged:
@@ -171,7 +176,11 @@ def _merged(
     """Rows of splits that the kernel reads on the executors."""
     packed = packed_splits(spark, task.context, splits)
     blobs = [[split_to_bytes(s) for s in own] for own in packed]
-    return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read_task(task, blobs), schema)
+    whole = row_width(field_types(task.context.schema.fields))
+    share = row_width(field.dataType for field in schema) / whole
+    size_bytes = int(sum(split.size_bytes for split in splits) * share)
+    numbers = task_numbers(spark, len(blobs), size_bytes=size_bytes)
+    return numbers.mapInArrow(read_task(task, blobs), schema)
 
 
 def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]) -> list[list[W]]:

@@ -17,8 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.spark.catalog.scans.aggregate import COUNT, Aggregates
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.sessions.session import settings
 from tidelake.spark.sql.expressions import Reading
 from tidelake.spark.sql.lookups import QueryLookups
@@ -32,14 +34,14 @@ from tidelake.spark.sql.stream_sources import (
 )
 from tidelake.spark.sql.table_sources import TableSource, TableSources
 from tidelake.sql.execution.error_position import is_file_format, unknown_table_error
-from tidelake.sql.execution.kernel_query import count_star_name
+from tidelake.sql.execution.kernel_query import plain_aggregates
 from tidelake.sql.execution.max_pt import replace_max_pt
 from tidelake.sql.execution.session import ForeignTable, SqlSession, View
 from tidelake.sql.execution.stream_settings import StreamSettings
 from tidelake.sql.query.lookup import check_lookups
 from tidelake.sql.query.merge_terms import SOURCE_HEAD
 from tidelake.sql.query.metadata_columns import named_metadata_columns
-from tidelake.sql.query.pushdown import pushed_filter
+from tidelake.sql.query.pushdown import complete_filter, pushed_filter
 from tidelake.sql.query.query import HEAD_POSITION, ParsedQuery, TableReference, parse_query
 from tidelake.sql.syntax.ast import NamedQuery, Query
 from tidelake.sql.syntax.name import TableName
@@ -115,7 +117,7 @@ class StatementQueries:
         parsed = parse_query(query, head=head)
         ours = self._sources(parsed, query, depth)
         if not query.explain:
-            counted = self._count_from_metadata(parsed, ours)
+            counted = self._answer_from_metadata(parsed, ours)
             if counted is not None:
                 return counted
         relations: dict[TableReference, str] = {}
@@ -213,23 +215,36 @@ class StatementQueries:
         has_instants = any(f.type.root is TypeRoot.TIMESTAMP_LTZ for f in fields)
         return self.session.zone() if has_instants else None
 
-    def _count_from_metadata(
+    def _answer_from_metadata(
         self, parsed: ParsedQuery, ours: Mapping[TableReference, TableSource]
     ) -> DataFrame | None:
-        """Answer ``SELECT count(*) FROM t`` from metadata, if possible."""
-        name = count_star_name(parsed.tree)
-        if name is None or len(ours) != 1 or len(parsed.references) != 1:
+        """Answer ``SELECT count(*), min(a) ... FROM t`` from metadata, if possible."""
+        if len(ours) != 1 or len(parsed.references) != 1:
             return None
-        (source,) = ours.values()
-        if source.table is None:
+        ((reference, source),) = ours.items()
+        asked = None
+        if source.table is not None:
+            asked = plain_aggregates(parsed, reference, source.columns)
+        if asked is None or source.table is None:
             return None
-        scan = source.table.scan(**(source.moment or {}))
-        if not scan.plan.raw_rows_exact or any(
-            not split.raw or split.live_row_count is None for split in scan.plan.splits
-        ):
+        row_filter = None
+        if parsed.tree.args.get("where"):
+            keys = [f for f in source.fields if f.name in source.table.partition_keys]
+            row_filter = complete_filter(parsed, reference, keys)
+            if row_filter is None:
+                return None
+        scan = source.table.scan(filter=row_filter, **(source.moment or {}))
+        aggregates = Aggregates((), tuple((one.function, one.column) for one in asked))
+        answer = aggregates.answer(scan)
+        if answer is None:
             return None
-        # a literal: collecting local rows would run a job
-        return self.spark.sql(f"SELECT * FROM VALUES ({scan.count()}L) AS t({quoted(name)})")
+        names = [one.name for one in asked]
+        if aggregates.asked == ((COUNT, None),):
+            # a literal: collecting local rows would run a job
+            count = answer.column(0)[0].as_py()
+            return self.spark.sql(f"SELECT * FROM VALUES ({count}L) AS t({quoted(names[0])})")
+        schema = spark_schema(aggregates.fields(scan.context))
+        return self.spark.createDataFrame(answer, schema).toDF(*names)
 
     def _source(
         self,

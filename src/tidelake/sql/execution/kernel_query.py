@@ -36,7 +36,7 @@ from tidelake.types import DataField
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import Predicate
 
-__all__ = ["count_star_name", "kernel_answer"]
+__all__ = ["PlainAggregate", "kernel_answer", "plain_aggregates"]
 
 SESSION_PREFIX = "spark.tidelake."
 SPARK_CATALOGS = "spark.sql.catalog."
@@ -130,13 +130,80 @@ def kernel_answer(
     return _answer(table, simple, time_travel)
 
 
-def count_star_name(tree: exp.Expr) -> str | None:
-    """Return the column name of ``SELECT count(*) FROM t``; None for any other query."""
-    used = used_args(tree)
-    if not isinstance(tree, exp.Select) or not used <= {"expressions", "from_"}:
+@dataclass(frozen=True, slots=True)
+class PlainAggregate:
+    """An aggregate of a SELECT that metadata may answer.
+
+    Parameters
+    ----------
+    function : str
+        ``count``, ``min`` or ``max``.
+    column : str or None
+        The table's column; None for ``count(*)``.
+    name : str
+        The column's name in the answer.
+    """
+
+    function: str
+    column: str | None
+    name: str
+
+
+def plain_aggregates(
+    parsed: ParsedQuery, reference: TableReference, columns: Sequence[str]
+) -> tuple[PlainAggregate, ...] | None:
+    """Return the aggregates of ``SELECT count(*), min(a) ... FROM t [WHERE ...]``; None for others.
+
+    Parameters
+    ----------
+    parsed : ParsedQuery
+        The query.
+    reference : TableReference
+        Its only table.
+    columns : sequence of str
+        The table's columns.
+    """
+    tree = parsed.tree
+    if not isinstance(tree, exp.Select) or not used_args(tree) <= {"expressions", "from_", "where"}:
         return None
     table = tree.args["from_"].this if tree.args.get("from_") is not None else None
-    return _counted_name(tree) if _is_plain_table(table) else None
+    if table is not reference.node or not _is_plain_table(table):
+        return None
+    alias = reference.node.args.get("alias")
+    by_key = {name.casefold(): name for name in columns}
+    if len(by_key) < len(columns) or (alias is not None and alias.args.get("columns")):
+        return None
+    found = [_plain_aggregate(node, reference, by_key) for node in tree.expressions]
+    known = tuple(one for one in found if one is not None)
+    return known if len(known) == len(found) else None
+
+
+_AGGREGATES: Mapping[type[Any], str] = {exp.Count: "count", exp.Min: "min", exp.Max: "max"}
+
+
+def _plain_aggregate(
+    node: exp.Expr, reference: TableReference, by_key: Mapping[str, str]
+) -> PlainAggregate | None:
+    """An expression as an aggregate; Spark names it by function and column where nobody does."""
+    called = node.this if isinstance(node, exp.Alias) else node
+    function = _AGGREGATES.get(type(called))
+    if function is None or not used_args(called) <= {"this", "big_int"}:
+        return None
+    if function == "count" and isinstance(called.this, exp.Star):
+        column, name = None, COUNT_NAME
+    else:
+        argument = called.this
+        if not isinstance(argument, exp.Column) or argument.args.get("db"):
+            return None
+        if argument.table and argument.table.casefold() != reference.alias.casefold():
+            return None
+        column = by_key.get(argument.name.casefold())
+        if column is None:
+            return None
+        name = f"{function}({column})"
+    if isinstance(node, exp.Alias):
+        name = node.alias
+    return PlainAggregate(function, column, name)
 
 
 def _counted_name(select: exp.Select) -> str | None:

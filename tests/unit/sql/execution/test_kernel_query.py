@@ -9,7 +9,9 @@ import tidelake
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
 from tidelake.metadata import SchemaLog
 from tidelake.sql import SqlSession, execute, parse
-from tidelake.sql.execution.kernel_query import kernel_answer
+from tidelake.sql.execution.kernel_query import kernel_answer, plain_aggregates
+from tidelake.sql.query.query import parse_query
+from tidelake.sql.syntax.ast import Query
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +172,31 @@ def test_a_read_of_a_moment_has_the_columns_of_that_moment(tmp_path, read):
     table.write([{"a": 1}])
     table.alter(tidelake.RenameColumn("a", "c"))
     assert answer(session, read).read_all().to_pylist() == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("SELECT count(*) FROM t", ["count(1)"]),
+        ("SELECT COUNT(*) AS n, Min(A), max(x.`B c`) FROM t AS x", ["n", "min(a)", "max(B c)"]),
+        ("SELECT count(a), max(a) m FROM db.t WHERE a = 1", ["count(a)", "m"]),
+        ("SELECT max(a) - 1 FROM t", None),
+        ("SELECT max(a + 1) FROM t", None),
+        ("SELECT count(DISTINCT a) FROM t", None),
+        ("SELECT count(a, `B c`) FROM t", None),
+        ("SELECT DISTINCT max(a) FROM t", None),
+        ("SELECT max(a) FILTER (WHERE a > 1) FROM t", None),
+        ("SELECT max(a) OVER () FROM t", None),
+        ("SELECT max(nope) FROM t", None),
+        ("SELECT max(y.a) FROM t AS x", None),
+        ("SELECT max(a), a FROM t GROUP BY a", None),
+        ("SELECT max(a) FROM t HAVING max(a) > 1", None),
+        ("SELECT max(q) FROM t AS x(q, r)", None),
+        ("SELECT count(*) FROM t TABLESAMPLE (10 PERCENT)", None),
+    ],
+)
+def test_aggregates_that_metadata_may_answer(text, names):
+    parsed = parse_query(Query(text, 0, len(text)))
+    (reference,) = parsed.references
+    found = plain_aggregates(parsed, reference, ["a", "B c"])
+    assert names == (None if found is None else [one.name for one in found])

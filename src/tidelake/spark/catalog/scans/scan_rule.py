@@ -1,0 +1,197 @@
+"""The rule that puts the plans of our scans into the plans of queries.
+
+A catalog's scan may only give rows by Spark's connector interfaces, or as an RDD
+(:mod:`tidelake.spark.catalog.scans.frame_relation`). Both end Spark's generated code, and each row
+is copied twice. Our rows are a DataFrame, whose plan has Spark's own Parquet scans. So a rule of
+Spark's optimiser replaces each of our scans by that plan:
+
+1. Spark has pushed columns, filters and a limit into the scan by then: the rule runs last, among
+   the session's own optimisations (``spark.experimental.extraOptimizations``). The optimiser of
+   subqueries has it too, and so have clones of the session (streams, ``CACHE TABLE``).
+2. The rule asks the scan for its plan (``java.util.function.Supplier``), and gives the plan's
+   columns the ids of the scan's.
+3. Data files are scanned under the name of the table, as EXPLAIN shows them.
+4. Filters, columns and limits go on down into the plan, by rules of Spark's that have run before.
+
+A write of Spark's older interface plans its query a second time, from its analysed form. There the
+first plan is left alone, because nobody runs it.
+
+The rule is a Java class (:mod:`tidelake.spark.catalog.streams.java_class`). It uses private names
+of Spark 4.3. Where they are others, the rule does not compile, and rows come as an RDD.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from py4j.protocol import Py4JError
+
+from tidelake.spark.catalog.gateway import Gateway
+from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
+
+__all__ = ["RULE", "install_rule"]
+
+_NAME = "TidelakeScans"
+RULE = f"{PACKAGE}.{_NAME}"
+"""Its name, for ``spark.sql.optimizer.excludedRules``."""
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_LOGICAL = f"{_CATALYST}.plans.logical"
+_OPTIMIZER = f"{_CATALYST}.optimizer"
+_LATER_RULES = (
+    f"{_OPTIMIZER}.PushPredicateThroughNonJoin",
+    f"{_OPTIMIZER}.LimitPushDown",
+    f"{_OPTIMIZER}.ColumnPruning",
+    f"{_OPTIMIZER}.CollapseProject",
+    f"{_OPTIMIZER}.RemoveNoopOperators",
+    f"{PACKAGE}.SchemaPruning",
+)
+_JAVA = f"""
+package {PACKAGE};
+
+import {_CATALYST}.catalog.CatalogTable;
+import {_LOGICAL}.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.V1ScanWrapper;
+import scala.collection.immutable.Seq;
+
+public final class {_NAME} extends {_CATALYST}.rules.Rule {{
+
+  public static void install(org.apache.spark.sql.classic.SparkSession session) {{
+    org.apache.spark.sql.ExperimentalMethods methods = session.experimental();
+    Seq rules = methods.extraOptimizations();
+    for (int i = 0; i < rules.size(); i++) {{
+      if (rules.apply(i) instanceof {_NAME}) return;
+    }}
+    methods.extraOptimizations_$eq((Seq) rules.appended(new {_NAME}()));
+  }}
+
+  public {_CATALYST}.trees.TreeNode apply({_CATALYST}.trees.TreeNode plan) {{
+    LogicalPlan given = (LogicalPlan) plan;
+    LogicalPlan made = replaced(given);
+    if (made == given) return given;
+{"".join(f"    made = {rule}$.MODULE$.apply(made);{chr(10)}" for rule in _LATER_RULES)}
+    return made;
+  }}
+
+  private static LogicalPlan replaced(LogicalPlan plan) {{
+    if (plan instanceof DataSourceV2ScanRelation) return planOf((DataSourceV2ScanRelation) plan);
+    if (isPlannedTwice(plan)) return plan;
+    Seq children = plan.children();
+    Object[] made = new Object[children.size()];
+    boolean changed = false;
+    for (int i = 0; i < made.length; i++) {{
+      LogicalPlan child = (LogicalPlan) children.apply(i);
+      made[i] = replaced(child);
+      changed |= made[i] != child;
+    }}
+    return changed ? withChildren(plan, made) : plan;
+  }}
+
+  private static LogicalPlan withChildren(LogicalPlan plan, Object[] children) {{
+    LogicalPlan made = (LogicalPlan) plan.withNewChildren(sequence(children));
+    made.copyTagsFrom(plan);
+    return made;
+  }}
+
+  private static boolean isPlannedTwice(LogicalPlan plan) {{
+    scala.Option write = scala.Option.empty();
+    if (plan instanceof {_LOGICAL}.AppendData) {{
+      write = (({_LOGICAL}.AppendData) plan).write();
+    }} else if (plan instanceof {_LOGICAL}.OverwriteByExpression) {{
+      write = (({_LOGICAL}.OverwriteByExpression) plan).write();
+    }}
+    return write.isDefined() && write.get() instanceof org.apache.spark.sql.connector.write.V1Write;
+  }}
+
+  private static LogicalPlan planOf(DataSourceV2ScanRelation relation) {{
+    if (!(relation.scan() instanceof V1ScanWrapper)) return relation;
+    Object scan = ((V1ScanWrapper) relation.scan()).v1Scan();
+    if (!(scan instanceof java.util.function.Supplier)) return relation;
+    if (!java.lang.reflect.Proxy.isProxyClass(scan.getClass())) return relation;
+    LogicalPlan rows = (LogicalPlan) ((java.util.function.Supplier) scan).get();
+    LogicalPlan columns = withIds(rows, relation.output());
+    return columns == null ? relation : withNames(columns, nameOf(relation.relation()));
+  }}
+
+  private static LogicalPlan withIds(LogicalPlan rows, Seq wanted) {{
+    Seq found = rows.output();
+    if (found.size() != wanted.size()) return null;
+    Object[] columns = new Object[wanted.size()];
+    for (int i = 0; i < columns.length; i++) {{
+      {_CATALYST}.expressions.Attribute from =
+          ({_CATALYST}.expressions.Attribute) found.apply(i);
+      {_CATALYST}.expressions.Attribute to = ({_CATALYST}.expressions.Attribute) wanted.apply(i);
+      if (!{_CATALYST}.types.DataTypeUtils$.MODULE$.sameType(from.dataType(), to.dataType())) {{
+        return null;
+      }}
+      columns[i] = new {_CATALYST}.expressions.Alias(from.withDataType(to.dataType()), to.name(),
+          to.exprId(), to.qualifier(), new scala.Some(to.metadata()), sequence(new Object[0]));
+    }}
+    return new {_LOGICAL}.Project(sequence(columns), rows);
+  }}
+
+  private static LogicalPlan withNames(LogicalPlan plan, scala.Option name) {{
+    if (plan instanceof LogicalRelation) {{
+      LogicalRelation files = (LogicalRelation) plan;
+      if (name.isEmpty() || files.catalogTable().isDefined()) return plan;
+      if (!(files.relation() instanceof HadoopFsRelation)) return plan;
+      return files.copy(
+          files.relation(), files.output(), name, files.isStreaming(), files.stream());
+    }}
+    Seq children = plan.children();
+    Object[] made = new Object[children.size()];
+    boolean changed = false;
+    for (int i = 0; i < made.length; i++) {{
+      made[i] = withNames((LogicalPlan) children.apply(i), name);
+      changed |= made[i] != children.apply(i);
+    }}
+    return changed ? withChildren(plan, made) : plan;
+  }}
+
+  private static scala.Option nameOf(DataSourceV2Relation relation) {{
+    if (relation.identifier().isEmpty() || relation.catalog().isEmpty()) {{
+      return scala.Option.empty();
+    }}
+    org.apache.spark.sql.connector.catalog.Identifier named =
+        (org.apache.spark.sql.connector.catalog.Identifier) relation.identifier().get();
+    org.apache.spark.sql.connector.catalog.CatalogPlugin catalog =
+        (org.apache.spark.sql.connector.catalog.CatalogPlugin) relation.catalog().get();
+    {_CATALYST}.TableIdentifier name = new {_CATALYST}.TableIdentifier(named.name(),
+        new scala.Some(String.join(".", named.namespace())), new scala.Some(catalog.name()));
+    {_CATALYST}.catalog.CatalogTable$ kind = {_CATALYST}.catalog.CatalogTable$.MODULE$;
+    return new scala.Some(new CatalogTable(name,
+        {_CATALYST}.catalog.CatalogTableType$.MODULE$.EXTERNAL(),
+        {_CATALYST}.catalog.CatalogStorageFormat$.MODULE$.empty(), relation.schema(),
+        scala.Option.empty(),
+{{rest}}));
+  }}
+
+  private static Seq sequence(Object[] values) {{
+    return scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(values);
+  }}
+}}
+""".replace("{rest}", ",\n".join(f"        kind.apply$default${part}()" for part in range(6, 23)))
+
+
+def install_rule(gateway: Gateway) -> bool:
+    """Add the rule to the session; give whether the session has it now.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    """
+    try:
+        defined_class(gateway, _NAME, _JAVA)
+        gateway.java(RULE).install(gateway.spark._jsparkSession)
+    except Py4JError as error:
+        logging.getLogger(__name__).warning(
+            "spark.sql reads tables of Tidelake by RDDs, which costs about twice as much, because"
+            " Spark %s does not take our optimiser rule: %s",
+            gateway.spark.version,
+            error,
+        )
+        return False
+    return True

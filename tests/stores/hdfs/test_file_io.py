@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import subprocess
 import sys
 import textwrap
@@ -110,36 +109,50 @@ def test_new_files_are_made_as_the_keys_say(hdfs, root):
 # processes
 
 
-def racer(uri, root, who, names, start, report):
-    files = open_storage(parse_location(uri), {}, Env.system())
-    data = f"{who} was here".encode()
-    files.write_once(f"{root}/start/{who}", data)
-    start.wait(60)
-    with files.open_dir(f"{root}/race") as held:
-        won = [
-            i for i in range(names) if files.put_if_absent(f"{root}/race/{i}", data, within=held)
-        ]
-    report.put((who, won))
+RACER = """
+import sys
+from tidelake.fileio.location import parse_location
+from tidelake.fileio.opening import open_storage
+from tidelake.telemetry import Env
+
+files = open_storage(parse_location({uri!r}), {{}}, Env.system())
+with files.open_dir({place!r}) as held:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for i in range({names}):
+        if files.put_if_absent(f"{place}/{{i}}", b"{who}", within=held):
+            print(i, flush=True)
+"""
 
 
 def test_of_four_processes_one_wins_each_name_and_its_bytes_are_there(hdfs, files, root):
-    files.make_dirs(f"{root}/race")
-    spawn = multiprocessing.get_context("spawn")
-    start, report = spawn.Barrier(RACERS), spawn.Queue()
+    place = f"{root}/race"
+    files.make_dirs(place)
     racers = [
-        spawn.Process(target=racer, args=(hdfs.uri("/"), root, who, NAMES, start, report))
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                RACER.format(uri=hdfs.uri("/"), place=place, names=NAMES, who=who),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for who in range(RACERS)
     ]
-    for each in racers:
-        each.start()
-    reports = dict(report.get(timeout=120) for _ in racers)
-    for each in racers:
-        each.join()
-    assert sorted(i for won in reports.values() for i in won) == list(range(NAMES))
-    for who, won in reports.items():
-        for i in won:
-            assert files.read_bytes(f"{root}/race/{i}") == f"{who} was here".encode()
-    assert len(files.list_dir(f"{root}/race")) == NAMES
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    won = [[int(line) for line in racer.communicate()[0].split()] for racer in racers]
+    assert [racer.returncode for racer in racers] == [0] * RACERS
+    assert sorted(i for each in won for i in each) == list(range(NAMES))
+    for who, each in enumerate(won):
+        for i in each:
+            assert files.read_bytes(f"{place}/{i}") == str(who).encode()
+    assert len(files.list_dir(place)) == NAMES
 
 
 WRITER = """

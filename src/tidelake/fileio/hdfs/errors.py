@@ -37,6 +37,7 @@ _QUOTAS = frozenset(
     | {"QuotaByStorageTypeExceededException"}
 )
 _LOGIN = ("SIMPLE authentication is not enabled", "SASLError", "GSSAPIError", "NoSASLMechanism")
+_TRANSFER = ("DataTransferError", "OperationFailed")
 _NO_NODES = re.compile(
     r"could only be (?:written|replicated) to \d+|all datanodes|no nodes|BlocksNotFound",
     re.IGNORECASE,
@@ -76,6 +77,11 @@ class HdfsRefusal:
     def is_final(self) -> bool:
         """Whether the name node answered that it will not, for another reason than the names."""
         return bool(self.java) and not (self.is_transient or self.is_missing or self.is_taken)
+
+    @property
+    def is_of_data_nodes(self) -> bool:
+        """Whether data nodes failed, or are not there: after a start they come one by one."""
+        return bool(_NO_NODES.search(self.text)) or self.text.startswith(_TRANSFER)
 
     @property
     def is_safe_mode(self) -> bool:

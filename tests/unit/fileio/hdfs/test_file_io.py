@@ -220,6 +220,25 @@ def test_a_name_node_that_has_just_started_is_waited_for(node, files):
     assert files.put_if_absent("/w/a", b"1") is True
 
 
+NO_NODES = rpc_error(
+    "java.io.IOException",
+    "File /w/a could only be written to 0 of the 1 minReplication nodes. There are 0 datanode(s)",
+)
+
+
+@pytest.mark.parametrize(
+    "failure", [NO_NODES, RuntimeError('DataTransferError("Pipeline recovery failed")')], ids=str
+)
+def test_a_put_waits_some_seconds_for_data_nodes(node, files, failure):
+    node.faults.append(Fault("close", before=failure, count=5))
+    assert files.put_if_absent("/w/a", b"1") is True
+    assert names(node) == ["/w/a"]
+    node.faults.append(Fault("close", before=failure, count=99))
+    with pytest.raises(StorageRefusedError):
+        files.put_if_absent("/w/b", b"1")
+    assert names(node) == ["/w/a"]
+
+
 def test_a_name_node_that_never_answered_is_not_waited_for(node):
     node.faults.append(Fault("get_file_info", before=OSError("Connection refused"), count=2))
     files = HdfsFileIO(parse_location("hdfs://nn:8020/w"), HdfsSettings(), Env.seeded(1))

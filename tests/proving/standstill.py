@@ -27,11 +27,11 @@ class Paused(FaultyFileIO):
         """Let others act before the n-th call from now on, counted from 1."""
         self._at, self._act = len(self.trace) + calls_from_now, act
 
-    def _call(self, op, path, effect, half_effect=None):
+    def _call(self, op, path, effect, half_effect=None, late_effect=None):
         if self._act is not None and len(self.trace) + 1 == self._at:
             act, self._act = self._act, None
             act()
-        return super()._call(op, path, effect, half_effect)
+        return super()._call(op, path, effect, half_effect, late_effect)
 
 
 @dataclass(frozen=True)

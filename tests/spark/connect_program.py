@@ -261,6 +261,17 @@ def _copied(spark, lake) -> list[list[object]]:
     return rows(lake.table("shop.streamed"))
 
 
+def stored(spark, lake) -> object:
+    """Client and server find an object store, and keys for it, in their environment."""
+    there = tidelake.spark.attach(spark, "s3://lake/house", catalog="cloud")
+    there.create_table("db.t", spark.range(4))
+    there.write(spark.range(4), "db.t")
+    there.sql("DELETE FROM db.t WHERE id = 2")
+    given = {"s3.access-key": "k", "s3.secret-key": "hush"}
+    asked = refused(lambda: tidelake.spark.attach(spark, "s3://lake/house", storage=given))
+    return [rows(there.table("db.t")), asked]
+
+
 SCENARIOS = [
     session,
     definitions,
@@ -273,6 +284,7 @@ SCENARIOS = [
     streams,
     errors,
     plain_sql,
+    stored,
 ]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 import quick_spark
+from servers.s3 import S3Server
 
 from tidelake.spark.sessions.jvm import java_home
 
@@ -43,7 +44,13 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
+def store():
+    with S3Server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def environment(store, tmp_path_factory):
     """Of server and client: our packages, this interpreter, no session of the tests around."""
     given = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_GATEWAY_PORT"):
@@ -52,6 +59,9 @@ def environment(tmp_path_factory):
         "PYSPARK_PYTHON": quick_spark.python(tmp_path_factory.mktemp("python")),
         "JAVA_HOME": str(java_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "AWS_ENDPOINT_URL": store.url,
+        "AWS_ACCESS_KEY_ID": "of-the-machine",
+        "AWS_SECRET_ACCESS_KEY": "hush",
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
     }
 
@@ -215,6 +225,13 @@ def test_what_is_wrong_is_said_in_words_of_ours(seen, name, kind, words):
 
 def test_a_refused_row_leaves_nothing(seen):
     assert seen["errors"]["strict"]["text"] == "[]"
+
+
+def test_an_object_store_is_reached_with_keys_of_the_servers_environment(seen):
+    found, asked = seen["stored"]
+    assert found == [[0], [1], [3]], found
+    assert asked["kind"] == "spark_connect"
+    assert "s3://lake/house" in asked["text"]
 
 
 def test_what_connect_cannot_is_refused_with_what_to_do(seen):

@@ -126,6 +126,11 @@ class CachedFileIO:
         return f"CachedFileIO({self._inner!r}, {self._directory!r})"
 
     @property
+    def inner(self) -> FileIO:
+        """The storage behind the cache."""
+        return self._inner
+
+    @property
     def is_remote(self) -> bool:
         """Whether the storage is: files that are not here yet are read from it."""
         return self._inner.is_remote

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, shortened
+from tidelake.fileio.cached import CachedFileIO
 from tidelake.fileio.file_io import FileIO
 from tidelake.fileio.hdfs import HdfsFileIO, parse_hdfs_settings
 from tidelake.fileio.local import LocalFileIO
@@ -18,7 +19,7 @@ from tidelake.fileio.object_store import (
 )
 from tidelake.telemetry import Env
 
-__all__ = ["open_storage", "split_options"]
+__all__ = ["open_storage", "sends_secrets", "split_options"]
 
 
 def open_storage(
@@ -74,6 +75,13 @@ def open_storage(
         )
         raise InvalidInputError(message, kind="storage_key", key=unknown[0])
     return LocalFileIO(env.ids)
+
+
+def sends_secrets(fileio: FileIO) -> bool:
+    """Whether a copy of a storage needs secrets that do not go along in its pickle."""
+    if isinstance(fileio, CachedFileIO):
+        return sends_secrets(fileio.inner)
+    return isinstance(fileio, ObjectStoreFileIO) and fileio.has_secrets
 
 
 def split_options(options: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:

@@ -133,6 +133,11 @@ class ObjectStoreFileIO:
             put_lock=lock,
         )
 
+    @property
+    def has_secrets(self) -> bool:
+        """Whether its keys are known to this process alone."""
+        return bool(self._settings.secrets) or self._credentials is not None
+
     def uri_of(self, path: str) -> str:
         """How a path is shown."""
         return self._bucket.shown(path)

@@ -17,6 +17,7 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.fileio.opening import sends_secrets
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.refusal import let_refusals_through
@@ -104,18 +105,32 @@ def opened_catalog(
     InvalidInputError
         Options, memory or keys of a storage are given for a catalog that is open.
     UnsupportedError
-        It is in a storage that Spark does not reach.
+        It is in a storage that Spark does not reach; or executors would not get the keys of its
+        storage, because the session is one of Spark Connect.
     """
     check_storage(warehouse.uri if isinstance(warehouse, Catalog) else str(warehouse))
     if not isinstance(warehouse, Catalog):
-        return open_catalog(warehouse, options=options, storage=storage, memory=memory)
+        opened = open_catalog(warehouse, options=options, storage=storage, memory=memory)
+        return _reachable(opened)
     if (options, storage, memory) != (None, None, None):
         message = (
             "attach() was given an opened catalog: give its options, memory and storage to"
             " tidelake.open()."
         )
         raise InvalidInputError(message, kind="bad_argument", argument="options")
-    return warehouse
+    return _reachable(warehouse)
+
+
+def _reachable(catalog: Catalog) -> Catalog:
+    """A catalog whose storage executors can open."""
+    if is_remote() and sends_secrets(catalog.fileio):
+        message = (
+            f"The keys of {catalog.uri} do not reach executors through Spark Connect: give none"
+            " in storage=, and let its server and executors find keys of their own, in their"
+            " environment or by their role."
+        )
+        raise UnsupportedError(message, kind="spark_connect")
+    return catalog
 
 
 def _catalogs(spark: SparkSession) -> Any:

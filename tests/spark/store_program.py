@@ -176,6 +176,8 @@ def main() -> None:
             "spark.executor.extraJavaOptions": quick_spark.JVM,
             "spark.executor.memory": "512m",
             "spark.executorEnv.SEES": str(work),
+            # both workers have the name of this machine, and their disks are apart
+            "spark.shuffle.readHostLocalDisk": False,
             "spark.sql.shuffle.partitions": 2,
             "spark.sql.adaptive.enabled": False,
             "spark.eventLog.enabled": True,

@@ -152,10 +152,13 @@ class HdfsSettings:
         By itself it would try for three minutes, also where there is no name node at all.
         """
         nodes = self.hadoop(f"dfs.ha.namenodes.{service}") or ""
+        # a copy in another process finds the files' name services, though not the files
+        site = {key: value for key, value in self.site.items() if _is_honoured(key)}
         return {
             "dfs.client.failover.max.attempts": str(nodes.count(",")),
             "dfs.client.failover.sleep.base.millis": "10",
             "dfs.client.failover.sleep.max.millis": "50",
+            **site,
             **self.config,
         }
 
@@ -239,13 +242,17 @@ def _ours(key: str) -> StorageKey | None:
     return None
 
 
+def _is_honoured(key: str) -> bool:
+    """Whether the client, or we, heed a key of Hadoop's."""
+    return key in _KNOWN or any(key.startswith(p) and key != p for p in _KNOWN_OF_A_SERVICE)
+
+
 def _hadoops(key: str) -> str:
     """Hadoop's spelling of a key that the client honours."""
     plain = key.removeprefix("hdfs.config.")
     inner = plain.removeprefix("hadoop.")
     for name in (plain, inner):
-        of_service = any(name.startswith(p) and name != p for p in _KNOWN_OF_A_SERVICE)
-        if name in _KNOWN or of_service:
+        if _is_honoured(name):
             return name
     names = [f"hdfs.{each.name}" for each in HDFS_KEYS]
     services = [f"{prefix}<name service>" for prefix in _KNOWN_OF_A_SERVICE]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import tidelake
@@ -113,6 +115,17 @@ def test_the_configuration_files_say_how_files_are_made(tmp_path, monkeypatch):
     monkeypatch.delenv("HADOOP_CONF_DIR")
     assert parse_hdfs_settings({}).replication is None
     assert parse_hdfs_settings({"hdfs.conf-dir": str(tmp_path)}).block_bytes == 64 << 20
+
+
+def test_a_copy_knows_the_name_services_of_files_that_it_does_not_see(tmp_path):
+    site(tmp_path, **SERVICE, **{"dfs.datanode.data.dir": "/data"})
+    settings = parse_hdfs_settings({"hdfs.conf-dir": str(tmp_path)})
+    copy = pickle.loads(pickle.dumps(settings))
+    assert copy.url("prod") == "hdfs://prod"
+    found = copy.client_config("prod")
+    assert found["dfs.namenode.rpc-address.prod.b"] == "two:8020"
+    assert found["dfs.client.failover.max.attempts"] == "1"
+    assert "dfs.datanode.data.dir" not in found
 
 
 def test_a_broken_configuration_file_is_named(tmp_path):

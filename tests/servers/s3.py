@@ -38,6 +38,7 @@ from servers.threaded_http import HttpAnswer, HttpRequest, ThreadedHttpServer
 
 PART_BYTES_MIN = 5 << 20
 PAGE_KEYS_MAX = 1000
+KEY_BYTES_MAX = 1024
 SKEW_S_MAX = 15 * 60
 MUTATING = frozenset({"PUT", "POST", "DELETE"})
 KEY_ID, SECRET = "tide-key", "tide-secret-a1b2c3"
@@ -381,6 +382,8 @@ class S3Server:
     # one object
 
     def _on_object(self, request: HttpRequest, bucket: str, key: str) -> HttpAnswer:
+        if len(key.encode()) > KEY_BYTES_MAX:
+            raise S3Error(400, "KeyTooLongError", "Your key is too long")
         query, objects = request.query, self._buckets[bucket]
         match request.method:
             case "PUT" if "partNumber" in query:

@@ -69,6 +69,7 @@ class FilesystemMetastore:
         path = self._warehouse.database_path(name)
         if self.fileio.exists(path):
             return False
+        self._warehouse.check_stands_alone()
         self.fileio.make_dirs(path)
         return True
 
@@ -95,7 +96,8 @@ class FilesystemMetastore:
         return True
 
     def _check_droppable(self, name: str, path: str, *, cascade: bool) -> None:
-        """Refuse to drop a database with tables, unless `cascade`."""
+        """Refuse to drop a database with tables, unless `cascade`, or with another warehouse."""
+        self._warehouse.check_holds_no_other(path)
         tables = [] if cascade else self._warehouse.table_names(path)
         if tables:
             raise not_empty(name, tables)

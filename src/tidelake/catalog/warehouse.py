@@ -62,6 +62,40 @@ class Warehouse:
             raise InvalidInputError(message, kind="bad_name", path=path)
         return path
 
+    def check_stands_alone(self) -> None:
+        """Refuse a warehouse within a database of another: to drop that would delete this one.
+
+        Raises
+        ------
+        InvalidInputError
+            A directory above it is a database's.
+        """
+        parts = self.path.split("/")
+        for count, part in enumerate(parts, start=1):
+            if part.endswith(DATABASE_SUFFIX) and part != DATABASE_SUFFIX:
+                outer = self.fileio.uri_of("/".join(parts[:count]))
+                message = (
+                    f"The warehouse {self.fileio.uri_of(self.path)} lies in {outer}, a database of"
+                    " another warehouse, and would be deleted with it: choose another place."
+                )
+                raise InvalidInputError(message, kind="warehouse_inside", path=self.path)
+
+    def check_holds_no_other(self, database_path: str) -> None:
+        """Refuse to delete a database's directory that holds another warehouse.
+
+        Raises
+        ------
+        InvalidInputError
+            A directory in it is a database.
+        """
+        for entry in self.fileio.list_dir(database_path):
+            if entry.is_dir and entry.name.endswith(DATABASE_SUFFIX):
+                message = (
+                    f"{self.fileio.uri_of(database_path)} holds {entry.name}, a database of another"
+                    " warehouse: move that away first."
+                )
+                raise InvalidInputError(message, kind="warehouse_inside", path=database_path)
+
     def database_names(self) -> list[str]:
         """Names of the directories of databases, sorted."""
         return sorted(

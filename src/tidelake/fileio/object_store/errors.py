@@ -42,6 +42,7 @@ _UNKNOWN_KEYS = frozenset(
     }
 )
 _EXPIRED = frozenset({"ExpiredToken", "TokenRefreshRequired", "ExpiredTokenException"})
+_TOO_LONG = frozenset({"KeyTooLongError", "InvalidUri"})
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _WRONG_REGION = frozenset(
     {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
@@ -132,7 +133,7 @@ class StoreRefusal:
         """Whether the store says that it did nothing and will not: no other try helps."""
         return (
             self.status in {301, 307, 401, 403, 501}
-            or self.code in _EXPIRED | _NO_BUCKET | _WRONG_REGION
+            or self.code in _EXPIRED | _NO_BUCKET | _WRONG_REGION | _TOO_LONG
             or self.is_missing
             or self.lacks_credentials
             or bool(self.no_keys)
@@ -245,6 +246,15 @@ def _keys(found: StoreRefusal, bucket: Bucket) -> str:
     return ""
 
 
+def _length(found: StoreRefusal, _: Bucket) -> str:
+    return (
+        "the store allows no name as long as this (S3: 1,024 bytes with all directories): shorten"
+        " the value of the partition, or the path of the warehouse."
+        if found.code in _TOO_LONG
+        else ""
+    )
+
+
 def _permission(found: StoreRefusal, bucket: Bucket) -> str:
     if found.status != 403:
         return ""
@@ -283,6 +293,7 @@ _EXPLAINED = (
     ("clock_skew", _skew),
     ("credentials", _keys),
     ("no_permission", _permission),
+    ("name_too_long", _length),
     ("store_not_safe", _conditions),
     ("not_a_store", _no_store),
     ("unreachable", _unreachable),

@@ -146,12 +146,22 @@ class SnapshotLog:
             One between the others is missing; the message names it.
         """
         ids = self._listed()
+        found = set(ids)
         for before, after in itertools.pairwise(ids):
-            # check again: snapshots may expire, or be rolled back, while they are listed
-            gap = before + 1
-            if gap != after and all(map(self._exists, (before, after))) and not self._exists(gap):
-                raise self._gap(gap, before, after)
-        return ids
+            for gap in range(before + 1, after):
+                if self._exists(gap):  # the listing is old, or has lost a page
+                    found.add(gap)
+                # check again: snapshots may expire, or be rolled back, while they are listed
+                elif all(map(self._exists, (before, after))):
+                    raise self._gap(gap, before, after)
+        if ids:  # a page that was lost holds the ends, too
+            for step, at in ((-1, ids[0]), (1, ids[-1])):
+                for _ in range(PROBES_MAX):
+                    at += step
+                    if at < 1 or not self._exists(at):
+                        break
+                    found.add(at)
+        return sorted(found)
 
     def _listed(self) -> list[int]:
         names = (status.name for status in self._fileio.list_dir(self._paths.snapshot_dir))

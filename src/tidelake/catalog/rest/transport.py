@@ -1,12 +1,16 @@
 """Sends one request to a catalog's server, once; says whether it may have taken effect.
 
 A process that was forked makes connections of its own. No redirect is followed: the token would go
-to whoever it names.
+to whoever it names. The HTTP library limits each read alone, so headers that come in drops would be
+waited for without end: each request has a thread of its own, which is left behind after a while.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+from functools import partial
 from typing import Any
 
 from tidelake.catalog.rest._optional import load_httpx
@@ -22,8 +26,33 @@ CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 16
 ANSWER_BYTES_MAX = 64 << 20
+EXCHANGE_TIME_MAX_S = 200.0
+"""Longest time from the wait for a connection to the end of the answer."""
 ANSWER_TIME_MAX_S = 120
 """From the request to the end of the answer: one that comes in drops meets no other limit."""
+
+
+class _Exchange:
+    """A request in a thread of its own, which ends with the process at the latest."""
+
+    def __init__(self, exchange: Callable[[], tuple[Any, bytes]]) -> None:
+        self._future: Future[tuple[Any, bytes]] = Future()
+        self._exchange = exchange
+        threading.Thread(target=self._run, name="tidelake-rest", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._future.set_result(self._exchange())
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the caller raises it
+            self._future.set_exception(error)
+
+    def has_ended(self, timeout_s: float) -> bool:
+        """Whether it ends within so many seconds."""
+        return bool(wait([self._future], timeout_s).done)
+
+    def outcome(self) -> tuple[Any, bytes]:
+        """The answer and its body; raises what was raised."""
+        return self._future.result()
 
 
 class Transport:
@@ -81,15 +110,18 @@ class Transport:
         AnswerLostError
             The request may have been taken.
         """
-        httpx, uri, client = self._httpx, self._settings.uri, self._client.value
+        httpx, uri = self._httpx, self._settings.uri
         request = self._request(method, path, query=query, body=body, headers=headers or {})
-        began_s = self._clock.monotonic_seconds()
+        what = f"{method} {path}"
+        exchange = _Exchange(partial(self._exchanged, request, what))
         try:
-            answer = client.send(request, stream=True)
-            try:
-                content = self._content(answer, f"{method} {path}", began_s)
-            finally:
-                answer.close()
+            if not exchange.has_ended(EXCHANGE_TIME_MAX_S):
+                message = (
+                    f"The catalog's server {uri} did not answer {what} in"
+                    f" {EXCHANGE_TIME_MAX_S:g} s, although it sends something."
+                )
+                raise AnswerLostError(message)
+            answer, content = exchange.outcome()
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             message = (
                 f"The catalog's server {uri} cannot be reached ({self._reason(error)}): look at the"
@@ -108,6 +140,15 @@ class Transport:
             answer.headers.get("location", ""),
             answer.headers.get("retry-after", ""),
         )
+
+    def _exchanged(self, request: Any, what: str) -> tuple[Any, bytes]:
+        """The answer to a request, and its body."""
+        began_s = self._clock.monotonic_seconds()
+        answer = self._client.value.send(request, stream=True)
+        try:
+            return answer, self._content(answer, what, began_s)
+        finally:
+            answer.close()
 
     def _request(
         self,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
+import threading
 import traceback
+from contextlib import suppress
 
 import httpx
 import pytest
 from servers.rest_catalog import TOKEN, RestCatalogServer
 from unit.catalog.rest.rest_world import Direct, client_of
 
+from tidelake.catalog.rest import transport
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.failures import (
     AnswerLostError,
@@ -389,3 +393,28 @@ def test_over_sockets_a_server_answers_dies_and_breaks_off(tmp_path):
 
 def test_a_direct_transport_asks_the_same_server(server):
     assert Direct(server).send("GET", "/v1/config", query={"warehouse": "lake"}).status == 200
+
+
+def test_headers_that_come_in_drops_have_an_end(monkeypatch):
+    """Each drop comes in time, so the limit of a read does not help."""
+    monkeypatch.setattr(transport, "EXCHANGE_TIME_MAX_S", 0.3)
+    stop = threading.Event()
+
+    def drip(listening):
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+            while not stop.wait(0.02):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        dripping = threading.Thread(target=drip, args=(listening,), daemon=True)
+        dripping.start()
+        uri = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        settings = RestSettings.of({"uri": uri, "warehouse": "lake"})
+        sender = transport.Transport(settings, env=Env.system(), answer_timeout_s=5.0)
+        with pytest.raises(AnswerLostError, match="although it sends something"):
+            sender.send("GET", "/v1/config")
+        stop.set()
+        dripping.join(5)

@@ -16,7 +16,7 @@ from typing import Any
 from tidelake.catalog.rest._optional import load_httpx
 from tidelake.catalog.rest.failures import AnswerLostError, ServerAnswer, ServerUnreachableError
 from tidelake.catalog.rest.settings import RestSettings
-from tidelake.errors import InvalidInputError, shortened
+from tidelake.errors import InvalidInputError, TidelakeError, shortened
 from tidelake.telemetry import Env
 from tidelake.telemetry.fork import PerProcess
 
@@ -35,16 +35,23 @@ ANSWER_TIME_MAX_S = 120
 class _Exchange:
     """A request in a thread of its own, which ends with the process at the latest."""
 
-    def __init__(self, exchange: Callable[[], tuple[Any, bytes]]) -> None:
+    def __init__(
+        self, exchange: Callable[[], tuple[Any, bytes]], failures: tuple[type[Exception], ...]
+    ) -> None:
         self._future: Future[tuple[Any, bytes]] = Future()
         self._exchange = exchange
+        self._failures = failures
         threading.Thread(target=self._run, name="tidelake-rest", daemon=True).start()
 
     def _run(self) -> None:
         try:
             self._future.set_result(self._exchange())
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the caller raises it
+        except self._failures as error:
             self._future.set_exception(error)
+        finally:
+            if not self._future.done():  # this thread says why
+                message = "A request to the catalog's server ended for no known reason."
+                self._future.set_exception(AnswerLostError(message))
 
     def has_ended(self, timeout_s: float) -> bool:
         """Whether it ends within so many seconds."""
@@ -113,7 +120,8 @@ class Transport:
         httpx, uri = self._httpx, self._settings.uri
         request = self._request(method, path, query=query, body=body, headers=headers or {})
         what = f"{method} {path}"
-        exchange = _Exchange(partial(self._exchanged, request, what))
+        failures = (httpx.HTTPError, TidelakeError, OSError, ValueError, RuntimeError)
+        exchange = _Exchange(partial(self._exchanged, request, what), failures)
         try:
             if not exchange.has_ended(EXCHANGE_TIME_MAX_S):
                 message = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -37,10 +38,11 @@ CONF = {
 }
 
 
-def session(directory: Path) -> SparkSession:
+def session(directory: Path, conf: Mapping[str, object] | None = None) -> SparkSession:
     """The session on two cores; a directory for the program that starts its Python."""
     os.environ["PYSPARK_PYTHON"] = python(directory)
-    return tidelake.spark.session("tidelake tests", master="local[2]", conf=CONF)
+    own = {**CONF, **(conf or {})}
+    return tidelake.spark.session("tidelake tests", master="local[2]", conf=own)
 
 
 def python(directory: Path) -> str:

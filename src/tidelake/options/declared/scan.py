@@ -20,6 +20,7 @@ __all__ = [
     "INCREMENTAL_BETWEEN",
     "INCREMENTAL_BETWEEN_SCAN_MODE",
     "INCREMENTAL_BETWEEN_TIMESTAMP",
+    "READ_NATIVE",
     "SCAN_CREATION_TIME_MILLIS",
     "SCAN_FILE_CREATION_TIME_MILLIS",
     "SCAN_INFER_PARALLELISM",
@@ -119,6 +120,13 @@ SOURCE_SPLIT_OPEN_FILE_COST: Final = memory_size(
     "source.split.open-file-cost",
     4 << 20,
     "Cost of opening a file, in bytes. Larger: fewer small files in one split.",
+)
+READ_NATIVE: Final = enumeration(
+    "read.native",
+    "auto",
+    ("auto", "always", "never"),
+    "Whether Spark's own Parquet scan reads files that need no merge, or Python workers do. auto:"
+    " where it reads the storage; always: an error where it does not.",
 )
 SCAN_PARALLELISM: Final = integer(
     "scan.parallelism",

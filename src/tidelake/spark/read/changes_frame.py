@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +34,7 @@ from tidelake.spark.read.native_changes import (
     uncut_bytes_max,
 )
 from tidelake.spark.read.native_scan import native_frame
+from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.scan_frame import packed_splits, spark_batches, tasks_asked
 from tidelake.table.changelog.changelog_protocols import (
     ChangePart,
@@ -169,6 +171,7 @@ def changes_frame(
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
             ordered=ordered,
             uncut_bytes=uncut_bytes_max(spark),
+            storage=native_storage(spark, rows.context, chain.from_iterable(changes.parts())),
         )
     else:
         split = NativeChanges(units=[ChangeUnit((part,)) for part in changes.parts()])

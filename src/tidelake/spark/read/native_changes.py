@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 from tidelake.scan import ReadContext, Split
 from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
 from tidelake.spark.read.native_split import native_and_merged
+from tidelake.spark.read.native_storage import NativeStorage
 from tidelake.table.changelog.changelog_protocols import ChangePart
 from tidelake.types import DataField
 
@@ -82,6 +83,7 @@ def native_changes(
     case_sensitive: bool,
     ordered: bool,
     uncut_bytes: int,
+    storage: NativeStorage | None = None,
 ) -> NativeChanges:
     """Give Spark the files of planned changes that it can scan, and the kernel all others.
 
@@ -99,6 +101,8 @@ def native_changes(
         Whether the rows of a bucket must come in order, in one task.
     uncut_bytes : int
         The size up to which Spark reads a file in one task.
+    storage : NativeStorage, optional
+        What Spark does with the storage; else it reads local files alone.
 
     Notes
     -----
@@ -106,7 +110,7 @@ def native_changes(
     """
     found = NativeChanges()
     keyed = bool(context.schema.primary_keys)
-    written = NativeFiles(context, fields, case_sensitive=case_sensitive)
+    written = NativeFiles(context, fields, case_sensitive=case_sensitive, storage=storage)
     states: list[Split] = []
     for unit in change_units(parts, ordered=ordered):
         if all(is_state(part) for part in unit.parts):
@@ -117,7 +121,9 @@ def native_changes(
         else:
             found.units.append(unit)
     if states:
-        state = native_and_merged(context, states, fields, case_sensitive=case_sensitive)
+        state = native_and_merged(
+            context, states, fields, case_sensitive=case_sensitive, storage=storage
+        )
         found.inserts += state.native
         found.units += [ChangeUnit(((split.part(()), split),)) for split in state.merged]
     (found.kinds if keyed else found.inserts).extend(written.groups())
@@ -160,6 +166,7 @@ def plain_units(
     *,
     case_sensitive: bool,
     ordered: bool,
+    storage: NativeStorage | None = None,
 ) -> list[PlainUnit] | None:
     """Give planned changes as files that Spark's reader only has to read; None if some need more.
 
@@ -167,7 +174,7 @@ def plain_units(
 
     Parameters
     ----------
-    context, parts, fields, case_sensitive, ordered
+    context, parts, fields, case_sensitive, ordered, storage
         As of :func:`native_changes`.
 
     Notes
@@ -175,7 +182,7 @@ def plain_units(
     Runs on the driver. Pure.
     """
     keyed = bool(context.schema.primary_keys)
-    native = NativeFiles(context, fields, case_sensitive=case_sensitive)
+    native = NativeFiles(context, fields, case_sensitive=case_sensitive, storage=storage)
     found = []
     for unit in change_units(parts, ordered=ordered):
         files = []

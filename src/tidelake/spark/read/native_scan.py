@@ -30,7 +30,7 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Split
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema, to_spark_type
-from tidelake.spark.read.native_storage import spark_reads
+from tidelake.spark.read.native_storage import NativeStorage, local_or_none
 from tidelake.spark.read.plan_size import field_types, unread_column
 from tidelake.spark.read.replaced_rows import FILES_COUNT_MAX, is_visible
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
@@ -108,16 +108,22 @@ class NativeFiles:
         The columns needed.
     case_sensitive : bool
         Whether the session distinguishes ``a`` from ``A``.
+    storage : NativeStorage, optional
+        What Spark does with the storage; else it reads local files alone.
     """
 
     def __init__(
-        self, context: ReadContext, fields: Sequence[DataField], *, case_sensitive: bool
+        self,
+        context: ReadContext,
+        fields: Sequence[DataField],
+        *,
+        case_sensitive: bool,
+        storage: NativeStorage | None = None,
     ) -> None:
         self._context = context
         self._fields = tuple(fields)
-        self._clear = spark_reads(context.fileio) and (
-            case_sensitive or _names_differ(context, fields)
-        )
+        self._storage = storage or local_or_none(context.fileio)
+        self._clear = self._storage.is_read and (case_sensitive or _names_differ(context, fields))
         self._sources: dict[int, SourceFields | None] = {}
         self._paths: dict[tuple[SourceFields, bool], list[str]] = {}
         self._masked: dict[tuple[SourceFields, bool], list[_MaskedFiles]] = {}
@@ -135,7 +141,7 @@ class NativeFiles:
         """Add a file to read. Requires: it is readable."""
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
-        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        path = self._named(split, file)
         self._paths.setdefault((source, live_only), []).append(path)
 
     def add_masked(
@@ -144,7 +150,7 @@ class NativeFiles:
         """Add the rows of a file that no run of `newer` replaces. Requires: readable."""
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
-        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        path = self._named(split, file)
         with_newer = replace(split, sections=(((file,), *newer),))
         scans = self._masked.setdefault((source, file.delete_row_count != 0), [])
         scan = next((s for s in scans if s.has_room(file)), None)
@@ -162,7 +168,12 @@ class NativeFiles:
         pairs = zip(source or (), self._fields, strict=True)
         if any(own is None or _changed(own, wanted) for own, wanted in pairs):
             return None
-        return self._context.paths.data_file(split.partition, split.bucket, file)
+        return self._named(split, file)
+
+    def _named(self, split: Split, file: DataFileMeta) -> str:
+        """Spark's name of a file."""
+        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        return self._storage.named(path)
 
     def groups(self) -> list[NativeGroup]:
         """The added files, one group per scan."""

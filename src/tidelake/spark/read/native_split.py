@@ -29,6 +29,7 @@ from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Section, Split
 from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
+from tidelake.spark.read.native_storage import NativeStorage
 from tidelake.types import DataField
 
 __all__ = ["NativeAndMerged", "native_and_merged"]
@@ -83,6 +84,7 @@ def native_and_merged(
     fields: Sequence[DataField],
     *,
     case_sensitive: bool,
+    storage: NativeStorage | None = None,
     rule: MaskRule | None = None,
 ) -> NativeAndMerged:
     """Give Spark the files of one plan that it can scan, and the kernel all others.
@@ -97,6 +99,8 @@ def native_and_merged(
         The columns needed, including those of the predicate.
     case_sensitive : bool
         Whether the session distinguishes ``a`` from ``A``.
+    storage : NativeStorage, optional
+        What Spark does with the storage; else it reads local files alone.
     rule : MaskRule, optional
         When rule 3 applies.
 
@@ -104,7 +108,7 @@ def native_and_merged(
     -----
     Runs on the driver. Pure.
     """
-    native = NativeFiles(context, fields, case_sensitive=case_sensitive)
+    native = NativeFiles(context, fields, case_sensitive=case_sensitive, storage=storage)
     rule = rule or MaskRule()
     masked = frozenset[str]()
     if len(fields) >= rule.columns_min:

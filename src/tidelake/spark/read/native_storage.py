@@ -1,16 +1,201 @@
-"""Which storages Spark's own Parquet scan reads: the one place that decides.
+"""Which storages Spark's own Parquet scan reads, and how Spark names their files.
 
-Spark reads files of a path that driver and executors see. Files of an object store are read by the
-Python workers of the executors, which need no jar and no configuration of Hadoop's.
+Files of a path that driver and executors see are read by Spark. Files of an object store or of HDFS
+are read by Spark if it can, else by the Python workers of the executors, which need no jar and no
+setting of Hadoop's. Option ``read.native`` says so, or leaves it to what is found:
+
+1. The class of the scheme is on the driver: for S3, ``s3a`` of ``hadoop-aws``.
+2. For S3: the user has configured it, by keys, a provider of keys, or an endpoint (``fs.s3a.*``).
+   Tidelake's own keys are never given to Hadoop, which shows its settings in many places.
+3. Asked on the driver for a file of this read, it finds one of the same length. So another store,
+   whose bucket has the same name, is not read in this one's place.
+
+What was found is kept as long as the settings of the scheme stay the same. The reason for Python
+workers stands in the plan.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from tidelake.errors import UnsupportedError, shortened
 from tidelake.fileio import FileIO
+from tidelake.options import declared
+from tidelake.scan import ReadContext, Split
 
-__all__ = ["spark_reads"]
+__all__ = ["LOCAL", "NativeStorage", "local_or_none", "native_storage"]
+
+SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "hdfs": "hdfs"}
+"""Scheme of ours -> the one of Hadoop's class."""
+JARS = {"s3a": "hadoop-aws", "gs": "gcs-connector", "hdfs": "hadoop-client"}
+_CONFIGURED_BY = (
+    "access.key",
+    "aws.credentials.provider",
+    "security.credential.provider.path",
+    "assumed.role.arn",
+    "endpoint",
+)
+_DEFAULTS = "core-default.xml"
+_QUICKLY = {
+    # the question is answered or not: a read that waits for minutes helps nobody
+    "fs.s3a.attempts.maximum": "1",
+    "fs.s3a.retry.limit": "1",
+    "fs.s3a.connection.establish.timeout": "5s",
+    "fs.s3a.connection.timeout": "10s",
+    "ipc.client.connect.timeout": "5000",
+    "ipc.client.connect.max.retries": "1",
+    "ipc.client.connect.max.retries.on.timeouts": "1",
+}
+ERROR_TEXT_MAX = 160
+_FOUND: dict[tuple[str, str, int], NativeStorage] = {}
 
 
-def spark_reads(fileio: FileIO) -> bool:
-    """Whether Spark's own scan may read files of a storage."""
-    return not fileio.is_remote
+@dataclass(frozen=True, slots=True)
+class NativeStorage:
+    """What Spark's own scan can do with a storage.
+
+    Parameters
+    ----------
+    root : str or None
+        What Spark's name of a file has before the path: ``"s3a://bucket"``; None if Spark's scan
+        does not read the storage.
+    reason : str
+        Why it does not.
+    """
+
+    root: str | None
+    reason: str = ""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether Spark's scan reads files of it."""
+        return self.root is not None
+
+    def named(self, path: str) -> str:
+        """Spark's name of a file. Requires: it reads the storage."""
+        assert self.root is not None, self.reason
+        return f"{self.root}{path}"
+
+
+LOCAL = NativeStorage("")
+
+
+def local_or_none(fileio: FileIO) -> NativeStorage:
+    """What holds without a session: Spark reads paths that all machines see."""
+    return NativeStorage(None, "the storage is remote") if fileio.is_remote else LOCAL
+
+
+def native_storage(
+    spark: SparkSession, context: ReadContext, splits: Iterable[Split]
+) -> NativeStorage:
+    """Find out whether Spark's own scan reads the files of a table.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where it would read.
+    context : ReadContext
+        The table, with its option ``read.native``.
+    splits : iterable of Split
+        Of the read; a file of them is looked for.
+
+    Raises
+    ------
+    UnsupportedError
+        ``read.native`` is ``always``, and Spark's scan does not reach the storage.
+
+    Notes
+    -----
+    Runs on the driver. Sends at most one request, and that once for each bucket and its settings.
+    """
+    wanted = context.options.get(declared.READ_NATIVE)
+    if wanted == "never":
+        return NativeStorage(None, "read.native = never")
+    if not context.fileio.is_remote:
+        return LOCAL
+    file = _some_file(context, splits)
+    if file is None:
+        return NativeStorage(None, "there is no file to read")
+    found = _of_remote(spark, context.fileio, *file, is_asked=wanted == "always")
+    if wanted == "always" and not found.is_read:
+        message = (
+            f"{context.uri} has 'read.native' = 'always', but Spark's own scan does not read its"
+            f" files: {found.reason}. Give Spark the jars and settings of its file system, or set"
+            " 'read.native' = 'auto'."
+        )
+        raise UnsupportedError(message, kind="native_read")
+    return found
+
+
+def _some_file(context: ReadContext, splits: Iterable[Split]) -> tuple[str, int] | None:
+    for split in splits:
+        for file in split.files:
+            path = context.paths.data_file(split.partition, split.bucket, file)
+            return path, file.file_size_bytes
+    return None
+
+
+def _of_remote(
+    spark: SparkSession, fileio: FileIO, path: str, size_bytes: int, *, is_asked: bool
+) -> NativeStorage:
+    scheme, _, rest = fileio.uri_of("/").partition("://")
+    theirs = SPARK_SCHEMES.get(scheme)
+    if theirs is None:
+        return NativeStorage(None, f"Spark's scan of '{scheme}' is not supported")
+    root = f"{theirs}://{rest.rstrip('/')}"
+    if not hasattr(spark, "_jsparkSession"):
+        if is_asked:
+            return NativeStorage(root)
+        return NativeStorage(None, "through Spark Connect Hadoop's settings are not known")
+    # with the session's own settings, as Spark's scan takes it; this copy is ours
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    settings = conf.getPropsWithPrefix(f"fs.{theirs}.").hashCode()
+    key = (spark.sparkContext.applicationId, root, int(settings))
+    if key not in _FOUND:
+        problem = _problem(spark._jvm, conf, root, f"{root}{path}", size_bytes)
+        _FOUND[key] = NativeStorage(None, problem) if problem else NativeStorage(root)
+    return _FOUND[key]
+
+
+def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> str:
+    """Why Hadoop's file system does not find a file; empty if it does."""
+    scheme, _, bucket = root.partition("://")
+    systems = jvm.org.apache.hadoop.fs.FileSystem
+    try:
+        systems.getFileSystemClass(scheme, conf)
+    except Py4JJavaError:
+        return f"there is no file system '{scheme}' ({JARS[scheme]}) on Spark's class path"
+    if scheme == "s3a" and not _is_configured(conf, bucket):
+        return "fs.s3a.* has no keys and no endpoint"
+    for setting, value in _QUICKLY.items():
+        conf.set(setting, value)
+    path = jvm.org.apache.hadoop.fs.Path(name)
+    try:
+        system = systems.newInstance(path.toUri(), conf)
+        try:
+            length = int(system.getFileStatus(path).getLen())
+        finally:
+            system.close()
+    except Py4JJavaError as error:
+        return f"'{scheme}' did not find a file of it ({_said(error)})"
+    return "" if length == size_bytes else f"'{scheme}' finds another store's files"
+
+
+def _is_configured(conf: Any, bucket: str) -> bool:
+    """Whether a user set what makes ``s3a`` reach a store."""
+    names = (
+        f"fs.s3a.{scope}{name}" for scope in ("", f"bucket.{bucket}.") for name in _CONFIGURED_BY
+    )
+    return any(
+        conf.get(name) and _DEFAULTS not in (conf.getPropertySources(name) or ()) for name in names
+    )
+
+
+def _said(error: Py4JJavaError) -> str:
+    said = str(error.java_exception.toString()).partition("\n")[0]
+    return shortened(said.rpartition("org.apache.hadoop.")[2], ERROR_TEXT_MAX)

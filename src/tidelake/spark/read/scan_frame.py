@@ -39,6 +39,7 @@ from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_split import NativeAndMerged, native_and_merged
+from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
 from tidelake.spark.sessions.session import parallelism
 from tidelake.table.read.table_scan import SplitRows, TableScan
@@ -124,12 +125,14 @@ def frame_of(
     predicate = scan.predicate if exact else None
     needed = wanted if predicate is None else _needed(scan, wanted)
     condition = None if predicate is None else to_column(predicate, needed)
+    storage = native_storage(spark, scan.context, scan.plan.splits)
     if predicate is None or condition is not None:
         parts = native_and_merged(
             scan.context,
             scan.plan.splits,
             needed,
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
+            storage=storage,
         )
     else:
         parts = NativeAndMerged([], list(scan.plan.splits))
@@ -141,7 +144,7 @@ def frame_of(
     if len(needed) > len(wanted):
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
     if parts.merged:
-        frames.append(_merged(spark, scan.rows, parts.merged, schema))
+        frames.append(_merged(spark, scan.rows, parts.merged, schema, storage.reason))
     if not frames:
         return spark.createDataFrame([], schema)
     frame = reduce(DataFrame.unionAll, frames)
@@ -171,16 +174,20 @@ def rows_frame(
 
 
 def _merged(
-    spark: SparkSession, task: SplitRows, splits: Sequence[Split], schema: StructType
+    spark: SparkSession,
+    task: SplitRows,
+    splits: Sequence[Split],
+    schema: StructType,
+    why: str = "",
 ) -> DataFrame:
-    """Rows of splits that the kernel reads on the executors."""
+    """Rows of splits that the kernel reads on the executors; and why, if Spark reads none."""
     packed = packed_splits(spark, task.context, splits)
     blobs = [[split_to_bytes(s) for s in own] for own in packed]
     whole = row_width(field_types(task.context.schema.fields))
     share = row_width(field.dataType for field in schema) / whole
     size_bytes = int(sum(split.size_bytes for split in splits) * share)
     numbers = task_numbers(spark, len(blobs), size_bytes=size_bytes)
-    return numbers.mapInArrow(read_task(task, blobs), schema)
+    return numbers.mapInArrow(read_task(task, blobs, why), schema)
 
 
 def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]) -> list[list[W]]:
@@ -204,9 +211,19 @@ def tasks_asked(spark: SparkSession, options: Options) -> int | None:
 
 
 def read_task(
-    task: SplitRows, blobs: Sequence[Sequence[bytes]]
+    task: SplitRows, blobs: Sequence[Sequence[bytes]], why: str = ""
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make the function for executors: takes numbers of tasks, gives their rows."""
+    """Make the function for executors: takes numbers of tasks, gives their rows.
+
+    Parameters
+    ----------
+    task : SplitRows
+        Reads a split.
+    blobs : sequence of sequences of bytes
+        The splits of each task.
+    why : str
+        Why Spark's own scan reads no file of the table; empty if it may.
+    """
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fields = task.fields
@@ -216,7 +233,8 @@ def read_task(
                     yield from split_batches(task, split_from_bytes(blob), fields)
 
     # EXPLAIN shows it; and a dropper of the table sees that a plan reads it
-    read.__name__ = f"read {task.context.uri}"
+    reason = f", by Python workers: {why}" if why else ""
+    read.__name__ = f"read {task.context.uri}{reason}"
     return read
 
 

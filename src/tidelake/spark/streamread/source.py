@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,6 +23,7 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.native_changes import is_state, plain_units
+from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.scan_frame import packed_splits, tasks_asked
 from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streamread.cursor import StreamCursor
@@ -172,6 +174,7 @@ class StreamSource(MicroBatchSource):
             fields,
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
             ordered=keeps_order(handle),
+            storage=native_storage(spark, context, chain.from_iterable(changes.parts())),
         )
         if not units or not may_read(units):
             return None

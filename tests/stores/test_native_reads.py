@@ -1,0 +1,124 @@
+"""Spark's own Parquet scan reads tables on MinIO by ``s3a``, where it has the jars and keys."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import quick_spark
+from servers.hadoop_aws import s3a_jars
+from servers.program import AbsentError
+from stores.chosen import BY_MAKE_STORES
+from stores.spark_settings import s3a_settings
+
+import tidelake
+import tidelake.spark
+from tidelake.errors import UnsupportedError
+
+pytestmark = [BY_MAKE_STORES, pytest.mark.spark]
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def spark(minio, tmp_path_factory):
+    try:
+        jars = s3a_jars("4.3")
+    except AbsentError as reason:
+        pytest.skip(str(reason))
+    directory = tmp_path_factory.mktemp("python")
+    session = quick_spark.session(directory, conf=s3a_settings(minio, jars))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def lake(spark, minio):
+    opened = tidelake.spark.attach(
+        spark, minio.fresh(), catalog=f"cloud{next(NUMBERS)}", storage=minio.storage()
+    )
+    opened.create_table("db.a", "day string, n int", partition_keys=["day"])
+    opened.write(spark.sql("SELECT * FROM VALUES ('a b/ü', 1), ('x=1%', 2) AS t(day, n)"), "db.a")
+    return opened
+
+
+def plan(frame):
+    return frame._jdf.queryExecution().toString()
+
+
+def rows(frame):
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def test_files_that_need_no_merge_are_read_by_sparks_own_scan(spark, lake):
+    frame = lake.table("db.a", filter="n > 0")
+    assert "FileScan parquet" in plan(frame)
+    assert "s3a://lake/" in plan(frame)
+    assert "MapInArrow" not in plan(frame)
+    assert rows(frame) == [("a b/ü", 1), ("x=1%", 2)]
+    assert rows(lake.sql("SELECT sum(n) FROM db.a")) == [(3,)]
+    of_spark = spark.sql(f"SELECT n FROM {lake.name}.db.a WHERE n > 1")
+    assert "read by Spark's own scan as s3a://lake" in plan(of_spark)
+    assert rows(of_spark) == [(2,)]
+    never = lake.table("db.a", options={"read.native": "never"})
+    assert "by Python workers: read.native = never" in plan(never)
+    assert "FileScan" not in plan(never)
+    assert rows(never) == rows(frame)
+
+
+def test_files_that_need_a_merge_are_read_by_python_workers_beside(spark, lake):
+    lake.create_table("db.k", "k bigint, v string", primary_keys=["k"], options={"bucket": 2})
+    lake.write(spark.range(50).selectExpr("id AS k", "'a' AS v"), "db.k")
+    lake.compact("db.k", full=True)
+    both = {"read.native": "always"}
+    assert "MapInArrow" not in plan(lake.table("db.k", options=both))
+    lake.catalog.table("db.k").write([{"k": 7, "v": "b"}])
+    frame = lake.table("db.k", options=both)
+    assert "FileScan parquet" in plan(frame)
+    assert "MapInArrow" in plan(frame)
+    expected = [(k, "b" if k == 7 else "a") for k in range(50)]
+    assert rows(frame) == expected
+    lake.sql("DELETE FROM db.k WHERE k < 48")
+    assert rows(lake.table("db.k", options=both)) == expected[48:]
+
+
+def test_a_stream_reads_files_by_sparks_own_reader(spark, lake, tmp_path):
+    lake.create_table("db.s", "k bigint")
+    lake.write(spark.range(3).toDF("k"), "db.s")
+    lake.create_table("db.copy", "k bigint")
+    for more in (None, 5):
+        if more:
+            lake.write(spark.range(3, more).toDF("k"), "db.s")
+        lake.write_stream(
+            lake.read_stream("db.s", options={"read.native": "always"}),
+            "db.copy",
+            checkpoint=tmp_path / "c",
+            trigger="availableNow",
+        ).awaitTermination()
+    assert rows(lake.table("db.copy")) == [(k,) for k in range(5)]
+
+
+def test_no_key_of_tidelakes_goes_to_hadoop(spark, minio, lake):
+    """Hadoop's are taken away, so its scan is not the one; ours still are enough."""
+    lake.table("db.a").collect()
+    settings = dict.fromkeys(("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.endpoint"), "")
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    kept = {key: conf.get(key) for key in settings}
+    for key in settings:
+        conf.unset(key)
+    try:
+        frame = lake.table("db.a")
+        assert "by Python workers: fs.s3a.* has no keys and no endpoint" in plan(frame)
+        assert rows(frame) == [("a b/ü", 1), ("x=1%", 2)]
+        with pytest.raises(UnsupportedError, match="has no keys and no endpoint") as caught:
+            lake.table("db.a", options={"read.native": "always"})
+        assert caught.value.kind == "native_read"
+        conf.set("fs.s3a.access.key", "wrong")
+        conf.set("fs.s3a.secret.key", "wrong key")
+        conf.set("fs.s3a.endpoint", kept["fs.s3a.endpoint"])
+        shown = plan(lake.table("db.a"))
+        assert "'s3a' did not find a file of it" in shown
+        assert minio.options["s3.secret-key"] not in shown
+    finally:
+        for key, value in kept.items():
+            conf.set(key, value)
+    assert "FileScan parquet" in plan(lake.table("db.a"))

@@ -32,6 +32,7 @@ import service  # noqa: E402
 import service_java  # noqa: E402
 import sql  # noqa: E402
 import stores  # noqa: E402
+import stores_spark  # noqa: E402
 import streams  # noqa: E402
 import streams_kafka  # noqa: E402
 import tpch  # noqa: E402
@@ -66,6 +67,7 @@ QUESTIONS = {
     "service-lone": service.lone_lines,
     "service-java": service_java.lines,
     "stores": stores.lines,
+    "stores-spark": stores_spark.lines,
     "tpch": tpch.lines,
 }
 GROUPS = {

@@ -100,7 +100,7 @@ OF_LATER_PAIMON = {"deletion-vectors.merge-on-read"}
 OF_OLDER_PAIMON = {"write-mode"}
 """Options that Paimon had before 1.0."""
 
-OURS = {"read.stream.schema-change", "sink.local-rows"}
+OURS = {"read.native", "read.stream.schema-change", "sink.local-rows"}
 """Options that Paimon does not have."""
 
 WIDER_HERE = {"streaming-read-overwrite": ("Enum", "fail")}

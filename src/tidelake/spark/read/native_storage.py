@@ -182,7 +182,7 @@ def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> str:
         finally:
             system.close()
     except Py4JJavaError as error:
-        return f"'{scheme}' did not find a file of it ({_said(error)})"
+        return f"'{scheme}' did not find a file of it ({_words_of(error)})"
     return "" if length == size_bytes else f"'{scheme}' finds another store's files"
 
 
@@ -196,6 +196,6 @@ def _is_configured(conf: Any, bucket: str) -> bool:
     )
 
 
-def _said(error: Py4JJavaError) -> str:
+def _words_of(error: Py4JJavaError) -> str:
     said = str(error.java_exception.toString()).partition("\n")[0]
     return shortened(said.rpartition("org.apache.hadoop.")[2], ERROR_TEXT_MAX)

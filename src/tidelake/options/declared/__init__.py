@@ -4,9 +4,9 @@ All of ``CoreOptions``; sixteen options of its connectors for Flink and Spark th
 (``sink.parallelism``, ``write.merge-schema``, ...); the seventeen of Iceberg metadata;
 ``write-mode``, which older versions had;
 ``deletion-vectors.merge-on-read`` of Paimon 2.x; and three of our own (``sink.local-rows``,
-``read.native``, ``read.stream.schema-change``). An option declares its type, its default and its support. A constant
-has the key in upper case as its name. An option that no code reads has no constant and is in its
-theme's ``UNREAD``.
+``read.native``, ``read.stream.schema-change``).
+An option declares its type, its default and its support. A constant has the key in upper case as
+its name. An option that no code reads has no constant and is in its theme's ``UNREAD``.
 
 >>> from tidelake.options import declared
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default

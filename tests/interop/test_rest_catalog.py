@@ -10,7 +10,13 @@ import pytest
 import tidelake
 from interop.readers import AbsentError
 from interop.rest_peer import JavaRest, RestPeer, RestPeerError
-from tidelake.errors import NotFoundError, OutcomeUnknownError, StorageRefusedError
+from tidelake.catalog.rest.vended_credentials import VendedCredentials
+from tidelake.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageRefusedError,
+    UnsupportedError,
+)
 
 KEYED = {
     "columns": [["k", "BIGINT NOT NULL"], ["v", "STRING"]],
@@ -139,3 +145,17 @@ def test_a_wrong_token_is_refused(peer):
     assert refused.value.kind == "rest_unauthorized"
     assert "wrong-token" not in str(refused.value)
     assert not isinstance(refused.value, OutcomeUnknownError)
+
+
+def test_keys_that_javas_server_gives_are_read_and_renewed(peer, catalog):
+    peer.do("create", "a.vended", **KEYED)
+    keys = VendedCredentials(catalog.metastore.client, "a", "vended", env=catalog.env)
+    given = {"fs.s3a.access.key": "k1", "fs.s3a.secret.key": "s1", "fs.s3a.session.token": "t1"}
+    ends_at_ms = peer.do("vend", "a.vended", keys=given, life_ms=3_600_000)
+    first = keys.current()
+    assert (first.s3_keys(), first.expires_at_ms) == (("k1", "s1", "t1"), ends_at_ms)
+    peer.do("vend", "a.vended", keys={"s3.access-key": "k2", "s3.secret-key": "s2"}, life_ms=60_000)
+    assert keys.renewed(first).s3_keys() == ("k2", "s2", None)
+    peer.do("vend", "a.vended", keys={"fs.oss.accessKeyId": "k3"}, life_ms=60_000)
+    with pytest.raises(UnsupportedError, match="accessKeyId"):
+        keys.renewed(keys.current())

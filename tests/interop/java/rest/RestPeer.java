@@ -16,6 +16,7 @@ import org.apache.paimon.options.Options;
 import org.apache.paimon.partition.Partition;
 import org.apache.paimon.rest.RESTCatalog;
 import org.apache.paimon.rest.RESTCatalogServer;
+import org.apache.paimon.rest.RESTToken;
 import org.apache.paimon.rest.auth.BearTokenAuthProvider;
 import org.apache.paimon.rest.responses.ConfigResponse;
 import org.apache.paimon.schema.Schema;
@@ -62,7 +63,7 @@ public final class RestPeer {
             for (String line = requests.readLine(); line != null; line = requests.readLine()) {
                 Map<String, Object> answer = new LinkedHashMap<>();
                 try {
-                    answer.put("answer", answer(catalog, JSON.readTree(line)));
+                    answer.put("answer", answer(server, catalog, JSON.readTree(line)));
                 } catch (Throwable error) {
                     error.printStackTrace();
                     answer.put("error", String.valueOf(error));
@@ -73,7 +74,7 @@ public final class RestPeer {
         server.shutdown();
     }
 
-    private static Object answer(Catalog catalog, JsonNode request) throws Exception {
+    private static Object answer(RESTCatalogServer server, Catalog catalog, JsonNode request) throws Exception {
         Identifier name = request.has("table") ? Identifier.fromString(request.get("table").asText()) : null;
         switch (request.get("op").asText()) {
             case "create":
@@ -110,6 +111,11 @@ public final class RestPeer {
                     partitions.add(List.of(partition.spec(), partition.recordCount(), partition.fileCount()));
                 }
                 return partitions;
+            case "vend":
+                long expiresAtMillis = System.currentTimeMillis() + request.get("life_ms").asLong();
+                server.setDataToken(name, new RESTToken(JSON.convertValue(request.get("keys"), Map.class),
+                        expiresAtMillis));
+                return expiresAtMillis;
             case "fail after the next commit":
                 RESTCatalogServer.commitSuccessThrowException = true;
                 return null;

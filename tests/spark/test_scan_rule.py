@@ -188,6 +188,8 @@ def test_explain_shows_the_table_and_what_is_pushed(spark, warehouse):
     assert "FileScan parquet plans.db.files" in plan
     assert "LessThan(k,9)" in plan
     assert "ReadSchema: struct<k:bigint>" in plan  # the partition is chosen already
+    ((plan,),) = spark.sql("EXPLAIN SELECT s.a FROM plans.db.files").collect()
+    assert "ReadSchema: struct<s:struct<a:bigint>>" in plan
 
 
 def size(frame):

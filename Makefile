@@ -84,7 +84,7 @@ $(DUCKDB_STAMP): $(STAMP)
 	$(BIN)/python -m pip --python $(DUCKDB)/bin/python install --quiet duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5
 	@touch $@
 
-stores: setup ## the tests on real stores: MinIO (built by Go) and Azurite (by npm) are fetched into .stores the first time
+stores: setup ## the tests on real stores: MinIO (built by Go), Azurite (by npm) and HDFS (jars) are fetched into .stores the first time
 	PYTHONPATH=tests $(BIN)/python -m servers.real_stores
 	TIDELAKE_STORES=1 $(BIN)/pytest tests/stores
 

@@ -53,6 +53,8 @@ from proving import (
     episode,
     faults,
     interleave,
+    mask_checks,
+    mask_mutants,
     store_faults,
     store_mutants,
     stream_checks,
@@ -628,11 +630,9 @@ _PLANTED_BETWEEN = (
         (handle, "check_same_table", passed_over),
     ),
 )
+_ELSEWHERE = [one for own in (stream_mutants, store_mutants, mask_mutants) for one in own.PLANTED]
 MUTANTS = (
-    *(
-        Mutant(name, check, replaced(*where))
-        for name, check, where in (*_PLANTED, *stream_mutants.PLANTED, *store_mutants.PLANTED)
-    ),
+    *(Mutant(name, check, replaced(*where)) for name, check, where in (*_PLANTED, *_ELSEWHERE)),
     *(
         Mutant(name, check, replaced(*where), meets)
         for name, check, where, meets in _PLANTED_IN_ENGINES
@@ -670,8 +670,8 @@ def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
         return _model_runs(mutant.meets)
     if mutant.is_between:
         return [("meetings", _meetings)]
-    checks = (*interleave.CHECKS, *directed.CHECKS, *stream_checks.CHECKS, *store_faults.CHECKS)
-    quick = [(c.__name__, c) for c in checks]
+    modules = (interleave, directed, stream_checks, store_faults, mask_checks)
+    quick = [(c.__name__, c) for module in modules for c in module.CHECKS]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 
 

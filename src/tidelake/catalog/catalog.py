@@ -27,6 +27,7 @@ from tidelake.fileio.name import validate_name
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options, declared
+from tidelake.scan.masks import MaskCache
 from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.handle.arguments import check_location
 from tidelake.table.handle.display import facts_html
@@ -59,6 +60,7 @@ class Catalog:
         self.env = env
         self._table_options = dict(table_options or {})
         self._manifests = ManifestCache(env.memory.manifest_cache_bytes, reads=env.reads.ranges)
+        self._masks = MaskCache()
 
     @property
     def warehouse(self) -> str:
@@ -438,6 +440,7 @@ class Catalog:
                 manifests=self._manifests,
                 guard=found.guard,
                 served=found.served,
+                masks=self._masks,
             )
         )
 

@@ -25,7 +25,7 @@ from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.row_kind import RowKind
 
-__all__ = ["KnownColumns", "known_system_columns"]
+__all__ = ["KnownColumns", "known_system_columns", "newer_run_by_run"]
 
 
 def known_system_columns(section: Section, *, keep_kinds: bool) -> frozenset[DataField]:
@@ -39,14 +39,15 @@ def known_system_columns(section: Section, *, keep_kinds: bool) -> frozenset[Dat
         Whether the reader returns the kinds.
     """
     known = set()
-    if _is_newer_run_by_run(section):
+    if newer_run_by_run(section):
         known.add(SEQUENCE_FIELD)
     if not keep_kinds and all(file.delete_row_count == 0 for run in section for file in run):
         known.add(KIND_FIELD)
     return frozenset(known)
 
 
-def _is_newer_run_by_run(section: Section) -> bool:
+def newer_run_by_run(section: Section) -> bool:
+    """Whether each run is newer than all before it, by the bounds in the manifest."""
     highest: int | None = None
     for run in section:
         if highest is not None and min(f.min_sequence_number for f in run) <= highest:

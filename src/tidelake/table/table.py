@@ -523,6 +523,7 @@ class Table(
             columns=scan.columns,
             filter_text="none" if filter is None else str(filter),
             limit=limit,
+            context=scan.context,
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -100,7 +100,12 @@ OF_LATER_PAIMON = {"deletion-vectors.merge-on-read"}
 OF_OLDER_PAIMON = {"write-mode"}
 """Options that Paimon had before 1.0."""
 
-OURS = {"read.native", "read.stream.schema-change", "sink.local-rows"}
+OURS = {
+    "read.mask-cache-size",
+    "read.native",
+    "read.stream.schema-change",
+    "sink.local-rows",
+}
 """Options that Paimon does not have."""
 
 WIDER_HERE = {"streaming-read-overwrite": ("Enum", "fail")}

@@ -20,6 +20,7 @@ __all__ = [
     "INCREMENTAL_BETWEEN",
     "INCREMENTAL_BETWEEN_SCAN_MODE",
     "INCREMENTAL_BETWEEN_TIMESTAMP",
+    "READ_MASK_CACHE_SIZE",
     "READ_NATIVE",
     "SCAN_CREATION_TIME_MILLIS",
     "SCAN_FILE_CREATION_TIME_MILLIS",
@@ -120,6 +121,12 @@ SOURCE_SPLIT_OPEN_FILE_COST: Final = memory_size(
     "source.split.open-file-cost",
     4 << 20,
     "Cost of opening a file, in bytes. Larger: fewer small files in one split.",
+)
+READ_MASK_CACHE_SIZE: Final = memory_size(
+    "read.mask-cache-size",
+    64 << 20,
+    "The most memory of a catalog for masks, which say what rows of a file newer ones replace. With"
+    " 0 reads merge. Smaller: large tables find their masks again for each query.",
 )
 READ_NATIVE: Final = enumeration(
     "read.native",

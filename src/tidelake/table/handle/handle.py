@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tidelake.commit import CommitContext, Committer
@@ -19,6 +19,7 @@ from tidelake.options import Options, check_supported
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.options.column_options import options_for_older_schema
 from tidelake.scan import ReadContext
+from tidelake.scan.masks import MaskCache
 from tidelake.store import StoreContext
 from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.table.handle.time_travel import TimeTravel
@@ -42,12 +43,15 @@ class TableHandle(TableState):
         Held while a snapshot or a schema is put on the storage.
     served : ManagedTable, optional
         The server that decides the table's newest snapshot and schema, if there is one.
+    masks : MaskCache
+        Which rows of a file newer ones replace, shared by the tables of a catalog.
     """
 
     identifier: str
     manifests: ManifestCache
     guard: Guard = nullcontext
     served: ManagedTable | None = None
+    masks: MaskCache = field(default_factory=MaskCache)
 
     def __reduce__(self) -> tuple[object, ...]:
         # the copy begins with an empty cache, and has no guard: copies in other processes do not

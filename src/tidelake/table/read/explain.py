@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidelake.errors import shortened
+from tidelake.merge import MergeSpec
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.scan import ScanPlan
+from tidelake.options import declared
+from tidelake.scan import ReadContext, ScanPlan, Section, Split
+from tidelake.scan.masks import merge_reason
 from tidelake.table.handle.display import facts_html
 
 __all__ = ["ScanExplanation"]
 
 PRUNED_FILES_SHOWN_MAX = 20
+SCANNED_SUFFIX = ".parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class ScanExplanation:
         The whole filter; it is shown shortened.
     limit : int or None
         The limit.
+    context : ReadContext
+        The table.
     """
 
     table: str
@@ -42,6 +49,7 @@ class ScanExplanation:
     columns: tuple[str, ...]
     filter_text: str
     limit: int | None
+    context: ReadContext
 
     def lines(self) -> list[tuple[str, str]]:
         """The parts as pairs of a name and a text."""
@@ -100,7 +108,33 @@ class ScanExplanation:
                 f" {max((s.runs_count_max for s in merged), default=0)} sorted runs at once",
             )
         )
-        return lines
+        return lines + [("on Spark", text) for text in self._spark_texts(merged)]
+
+    def _spark_texts(self, merged: Sequence[Split]) -> Iterator[str]:
+        """How Spark reads the files of sections that are merged here."""
+        by_reason: dict[str | None, list[Section]] = {}
+        for section in (section for split in merged for section in split.sections):
+            by_reason.setdefault(self._merge_reason(section), []).append(section)
+        for reason, sections in by_reason.items():
+            runs = [run for section in sections for run in section]
+            files = sum(map(len, runs))
+            newer = sum(f.row_count for section in sections for run in section[1:] for f in run)
+            what = (
+                "scanned under masks of the rows that newer ones replace"
+                if reason is None
+                else f"merged, because of {reason}"
+            )
+            saved = f"a compaction would replace or delete at most {newer:,} rows"
+            yield f"{files:,} files {what}; {saved}"
+
+    def _merge_reason(self, section: Section) -> str | None:
+        """Why Spark's executors merge a section; None if its files are scanned under masks."""
+        options = self.context.options
+        if options.get(declared.READ_MASK_CACHE_SIZE) == 0:
+            return f"{declared.READ_MASK_CACHE_SIZE.key} = 0"
+        if not all(f.file_name.endswith(SCANNED_SUFFIX) for run in section for f in run):
+            return "files that are not Parquet"
+        return merge_reason(section, MergeSpec.of(self.context.schema, options))
 
     def _snapshot_text(self) -> str:
         if self.snapshot is None:

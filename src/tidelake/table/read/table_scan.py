@@ -6,13 +6,14 @@ Rows come split by split. A limit stops the stream; the last batch is cut to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
+from tidelake.scan.masks import MaskCache
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.scan_request import ScanRequest
@@ -112,6 +113,8 @@ class TableScan:
         The most rows wanted.
     snapshot : Snapshot, optional
         The snapshot to read.
+    masks : MaskCache
+        Known masks of the catalog's files.
     """
 
     context: ReadContext
@@ -120,6 +123,7 @@ class TableScan:
     predicate: Predicate | None = None
     limit: int | None = None
     snapshot: Snapshot | None = None
+    masks: MaskCache = field(default_factory=MaskCache)
 
     def __repr__(self) -> str:
         wanted = "" if self.limit is None else f", at most {self.limit} rows"
@@ -201,7 +205,7 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
         planned = plan_scan(
             context, snapshot, manifests=handle.manifests, predicate=predicate, limit=limit
         )
-        return TableScan(context, planned, names, predicate, limit, snapshot)
+        return TableScan(context, planned, names, predicate, limit, snapshot, handle.masks)
 
     return request.planned(handle, plan)
 
@@ -229,4 +233,4 @@ def scan_all_rows(
     context = handle.read_context(all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
     names = handle.schema.field_names if columns is None else columns
-    return TableScan(context, plan, names, predicate, snapshot=snapshot)
+    return TableScan(context, plan, names, predicate, snapshot=snapshot, masks=handle.masks)

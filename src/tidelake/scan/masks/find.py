@@ -1,0 +1,158 @@
+"""Finds the masks of a read: from the cache, else computed here or where the caller says.
+
+1. Sections in which a key has one of its rows, or none, are looked up in the cache.
+2. Masks that are not known whole are computed, here on a few threads or, of many rows, by a
+   function of the caller's (a job on executors).
+3. They are kept, within the bound of ``read.mask-cache-size``.
+
+A section whose fresh keys would not fit the memory has no mask: it is merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TypeAlias
+
+from tidelake.merge import MergeSpec
+from tidelake.options import declared
+from tidelake.scan.context import ReadContext
+from tidelake.scan.masks.cache import MaskCache
+from tidelake.scan.masks.file_masks import (
+    FileMask,
+    MaskRequest,
+    merge_reason,
+    section_masks,
+    vector_mask,
+)
+from tidelake.scan.masks.hidden_rows import HiddenRows
+from tidelake.scan.split import Section, Split
+
+__all__ = ["ComputeMasks", "SectionMasks", "find_masks", "masks_here"]
+
+KEY_BYTES = 64
+"""What a fresh key takes while masks are computed, about."""
+
+Computed: TypeAlias = tuple[MaskRequest, Sequence[tuple[FileMask, HiddenRows]]]
+ComputeMasks: TypeAlias = Callable[[ReadContext, Sequence[MaskRequest]], Iterator[Computed]]
+"""Computes the masks that the cache did not know whole, in any order."""
+
+
+SectionMasks: TypeAlias = Mapping[str, HiddenRows]
+"""The hidden rows of a section's files, by file name: all other rows are live."""
+
+
+def find_masks(
+    context: ReadContext,
+    sections: Sequence[tuple[Split, Section]],
+    cache: MaskCache,
+    *,
+    compute: ComputeMasks | None = None,
+) -> list[SectionMasks | None]:
+    """Find the masks of sections of a primary-key table, or of files with deletion vectors.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    sections : sequence of (Split, Section)
+        Sections of one plan.
+    cache : MaskCache
+        Kept masks.
+    compute : callable, optional
+        Computes masks; by default on this process's threads.
+
+    Returns
+    -------
+    list of (SectionMasks or None)
+        For each section; None if it must be merged.
+
+    Raises
+    ------
+    CorruptError, NotFoundError
+        As of :func:`~tidelake.scan.masks.file_masks.section_masks`.
+    """
+    bytes_max = context.options.get(declared.READ_MASK_CACHE_SIZE)
+    if bytes_max == 0:
+        return [None] * len(sections)
+    spec = MergeSpec.of(context.schema, context.options) if context.schema.primary_keys else None
+    requests = [_request(context, split, section, spec, cache) for split, section in sections]
+    found = [
+        None
+        if request is None
+        else {m.file.file_name: m.known for m in request.files if m.known is not None}
+        for request in requests
+    ]
+    unknown = [r for r in requests if r is not None and not r.is_known]
+    places = {id(request): at for at, request in enumerate(requests) if request is not None}
+    if unknown:
+        for request, computed in (compute or masks_here)(context, unknown):
+            own = found[places[id(request)]]
+            assert own is not None
+            for mask, hidden in computed:
+                own[mask.file.file_name] = hidden
+                cache.keep(mask.path, mask.names, hidden, bytes_max=bytes_max)
+    cache.shrink(bytes_max)
+    return [
+        None if own is None else _with_vectors(context, split, section, own, cache)
+        for (split, section), own in zip(sections, found, strict=True)
+    ]
+
+
+def masks_here(context: ReadContext, requests: Sequence[MaskRequest]) -> Iterator[Computed]:
+    """Compute masks on a few threads of this process; the results come in order."""
+    spec = MergeSpec.of(context.schema, context.options)
+    with closing(
+        context.env.executor.map_ahead(
+            lambda request: list(section_masks(context, request, spec)),
+            requests,
+            weight=lambda request: _fresh_rows(request) * KEY_BYTES,
+            weight_max=context.env.memory.sort_keys_bytes,
+        )
+    ) as computed:
+        yield from zip(requests, computed, strict=True)
+
+
+def _request(
+    context: ReadContext,
+    split: Split,
+    section: Section,
+    spec: MergeSpec | None,
+    cache: MaskCache,
+) -> MaskRequest | None:
+    """What must be known of a section; None if it has to be merged."""
+    if split.raw or spec is None:
+        return MaskRequest(split, section, ())
+    if merge_reason(section, spec) is not None:
+        return None
+    request = MaskRequest.of(context, split, section, spec, cache)
+    fits = _fresh_rows(request) * KEY_BYTES <= context.env.memory.sort_keys_bytes
+    return request if fits else None
+
+
+def _fresh_rows(request: MaskRequest) -> int:
+    return sum(file.row_count for file in request.fresh.values())
+
+
+def _with_vectors(
+    context: ReadContext,
+    split: Split,
+    section: Section,
+    hidden: Mapping[str, HiddenRows],
+    cache: MaskCache,
+) -> dict[str, HiddenRows]:
+    """Add the rows that the files' own vectors delete."""
+    found = dict(hidden)
+    bytes_max = context.options.get(declared.READ_MASK_CACHE_SIZE)
+    for file in (f for run in section for f in run) if split.deletions else ():
+        where = split.deletions.get(file.file_name)
+        if where is None:
+            continue
+        key = f"{where.path}:{where.offset}"
+        known = cache.nearest(key, frozenset())
+        own = vector_mask(context, split, file) if known is None else known[1]
+        assert own is not None, "the file has a vector"
+        if known is None:
+            cache.keep(key, frozenset(), own, bytes_max=bytes_max)
+        found[file.file_name] = own.united(found.get(file.file_name))
+    return found

@@ -1,0 +1,94 @@
+"""Checks of masks: rows read by masks are those of the merge, at every moment of a table."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+
+from proving.masked_reads import MaskedReader
+from tidelake.catalog import open_catalog
+from tidelake.fileio import MemoryFileIO
+from tidelake.telemetry import Env
+from tidelake.types import DataField, parse_type
+
+__all__ = ["CHECKS", "check_long_masks", "check_masks", "check_masks_after_rollback"]
+
+SEEDS = 4
+COMMITS = 6
+LONG_ROWS = 150_000
+"""Rows of a file that its reader gives in several batches."""
+
+
+def _table(**options):
+    fields = [
+        DataField(0, "a", parse_type("STRING NOT NULL")),
+        DataField(1, "b", parse_type("INT NOT NULL")),
+        DataField(2, "v", parse_type("INT")),
+    ]
+    catalog = open_catalog("/w", fileio=MemoryFileIO(), env=Env.seeded(5))
+    return catalog.create_table(
+        "db.t",
+        fields,
+        primary_keys=["a", "b"],
+        options={"bucket": 1, "write-only": "true", **options},
+    )
+
+
+def _write(table, numbers, value, kinds=None):
+    rows = {
+        "a": ["x" * (n % 7) for n in numbers],
+        "b": pa.array([n // 7 for n in numbers], pa.int32()),
+        "v": pa.array([value * 1000 + n for n in numbers], pa.int32()),
+    }
+    table.write(pa.table(rows), row_kinds=kinds)
+
+
+def _check(reader, table, **scan):
+    expected = sorted(tuple(row.values()) for row in table.to_arrow(**scan).to_pylist())
+    assert sorted(reader.rows(table, **scan)) == expected, "masks and merge differ"
+
+
+def check_masks() -> None:
+    """Read small tables after every commit, and at every snapshot."""
+    for seed in range(SEEDS):
+        rng = random.Random(seed)
+        options = {"deletion-vectors.enabled": "true"} if seed % 2 else {}
+        reader, table = MaskedReader(), _table(**options)
+        for number in range(COMMITS):
+            numbers = rng.sample(range(60), rng.randint(5, 40))
+            kinds = [rng.choice(["+I", "+U", "+I", "-D"]) for _ in numbers]
+            _write(table, numbers, number, kinds)
+            _check(reader, table)
+            if number == COMMITS // 2:
+                table.compact(full=True)
+                _check(reader, table)
+        late = MaskedReader()  # it meets the largest sets of newer files first
+        for snapshot in range(table.latest_snapshot_id, 0, -1):
+            _check(late, table, snapshot_id=snapshot)
+        assert reader.masked_count > COMMITS, "nothing was read by masks"
+
+
+def check_masks_after_rollback() -> None:
+    """Read a table whose newest run was rolled back and has a successor of the same numbers."""
+    reader, table = MaskedReader(), _table()
+    _write(table, range(60), 0)
+    _write(table, range(10), 1)
+    _check(reader, table)
+    table.rollback_to(snapshot_id=1)
+    _check(reader, table)
+    _write(table, range(30, 40), 2)
+    _check(reader, table)
+
+
+def check_long_masks() -> None:
+    """Read a file that is longer than a batch."""
+    reader, table = MaskedReader(), _table()
+    _write(table, np.arange(LONG_ROWS).tolist(), 0)
+    _write(table, np.arange(0, LONG_ROWS, 997).tolist(), 1)
+    _check(reader, table)
+    assert reader.masked_count == 1, "the file is read by its mask"
+
+
+CHECKS = (check_masks, check_masks_after_rollback, check_long_masks)

@@ -1,0 +1,204 @@
+"""Masks against the merge: the rows must be the same, whatever is known and whatever is drawn."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from proving.masked_reads import MaskedReader
+
+from tidelake.catalog import open_catalog
+from tidelake.fileio import MemoryFileIO
+from tidelake.scan.masks import file_masks, find, find_masks
+from tidelake.telemetry import Env
+from tidelake.types import DataField, parse_type
+
+DOUBLES = (-0.0, 0.0, math.nan, -1.5, math.inf, 7.0)
+KEYS = {
+    "number": (("BIGINT NOT NULL",), lambda n: (n,)),
+    "text": (("STRING NOT NULL",), lambda n: ("x" * (n % 7) + chr(97 + n % 5) + "\0" * (n % 2),)),
+    "two": (("STRING NOT NULL", "INT NOT NULL"), lambda n: ("y" * (n // 5), n % 5)),
+    "double": (("DOUBLE NOT NULL",), lambda n: (DOUBLES[n % 6],)),
+    "decimal": (("DECIMAL(30, 2) NOT NULL",), lambda n: (Decimal(n - 9),)),
+}  # fmt: skip
+KINDS = ("+I", "+U", "-U", "-D")
+
+
+def make_table(key="number", **options):
+    types, _ = KEYS[key]
+    fields = [DataField(i, f"k{i}", parse_type(text)) for i, text in enumerate(types)]
+    fields.append(DataField(len(types), "v", parse_type("INT")))
+    catalog = open_catalog("/w", fileio=MemoryFileIO(), env=Env.seeded(3))
+    return catalog.create_table(
+        "db.t",
+        fields,
+        primary_keys=[f"k{i}" for i in range(len(types))],
+        options={"bucket": 2, "write-only": "true", **options},
+    )
+
+
+def write(table, key, numbers, kinds=None, value=0):
+    schema = table.scan().schema
+    keys = [KEYS[key][1](n) for n in numbers]
+    columns = [pa.array([k[i] for k in keys], schema.types[i]) for i in range(len(schema) - 1)]
+    columns.append(pa.array([value * 1000 + n for n in numbers], pa.int32()))
+    table.write(pa.table(columns, names=schema.names), row_kinds=kinds)
+
+
+def merged(table, **scan):
+    return sorted(repr(tuple(row.values())) for row in table.to_arrow(**scan).to_pylist())
+
+
+def check(reader, table, **scan):
+    assert sorted(map(repr, reader.rows(table, **scan))) == merged(table, **scan)
+
+
+commits = st.lists(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from(KINDS)), min_size=1, max_size=12),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(list(KEYS)),
+    commits,
+    st.sets(st.integers(0, 5)),
+    st.sampled_from(
+        [
+            {},
+            {"ignore-delete": "true"},
+            {"deletion-vectors.enabled": "true"},
+            {"sequence.field": "v"},
+            {"sequence.field": "v", "sequence.field.sort-order": "descending"},
+        ]
+    ),
+)
+def test_rows_are_those_of_the_merge_after_every_commit(key, drawn, compacted, options):
+    reader, table = MaskedReader(), make_table(key, **options)
+    for number, commit in enumerate(drawn):
+        rows = dict(commit)  # one change of a key in a commit
+        # by sequence.field a later commit may lose
+        write(table, key, list(rows), list(rows.values()), value=number * 7 % 4)
+        check(reader, table)
+        if number in compacted:
+            table.compact(full=number % 2 == 0)
+            check(reader, table)
+    for snapshot in range(1, table.latest_snapshot_id + 1):
+        check(reader, table, snapshot_id=snapshot)
+
+
+def test_masks_are_used_where_they_are_allowed():
+    reader, table = MaskedReader(), make_table(bucket="1")
+    for number in range(4):
+        write(table, "number", range(number, 20, number + 1), value=number)
+    check(reader, table)
+    assert (reader.masked_count, reader.merged_count) == (1, 0)
+
+
+@pytest.mark.parametrize("options", [{}, {"deletion-vectors.enabled": "true"}], ids=["", "vectors"])
+def test_where_runs_are_of_one_time_the_merge_decides_which_rows_win(monkeypatch, options):
+    monkeypatch.setattr(file_masks, "newer_run_by_run", lambda _: False)
+    reader, table = MaskedReader(), make_table("two", bucket="1", **options)
+    for number in range(5):
+        kinds = [KINDS[n * number % 4] for n in range(number, 30, number + 1)]
+        write(table, "two", range(number, 30, number + 1), kinds, value=number)
+        if number == 2:
+            table.compact(full=True)
+        check(reader, table)
+        check(reader, table)  # by what is kept
+    assert reader.merged_count == 0
+    assert reader.masked_count > 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"merge-engine": "first-row"},
+        {"merge-engine": "partial-update"},
+        {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"},
+        {"read.mask-cache-size": "0"},
+    ],
+    ids=lambda options: next(iter(options.values())),
+)
+def test_what_keys_alone_do_not_decide_is_merged(options):
+    reader, table = MaskedReader(), make_table(bucket="1", **options)
+    write(table, "number", [1, 2], value=5)
+    write(table, "number", [2, 3], value=1)
+    check(reader, table)
+    assert reader.masked_count == 0
+    key = next(iter(options))
+    assert f"2 files merged, because of {key} = {options[key]};" in str(table.explain())
+
+
+def test_the_explanation_says_what_spark_scans_and_what_a_compaction_saves():
+    table = make_table(bucket="1")
+    write(table, "number", range(9))
+    write(table, "number", [2, 3])
+    text = str(table.explain())
+    assert "2 files scanned under masks of the rows that newer ones replace; a" in text
+    assert "at most 2 rows" in text
+    other = make_table(bucket="1", **{"file.format": "avro"})
+    write(other, "number", [1, 2])
+    write(other, "number", [1])
+    assert "2 files merged, because of files that are not Parquet;" in str(other.explain())
+
+
+def sections_of(table, **scan):
+    planned = table.scan(**scan)
+    return planned.context, [(s, section) for s in planned.plan.splits for section in s.sections]
+
+
+def find_counted(table, cache, **scan):
+    """Find all masks; the files whose keys are looked up in others."""
+    sought = []
+
+    def compute(context, requests):
+        for request in requests:
+            sought.extend(file.row_count for file in request.fresh.values())
+        return find.masks_here(context, requests)
+
+    context, sections = sections_of(table, **scan)
+    return find_masks(context, sections, cache, compute=compute), sought
+
+
+def test_of_one_more_run_only_its_keys_are_looked_up():
+    reader, table = MaskedReader(), make_table(bucket="1")
+    cache = reader.cache
+    for rows in (10, 9, 8):
+        write(table, "number", range(rows))
+    assert find_counted(table, cache)[1] == [9, 8]
+    assert find_counted(table, cache)[1] == []
+    write(table, "number", range(7))
+    assert find_counted(table, cache)[1] == [7]
+    check(reader, table)
+    # an older moment has fewer newer files: its own masks are there still
+    assert find_counted(table, cache, snapshot_id=3)[1] == []
+    assert find_counted(table, cache, snapshot_id=2)[1] == [9]
+    check(reader, table, snapshot_id=2)
+
+
+def test_a_rollback_brings_replaced_rows_back():
+    reader, table = MaskedReader(), make_table(bucket="1")
+    write(table, "number", range(10), value=1)
+    write(table, "number", [3, 4, 5], ["-D", "+I", "+I"], value=2)
+    check(reader, table)
+    table.rollback_to(snapshot_id=1)
+    check(reader, table)
+    write(table, "number", [8], value=3)
+    check(reader, table)
+
+
+def test_key_ranges_that_do_not_meet_are_not_read():
+    table = make_table(bucket="1")
+    write(table, "number", range(10, 20))
+    write(table, "number", [10, 30])
+    write(table, "number", range(21, 29))
+    masks, sought = find_counted(table, MaskedReader().cache)
+    assert sorted(sought) == [2, 8]
+    assert [[hidden.hidden_count for hidden in found.values()] for found in masks] == [[1, 0]]

@@ -39,6 +39,7 @@ KNOW_THE_ORDER = {
     "format/field_schema.py": "encodes it as what rises",
     "store/lsm/keyed_file.py": "writes files of sorted rows",
     "store/lsm/lookup.py": "reads rows for a merge",
+    "scan/masks/winners.py": "reads rows for a merge",
     "scan/read.py": "reads rows for a merge",
     "scan/system_columns.py": "fills it in from the file's entry",
     "lookup/bucket_view.py": "reads rows for a merge",

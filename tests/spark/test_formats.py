@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from tidelake import AddColumn, DropColumn, RenameColumn, UpdateColumnType
-from tidelake.spark.read.native_split import MaskRule
 
 TYPES = """
 SELECT id AS k, id % 2 = 0 AS flag,
@@ -62,9 +61,8 @@ def test_rows_of_every_type_go_in_and_come_out(spark, lake, file_format):
     assert table.to_arrow().num_rows == 35
 
 
-def test_levels_of_several_formats_without_copies_of_keys(spark, lake, monkeypatch):
+def test_levels_of_several_formats_without_copies_of_keys(spark, lake):
     """A large Parquet run that Spark scans, under newer Avro files that the kernel merges."""
-    monkeypatch.setattr(MaskRule.__init__, "__defaults__", (1, 1 << 28, 2, 256, 1))
     frame = spark.range(300).selectExpr("id AS k", "concat('v', id) AS v", "0 AS n")
     options = {
         "bucket": 2,

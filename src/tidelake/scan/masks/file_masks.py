@@ -39,7 +39,7 @@ from tidelake.scan.context import ReadContext
 from tidelake.scan.expired import names_expiry
 from tidelake.scan.masks.cache import MaskCache, NewerFiles
 from tidelake.scan.masks.hidden_rows import HiddenRows
-from tidelake.scan.masks.winners import losing_rows
+from tidelake.scan.masks.winners import RETRACTS, losing_rows
 from tidelake.scan.read import deleted_rows, read_file
 from tidelake.scan.split import Section, Split
 from tidelake.scan.system_columns import newer_run_by_run
@@ -52,9 +52,6 @@ __all__ = [
     "section_masks",
     "vector_mask",
 ]
-
-RETRACTS = 1
-"""The bit of a row kind that says that the row retracts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,22 +17,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import joined
-from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
-from tidelake.merge import MergeSpec, engine_of
-from tidelake.merge.segments import merge_order, segments_of
-from tidelake.merge.sequence import rank_rows
+from tidelake.merge import MergeSpec, merge_buffer
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
 from tidelake.scan.masks.hidden_rows import HiddenRows
 from tidelake.scan.read import deleted_rows, read_file
 from tidelake.scan.split import Section, Split
 
-__all__ = ["losing_rows"]
+__all__ = ["RETRACTS", "losing_rows"]
+
+POSITION = "_POSITION"
+"""The column that carries a row's position through the merge."""
+RETRACTS = 1
+"""The bit of a row kind that says that the row retracts."""
 
 
 def losing_rows(
@@ -58,17 +58,16 @@ def losing_rows(
     assert not spec.looks_at_levels, "the runs' order decides"
     files = [file for run in section for file in run]
     batches: list[pa.RecordBatch] = []
-    live: list[npt.NDArray[np.int64]] = []
     begin = 0
     for file in files:
-        rows, positions = _live_rows(context, split, file, spec)
-        batches += rows.to_batches()
-        live.append(positions + begin)
+        batches += _live_rows(context, split, file, spec, begin).to_batches()
         begin += file.row_count
     hidden = np.ones(begin, np.bool_)
-    table = pa.Table.from_batches(batches)
-    if table.num_rows:
-        hidden[np.concatenate(live)[_winners(table, spec)]] = False
+    if batches:
+        # run by run, oldest first, as they would have come
+        merged = merge_buffer(batches, spec, memory=context.env.memory)
+        adds = (merged[KIND_FIELD.name].to_numpy() & RETRACTS) == 0
+        hidden[merged[POSITION].to_numpy()[adds]] = False
     at = 0
     for file in files:
         yield file, HiddenRows.of(hidden[at : at + file.row_count])
@@ -76,25 +75,14 @@ def losing_rows(
 
 
 def _live_rows(
-    context: ReadContext, split: Split, file: DataFileMeta, spec: MergeSpec
-) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    context: ReadContext, split: Split, file: DataFileMeta, spec: MergeSpec, begin: int
+) -> pa.Table:
     """The deciding columns of a file's rows that no vector deletes, and their positions."""
     names = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
     fields = (*context.fields(names), SEQUENCE_FIELD, KIND_FIELD)
     rows = pa.Table.from_batches(list(read_file(context, split, file, fields)))
+    rows = rows.append_column(POSITION, pa.array(np.arange(begin, begin + file.row_count)))
     deleted = deleted_rows(context, split, file)
-    positions = np.arange(file.row_count, dtype=np.int64)
     if deleted is None:
-        return rows, positions
-    positions = np.delete(positions, deleted)
-    return rows.take(pa.array(positions)), positions
-
-
-def _winners(rows: pa.Table, spec: MergeSpec) -> npt.NDArray[np.int64]:
-    """Which rows a merge gives. The rows come run by run, oldest first."""
-    columns = [joined(rows.column(name).chunks) for name in spec.key_columns]
-    keys = encode_keys(columns, spec.key_types, key_widths(columns, spec.key_types))
-    kinds = joined(rows.column(KIND_FIELD.name).chunks).to_numpy(zero_copy_only=False)
-    rank_of = rank_rows(rows, spec, sequence_column=SEQUENCE_FIELD.name)
-    segments = segments_of(keys, kinds, sort=merge_order, rank_of=rank_of)
-    return engine_of(spec).merge(rows, segments).without_retracts().rows
+        return rows
+    return rows.take(pa.array(np.delete(np.arange(file.row_count), deleted)))

@@ -178,7 +178,7 @@ def changes_frame(
     frames = []
     for groups, of_kinds in ((split.inserts, False), (split.kinds, with_kinds)):
         for group in groups:
-            frame = native_frame(spark, rows.context, group, needed, condition, with_kinds=of_kinds)
+            frame = native_frame(spark, group, needed, condition, with_kinds=of_kinds)
             columns = [F.col(quoted(name)) for name in rows.columns]
             if with_kinds:
                 kind = F.col(ROW_KIND_COLUMN) if of_kinds else F.lit(str(RowKind.INSERT))

@@ -7,8 +7,8 @@
 2. Native files are grouped by how their columns map to the table's (usually one group per schema
    version). Each group is one scan: the file's own schema is given, nothing is inferred, and a
    select renames and casts. A column that the file's schema lacks is null. If files hold deletes,
-   the scan keeps only rows of other kinds. If newer runs replace some of their rows, it keeps only
-   the others (:mod:`tidelake.spark.read.replaced_rows`).
+   the scan keeps only rows of other kinds. If masks hide some of their rows, it keeps only the
+   others (:mod:`tidelake.spark.read.masked_scan`).
 3. Spark applies the predicate again, and pushes it into the row groups.
 
 Files contain all their columns, including those of the partition; Spark's partition discovery does
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,21 +28,23 @@ from pyspark.sql.types import StructType
 from tidelake.format import KIND_FIELD
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Split
+from tidelake.scan.masks import HiddenRows
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema, to_spark_type
+from tidelake.spark.read.masked_scan import FIRST_WORD, ROW_INDEX, MaskedFile, masked_frame
 from tidelake.spark.read.native_storage import NativeStorage, local_or_none
 from tidelake.spark.read.plan_size import field_types, unread_column
-from tidelake.spark.read.replaced_rows import FILES_COUNT_MAX, is_visible
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
 __all__ = ["READ_OPTIONS", "NativeFiles", "NativeGroup", "native_frame"]
 
-PATTERN_CHARACTERS = frozenset("[]{}*?\\:^")
+PATTERN_CHARACTERS = frozenset("[]{}*?\\:^\n")
 SKIPPED_PREFIXES = ("_", ".")
 SKIPPED_SUFFIX = "_COPYING_"
 FRACTION_DIGITS_MAX = 6
-METADATA_COLUMN = "_metadata"
+RESERVED_COLUMNS = frozenset({ROW_INDEX, FIRST_WORD})
+"""Columns that a scan under masks has besides those of the files."""
 _ONLY_KERNEL = frozenset({TypeRoot.TIME, TypeRoot.VARIANT})
 _INTEGERS = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
@@ -76,25 +78,14 @@ class NativeGroup:
         The files.
     live_only : bool
         Whether the files may hold deletes, which must be left out.
-    masked : tuple of Split
-        If newer runs replace rows of these files: for each file a split of it and these runs.
+    masked : tuple of MaskedFile
+        If masks hide rows: the files once more, each with its mask.
     """
 
     source: SourceFields
     paths: tuple[str, ...]
     live_only: bool = False
-    masked: tuple[Split, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _MaskedFiles:
-    """Files of one scan under newer runs: few, and all of different sizes."""
-
-    paths: dict[int, str]
-    masked: list[Split]
-
-    def has_room(self, file: DataFileMeta) -> bool:
-        return len(self.paths) < FILES_COUNT_MAX and file.file_size_bytes not in self.paths
+    masked: tuple[MaskedFile, ...] = ()
 
 
 class NativeFiles:
@@ -125,40 +116,33 @@ class NativeFiles:
         self._storage = storage or local_or_none(context.fileio)
         self._clear = self._storage.is_read and (case_sensitive or _names_differ(context, fields))
         self._sources: dict[int, SourceFields | None] = {}
-        self._paths: dict[tuple[SourceFields, bool], list[str]] = {}
-        self._masked: dict[tuple[SourceFields, bool], list[_MaskedFiles]] = {}
+        self._plain: dict[tuple[SourceFields, bool], list[MaskedFile]] = {}
+        self._masked: dict[SourceFields, list[MaskedFile]] = {}
 
     def readable(self, split: Split, file: DataFileMeta, *, with_metadata: bool = False) -> bool:
-        """Whether Spark reads the file as the kernel does, and, if wanted, rows' positions too."""
+        """Whether Spark reads the file as the kernel does; if wanted, under a mask too."""
         path = self._context.paths.data_file(split.partition, split.bucket, file)
         source = self._source(file) if self._clear and _readable_path(path) else None
         if source is None:
             return False
         names = [f.name.lower() for f in source if f is not None]
-        return not (with_metadata and METADATA_COLUMN in names)
+        return not (with_metadata and not RESERVED_COLUMNS.isdisjoint(names))
 
     def add(self, split: Split, file: DataFileMeta, *, live_only: bool = False) -> None:
         """Add a file to read. Requires: it is readable."""
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
-        self._paths.setdefault((source, live_only), []).append(path)
+        added = MaskedFile(path, file.file_size_bytes, file.row_count, None)
+        self._plain.setdefault((source, live_only), []).append(added)
 
-    def add_masked(
-        self, split: Split, file: DataFileMeta, newer: Sequence[Sequence[DataFileMeta]]
-    ) -> None:
-        """Add the rows of a file that no run of `newer` replaces. Requires: readable."""
+    def add_masked(self, split: Split, file: DataFileMeta, hidden: HiddenRows | None) -> None:
+        """Add a file without its hidden rows. Requires: it is readable, with metadata."""
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
-        with_newer = replace(split, sections=(((file,), *newer),))
-        scans = self._masked.setdefault((source, file.delete_row_count != 0), [])
-        scan = next((s for s in scans if s.has_room(file)), None)
-        if scan is None:
-            scan = _MaskedFiles({}, [])
-            scans.append(scan)
-        scan.paths[file.file_size_bytes] = path
-        scan.masked.append(with_newer)
+        masked = MaskedFile(path, file.file_size_bytes, file.row_count, hidden)
+        self._masked.setdefault(source, []).append(masked)
 
     def plain_path(self, split: Split, file: DataFileMeta) -> str | None:
         """The path of a file that has the columns as they are wanted; None where Spark casts."""
@@ -176,17 +160,26 @@ class NativeFiles:
         return self._storage.named(path)
 
     def groups(self) -> list[NativeGroup]:
-        """The added files, one group per scan."""
-        plain = [
-            NativeGroup(source, tuple(paths), live_only)
-            for (source, live_only), paths in self._paths.items()
-        ]
-        masked = [
-            NativeGroup(source, tuple(scan.paths.values()), live_only, tuple(scan.masked))
-            for (source, live_only), scans in self._masked.items()
-            for scan in scans
-        ]
-        return plain + masked
+        """The added files, one group per scan.
+
+        Files without a mask join those with masks where these are the most: a scan more costs a
+        query more than the tests of their rows.
+        """
+        plain = {key: list(files) for key, files in self._plain.items()}
+        found = []
+        for source, files in self._masked.items():
+            beside = plain.setdefault((source, False), [])
+            if not any(file.hides for file in files):
+                beside += files
+                continue
+            if _rows(files) >= _rows(beside):
+                files, beside[:] = [*files, *beside], []
+            found.append(NativeGroup(source, tuple(f.path for f in files), masked=tuple(files)))
+        return [
+            NativeGroup(source, tuple(f.path for f in files), live_only)
+            for (source, live_only), files in plain.items()
+            if files
+        ] + found
 
     def _source(self, file: DataFileMeta) -> SourceFields | None:
         """The file's own fields for the wanted columns; None if Spark must not read them."""
@@ -201,6 +194,10 @@ class NativeFiles:
         return self._sources[file.schema_id]
 
 
+def _rows(files: Sequence[MaskedFile]) -> int:
+    return sum(file.rows_count for file in files)
+
+
 def _is_native(source: DataField | None, field: DataField) -> bool:
     if not field.type.nullable and (source is None or source.type.nullable):
         return False  # the kernel refuses nulls of older files
@@ -209,7 +206,6 @@ def _is_native(source: DataField | None, field: DataField) -> bool:
 
 def native_frame(
     spark: SparkSession,
-    context: ReadContext,
     group: NativeGroup,
     fields: Sequence[DataField],
     condition: Column | None,
@@ -223,8 +219,6 @@ def native_frame(
     ----------
     spark : SparkSession
         The session.
-    context : ReadContext
-        The table.
     group : NativeGroup
         The files.
     fields : sequence of DataField
@@ -243,9 +237,10 @@ def native_frame(
     read = {f.id for f in own}
     unread = unread_column(field_types(f for f in among if f.id not in read))
     schema = StructType([*spark_schema(own).fields, *unread])
-    frame = spark.read.schema(schema).options(**READ_OPTIONS).parquet(*group.paths)
     if group.masked:
-        frame = frame.filter(is_visible(spark, frame, context, group.masked))
+        frame = masked_frame(spark, group.masked, schema, READ_OPTIONS)
+    else:
+        frame = spark.read.schema(schema).options(**READ_OPTIONS).parquet(*group.paths)
     if group.live_only:
         frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
     pairs = list(zip(group.source, fields, strict=True))

@@ -1,65 +1,41 @@
 """Divides a planned read between Spark's scan and the kernel's merge.
 
-1. Raw splits: native, file by file. The kernel reads a file with a deletion vector.
+1. Raw splits: native, file by file. A file with a deletion vector is native under a mask of it.
 2. A section with a single run has every key once and needs no merge: native. The scan leaves out
    its deletes by their kind.
-3. A section whose oldest run is much larger than all newer ones (a compacted bucket with a few
-   fresh commits): the large run is native, without the rows that the newer runs replace
-   (:mod:`tidelake.spark.read.replaced_rows`). The newer runs are a section of their own.
+3. A section of several runs under engine deduplicate: its files are native, each under a mask of
+   the rows that a merge would not give (:mod:`tidelake.scan.masks`).
 4. Everything else: merged by the kernel.
 
-Rule 3 requires that every row of the newer runs wins: engine deduplicate without sequence fields,
-no ignored deletes, and every sequence number of the newer runs above all of the large run
-(concurrent writers may break that). It suits reads of many rows and several columns, because a
-Spark job of its own finds the replaced rows. CPU of 5 M rows under 2 % newer ones, six columns:
-1.44 times that of a plain scan; the merge in Python took 1.71. For one column the merge costs less.
-
-Tried and rejected: a broadcast anti-join that hides the keys of the newer runs. It took 1.4 to 1.6
-times a plain scan for six columns and 2.6 for one; the merge in Python took 1.4 to 1.7 and 2.1. A
-probe of the hash table costs 0.2 us a row, the broadcast half a second.
+The masks are computed once from keys, with sequence fields if they decide, and kept by the catalog.
+If Spark cannot read a run (Avro on level 0), rule 3 takes the older runs, and the others are a
+section of their own. That requires that newer runs win.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tidelake.merge import MergeSpec
-from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Section, Split
+from tidelake.scan.masks import SectionMasks, newest_run_wins
+from tidelake.scan.split import Run
 from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
 from tidelake.spark.read.native_storage import NativeStorage
 from tidelake.types import DataField
 
-__all__ = ["NativeAndMerged", "native_and_merged"]
+__all__ = ["MASKED_ROWS_MAX", "FindMasks", "NativeAndMerged", "native_and_merged"]
 
+MASKED_ROWS_MAX = 1 << 28
+"""The most rows under masks in one read: each is a bit in the driver and in every task."""
 
-@dataclass(frozen=True, slots=True)
-class MaskRule:
-    """When Spark scans a large run under a mask of the rows that newer ones replace.
-
-    Parameters
-    ----------
-    rows_min : int
-        The fewest rows of a read's large runs together: below, a merge costs less than one more
-        Spark job.
-    rows_max : int
-        The most such rows: each is a bit in the driver and in every task.
-    times_newer_min : int
-        How many times as many rows a large run must have as the newer runs together.
-    files_max : int
-        The most files of the large runs: each 16 need a scan.
-    columns_min : int
-        The fewest columns of a read: each saves its way from Python to the JVM, and the
-        positions cost as much as two or three columns.
-    """
-
-    rows_min: int = 500_000
-    rows_max: int = 1 << 28
-    times_newer_min: int = 4
-    files_max: int = 256
-    columns_min: int = 4
+Part: TypeAlias = tuple[Split, Section]
+"""A section with its split."""
+FindMasks: TypeAlias = Callable[[Sequence[Part]], Sequence[SectionMasks | None]]
+"""Finds the masks of sections; None for those that must be merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +61,7 @@ def native_and_merged(
     *,
     case_sensitive: bool,
     storage: NativeStorage | None = None,
-    rule: MaskRule | None = None,
+    find_masks: FindMasks | None = None,
 ) -> NativeAndMerged:
     """Give Spark the files of one plan that it can scan, and the kernel all others.
 
@@ -101,94 +77,94 @@ def native_and_merged(
         Whether the session distinguishes ``a`` from ``A``.
     storage : NativeStorage, optional
         What Spark does with the storage; else it reads local files alone.
-    rule : MaskRule, optional
-        When rule 3 applies.
+    find_masks : callable, optional
+        Finds masks; by default nothing is read under a mask.
 
     Notes
     -----
-    Runs on the driver. Pure.
+    Runs on the driver.
     """
     native = NativeFiles(context, fields, case_sensitive=case_sensitive, storage=storage)
-    rule = rule or MaskRule()
-    masked = frozenset[str]()
-    if len(fields) >= rule.columns_min:
-        masked = _files_to_mask(context, native, splits, rule)
-    merged = [left for split in splits for left in _take(native, split, masked)]
-    return NativeAndMerged(native.groups(), merged)
+    parts = [part for split in splits for part in _not_plain(native, split)]
+    wanted = [] if find_masks is None else _maskable(context, native, parts)
+    masks = find_masks(wanted) if find_masks is not None and wanted else []
+    left = dict(zip(map(id, parts), parts, strict=True))
+    for part, hidden in zip(wanted, masks, strict=True):
+        if hidden is not None:
+            split, section = part
+            count = _readable_runs(context, native, part)
+            left[id(part)] = (split, section[count:])
+            for file in (f for run in section[:count] for f in run):
+                native.add_masked(split, file, hidden.get(file.file_name))
+    return NativeAndMerged(native.groups(), _joined(p for p in left.values() if p[1]))
 
 
-def _files_to_mask(
-    context: ReadContext, native: NativeFiles, splits: Sequence[Split], rule: MaskRule
-) -> frozenset[str]:
-    """Names of the files of the large runs to which rule 3 applies."""
-    if not context.schema.primary_keys:
-        return frozenset()
-    spec = MergeSpec.of(context.schema, context.options)
-    if spec.engine != DEDUPLICATE or spec.sequence_columns or spec.ignore_delete:
-        return frozenset()
-    found = [
-        section
-        for split in splits
-        if not split.raw
-        for section in split.sections
-        if _newer_wins(section, rule)
-        and not split.deletions
-        and all(native.readable(split, f, with_metadata=True) for f in section[0])
-    ]
-    files_count = sum(len(section[0]) for section in found)
-    rows_count = sum(_rows_count(section[:1]) for section in found)
-    if files_count > rule.files_max or not rule.rows_min <= rows_count <= rule.rows_max:
-        return frozenset()
-    return frozenset(f.file_name for section in found for f in section[0])
-
-
-def _newer_wins(section: Section, rule: MaskRule) -> bool:
-    """Whether the oldest run is large, and every newer run wins against it."""
-    oldest, *newer = section
-    return (
-        bool(newer)
-        and _rows_count([oldest]) >= rule.times_newer_min * _rows_count(newer)
-        and max(f.max_sequence_number for f in oldest)
-        < min(f.min_sequence_number for run in newer for f in run)
-    )
-
-
-def _rows_count(runs: Sequence[Sequence[DataFileMeta]]) -> int:
-    return sum(f.row_count for run in runs for f in run)
-
-
-def _take(native: NativeFiles, split: Split, masked: frozenset[str]) -> Iterator[Split]:
-    """Give Spark the files of a split that it may scan; yield the rest for the kernel."""
-    if split.raw:
-        left = tuple(
-            f
-            for f in split.files
-            if f.file_name in split.deletions or not native.readable(split, f)
-        )
-        for file in split.files:
-            if file not in left:
-                native.add(split, file)
-        if left:
-            yield split.part(((left,),))
-        return
-    rest: list[Section] = []
+def _not_plain(native: NativeFiles, split: Split) -> Iterator[Part]:
+    """Give Spark the files that it may read as they are; yield the other sections."""
     for section in split.sections:
-        above = section
-        if section[0][0].file_name in masked:
-            oldest, above = section[0], section[1:]
-            for file in oldest:
-                native.add_masked(split, file, above)
-        if not _take_section(native, split, above):
-            rest.append(above)
-    if rest:
-        yield split.part(tuple(rest))
+        if split.raw:
+            yield from _not_plain_files(native, split, section[0])
+        elif len(section) == 1 and all(_is_plain(native, split, file) for file in section[0]):
+            for file in section[0]:
+                native.add(split, file, live_only=file.delete_row_count != 0)
+        else:
+            yield split, section
 
 
-def _take_section(native: NativeFiles, split: Split, section: Section) -> bool:
-    if len(section) != 1:
-        return False
-    if any(f.file_name in split.deletions or not native.readable(split, f) for f in section[0]):
-        return False
-    for file in section[0]:
-        native.add(split, file, live_only=file.delete_row_count != 0)
-    return True
+def _not_plain_files(native: NativeFiles, split: Split, run: Run) -> Iterator[Part]:
+    """The same for the files of a raw split, each of which stands alone."""
+    of_kernel: list[DataFileMeta] = []
+    with_vectors: list[DataFileMeta] = []
+    for file in run:
+        if _is_plain(native, split, file):
+            native.add(split, file)
+        elif native.readable(split, file, with_metadata=True):
+            with_vectors.append(file)
+        else:
+            of_kernel.append(file)
+    for files in (of_kernel, with_vectors):
+        if files:
+            yield split, (tuple(files),)
+
+
+def _is_plain(native: NativeFiles, split: Split, file: DataFileMeta) -> bool:
+    return file.file_name not in split.deletions and native.readable(split, file)
+
+
+def _maskable(context: ReadContext, native: NativeFiles, parts: Sequence[Part]) -> list[Part]:
+    """The sections that Spark can read under masks, up to the most rows of them."""
+    found: list[Part] = []
+    rows = 0
+    for part in parts:
+        runs = part[1][: _readable_runs(context, native, part)]
+        count = sum(file.row_count for run in runs for file in run)
+        if runs and rows + count <= MASKED_ROWS_MAX:
+            found.append(part)
+            rows += count
+    return found
+
+
+def _readable_runs(context: ReadContext, native: NativeFiles, part: Part) -> int:
+    """How many of the oldest runs Spark reads under masks: all, or those that newer ones beat."""
+    split, section = part
+    unreadable = (
+        number
+        for number, run in enumerate(section)
+        if not all(native.readable(split, file, with_metadata=True) for file in run)
+    )
+    count = next(unreadable, len(section))
+    if count in {0, len(section)}:
+        return count
+    spec = MergeSpec.of(context.schema, context.options)
+    return count if newest_run_wins(section, spec) else 0
+
+
+def _joined(parts: Iterable[Part]) -> list[Split]:
+    """Sections as splits again, those of one split together."""
+    of_split: dict[int, tuple[Split, list[Section]]] = {}
+    for split, section in parts:
+        of_split.setdefault(id(split), (split, []))[1].append(section)
+    return [
+        split.part(((tuple(f for s in sections for f in s[0]),),) if split.raw else tuple(sections))
+        for split, sections in of_split.values()
+    ]

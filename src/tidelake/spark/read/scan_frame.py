@@ -17,12 +17,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from tidelake.options import Options, declared
 from tidelake.scan import (
@@ -34,11 +35,13 @@ from tidelake.scan import (
     split_from_bytes,
     split_to_bytes,
 )
+from tidelake.scan.masks import find_masks
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
+from tidelake.spark.read.mask_job import mask_computer
 from tidelake.spark.read.native_scan import native_frame
-from tidelake.spark.read.native_split import NativeAndMerged, native_and_merged
+from tidelake.spark.read.native_split import FindMasks, NativeAndMerged, native_and_merged
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
 from tidelake.spark.sessions.session import parallelism
@@ -133,14 +136,12 @@ def frame_of(
             needed,
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
             storage=storage,
+            find_masks=None if is_remote() else _masks_of(spark, scan),
         )
     else:
         parts = NativeAndMerged([], list(scan.plan.splits))
     every = scan.context.schema.fields
-    frames = [
-        native_frame(spark, scan.context, group, needed, condition, among=every)
-        for group in parts.native
-    ]
+    frames = [native_frame(spark, group, needed, condition, among=every) for group in parts.native]
     if len(needed) > len(wanted):
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
     if parts.merged:
@@ -151,6 +152,10 @@ def frame_of(
     most = tasks_asked(spark, scan.context.options)
     # Spark cuts its own scans by its own settings; small parts are joined
     return frame if most is None else frame.coalesce(most)
+
+
+def _masks_of(spark: SparkSession, scan: TableScan) -> FindMasks:
+    return partial(find_masks, scan.context, cache=scan.masks, compute=mask_computer(spark))
 
 
 def rows_frame(

@@ -1,48 +1,14 @@
-"""Java classes of ours, made without a jar: compiled and defined where Spark's own classes are.
-
-Janino, which Spark ships, compiles a class of a package of Spark's. A lookup in that package
-(``MethodHandles.privateLookupIn``, public since Java 9) defines it in the loader of Spark's
-classes. Only the driver has it: no object that tasks get may be of such a class.
-"""
+"""Java classes of ours beside Spark's, in the JVM of a gateway."""
 
 from __future__ import annotations
 
-import threading
-
-from py4j.protocol import Py4JError
-
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
+from tidelake.spark.sessions import java_class
+from tidelake.spark.sessions.java_class import BESIDE, PACKAGE
 
 __all__ = ["BESIDE", "PACKAGE", "defined_class"]
 
-PACKAGE = "org.apache.spark.sql.execution.datasources"
-BESIDE = f"{PACKAGE}.FilePartition"
-"""A class of Spark's in that package."""
-_defining = threading.Lock()
-
 
 def defined_class(gateway: Gateway, name: str, text: str) -> JavaObject:
-    """Give the ``java.lang.Class`` of a name; define it if this JVM has none yet.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
-    name : str
-        The class, without its package.
-    text : str
-        Its Java: a public class of :data:`PACKAGE`, one and no more.
-    """
-    find = gateway.java("java.lang.Class").forName
-    beside = find(BESIDE)
-    full_name = f"{PACKAGE}.{name}"
-    with _defining:
-        try:
-            return find(full_name, True, beside.getClassLoader())
-        except Py4JError:
-            compiler = gateway.java("org.codehaus.janino.SimpleCompiler")()
-            compiler.setParentClassLoader(beside.getClassLoader())
-            compiler.cook(text)
-            code = compiler.getBytecodes().get(full_name)
-            handles = gateway.java("java.lang.invoke.MethodHandles")
-            return handles.privateLookupIn(beside, handles.lookup()).defineClass(code)
+    """As :func:`tidelake.spark.sessions.java_class.defined_class`."""
+    return java_class.defined_class(gateway.spark, name, text)

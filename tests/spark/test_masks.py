@@ -1,4 +1,4 @@
-"""Large runs scanned by Spark under newer ones: the rows must be those of the kernel's merge."""
+"""Runs scanned by Spark under masks: the rows must be those of the kernel's merge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidelake.spark.read import native_split, replaced_rows
+from tidelake import AddColumn
+from tidelake.spark.read import mask_job
 from tidelake.store.lsm import keyed_file
 from tidelake.types import DataField, parse_type
 
@@ -18,12 +19,6 @@ pytestmark = pytest.mark.usefixtures("production_conf")
 
 ROWS = 1_000
 WRITE_ONLY = {"write-only": "true"}  # runs stay as they were written
-
-
-@pytest.fixture(autouse=True)
-def _small_runs_are_large(monkeypatch):
-    rule = native_split.MaskRule(rows_min=1, columns_min=1)
-    monkeypatch.setattr(native_split, "MaskRule", lambda: rule)
 
 
 def fields_of(**types):
@@ -42,7 +37,9 @@ def in_order(rows):
 def check(lake, table, *, masked=True, **scan):
     """Spark's rows are the kernel's, and came the way they should."""
     frame = lake.table("db.t", **scan)
-    assert ("row_index" in plan_of(frame)) == masked
+    plan = plan_of(frame)
+    assert ("row_index" in plan) == masked
+    assert "MapInArrow" not in plan or not masked
     expected = [tuple(row.values()) for row in table.to_arrow(**scan).to_pylist()]
     found = [tuple(row) for row in frame.collect()]
     assert in_order(found) == in_order(expected)
@@ -123,16 +120,13 @@ def test_frames_can_be_joined_and_used_again(lake, numbers):
 
 
 def test_many_files_with_many_row_groups(lake, monkeypatch):
-    """Files of one run, more than one scan takes, some of one size."""
+    """Files of one run, some of one size: one scan takes all that have masks."""
     small = keyed_file.format_options
     monkeypatch.setattr(
         keyed_file,
         "format_options",
         lambda options, **how: dataclasses.replace(small(options, **how), row_group_rows=70),
     )
-    monkeypatch.setattr(replaced_rows, "FILES_COUNT_MAX", 3)
-    monkeypatch.setattr(replaced_rows, "TASK_ROWS", ROWS)
-    monkeypatch.setattr("tidelake.spark.read.native_scan.FILES_COUNT_MAX", 3)
     table = lake.catalog.create_table(
         "db.t",
         fields_of(p="INT NOT NULL", k="BIGINT NOT NULL", v="BIGINT"),
@@ -150,8 +144,9 @@ def test_many_files_with_many_row_groups(lake, monkeypatch):
             pa.table({"p": p_column, "k": keys, "v": -keys}),
             row_kinds=["-D" if k % 2 else "+I" for k in keys],
         )
-    frame = check(lake, table)
-    assert plan_of(frame).count("FileScan parquet") >= 3
+    check(lake, table)
+    # the run of the first partition is alone: its deletes are left out by their kind
+    assert plan_of(lake.table("db.t")).count("FileScan parquet") == 2
     check(lake, table, filter="k >= 500 AND k < 600")
     check(lake, table, filter="p = 2 AND v < 3000")
 
@@ -195,9 +190,15 @@ def test_a_large_run_with_deletes_of_its_own(lake):
 
 
 @pytest.mark.parametrize(
-    "options", [{"sequence.field": "s"}, {"ignore-delete": "true"}], ids=["sequence", "deletes"]
+    ("options", "masked"),
+    [
+        ({"sequence.field": "s"}, True),  # the merge of the keys and sequences decides
+        ({"merge-engine": "partial-update"}, False),
+        ({"ignore-delete": "true"}, True),  # the writer leaves deletes out
+    ],
+    ids=["sequence", "partial-update", "deletes"],
 )
-def test_where_the_newer_run_does_not_always_win_the_kernel_merges(lake, options):
+def test_where_the_newer_run_does_not_always_win(lake, options, masked):
     table = lake.catalog.create_table(
         "db.t",
         fields_of(k="BIGINT NOT NULL", s="BIGINT", v="STRING"),
@@ -206,8 +207,9 @@ def test_where_the_newer_run_does_not_always_win_the_kernel_merges(lake, options
     )
     table.write(pa.table({"k": range(ROWS), "s": [10] * ROWS, "v": ["old"] * ROWS}))
     rows = {"k": [1, 2, 3], "s": [5, 15, 20], "v": ["late", "new", "gone"]}
-    table.write(pa.table(rows), row_kinds=["+I", "+I", "-D"])
-    check(lake, table, masked=False)
+    kinds = ["+I", "+I", "+I" if "merge-engine" in options else "-D"]
+    table.write(pa.table(rows), row_kinds=kinds)
+    check(lake, table, masked=masked)
 
 
 def test_a_column_of_the_name_that_spark_gives_its_metadata(lake):
@@ -219,5 +221,68 @@ def test_a_column_of_the_name_that_spark_gives_its_metadata(lake):
     )
     table.write(pa.table({"k": range(ROWS), "_metadata": ["old"] * ROWS}))
     table.write(pa.table({"k": [1], "_metadata": ["new"]}))
-    check(lake, table, masked=False)
+    check(lake, table)
     check(lake, table, columns=["k"])
+
+
+def test_a_mask_is_found_once_and_extended_by_the_next_commit(lake, numbers, monkeypatch):
+    counts = []
+    real = mask_job.masks_here
+
+    def counted(context, requests):
+        counts.append(sum(file.row_count for r in requests for file in r.fresh.values()))
+        return real(context, requests)
+
+    monkeypatch.setattr(mask_job, "masks_here", counted)
+    check(lake, numbers)
+    assert counts == [14]  # rows of the two newer runs
+    check(lake, numbers, columns=["v"])
+    check(lake, numbers, filter="x > 10")
+    assert len(counts) == 1
+    numbers.write(pa.table({"k": [4, 6], "v": ["a", "b"], "x": [1.0, 2.0]}))
+    check(lake, numbers)
+    assert counts[1:] == [2]
+    # the columns of a query need not have the key
+    check(lake, numbers, columns=["x"])
+    numbers.rollback_to(snapshot_id=2)
+    check(lake, numbers)
+    numbers.write(pa.table({"k": [700], "v": ["again"], "x": [7.0]}))
+    check(lake, numbers)
+
+
+def test_many_rows_are_looked_up_by_a_job(lake, numbers, monkeypatch):
+    monkeypatch.setattr(mask_job, "DRIVER_ROWS_MAX", 10)
+    monkeypatch.setattr(mask_job, "masks_here", None)
+    check(lake, numbers)
+    numbers.write(pa.table({"k": [4, 700], "v": ["a", "b"], "x": [1.0, 2.0]}))
+    check(lake, numbers)
+
+
+def test_a_column_that_was_added_is_null_in_masked_files_of_before(lake, numbers):
+    table = lake.catalog.alter_table("db.t", [AddColumn("late", parse_type("INT"))])
+    late = pa.array([1, 2], pa.int32())
+    table.write(pa.table({"k": [0, 4], "v": ["l", "m"], "x": [0.5, 1.5], "late": late}))
+    check(lake, table)
+    check(lake, table, columns=["late"], filter="late IS NULL")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"deletion-vectors.enabled": "true"}, {"ignore-delete": "true"}]
+)
+def test_random_commits_and_compactions(lake, options):
+    rng = np.random.default_rng(len(options) + 27)
+    table = lake.catalog.create_table(
+        "db.t",
+        fields_of(k="STRING NOT NULL", n="INT NOT NULL", v="BIGINT"),
+        primary_keys=["k", "n"],
+        options={"bucket": 2, "num-sorted-run.compaction-trigger": 3, **options},
+    )
+    for number in range(7):
+        n = rng.choice(200, size=int(rng.integers(1, 120)), replace=False)
+        kinds = ["+I" if options.get("ignore-delete") or x % 3 else "-D" for x in n]
+        keys = {"k": ["k" * (x % 11) for x in n], "n": pa.array(n, pa.int32())}
+        table.write(pa.table({**keys, "v": n * 10 + number}), row_kinds=kinds)
+        frame = lake.table("db.t", columns=["v"])
+        found = sorted(row.v for row in frame.collect())
+        assert found == sorted(table.to_arrow(columns=["v"])["v"].to_pylist())
+        assert "MapInArrow" not in plan_of(frame)

@@ -263,7 +263,8 @@ def test_a_column_that_was_added_is_null_in_masked_files_of_before(lake, numbers
     late = pa.array([1, 2], pa.int32())
     table.write(pa.table({"k": [0, 4], "v": ["l", "m"], "x": [0.5, 1.5], "late": late}))
     check(lake, table)
-    check(lake, table, columns=["late"], filter="late IS NULL")
+    # the files of before have none of these columns: the kernel merges them
+    check(lake, table, masked=False, columns=["late"], filter="late IS NULL")
 
 
 @pytest.mark.parametrize(

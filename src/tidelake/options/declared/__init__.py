@@ -3,8 +3,8 @@
 All of ``CoreOptions``; sixteen options of its connectors for Flink and Spark that apply here
 (``sink.parallelism``, ``write.merge-schema``, ...); the seventeen of Iceberg metadata;
 ``write-mode``, which older versions had;
-``deletion-vectors.merge-on-read`` of Paimon 2.x; and three of our own (``sink.local-rows``,
-``read.native``, ``read.stream.schema-change``).
+``deletion-vectors.merge-on-read`` of Paimon 2.x; and four of our own (``sink.local-rows``,
+``read.native``, ``read.mask-cache-size``, ``read.stream.schema-change``).
 An option declares its type, its default and its support. A constant has the key in upper case as
 its name. An option that no code reads has no constant and is in its theme's ``UNREAD``.
 
@@ -12,7 +12,7 @@ its name. An option that no code reads has no constant and is in its theme's ``U
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default
 5
 >>> len(declared.BY_KEY)
-270
+271
 """
 
 # ruff: noqa: F403 - each theme lists its own in __all__, and a test compares them

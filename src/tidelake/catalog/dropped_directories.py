@@ -11,21 +11,27 @@ warehouse's), it is deleted in place. A directory without a schema is no table, 
 because another drop finishes one that was interrupted as long as there are any. While a table's
 files are deleted one by one, a sign of it stands in the staging directory, so that nobody creates
 the table there: what is put under the old names would be deleted too.
+
+Each of several drops of one table has its own sign, and creators wait for all of them. A drop
+removes the sign of another only if that one ended with an error, and said so, or began more than an
+hour before: it was killed. If it only slept, it finds its sign missing and deletes nothing more.
 """
 
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from tidelake.errors import (
     AlreadyExistsError,
     NotFoundError,
     StorageError,
     StorageRefusedError,
+    TidelakeError,
     UnsupportedError,
 )
-from tidelake.fileio import FileIO
+from tidelake.fileio import FileIO, FileStatus
 from tidelake.telemetry import Ids
 
 __all__ = ["STAGING_DIRECTORY", "DroppedDirectories"]
@@ -33,8 +39,12 @@ __all__ = ["STAGING_DIRECTORY", "DroppedDirectories"]
 STAGING_DIRECTORY = ".tidelake-staging"
 """Directory of a warehouse that is not searched for tables."""
 DROPPED = "-dropped"
-DROPPING = re.compile(r"(.+)-[0-9a-f-]{36}-dropping")
+DROPPING = re.compile(r"(.+)-[0-9a-f-]{36}-dropping(-ended)?")
 """A sign, by the table's path in the warehouse: ``<database>.db.<table>-<uuid>-dropping``."""
+ENDED = "-ended"
+"""Of a second file beside the sign of a drop that ended with an error."""
+KILLED_AFTER_MS = 3_600_000
+"""Age of the sign of a drop that was killed, by the clock of the storage."""
 SNAPSHOTS = "snapshot"
 
 
@@ -100,37 +110,87 @@ class DroppedDirectories:
 
     def delete_in_place(self, path: str) -> None:
         """Delete a table's directory that cannot be moved."""
+        with self.deleted_in_place(path):
+            pass
+
+    @contextmanager
+    def deleted_in_place(self, path: str) -> Iterator[bool]:
+        """Delete a table's directory that cannot be moved; nobody creates the table within.
+
+        Yields
+        ------
+        bool
+            False if this took so long that another drop removed its sign, and ended: the table may
+            have been created again.
+        """
         files, schema = self._fileio, f"{path}/schema"
         try:
             files.move_dir(schema, f"{path}/.schema-{self._ids.uuid()}{DROPPED}")
         except NotFoundError:
             pass  # an interrupted drop did this
         except UnsupportedError:
-            self._delete_each(path)
+            with self.sign(path) as sign:
+                is_mine = self._delete_each(path, sign)
+                if is_mine:
+                    self._remove_dead_signs(path, sign)
+                yield is_mine
             return
         files.delete_dir(path)
+        yield True
 
-    def _delete_each(self, path: str) -> None:
-        """Delete files that nothing can hide before."""
+    def _delete_each(self, path: str, sign: str) -> bool:
+        """Delete files that nothing can hide before; False if the sign is gone."""
         files = self._fileio
-        signs = [*self._signs(path), f"{_named(path)}-{self._ids.uuid()}-dropping"]
-        files.make_dirs(f"{self._directory}/{signs[-1]}")
         files.delete_dir(f"{path}/schema")
         for status in files.list_dir(path):
             if status.is_dir and status.name != SNAPSHOTS:
+                if not files.exists(sign):
+                    return False
                 files.delete_dir(f"{path}/{status.name}")
+        if not files.exists(sign):
+            return False
         files.delete_dir(path)
-        for sign in signs:  # those before were left by drops that died
-            files.delete_dir(f"{self._directory}/{sign}")
+        return files.exists(sign)
+
+    def delete_left(self, path: str) -> bool:
+        """Delete what drops and late writers left at a table's place; False if a table is there."""
+        with self.sign(path) as sign:
+            if self._fileio.list_dir(f"{path}/schema"):
+                return False
+            self._fileio.delete_dir(path)
+            self._remove_dead_signs(path, sign)
+        return True
+
+    @contextmanager
+    def sign(self, path: str) -> Iterator[str]:
+        """Keep others from creating a table; gives the path of the sign that does."""
+        sign = f"{self._directory}/{_named(path)}-{self._ids.uuid()}-dropping"
+        try:
+            self._fileio.write_once(sign, b"")
+            yield sign
+        except BaseException:  # an interrupt too
+            with suppress(TidelakeError):  # it is taken for killed in an hour
+                self._fileio.write_once(f"{sign}{ENDED}", b"")
+            raise
+        self._fileio.delete(sign)
+
+    def _remove_dead_signs(self, path: str, sign: str) -> None:
+        """Remove the signs of drops that died: no file of their table is left."""
+        mine = sign.rpartition("/")[2]
+        began_ms = {status.name: status.modified_ms for status in self._signs(path)}
+        for name in sorted(began_ms):  # a sign before the file that says that its drop ended
+            is_killed = began_ms[name] + KILLED_AFTER_MS < began_ms.get(mine, 0)
+            if is_killed or name.endswith(ENDED) or f"{name}{ENDED}" in began_ms:
+                self._fileio.delete(f"{self._directory}/{name}")
 
     def is_dropping(self, path: str) -> bool:
         """Whether files of a table are being deleted, or that was interrupted."""
         return bool(self._signs(path))
 
-    def _signs(self, path: str) -> list[str]:
-        names = (status.name for status in self._fileio.list_dir(self._directory))
-        found = ((DROPPING.fullmatch(name), name) for name in names)
-        return [name for matched, name in found if matched and matched[1] == _named(path)]
+    def _signs(self, path: str) -> list[FileStatus]:
+        listed = self._fileio.list_dir(self._directory)
+        found = ((DROPPING.fullmatch(status.name), status) for status in listed)
+        return [status for matched, status in found if matched and matched[1] == _named(path)]
 
 
 def _named(path: str) -> str:

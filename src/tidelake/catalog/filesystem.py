@@ -14,7 +14,6 @@ from tidelake.catalog.metastore import CatalogEntry
 from tidelake.catalog.warehouse import Warehouse, not_empty
 from tidelake.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from tidelake.fileio import FileIO
-from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Ids
 from tidelake.types import TableSchema
 
@@ -83,9 +82,7 @@ class FilesystemMetastore:
         with suppress(NotFoundError):  # another dropped it at the same time
             moved = dropped.move(path)
             if moved is None:
-                for table in self._warehouse.table_names(path):
-                    dropped.delete_in_place(f"{path}/{table}")
-                self.fileio.delete_dir(path)
+                self._drop_in_place(name, path, cascade=cascade)
                 return True
             try:  # a table may have been created meanwhile
                 self._check_droppable(name, moved, cascade=cascade)
@@ -94,6 +91,15 @@ class FilesystemMetastore:
                 raise
             dropped.delete(moved, what=f"Database '{name}'")
         return True
+
+    def _drop_in_place(self, name: str, path: str, *, cascade: bool) -> None:
+        """Delete a database's directory that cannot be moved."""
+        if not cascade:
+            self._warehouse.delete_empty_database(name)
+            return
+        for table in self._warehouse.table_names(path):
+            self._warehouse.dropped().delete_in_place(f"{path}/{table}")
+        self.fileio.delete_dir(path)
 
     def _check_droppable(self, name: str, path: str, *, cascade: bool) -> None:
         """Refuse to drop a database with tables, unless `cascade`, or with another warehouse."""
@@ -133,24 +139,9 @@ class FilesystemMetastore:
                 f" with drop_table('{name}') first."
             )
             raise AlreadyExistsError(message, kind="table_remains", table=str(name))
-        dropped = self._warehouse.dropped()
-        if self.fileio.is_remote and dropped.is_dropping(path):
-            raise self._being_dropped(name)
-        if not self._warehouse.put_first_schema(path, schema):
-            return False
-        if not self.fileio.is_remote:
-            return True
-        if dropped.is_dropping(path) or not self._warehouse.holds_table(path):
-            self.fileio.delete(TablePaths(path).schema(0))  # a drop began after the look
-            raise self._being_dropped(name)
-        return True
-
-    def _being_dropped(self, name: Identifier) -> AlreadyExistsError:
-        message = (
-            f"Table '{name}' is being dropped, or its drop was interrupted: try again, or finish it"
-            f" with drop_table('{name}') first."
-        )
-        return AlreadyExistsError(message, kind="table_remains", table=str(name))
+        self._warehouse.refuse_dropping(name)
+        put = self._warehouse.put_first_schema(path, schema)
+        return put and self._warehouse.is_created(name, schema)
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename its directory once, so other processes see one name or the other."""

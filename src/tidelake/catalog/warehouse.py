@@ -11,9 +11,15 @@ from contextlib import suppress
 
 from tidelake.catalog.dropped_directories import DroppedDirectories
 from tidelake.catalog.identifier import Identifier
-from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
+from tidelake.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    TidelakeError,
+)
 from tidelake.fileio import FileIO
 from tidelake.fileio.name import validate_name
+from tidelake.fileio.object_store import DIRECTORY_MARKER
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Ids
@@ -130,6 +136,49 @@ class Warehouse:
         """Write a table's first schema; False if there is one already."""
         return SchemaLog(self.fileio, TablePaths.of(path, schema)).create(schema)
 
+    def refuse_dropping(self, name: Identifier) -> None:
+        """Refuse to create a table while its files are deleted one by one.
+
+        Raises
+        ------
+        AlreadyExistsError
+            A drop is deleting them, or was interrupted.
+        """
+        if self.fileio.is_remote and self.dropped().is_dropping(self.table_path(name)):
+            raise _being_dropped(name)
+
+    def is_created(self, name: Identifier, schema: TableSchema) -> bool:
+        """Whether the first schema that was put stays; a drop may have run beside the put.
+
+        Raises
+        ------
+        AlreadyExistsError
+            A drop deletes the table's files, or deleted this one. It is gone.
+        """
+        if not self.fileio.is_remote:
+            return True
+        path, dropped = self.table_path(name), self.dropped()
+        first = TablePaths.of(path, schema).schema(schema.id)
+        if not dropped.is_dropping(path):
+            is_ours = self._is_ours(first, schema)
+            if is_ours is None:
+                raise _being_dropped(name)
+            return is_ours
+        with dropped.sign(path):  # nobody creates the table between the look and the delete
+            is_ours = self._is_ours(first, schema)
+            if is_ours is False:
+                return False
+            if is_ours:
+                self.fileio.delete(first)
+        raise _being_dropped(name)
+
+    def _is_ours(self, path: str, schema: TableSchema) -> bool | None:
+        """Whether a file is the schema that was put; None if there is none."""
+        try:
+            return self.fileio.read_bytes(path) == schema.to_json().encode()
+        except NotFoundError:
+            return None
+
     def schema_missing(self, name: Identifier) -> NotFoundError | None:
         """Make the error for a directory that has snapshots, but no schema."""
         path = self.table_path(name)
@@ -144,6 +193,29 @@ class Warehouse:
     def dropped(self) -> DroppedDirectories:
         """The directories of drops."""
         return DroppedDirectories(self.fileio, self.path, self.ids)
+
+    def delete_empty_database(self, name: str) -> None:
+        """Delete a database's directory where it cannot be moved; a table in it stays.
+
+        Raises
+        ------
+        InvalidInputError
+            There is a table, perhaps made meanwhile.
+        """
+        path = self.database_path(name)
+        self.check_holds_no_other(path)
+        for entry in self.fileio.list_dir(path):
+            place = f"{path}/{entry.name}"
+            if not entry.is_dir:
+                self.fileio.delete(place)
+            elif not self.dropped().delete_left(place):
+                raise not_empty(name, [entry.name])
+        left = [entry.name for entry in self.fileio.list_dir(path)]
+        if left:
+            raise not_empty(name, left)
+        had_marker = self.fileio.delete(f"{path}/{DIRECTORY_MARKER}")
+        if not had_marker and self.fileio.exists(path):  # a real directory
+            self.fileio.delete_dir(path)
 
     def swap(self, staged: str, place: str) -> None:
         """Move a directory to a place; the one that was there is deleted.
@@ -166,6 +238,14 @@ class Warehouse:
                     files.move_dir(old, place)
             raise
         files.delete_dir(old)
+
+
+def _being_dropped(name: Identifier) -> AlreadyExistsError:
+    message = (
+        f"Table '{name}' is being dropped, or its drop was interrupted: try again, or finish it"
+        f" with drop_table('{name}') first. If a drop was killed, do so an hour after it began."
+    )
+    return AlreadyExistsError(message, kind="table_remains", table=str(name))
 
 
 def not_empty(database: str, tables: list[str]) -> InvalidInputError:

@@ -14,6 +14,7 @@ from tidelake.catalog.dropped_directories import DroppedDirectories
 from tidelake.catalog.staging import staged_table
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
 from tidelake.fileio.object_store import ObjectStoreFileIO
+from tidelake.fileio.object_store.file_io import DIRECTORY_MARKER
 from tidelake.sql import SqlSession, execute, parse
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -256,3 +257,205 @@ def test_a_drop_that_dies_in_the_middle_is_finished_by_the_next(s3, catalog, mon
     assert s3.listing("house/.tidelake-staging") == []
     make()
     assert rows(catalog.table("db.t")) == [(7, "new")]
+
+
+SIGN = "house/.tidelake-staging/db.db.t-11111111-1111-1111-1111-111111111111-dropping"
+
+
+def after_listing(monkeypatch, act):
+    """Do something once, right after a drop listed the directory of its table."""
+    list_dir, done = ObjectStoreFileIO.list_dir, []
+
+    def then(self, path):
+        listed = list_dir(self, path)
+        if path.endswith("/db.db/t") and not done:
+            done.append(path)
+            act()
+        return listed
+
+    monkeypatch.setattr(ObjectStoreFileIO, "list_dir", then)
+
+
+def age_signs(s3):
+    """Let the signs of drops be two hours old."""
+    objects = s3.bucket()
+    for key in s3.listing("house/.tidelake-staging"):
+        found = objects.get(key)
+        objects.put(key, found.data, found.modified_s - 7200, found.metadata)
+
+
+def dropped_by_another(s3):
+    tidelake.open("s3://lake/house", storage=s3.storage()).drop_table("db.t", if_missing="ignore")
+
+
+def test_a_slow_drop_keeps_its_sign_when_another_drop_ends_before_it(s3, catalog, monkeypatch):
+    """What is created after the faster one would be deleted by the slower one."""
+    catalog.create_table("db.t", SCHEMA).write(batch((1, "old")))
+    make, told = made_beside(s3)
+
+    def drop_and_make():
+        dropped_by_another(s3)
+        make()
+
+    after_listing(monkeypatch, drop_and_make)
+    catalog.drop_table("db.t")
+    assert told == ["table_remains"]
+    assert s3.listing("house/.tidelake-staging") == []
+    make()
+    assert rows(catalog.table("db.t")) == [(7, "new")]
+
+
+def test_a_drop_that_slept_for_hours_deletes_nothing_new(s3, catalog, monkeypatch):
+    """Another took its sign for one of a killed drop."""
+    catalog.create_table("db.t", SCHEMA).write(batch((1, "old")))
+    make, told = made_beside(s3)
+
+    def sleep():
+        age_signs(s3)
+        dropped_by_another(s3)
+        make()
+
+    after_listing(monkeypatch, sleep)
+    catalog.drop_table("db.t")
+    assert told == []
+    assert rows(catalog.table("db.t")) == [(7, "new")]
+
+
+def test_the_sign_of_a_killed_drop_goes_with_the_first_drop_an_hour_later(s3, catalog):
+    catalog.create_table("db.t", SCHEMA)
+    catalog.metastore.fileio.write_once(f"/{SIGN}", b"")
+    catalog.drop_table("db.t")
+    make, told = made_beside(s3)
+    make()
+    dropped_by_another(s3)
+    make()
+    assert told == ["table_remains", "table_remains"]
+    assert s3.listing("house/.tidelake-staging") == [SIGN]
+    age_signs(s3)
+    dropped_by_another(s3)
+    make()
+    assert rows(catalog.table("db.t")) == [(7, "new")]
+
+
+@pytest.mark.parametrize("sees_sign", [False, True])
+def test_a_creator_beside_a_drop_leaves_the_table_of_the_next(s3, catalog, monkeypatch, sees_sign):
+    """It put its schema and looked for signs; then the drop ended and another made the table."""
+    files, looks, look = catalog.metastore.fileio, [], DroppedDirectories.is_dropping
+    catalog.create_database("db")
+    make, told = made_beside(s3)
+
+    def is_dropping(self, path):
+        looks.append(path)
+        if len(looks) != 2:
+            return look(self, path)
+        files.write_once(f"/{SIGN}", b"")
+        found = look(self, path)
+        files.delete_dir(path)
+        files.delete(f"/{SIGN}")
+        make()
+        return found and sees_sign
+
+    monkeypatch.setattr(DroppedDirectories, "is_dropping", is_dropping)
+    with pytest.raises(tidelake.AlreadyExistsError) as refused:
+        catalog.create_table("db.t", pa.schema([("mine", pa.int64())]))
+    assert (refused.value.kind, told) == ("table_exists", [])
+    assert rows(catalog.table("db.t")) == [(7, "new")]
+    assert s3.listing("house/.tidelake-staging") == []
+
+
+def test_nobody_creates_a_table_while_a_creator_takes_its_schema_back(s3, catalog, monkeypatch):
+    """Between its last look at the schema and the delete another could put one there."""
+    files, looks, look = catalog.metastore.fileio, [], DroppedDirectories.is_dropping
+    delete = ObjectStoreFileIO.delete
+    catalog.create_database("db")
+    make, told = made_beside(s3)
+
+    def is_dropping(self, path):
+        looks.append(path)
+        if len(looks) == 2:
+            files.write_once(f"/{SIGN}", b"")
+        return look(self, path)
+
+    def deleted_late(self, path, **given):
+        if path.endswith("/schema-0"):
+            delete(files, f"/{SIGN}")
+            delete(files, path)
+            make()
+        return delete(self, path, **given)
+
+    monkeypatch.setattr(DroppedDirectories, "is_dropping", is_dropping)
+    monkeypatch.setattr(ObjectStoreFileIO, "delete", deleted_late)
+    with pytest.raises(tidelake.AlreadyExistsError) as refused:
+        catalog.create_table("db.t", SCHEMA)
+    assert (refused.value.kind, told) == ("table_remains", ["table_remains"])
+    monkeypatch.undo()
+    make()
+    assert rows(catalog.table("db.t")) == [(7, "new")]
+
+
+def test_a_creator_that_is_refused_leaves_the_sign_of_a_drop_that_failed(s3, catalog, monkeypatch):
+    """That drop's files are still there."""
+    files, looks, look = catalog.metastore.fileio, [], DroppedDirectories.is_dropping
+    catalog.create_database("db")
+    files.write_once("/house/db.db/t/bucket-0/data-1.parquet", b"x")
+
+    def is_dropping(self, path):
+        looks.append(path)
+        if len(looks) == 2:
+            files.write_once(f"/{SIGN}", b"")
+            files.write_once(f"/{SIGN}-ended", b"")
+        return look(self, path)
+
+    monkeypatch.setattr(DroppedDirectories, "is_dropping", is_dropping)
+    for _ in range(2):
+        with pytest.raises(tidelake.AlreadyExistsError, match="drop was interrupted"):
+            catalog.create_table("db.t", SCHEMA)
+    catalog.drop_table("db.t")
+    assert catalog.create_table("db.t", SCHEMA).count() == 0
+    assert s3.listing("house/.tidelake-staging") == []
+
+
+def before_move(monkeypatch, act):
+    """Do something once, after a drop looked for tables in a database."""
+    move = DroppedDirectories.move
+
+    def then(self, path):
+        act()
+        return move(self, path)
+
+    monkeypatch.setattr(DroppedDirectories, "move", then)
+
+
+def before_marker_goes(monkeypatch, act):
+    """Do something right before the marker of a database is deleted."""
+    delete = ObjectStoreFileIO.delete
+
+    def then(self, path, **given):
+        if path.endswith(DIRECTORY_MARKER):
+            act()
+        return delete(self, path, **given)
+
+    monkeypatch.setattr(ObjectStoreFileIO, "delete", then)
+
+
+def test_a_table_that_is_made_while_an_empty_database_is_dropped_stays(s3, catalog, monkeypatch):
+    catalog.create_database("db")
+    make, told = made_beside(s3)
+    with monkeypatch.context() as patched:
+        before_move(patched, make)
+        with pytest.raises(InvalidInputError, match="holds 1 tables"):
+            catalog.drop_database("db")
+    assert rows(catalog.table("db.t")) == [(7, "new")]
+    catalog.drop_table("db.t")
+    before_marker_goes(monkeypatch, make)
+    catalog.drop_database("db")
+    assert rows(catalog.table("db.t")) == [(7, "new")]
+    assert (told, catalog.list_databases()) == ([], ["db"])
+
+
+def test_what_late_writers_left_goes_with_an_empty_database(s3, catalog):
+    catalog.create_database("db")
+    for name in ("t/bucket-0/data-1.parquet", "note.txt"):
+        catalog.metastore.fileio.write_once(f"/house/db.db/{name}", b"x")
+    catalog.drop_database("db")
+    assert s3.listing() == []

@@ -9,8 +9,8 @@ the other. The order is Java's, and what each crash leaves is this:
 - **Drop**: in one transaction the row is deleted and the directory moved away (from then on nobody
   writes to it); then the files are deleted. If the database refuses, the directory is moved back.
   Where a directory cannot be moved its files are deleted in place, then the row: while it is there
-  nobody creates the table. A crash before the commit leaves a row without files, which reads name;
-  dropping the table again removes it.
+  nobody creates the table, nor while the sign of a drop is there. A crash before the commit leaves
+  a row without files, which reads name; dropping the table again removes it.
 - **Rename**: in one transaction the row is changed and the directory moved. A crash before the
   commit leaves the old row and the moved directory, which reads name.
 
@@ -184,6 +184,8 @@ class JdbcMetastore:
             raise
         if moved is not None:
             dropped.delete(moved, what=f"Database '{name}'")
+        elif self.fileio.exists(path) and not cascade:
+            self.directories.delete_empty_database(name)
         elif self.fileio.exists(path):
             for table in self.directories.table_names(path):
                 dropped.delete_in_place(f"{path}/{table}")
@@ -262,6 +264,7 @@ class JdbcMetastore:
             if self.has_table(name):
                 return False
             self._refuse_view(name)
+            self.directories.refuse_dropping(name)
             is_ours = not self._has_files(path) and self.directories.put_first_schema(path, schema)
             if not is_ours:
                 self._check_adoptable(name, path, schema)
@@ -272,12 +275,23 @@ class JdbcMetastore:
             except OutcomeUnknownError:
                 if not (is_ours and self.has_table(name)):
                     raise
-            if not self.directories.holds_table(path):  # another dropped the files meanwhile
+            try:
+                return self._is_created(name, schema, is_ours=is_ours)
+            except (AlreadyExistsError, ConflictError):
                 with self.database.transaction():
                     self._delete_row(name)
-                message = f"Table '{name}' was dropped while it was created: create it again."
-                raise ConflictError(message, kind="table_dropped", table=str(name))
-            return True
+                raise
+
+    def _is_created(self, name: Identifier, schema: TableSchema, *, is_ours: bool) -> bool:
+        """Whether the files of a new row stay; another may have dropped them meanwhile."""
+        if not is_ours:
+            self.directories.refuse_dropping(name)
+        elif not self.directories.is_created(name, schema):
+            return False
+        if not self.directories.holds_table(self.location(name)):
+            message = f"Table '{name}' was dropped while it was created: create it again."
+            raise ConflictError(message, kind="table_dropped", table=str(name))
+        return True
 
     def _has_files(self, path: str) -> bool:
         return self.directories.holds_table(path) or self.directories.has_snapshots(path)
@@ -349,10 +363,17 @@ class JdbcMetastore:
 
     def drop_table(self, name: Identifier) -> bool:
         """Delete the row and move the directory away in one transaction, then delete the files."""
-        path = self.location(name)
+        with self.lock.hold(name):
+            return self._drop_table(name)
+
+    def _drop_table(self, name: Identifier) -> bool:
+        path, dropped = self.location(name), self.directories.dropped()
         if not self.has_table(name) and not self.fileio.list_dir(path):
+            if self.fileio.is_remote and dropped.is_dropping(path):
+                dropped.delete_in_place(path)  # what was interrupted at its end
+                return True
             return False
-        dropped, moved = self.directories.dropped(), None
+        moved = None
         try:
             with self.database.transaction():
                 self._delete_row(name)
@@ -361,9 +382,7 @@ class JdbcMetastore:
                     if moved is None:
                         raise _NotMovedError
         except _NotMovedError:  # so the database lets the row go, and has it still
-            dropped.delete_in_place(path)
-            with self.database.transaction():
-                self._delete_row(name)
+            self._drop_in_place(name, path)
             return True
         except BaseException:  # an interrupt too
             if moved is not None and self.has_table(name):
@@ -372,6 +391,12 @@ class JdbcMetastore:
         if moved is not None:
             dropped.delete(moved, what=f"Table '{name}'")
         return True
+
+    def _drop_in_place(self, name: Identifier, path: str) -> None:
+        with self.directories.dropped().deleted_in_place(path) as is_ours:
+            if is_ours:  # else the row may be that of a table that was created again
+                with self.database.transaction():
+                    self._delete_row(name)
 
     def _delete_row(self, name: Identifier) -> None:
         more = self._of_paimon_2() - {statements.VIEWS}

@@ -5,7 +5,7 @@ store answers is not believed where a commit depends on it.
 """
 
 from tidelake.fileio.object_store.credentials import Credentials, CredentialSource
-from tidelake.fileio.object_store.file_io import ObjectStoreFileIO
+from tidelake.fileio.object_store.file_io import DIRECTORY_MARKER, ObjectStoreFileIO
 from tidelake.fileio.object_store.locked import HeldPutLock, PutLock
 from tidelake.fileio.object_store.settings import (
     KEYS,
@@ -17,6 +17,7 @@ from tidelake.fileio.object_store.settings import (
 )
 
 __all__ = [
+    "DIRECTORY_MARKER",
     "KEYS",
     "CredentialSource",
     "Credentials",

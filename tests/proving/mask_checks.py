@@ -8,12 +8,19 @@ import numpy as np
 import pyarrow as pa
 
 from proving.masked_reads import MaskedReader
+from tidelake import UpdateColumnType
 from tidelake.catalog import open_catalog
 from tidelake.fileio import MemoryFileIO
 from tidelake.telemetry import Env
 from tidelake.types import DataField, parse_type
 
-__all__ = ["CHECKS", "check_long_masks", "check_masks", "check_masks_after_rollback"]
+__all__ = [
+    "CHECKS",
+    "check_long_masks",
+    "check_masks",
+    "check_masks_after_alter",
+    "check_masks_after_rollback",
+]
 
 SEEDS = 4
 COMMITS = 6
@@ -82,6 +89,18 @@ def check_masks_after_rollback() -> None:
     _check(reader, table)
 
 
+def check_masks_after_alter() -> None:
+    """Read a table whose rows were ordered by numbers, and are by texts."""
+    reader, table = MaskedReader(), _table(**{"sequence.field": "v"})
+    _write(table, range(10), 1)
+    _write(table, range(10), 0)  # 9 is below 1009, and '9' above '1009'
+    _check(reader, table)
+    table.alter(UpdateColumnType("v", parse_type("STRING")))
+    _check(reader, table)
+    _check(reader, table, snapshot_id=2)  # with the columns of then
+    assert reader.masked_count == 3, "the section is read by its masks"
+
+
 def check_long_masks() -> None:
     """Read a file that is longer than a batch."""
     reader, table = MaskedReader(), _table()
@@ -91,4 +110,4 @@ def check_long_masks() -> None:
     assert reader.masked_count == 1, "the file is read by its mask"
 
 
-CHECKS = (check_masks, check_masks_after_rollback, check_long_masks)
+CHECKS = (check_masks, check_masks_after_rollback, check_masks_after_alter, check_long_masks)

@@ -33,6 +33,11 @@ PLANTED = (
         (file_masks, "_name", lambda _: lambda _split, file: str(file.max_sequence_number)),
     ),
     (
+        "a mask is kept after its sequence field got another type",
+        "check_masks_after_alter",
+        (file_masks, "_deciding", lambda _: lambda _context, spec: repr(spec.sequence_columns)),
+    ),
+    (
         "a mask is extended without what was known",
         "check_masks",
         (file_masks, "_hidden", edited("mask.known is None", "mask.known is None or mask.fresh")),

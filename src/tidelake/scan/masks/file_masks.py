@@ -13,6 +13,9 @@ exactly if no newer run has its key and its own kind adds. Elsewhere the merge d
 5. The masks are kept. A file's deletion vector is added by :func:`vector_mask`; a row that the
    vector of a newer file deletes replaces nothing, so the vector is part of the newer file's name.
 
+The columns of the key keep their ids and types for ever, so nothing else decides. What decides in a
+merge may be altered; it is part of what such a mask is kept under (:func:`_deciding`).
+
 Cost: the keys of files whose mask is not known are read once, 20 to 50 ns a row, and a bisection
 per fresh key. Memory: the keys of the fresh files, twice.
 """
@@ -30,7 +33,7 @@ import pyarrow as pa
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.codec.sorted_keys import SortedKeys
-from tidelake.format import KIND_FIELD
+from tidelake.format import KIND_FIELD, orc_zone_moves
 from tidelake.merge import MergeSpec
 from tidelake.merge.runs.sections import KeyRank, key_rank
 from tidelake.merge.spec import DEDUPLICATE
@@ -284,8 +287,7 @@ def _all_files(
 ) -> tuple[FileMask, ...]:
     """The masks that the merge of all files decides; each depends on all of them."""
     files = tuple(file for run in section for file in run)
-    rules = (spec.sequence_columns, spec.sequence_descending, spec.ignore_delete)
-    others = "|".join([repr(rules), *(_name(split, file) for file in files)])
+    others = "|".join([_deciding(context, spec), *(_name(split, file) for file in files)])
     found = []
     for number, run in enumerate(section):
         for file in run:
@@ -295,6 +297,18 @@ def _all_files(
             hidden, fresh = (None, files) if known is None else (known[1], ())
             found.append(FileMask(file, number, files, key, frozenset(), hidden, fresh))
     return tuple(found)
+
+
+def _deciding(context: ReadContext, spec: MergeSpec) -> str:
+    """What decides besides the files: the columns by id and type, for names come again.
+
+    A file has its columns by id, and they are read as the type of the schema that is read with.
+    """
+    columns = context.fields((*spec.key_columns, *spec.sequence_columns))
+    named = [(field.id, str(field.type)) for field in columns]
+    rules = (spec.sequence_descending, spec.ignore_delete)
+    reads = (context.env.zone, orc_zone_moves(context.options))
+    return repr((len(spec.key_columns), named, rules, reads))
 
 
 def _name(split: Split, file: DataFileMeta) -> str:

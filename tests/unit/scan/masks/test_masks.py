@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from proving.masked_reads import MaskedReader
 
+from tidelake import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from tidelake.catalog import open_catalog
 from tidelake.fileio import MemoryFileIO
 from tidelake.scan.masks import file_masks, find, find_masks
@@ -147,6 +148,48 @@ def test_the_explanation_says_what_spark_scans_and_what_a_compaction_saves():
     write(other, "number", [1, 2])
     write(other, "number", [1])
     assert "2 files merged, because of files that are not Parquet;" in str(other.explain())
+
+
+ALTERED = {
+    "renamed, and another of its name": (
+        RenameColumn("s", "s_old"),
+        AddColumn("s", parse_type("BIGINT")),
+        SetOption("sequence.field", "s"),
+    ),
+    "dropped, and another of its name": (DropColumn("s"), AddColumn("s", parse_type("BIGINT"))),
+    "retyped: '9' is above '10'": (UpdateColumnType("s", parse_type("STRING")),),
+    "retyped: its fraction is lost": (UpdateColumnType("s", parse_type("INT")),),
+    "the other direction": (SetOption("sequence.field.sort-order", "descending"),),
+    "another column": (SetOption("sequence.field", "v"),),
+}
+
+
+@pytest.mark.parametrize("changes", ALTERED.values(), ids=ALTERED)
+def test_a_mask_by_sequences_is_of_the_column_not_of_its_name(changes):
+    catalog = open_catalog("/w", fileio=MemoryFileIO(), env=Env.seeded(3))
+    table = catalog.create_table(
+        "db.t",
+        [
+            DataField(0, "k", parse_type("BIGINT NOT NULL")),
+            DataField(1, "s", parse_type("DOUBLE")),
+            DataField(2, "v", parse_type("INT")),
+        ],
+        primary_keys=["k"],
+        options={"bucket": 1, "write-only": "true", "sequence.field": "s"},
+    )
+    reader = MaskedReader()
+    for sequences, values in (((10.0, 9.5, 3.0), (1, 1, 7)), ((9.0, 9.25, 4.0), (1, 2, 6))):
+        v = pa.array(values, pa.int32())
+        table.write(pa.table({"k": [0, 1, 2], "s": sequences, "v": v}))
+    check(reader, table)
+    table.alter(*changes)
+    check(reader, table)
+    check(reader, table, snapshot_id=1)
+    check(reader, table, snapshot_id=2)
+    assert reader.merged_count == 0
+    fresh = MaskedReader()  # it meets the new schema first
+    check(fresh, table)
+    check(fresh, table, snapshot_id=2)
 
 
 def sections_of(table, **scan):

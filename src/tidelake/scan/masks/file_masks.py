@@ -22,6 +22,7 @@ per fresh key. Memory: the keys of the fresh files, twice.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ __all__ = [
     "section_masks",
     "vector_mask",
 ]
+
+DIGEST_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +125,13 @@ class MaskRequest:
         if not newest_run_wins(section, spec):
             return cls(split, section, _all_files(context, split, section, spec, cache), True)
         runs = [_Run.of(run, spec) for run in section]
+        names = {file.file_name: _name(split, file) for run in section for file in run}
         files = []
         for number, run in enumerate(runs):
             for file, low, high in zip(run.files, run.lows, run.highs, strict=True):
                 newer = tuple(f for above in runs[number + 1 :] for f in above.meeting(low, high))
                 if newer or file.delete_row_count != 0:
-                    files.append(_looked_up(context, split, file, number, newer, cache))
+                    files.append(_looked_up(context, split, file, number, newer, names, cache))
         return cls(split, section, tuple(files))
 
     @property
@@ -232,7 +236,8 @@ def section_masks(
 
 def vector_mask(context: ReadContext, split: Split, file: DataFileMeta) -> HiddenRows | None:
     """The rows that a file's deletion vector deletes; None if it has none."""
-    deleted = deleted_rows(context, split, file)
+    with names_expiry(context, split.snapshot_id):
+        deleted = deleted_rows(context, split, file)
     if deleted is None:
         return None
     flags = np.zeros(file.row_count, np.bool_)
@@ -269,10 +274,11 @@ def _looked_up(
     file: DataFileMeta,
     run: int,
     newer: tuple[DataFileMeta, ...],
+    all_names: Mapping[str, str],
     cache: MaskCache,
 ) -> FileMask:
     path = context.paths.data_file(split.partition, split.bucket, file)
-    named = {_name(split, f): f for f in newer}
+    named = {all_names[f.file_name]: f for f in newer}
     names = frozenset(named)
     known = cache.nearest(path, names)
     if known is None:
@@ -288,11 +294,13 @@ def _all_files(
     """The masks that the merge of all files decides; each depends on all of them."""
     files = tuple(file for run in section for file in run)
     others = "|".join([_deciding(context, spec), *(_name(split, file) for file in files)])
+    # a digest: else n files would be kept under n texts of n names each
+    digest = hashlib.blake2b(others.encode(), digest_size=DIGEST_BYTES).hexdigest()
     found = []
     for number, run in enumerate(section):
         for file in run:
             path = context.paths.data_file(split.partition, split.bucket, file)
-            key = f"{path}|{others}"
+            key = f"{path}|{digest}"
             known = cache.nearest(key, frozenset())
             hidden, fresh = (None, files) if known is None else (known[1], ())
             found.append(FileMask(file, number, files, key, frozenset(), hidden, fresh))

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from tidelake.merge import MergeSpec
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
-from tidelake.scan.masks.cache import MaskCache
+from tidelake.scan.masks.cache import MaskCache, NewerFiles
 from tidelake.scan.masks.file_masks import (
     FileMask,
     MaskRequest,
@@ -94,8 +94,8 @@ def find_masks(
                 cache.keep(mask.path, mask.names, hidden, bytes_max=bytes_max)
     cache.shrink(bytes_max)
     return [
-        None if own is None else _with_vectors(context, split, section, own, cache)
-        for (split, section), own in zip(sections, found, strict=True)
+        None if request is None or own is None else _with_vectors(context, request, own, cache)
+        for request, own in zip(requests, found, strict=True)
     ]
 
 
@@ -135,24 +135,42 @@ def _fresh_rows(request: MaskRequest) -> int:
 
 
 def _with_vectors(
-    context: ReadContext,
-    split: Split,
-    section: Section,
-    hidden: Mapping[str, HiddenRows],
-    cache: MaskCache,
+    context: ReadContext, request: MaskRequest, hidden: Mapping[str, HiddenRows], cache: MaskCache
 ) -> dict[str, HiddenRows]:
-    """Add the rows that the files' own vectors delete."""
+    """Add the rows that the files' own vectors delete.
+
+    Both alone and united they are kept, so that each read gets the same objects.
+    """
     found = dict(hidden)
+    split = request.split
+    if not split.deletions:
+        return found
     bytes_max = context.options.get(declared.READ_MASK_CACHE_SIZE)
-    for file in (f for run in section for f in run) if split.deletions else ():
+    masks = {mask.file.file_name: mask for mask in request.files}
+    for file in (f for run in request.section for f in run):
         where = split.deletions.get(file.file_name)
         if where is None:
             continue
-        key = f"{where.path}:{where.offset}"
-        known = cache.nearest(key, frozenset())
-        own = vector_mask(context, split, file) if known is None else known[1]
-        assert own is not None, "the file has a vector"
-        if known is None:
-            cache.keep(key, frozenset(), own, bytes_max=bytes_max)
-        found[file.file_name] = own.united(found.get(file.file_name))
+        vector = f"{where.path}:{where.offset}"
+        own = _exactly(cache, vector, frozenset())
+        if own is None:
+            own = vector_mask(context, split, file)
+            assert own is not None, "the file has a vector"
+            cache.keep(vector, frozenset(), own, bytes_max=bytes_max)
+        replaced = hidden.get(file.file_name)
+        if replaced is not None:
+            mask = masks[file.file_name]
+            both = f"{vector}|{mask.path}"
+            united = _exactly(cache, both, mask.names)
+            if united is None:
+                united = own.united(replaced)
+                cache.keep(both, mask.names, united, bytes_max=bytes_max)
+            own = united
+        found[file.file_name] = own
     return found
+
+
+def _exactly(cache: MaskCache, path: str, names: NewerFiles) -> HiddenRows | None:
+    """A kept mask of these very names."""
+    known = cache.nearest(path, names)
+    return known[1] if known is not None and known[0] == names else None

@@ -14,7 +14,7 @@ columns are read, and sorted by key. Memory: these columns, of all rows of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +26,10 @@ from tidelake.scan.context import ReadContext
 from tidelake.scan.masks.hidden_rows import HiddenRows
 from tidelake.scan.read import deleted_rows, read_file
 from tidelake.scan.split import Section, Split
+from tidelake.types import DataField
 
 __all__ = ["RETRACTS", "losing_rows"]
 
-POSITION = "_POSITION"
-"""The column that carries a row's position through the merge."""
 RETRACTS = 1
 """The bit of a row kind that says that the row retracts."""
 
@@ -57,31 +56,47 @@ def losing_rows(
     assert not spec.combines, "a merged row is one of the rows"
     assert not spec.looks_at_levels, "the runs' order decides"
     files = [file for run in section for file in run]
+    names = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
+    fields = (*context.fields(names), SEQUENCE_FIELD, KIND_FIELD)
+    position = _unused_name(fields)
     batches: list[pa.RecordBatch] = []
     begin = 0
     for file in files:
-        batches += _live_rows(context, split, file, spec, begin).to_batches()
+        rows = _live_rows(context, split, file, fields, position, begin)
+        batches += rows.to_batches()
         begin += file.row_count
     hidden = np.ones(begin, np.bool_)
     if batches:
         # run by run, oldest first, as they would have come
         merged = merge_buffer(batches, spec, memory=context.env.memory)
         adds = (merged[KIND_FIELD.name].to_numpy() & RETRACTS) == 0
-        hidden[merged[POSITION].to_numpy()[adds]] = False
+        hidden[merged[position].to_numpy()[adds]] = False
     at = 0
     for file in files:
         yield file, HiddenRows.of(hidden[at : at + file.row_count])
         at += file.row_count
 
 
+def _unused_name(fields: Sequence[DataField]) -> str:
+    """A name for the column that carries a row's position through the merge."""
+    taken = {field.name for field in fields}
+    name = "_POSITION"
+    while name in taken:
+        name += "_"
+    return name
+
+
 def _live_rows(
-    context: ReadContext, split: Split, file: DataFileMeta, spec: MergeSpec, begin: int
+    context: ReadContext,
+    split: Split,
+    file: DataFileMeta,
+    fields: Sequence[DataField],
+    position: str,
+    begin: int,
 ) -> pa.Table:
     """The deciding columns of a file's rows that no vector deletes, and their positions."""
-    names = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
-    fields = (*context.fields(names), SEQUENCE_FIELD, KIND_FIELD)
     rows = pa.Table.from_batches(list(read_file(context, split, file, fields)))
-    rows = rows.append_column(POSITION, pa.array(np.arange(begin, begin + file.row_count)))
+    rows = rows.append_column(position, pa.array(np.arange(begin, begin + file.row_count)))
     deleted = deleted_rows(context, split, file)
     if deleted is None:
         return rows

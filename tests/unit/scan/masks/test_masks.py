@@ -13,8 +13,11 @@ from proving.masked_reads import MaskedReader
 
 from tidelake import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from tidelake.catalog import open_catalog
+from tidelake.errors import NotFoundError
 from tidelake.fileio import MemoryFileIO
-from tidelake.scan.masks import file_masks, find, find_masks
+from tidelake.merge import MergeSpec
+from tidelake.scan import SNAPSHOT_EXPIRED
+from tidelake.scan.masks import MaskRequest, file_masks, find, find_masks
 from tidelake.telemetry import Env
 from tidelake.types import DataField, parse_type
 
@@ -245,3 +248,73 @@ def test_key_ranges_that_do_not_meet_are_not_read():
     masks, sought = find_counted(table, MaskedReader().cache)
     assert sorted(sought) == [2, 8]
     assert [[hidden.hidden_count for hidden in found.values()] for found in masks] == [[1, 0]]
+
+
+def test_what_a_mask_is_kept_under_is_short():
+    """Of n files whose rows the merge decides, n masks depend on n names."""
+    table = make_table(bucket="1", **{"sequence.field": "v"})
+    for number in range(12):
+        write(table, "number", range(number, 20), value=number)
+    context, ((split, section),) = sections_of(table)
+    spec = MergeSpec.of(context.schema, context.options)
+    masks = MaskRequest.of(context, split, section, spec, MaskedReader().cache).files
+    assert len({mask.path for mask in masks}) == 12
+    own = max(len(context.paths.data_file(split.partition, split.bucket, m.file)) for m in masks)
+    assert max(len(mask.path) for mask in masks) <= own + 50
+
+
+def test_masks_with_vectors_are_the_same_objects_for_every_read():
+    table = make_table(bucket="1", **{"deletion-vectors.enabled": "true"})
+    write(table, "number", range(20))
+    table.compact(full=True)
+    write(table, "number", range(5))
+    table.compact()
+    write(table, "number", range(3, 9))
+    cache = MaskedReader().cache
+    first, again = (
+        [m for m in found if m]
+        for found in (find_masks(*sections_of(table), cache) for _ in range(2))
+    )
+    assert any(split.deletions for split, _ in sections_of(table)[1])
+    for masks, others in zip(first, again, strict=True):
+        assert masks.keys() == others.keys()
+        assert all(masks[name] is others[name] for name in masks)
+    count = len(cache)
+    find_masks(*sections_of(table), cache)
+    assert len(cache) == count
+    write(table, "number", range(8, 12))
+    reader = MaskedReader()
+    reader.cache = cache
+    check(reader, table)
+    check(reader, table, snapshot_id=table.latest_snapshot_id - 1)
+
+
+def test_a_vector_that_is_gone_says_that_the_snapshot_expired():
+    table = make_table(bucket="1", **{"deletion-vectors.enabled": "true"})
+    write(table, "number", range(20))
+    table.compact(full=True)
+    write(table, "number", range(5))
+    table.compact()
+    context, sections = sections_of(table)
+    paths = {where.path for split, _ in sections for where in split.deletions.values()}
+    assert paths
+    for path in (*paths, context.paths.snapshot(sections[0][0].snapshot_id)):
+        context.fileio.delete(path)
+    with pytest.raises(NotFoundError) as caught:
+        find_masks(context, sections, MaskedReader().cache)
+    assert caught.value.kind == SNAPSHOT_EXPIRED
+
+
+def test_a_column_of_the_name_of_the_position_is_as_any_other():
+    fields = [
+        DataField(0, "_POSITION", parse_type("BIGINT NOT NULL")),
+        DataField(1, "v", parse_type("INT")),
+    ]
+    catalog = open_catalog("/w", fileio=MemoryFileIO(), env=Env.seeded(3))
+    options = {"bucket": 1, "write-only": "true", "sequence.field": "v"}
+    table = catalog.create_table("db.t", fields, primary_keys=["_POSITION"], options=options)
+    for values in ([5, 6, 7], [6, 5, 8]):
+        table.write(pa.table({"_POSITION": [1, 2, 3], "v": pa.array(values, pa.int32())}))
+    reader = MaskedReader()
+    check(reader, table)
+    assert reader.masked_count == 1

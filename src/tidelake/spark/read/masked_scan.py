@@ -41,7 +41,9 @@ ROW_INDEX = "_tmp_metadata_row_index"
 NO_MASK = -1
 WORD_BITS, WORD_SHIFT = 64, 6
 KEPT_BYTES_MAX = 64 << 20
-"""The most bytes of masks that are kept in the JVM."""
+"""The most bytes of masks that are kept in the JVM, and with them here."""
+KEPT_MAX = 256
+"""The most arrays of masks that are kept in the JVM, however small."""
 _WORDS = pa.schema(
     [pa.field("words", pa.list_(pa.field("element", pa.int64(), nullable=False)), nullable=False)]
 )
@@ -223,11 +225,14 @@ class _KeptWords:
                 return found[0]
         words = np.concatenate([mask.words() for mask in masks])
         column = _local_words(spark, words)
+        nbytes = words.nbytes + sum(mask.nbytes for mask in masks)
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = (column, (spark, *masks), words.nbytes)
-                self._bytes += words.nbytes
-            while self._bytes > KEPT_BYTES_MAX and len(self._kept) > 1:
+                self._kept[key] = (column, (spark, *masks), nbytes)
+                self._bytes += nbytes
+            while len(self._kept) > KEPT_MAX or (
+                self._bytes > KEPT_BYTES_MAX and len(self._kept) > 1
+            ):
                 self._bytes -= self._kept.popitem(last=False)[1][2]
         return column
 

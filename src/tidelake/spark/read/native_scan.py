@@ -116,17 +116,23 @@ class NativeFiles:
         self._storage = storage or local_or_none(context.fileio)
         self._clear = self._storage.is_read and (case_sensitive or _names_differ(context, fields))
         self._sources: dict[int, SourceFields | None] = {}
-        self._plain: dict[tuple[SourceFields, bool], list[MaskedFile]] = {}
+        # never under masks, where the last part is true
+        self._plain: dict[tuple[SourceFields, bool, bool], list[MaskedFile]] = {}
         self._masked: dict[SourceFields, list[MaskedFile]] = {}
 
     def readable(self, split: Split, file: DataFileMeta, *, with_metadata: bool = False) -> bool:
         """Whether Spark reads the file as the kernel does; if wanted, under a mask too."""
         path = self._context.paths.data_file(split.partition, split.bucket, file)
-        source = self._source(file) if self._clear and _readable_path(path) else None
-        if source is None:
+        if not self._clear or not _readable_path(path) or self._source(file) is None:
             return False
-        names = [f.name.lower() for f in source if f is not None]
-        return not (with_metadata and not RESERVED_COLUMNS.isdisjoint(names))
+        if not with_metadata:
+            return True
+        return not self._has_reserved(file)
+
+    def _has_reserved(self, file: DataFileMeta) -> bool:
+        """Whether a column of the file, wanted or not, has a name of a scan under masks."""
+        schema = self._context.file_schema(file.schema_id, file_name=file.file_name)
+        return not RESERVED_COLUMNS.isdisjoint(f.name.lower() for f in schema.fields)
 
     def add(self, split: Split, file: DataFileMeta, *, live_only: bool = False) -> None:
         """Add a file to read. Requires: it is readable."""
@@ -134,7 +140,8 @@ class NativeFiles:
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
         added = MaskedFile(path, file.file_size_bytes, file.row_count, None)
-        self._plain.setdefault((source, live_only), []).append(added)
+        key = (source, live_only, self._has_reserved(file))
+        self._plain.setdefault(key, []).append(added)
 
     def add_masked(self, split: Split, file: DataFileMeta, hidden: HiddenRows | None) -> None:
         """Add a file without its hidden rows. Requires: it is readable, with metadata."""
@@ -168,7 +175,7 @@ class NativeFiles:
         plain = {key: list(files) for key, files in self._plain.items()}
         found = []
         for source, files in self._masked.items():
-            beside = plain.setdefault((source, False), [])
+            beside = plain.setdefault((source, False, False), [])
             if not any(file.hides for file in files):
                 beside += files
                 continue
@@ -177,7 +184,7 @@ class NativeFiles:
             found.append(NativeGroup(source, tuple(f.path for f in files), masked=tuple(files)))
         return [
             NativeGroup(source, tuple(f.path for f in files), live_only)
-            for (source, live_only), files in plain.items()
+            for (source, live_only, _), files in plain.items()
             if files
         ] + found
 
@@ -201,7 +208,11 @@ def _rows(files: Sequence[MaskedFile]) -> int:
 def _is_native(source: DataField | None, field: DataField) -> bool:
     if not field.type.nullable and (source is None or source.type.nullable):
         return False  # the kernel refuses nulls of older files
-    return source is None or (_read_alike(source.type) and _widens(source.type, field.type))
+    if source is None:
+        return True
+    if source.name.lower() == ROW_INDEX:
+        return False  # Spark would give the positions of rows instead, or refuse the type
+    return _read_alike(source.type) and _widens(source.type, field.type)
 
 
 def native_frame(

@@ -30,11 +30,11 @@ CONTEXT = ReadContext(
 )  # fmt: skip
 
 
-def run_of(*names, deletes=0, suffix=".parquet", rows=5, sequence=0):
+def run_of(*names, deletes=0, suffix=".parquet", rows=5, sequence=0, schema_id=0):
     return tuple(
         DataFileMeta(
             name + suffix, 10, rows, b"", b"", EMPTY_STATS, EMPTY_STATS, sequence,
-            sequence + rows - 1, schema_id=0, level=0, delete_row_count=deletes,
+            sequence + rows - 1, schema_id=schema_id, level=0, delete_row_count=deletes,
         )
         for name in names
     )  # fmt: skip
@@ -158,16 +158,35 @@ def test_more_rows_than_a_mask_may_have_are_merged(monkeypatch):
     assert parted(pair, other) == (set(), {"a": True, "b": True}, [[["c"], ["d"]]])
 
 
-@pytest.mark.parametrize("name", ["_tmp_metadata_row_index", "_First_Word"])
-def test_a_column_that_a_scan_under_masks_has_itself_keeps_the_merge(name):
-    field = DataField(1, name, parse_type("STRING"))
-    schema = TableSchema(0, (SCHEMA.fields[0], field), highest_field_id=1, primary_keys=("k",))
+def parts_with(name, text, wanted, *sections):
+    """The parts of a read of a table with one column more."""
+    field = DataField(2, name, parse_type(text))
+    with_it = TableSchema(1, (*SCHEMA.fields, field), highest_field_id=2, primary_keys=("k",))
     context = ReadContext(
-        MemoryFileIO(), TablePaths.of("/w/t", schema), schema, Options.parse({}), Env.seeded(1),
-        MappingProxyType({0: schema}),
+        MemoryFileIO(), TablePaths.of("/w/t", with_it), with_it, Options.parse({}), Env.seeded(1),
+        MappingProxyType({0: SCHEMA, 1: with_it}),
     )  # fmt: skip
-    split = Split(7, serialize_row((), ()), 0, 1, ((run_of("a"), run_of("b")),), raw=False)
-    parts = native_and_merged(
-        context, [split], [field], case_sensitive=False, find_masks=first_hidden
+    split = Split(7, serialize_row((), ()), 0, 1, sections, raw=False)
+    return native_and_merged(
+        context, [split], context.fields(wanted), case_sensitive=False, find_masks=first_hidden
     )
+
+
+@pytest.mark.parametrize("name", ["_tmp_metadata_row_index", "_First_Word"])
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_a_column_that_a_scan_under_masks_has_itself_keeps_the_merge(name, is_wanted):
+    wanted = ("v", name) if is_wanted else ("v",)
+    pair = (run_of("a", schema_id=1), run_of("b", schema_id=1))
+    parts = parts_with(name, "STRING", wanted, pair)
     assert (parts.native, len(parts.merged)) == ([], 1)
+    # nor does a file with such a column join the scan of others
+    older, lone = (run_of("c"), run_of("d")), (run_of("e", schema_id=1),)
+    parts = parts_with(name, "STRING", ("v",), older, lone)
+    assert [[f.path[-9] for f in group.masked] for group in parts.native] == [[], ["c", "d"]]
+
+
+def test_spark_reads_no_column_of_the_name_of_its_row_index():
+    lone = (run_of("a", schema_id=1),)
+    parts = parts_with("_tmp_metadata_row_index", "BIGINT", ("k", "_tmp_metadata_row_index"), lone)
+    assert (parts.native, len(parts.merged)) == ([], 1)
+    assert parts_with("_tmp_metadata_row_index", "BIGINT", ("k",), lone).merged == []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError
 
 from tidelake import AddColumn
-from tidelake.spark.read import mask_job
+from tidelake.spark.read import mask_job, masked_scan
 from tidelake.store.lsm import keyed_file
 from tidelake.types import DataField, parse_type
 
@@ -210,6 +212,19 @@ def test_where_the_newer_run_does_not_always_win(lake, options, masked):
     kinds = ["+I", "+I", "+I" if "merge-engine" in options else "-D"]
     table.write(pa.table(rows), row_kinds=kinds)
     check(lake, table, masked=masked)
+
+
+def test_where_spark_does_not_take_our_file_index_rows_are_merged(
+    lake, numbers, monkeypatch, caplog
+):
+    def defined_class(*_):
+        raise Py4JError("no such compiler")
+
+    monkeypatch.setattr(masked_scan, "_TAKES_MASKS", WeakKeyDictionary())
+    monkeypatch.setattr(masked_scan, "defined_class", defined_class)
+    check(lake, numbers, masked=False)
+    check(lake, numbers, masked=False, columns=["x"])
+    assert len([r for r in caplog.records if "no such compiler" in r.getMessage()]) == 1
 
 
 def test_a_column_of_the_name_that_spark_gives_its_metadata(lake):

@@ -9,6 +9,8 @@
    the column :data:`ROW_INDEX` if the schema has it. ``_metadata.row_index`` gives the same, but
    makes a struct of it for each row.
 
+If Spark does not take the file index, :func:`takes_masks` says so, and the kernel merges.
+
 The local relation of the same masks is kept in the JVM, so a query that comes again sends nothing.
 
 Cost, per row of a file with a mask: an array access and a few shifts, about 5 ns.
@@ -16,14 +18,18 @@ Cost, per row of a file with a mask: an array access and a few shifts, about 5 n
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
@@ -32,7 +38,7 @@ from tidelake.scan.masks import HiddenRows, words_count
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.sessions.java_class import PACKAGE, defined_class
 
-__all__ = ["FIRST_WORD", "ROW_INDEX", "MaskedFile", "masked_frame"]
+__all__ = ["FIRST_WORD", "ROW_INDEX", "MaskedFile", "masked_frame", "takes_masks"]
 
 FIRST_WORD = "_first_word"
 """The partition column. No data column may have its name."""
@@ -141,6 +147,34 @@ class MaskedFile:
         return self.hidden is not None and self.hidden.hidden_count > 0
 
 
+def takes_masks(spark: SparkSession) -> bool:
+    """Whether this Spark scans under masks; where it does not, a warning says so once.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic one.
+    """
+    context = spark.sparkContext
+    known = _TAKES_MASKS.get(context)
+    if known is not None:
+        return known
+    try:
+        defined_class(spark, _CLASS, _JAVA)
+    except (Py4JError, TypeError) as error:  # py4j calls a class that is missing a package
+        logging.getLogger(__name__).warning(
+            "Rows that newer files replace are left out by merges in Python, which cost several"
+            " times as much as Spark's own scan, because Spark %s does not take our list of"
+            " files: %s",
+            spark.version,
+            error,
+        )
+        _TAKES_MASKS[context] = False
+        return False
+    _TAKES_MASKS[context] = True
+    return True
+
+
 def masked_frame(
     spark: SparkSession,
     files: Sequence[MaskedFile],
@@ -152,7 +186,7 @@ def masked_frame(
     Parameters
     ----------
     spark : SparkSession
-        A classic one.
+        A classic one. Requires: it takes masks.
     files : sequence of MaskedFile
         At least one with hidden rows.
     schema : StructType
@@ -186,7 +220,6 @@ def _listed_frame(
     spark: SparkSession, listed: str, schema: st.StructType, options: dict[str, str]
 ) -> DataFrame:
     """A scan of listed files, with the partition column behind their own."""
-    defined_class(spark, _CLASS, _JAVA)
     jvm, session = spark.sparkContext._gateway.jvm, spark._jsparkSession
     with_index = st.StructType([*schema, st.StructField(ROW_INDEX, st.LongType())])
     partition = st.StructType([st.StructField(FIRST_WORD, st.IntegerType(), nullable=False)])
@@ -244,3 +277,5 @@ def _local_words(spark: SparkSession, words: np.ndarray) -> Column:
 
 
 _KEPT = _KeptWords()
+_TAKES_MASKS: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
+"""What was found of each Spark."""

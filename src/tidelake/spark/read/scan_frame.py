@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -35,13 +35,14 @@ from tidelake.scan import (
     split_from_bytes,
     split_to_bytes,
 )
-from tidelake.scan.masks import find_masks
+from tidelake.scan.masks import SectionMasks, find_masks
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.mask_job import mask_computer
+from tidelake.spark.read.masked_scan import takes_masks
 from tidelake.spark.read.native_scan import native_frame
-from tidelake.spark.read.native_split import FindMasks, NativeAndMerged, native_and_merged
+from tidelake.spark.read.native_split import FindMasks, NativeAndMerged, Part, native_and_merged
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
 from tidelake.spark.sessions.session import parallelism
@@ -155,7 +156,13 @@ def frame_of(
 
 
 def _masks_of(spark: SparkSession, scan: TableScan) -> FindMasks:
-    return partial(find_masks, scan.context, cache=scan.masks, compute=mask_computer(spark))
+    def find(parts: Sequence[Part]) -> Sequence[SectionMasks | None]:
+        if not takes_masks(spark):
+            return [None] * len(parts)
+        compute = mask_computer(spark)
+        return find_masks(scan.context, parts, scan.masks, compute=compute)
+
+    return find
 
 
 def rows_frame(

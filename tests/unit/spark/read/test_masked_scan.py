@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from py4j.protocol import Py4JError
 
 from tidelake.scan.masks import HiddenRows
 from tidelake.spark.read import masked_scan
-from tidelake.spark.read.masked_scan import KEPT_MAX, _KeptWords
+from tidelake.spark.read.masked_scan import KEPT_MAX, _KeptWords, takes_masks
 
 
 @pytest.fixture
@@ -51,3 +52,32 @@ def test_as_many_are_kept_as_the_bounds_allow(sent, monkeypatch):
         kept.words(spark, [mask_of(64 * 1000)])
     assert len(kept._kept) == 3
     assert kept._bytes <= 3 * each
+
+
+class Spark:
+    """What is asked of a session."""
+
+    version = "4.0.9"
+
+    def __init__(self, context):
+        self.sparkContext = context
+
+
+class Context:
+    """Of a session; has a weak reference."""
+
+
+@pytest.mark.parametrize(
+    "error", [Py4JError("no viable constructor"), TypeError("'JavaPackage' object is not callable")]
+)
+def test_a_spark_that_does_not_take_the_file_index_is_told_once(monkeypatch, caplog, error):
+    def defined_class(*_):
+        raise error
+
+    monkeypatch.setattr(masked_scan, "defined_class", defined_class)
+    context = Context()
+    assert [takes_masks(Spark(context)) for _ in range(3)] == [False] * 3
+    assert [str(error) in record.getMessage() for record in caplog.records] == [True]
+    monkeypatch.setattr(masked_scan, "defined_class", lambda *_: None)
+    assert takes_masks(Spark(Context()))
+    assert not takes_masks(Spark(context))

@@ -41,6 +41,7 @@ __all__ = [
     "encode_keys",
     "float_ranks",
     "floats_of_ranks",
+    "key_bytes",
     "key_widths",
 ]
 
@@ -149,6 +150,18 @@ def encode_keys(
     if total <= 8:
         return keys.view(">u8").ravel().astype(np.uint64)
     return keys.view(f"S{total}").ravel()
+
+
+def key_bytes(types: Sequence[DataType], widths: Sequence[int]) -> int:
+    """Give the bytes of a key that :func:`encode_keys` makes.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> key_bytes([parse_type("STRING NOT NULL"), parse_type("INT NOT NULL")], (20, 0))
+    25
+    """
+    return max(8, sum(_size_bytes(t, w) for t, w in zip(types, widths, strict=True)))
 
 
 def _is_integer_like(data_type: DataType) -> bool:

@@ -1,8 +1,9 @@
 """Finds sorted keys in batches of rising keys, by bisection.
 
-Keys are encoded (:mod:`tidelake.codec.key_order`) with the width of their longest text. A batch
-with longer texts makes the sorted keys be encoded again. Cost: a bisection per key of the smaller
-side's range.
+Keys are encoded (:mod:`tidelake.codec.key_order`) with the width of their longest text. A row of a
+batch with a longer text is none of them, and left out: so a batch cannot widen the sorted keys.
+Cost: a bisection per key of the smaller side's range. Memory: the sorted keys twice, as columns and
+encoded, and a batch as wide as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tidelake.codec.arrow_memory import contiguous
 from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.types.data_type import DataType
 
@@ -47,6 +50,11 @@ class SortedKeys:
         self._columns = [column.take(pa.array(order)) for column in columns]
         self._ordinals = order if ordinals is None else ordinals[order]
         self._keys = encode_keys(self._columns, types, self._widths)
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of an encoded key."""
+        return self._keys.itemsize
 
     def repeated(self) -> int | None:
         """Give the ordinal of a repeated key; None if all keys are distinct.
@@ -86,11 +94,27 @@ class SortedKeys:
         >>> ordinals.tolist(), positions.tolist()
         ([1, 0], [1, 2])
         """
-        needed = tuple(map(max, self._widths, key_widths(columns, self._types)))
-        if needed != self._widths:
-            self._widths = needed
-            self._keys = encode_keys(self._columns, self._types, needed)
-        keys: npt.NDArray[Any] = encode_keys(columns, self._types, needed)
+        longer = [
+            pc.greater(pc.binary_length(contiguous(column, data_type)), own)
+            for column, data_type, own, width in zip(
+                columns, self._types, self._widths, key_widths(columns, self._types), strict=True
+            )
+            if width > own
+        ]
+        if not longer:
+            return self._found(columns)
+        is_longer = np.zeros(len(columns[0]), np.bool_)
+        for flags in longer:
+            is_longer |= flags.fill_null(False).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(~is_longer)
+        if not len(rows):
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        ordinals, positions = self._found([column.take(pa.array(rows)) for column in columns])
+        return ordinals, rows[positions]
+
+    def _found(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
+        """The same, where no text is longer than those sought."""
+        keys: npt.NDArray[Any] = encode_keys(columns, self._types, self._widths)
         begin = np.searchsorted(self._keys, keys[0], side="left")
         end = np.searchsorted(self._keys, keys[-1], side="right")
         sought = self._keys[begin:end]

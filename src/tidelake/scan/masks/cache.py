@@ -5,7 +5,8 @@ read of the same set takes it as it is. A read of a larger set takes the mask of
 and looks up only the keys of the other files. A read of a smaller one (time travel, a rollback)
 finds nothing here that would hide a row of its own.
 
-Memory: at most the bound that each read gives; the masks unused for longest go first.
+Memory: at most the bound that each read gives; the masks unused for longest go first. Sets whose
+masks would not fit the memory while they are computed are noted, so that no read tries them again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ NAME_BYTES = 40
 shared."""
 SUBSETS_MAX = 64
 """Sets of one file that are compared for the largest subset."""
+REFUSED_MAX = 1024
+"""Noted sets without masks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class MaskCache:
         self._lock = PerProcess(threading.Lock)
         self._kept: OrderedDict[tuple[str, Hashable], _Entry] = OrderedDict()
         self._sets: dict[str, OrderedDict[NewerFiles, None]] = {}
+        self._refused: OrderedDict[bytes, None] = OrderedDict()
         self._bytes = 0
 
     @property
@@ -113,6 +117,18 @@ class MaskCache:
             if len(own) > SUBSETS_MAX:
                 self._drop(path, next(iter(own)))
         self.shrink(bytes_max)
+
+    def refuse(self, digest: bytes) -> None:
+        """Note that masks cannot be computed; the digest names all files."""
+        with self._lock.value:
+            self._refused[digest] = None
+            if len(self._refused) > REFUSED_MAX:
+                self._refused.popitem(last=False)
+
+    def is_refused(self, digest: bytes) -> bool:
+        """Whether masks are known not to be computable."""
+        with self._lock.value:
+            return digest in self._refused
 
     def shrink(self, bytes_max: int) -> None:
         """Drop masks until the rest is within a bound."""

@@ -17,15 +17,17 @@ The columns of the key keep their ids and types for ever, so nothing else decide
 merge may be altered; it is part of what such a mask is kept under (:func:`_deciding`).
 
 Cost: the keys of files whose mask is not known are read once, 20 to 50 ns a row, and a bisection
-per fresh key. Memory: the keys of the fresh files, twice.
+per fresh key. Memory: the keys of the fresh files, twice as columns and once encoded. Where columns
+and encoding are larger than a sort may take, there is no mask.
 """
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +35,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.codec.binary_row import decode_row
+from tidelake.codec.key_order import key_bytes, key_widths
 from tidelake.codec.sorted_keys import SortedKeys
 from tidelake.format import KIND_FIELD, orc_zone_moves
 from tidelake.merge import MergeSpec
@@ -144,6 +147,18 @@ class MaskRequest:
         """Whether the cache knows all masks."""
         return all(mask.is_known for mask in self.files)
 
+    @property
+    def digest(self) -> bytes:
+        """Names what must be computed."""
+        # where the merge decides, a path holds all names already
+        unknown = (
+            (mask.path, () if self.by_merge else sorted(file.file_name for file in mask.fresh))
+            for mask in self.files
+            if mask.fresh
+        )
+        named = repr((sorted(unknown), sorted(self.split.deletions.items(), key=itemgetter(0))))
+        return hashlib.blake2b(named.encode(), digest_size=DIGEST_BYTES).digest()
+
 
 def merge_reason(section: Section, spec: MergeSpec) -> str | None:
     """Why a section must be merged; None if each of its keys has one of its rows, or none.
@@ -189,7 +204,7 @@ def rows_to_read(request: MaskRequest) -> int:
 
 def section_masks(
     context: ReadContext, request: MaskRequest, spec: MergeSpec
-) -> Iterator[tuple[FileMask, HiddenRows]]:
+) -> list[tuple[FileMask, HiddenRows]] | None:
     """Compute the masks that the cache did not know whole.
 
     Parameters
@@ -201,10 +216,11 @@ def section_masks(
     spec : MergeSpec
         The table's rules.
 
-    Yields
-    ------
-    (FileMask, HiddenRows)
+    Returns
+    -------
+    list of (FileMask, HiddenRows), or None
         Each file that the cache did not know, and its hidden rows without those of its vector.
+        None if what must be held is larger than ``sort_keys_bytes`` of the memory.
 
     Raises
     ------
@@ -219,19 +235,20 @@ def section_masks(
     """
     with names_expiry(context, request.split.snapshot_id):
         if request.by_merge:
+            losing = losing_rows(context, request.split, request.section, spec)
+            if losing is None:
+                return None
             masks = {mask.file.file_name: mask for mask in request.files}
-            for file, hidden in losing_rows(context, request.split, request.section, spec):
-                yield masks[file.file_name], hidden
-            return
-        fresh = request.fresh
-        held = {
-            file.file_name: list(_key_batches(context, request.split, file, spec))
-            for file in fresh.values()
-        }
+            return [(masks[file.file_name], hidden) for file, hidden in losing]
+        held = _held_keys(context, request, spec)
+        if held is None:
+            return None
         sought = _sought(context, request, held, spec)
-        for mask in request.files:
-            if not mask.is_known:
-                yield mask, _hidden(context, request.split, mask, held, sought, spec)
+        return [
+            (mask, _hidden(context, request.split, mask, held, sought, spec))
+            for mask in request.files
+            if not mask.is_known
+        ]
 
 
 def vector_mask(context: ReadContext, split: Split, file: DataFileMeta) -> HiddenRows | None:
@@ -329,6 +346,30 @@ HeldKeys: TypeAlias = Mapping[str, Sequence[pa.RecordBatch]]
 """By file name, what :func:`_key_batches` gives."""
 
 
+def _held_keys(context: ReadContext, request: MaskRequest, spec: MergeSpec) -> HeldKeys | None:
+    """Read the fresh files' keys; None once they, with their encoding, are too large.
+
+    One long text makes every encoded key as long.
+    """
+    held: dict[str, list[pa.RecordBatch]] = {}
+    widths, rows, nbytes = (0,) * len(spec.key_types), 0, 0
+    for file in request.fresh.values():
+        own = held.setdefault(file.file_name, [])
+        for batch in _key_batches(context, request.split, file, spec):
+            keys = batch.columns[: len(spec.key_columns)]
+            widths = tuple(map(max, widths, key_widths(keys, spec.key_types)))
+            rows += batch.num_rows
+            nbytes += batch.nbytes
+            if nbytes + rows * key_bytes(spec.key_types, widths) > _held_max(context):
+                return None
+            own.append(batch)
+    return held
+
+
+def _held_max(context: ReadContext) -> int:
+    return context.env.memory.sort_keys_bytes
+
+
 def _sought(
     context: ReadContext, request: MaskRequest, held: HeldKeys, spec: MergeSpec
 ) -> SortedKeys | None:
@@ -366,9 +407,13 @@ def _hidden(
 ) -> HiddenRows:
     file = mask.file
     flags = np.zeros(file.row_count, np.bool_) if mask.known is None else mask.known.flags()
-    batches = held.get(file.file_name)
+    batches: Iterable[pa.RecordBatch] | None = held.get(file.file_name)
+    if batches is None:
+        batches = _key_batches(context, split, file, spec)
+    if sought is not None:  # a batch is encoded as wide as the sought keys
+        batches = _sliced(batches, max(1, _held_max(context) // sought.key_bytes))
     begin = 0
-    for batch in _key_batches(context, split, file, spec) if batches is None else batches:
+    for batch in batches:
         keys = batch.columns[: len(spec.key_columns)]
         if sought is not None:
             runs, positions = sought.found_in(keys)
@@ -380,6 +425,12 @@ def _hidden(
         begin = end
     assert begin == file.row_count, "a reader checks the number of rows"
     return HiddenRows.of(flags)
+
+
+def _sliced(batches: Iterable[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for begin in range(0, batch.num_rows, rows_max):
+            yield batch.slice(begin, rows_max)
 
 
 def _key_batches(

@@ -5,7 +5,8 @@
    function of the caller's (a job on executors).
 3. They are kept, within the bound of ``read.mask-cache-size``.
 
-A section whose fresh keys would not fit the memory has no mask: it is merged.
+A section whose fresh keys would not fit the memory has no mask: it is merged. Of their number that
+is known before; of long texts only when they are read, and then noted.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from tidelake.scan.masks.file_masks import (
 from tidelake.scan.masks.hidden_rows import HiddenRows
 from tidelake.scan.split import Section, Split
 
-__all__ = ["ComputeMasks", "SectionMasks", "find_masks", "masks_here"]
+__all__ = ["ComputeMasks", "SectionMasks", "find_masks", "fits_memory", "masks_here"]
 
 KEY_BYTES = 64
-"""What a fresh key takes while masks are computed, about."""
+"""What a fresh key takes while masks are computed, about, if it is a short one."""
 
-Computed: TypeAlias = tuple[MaskRequest, Sequence[tuple[FileMask, HiddenRows]]]
+Computed: TypeAlias = tuple[MaskRequest, Sequence[tuple[FileMask, HiddenRows]] | None]
+"""A request with its masks; None in their place if they do not fit the memory."""
 ComputeMasks: TypeAlias = Callable[[ReadContext, Sequence[MaskRequest]], Iterator[Computed]]
 """Computes the masks that the cache did not know whole, in any order."""
 
@@ -89,6 +91,10 @@ def find_masks(
         for request, computed in (compute or masks_here)(context, unknown):
             own = found[places[id(request)]]
             assert own is not None
+            if computed is None:
+                cache.refuse(request.digest)
+                found[places[id(request)]] = None
+                continue
             for mask, hidden in computed:
                 own[mask.file.file_name] = hidden
                 cache.keep(mask.path, mask.names, hidden, bytes_max=bytes_max)
@@ -104,7 +110,7 @@ def masks_here(context: ReadContext, requests: Sequence[MaskRequest]) -> Iterato
     spec = MergeSpec.of(context.schema, context.options)
     with closing(
         context.env.executor.map_ahead(
-            lambda request: list(section_masks(context, request, spec)),
+            lambda request: section_masks(context, request, spec),
             requests,
             weight=lambda request: _fresh_rows(request) * KEY_BYTES,
             weight_max=context.env.memory.sort_keys_bytes,
@@ -126,8 +132,15 @@ def _request(
     if merge_reason(section, spec) is not None:
         return None
     request = MaskRequest.of(context, split, section, spec, cache)
-    fits = _fresh_rows(request) * KEY_BYTES <= context.env.memory.sort_keys_bytes
-    return request if fits else None
+    is_merged = not request.is_known and (
+        not fits_memory(context, request) or cache.is_refused(request.digest)
+    )
+    return None if is_merged else request
+
+
+def fits_memory(context: ReadContext, request: MaskRequest) -> bool:
+    """Whether the fresh keys fit, as far as their number tells."""
+    return _fresh_rows(request) * KEY_BYTES <= context.env.memory.sort_keys_bytes
 
 
 def _fresh_rows(request: MaskRequest) -> int:

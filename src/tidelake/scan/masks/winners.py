@@ -9,12 +9,14 @@ ignored, a newer run need not win. Each key still has one row of the section, or
 3. All other rows are hidden, and winners that retract.
 
 A mask depends on all files of the section, and is kept under all of their names. Cost: these
-columns are read, and sorted by key. Memory: these columns, of all rows of the section.
+columns are read, and sorted by key. Memory: these columns, of all rows of the section;
+where they are larger than a sort may take, there is no mask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +38,7 @@ RETRACTS = 1
 
 def losing_rows(
     context: ReadContext, split: Split, section: Section, spec: MergeSpec
-) -> Iterator[tuple[DataFileMeta, HiddenRows]]:
+) -> list[tuple[DataFileMeta, HiddenRows]] | None:
     """Find the rows of a section that a merge does not give.
 
     Parameters
@@ -48,10 +50,11 @@ def losing_rows(
     spec : MergeSpec
         The table's rules. Requires: a merged row is one of its key's rows, and levels do not count.
 
-    Yields
-    ------
-    (DataFileMeta, HiddenRows)
-        Each file with its hidden rows, without those of its own vector.
+    Returns
+    -------
+    list of (DataFileMeta, HiddenRows), or None
+        Each file with its hidden rows, without those of its own vector. None if the columns are
+        larger than ``sort_keys_bytes`` of the memory.
     """
     assert not spec.combines, "a merged row is one of the rows"
     assert not spec.looks_at_levels, "the runs' order decides"
@@ -60,9 +63,12 @@ def losing_rows(
     fields = (*context.fields(names), SEQUENCE_FIELD, KIND_FIELD)
     position = _unused_name(fields)
     batches: list[pa.RecordBatch] = []
-    begin = 0
+    begin = nbytes = 0
     for file in files:
         rows = _live_rows(context, split, file, fields, position, begin)
+        nbytes += rows.nbytes
+        if nbytes > context.env.memory.sort_keys_bytes:
+            return None
         batches += rows.to_batches()
         begin += file.row_count
     hidden = np.ones(begin, np.bool_)
@@ -71,10 +77,11 @@ def losing_rows(
         merged = merge_buffer(batches, spec, memory=context.env.memory)
         adds = (merged[KIND_FIELD.name].to_numpy() & RETRACTS) == 0
         hidden[merged[position].to_numpy()[adds]] = False
-    at = 0
-    for file in files:
-        yield file, HiddenRows.of(hidden[at : at + file.row_count])
-        at += file.row_count
+    ends = accumulate(file.row_count for file in files)
+    return [
+        (file, HiddenRows.of(hidden[end - file.row_count : end]))
+        for file, end in zip(files, ends, strict=True)
+    ]
 
 
 def _unused_name(fields: Sequence[DataField]) -> str:

@@ -1,26 +1,29 @@
 """Computes masks where the work is: of few rows on the driver's threads, of many as a Spark job.
 
-A job reads only keys. Its tasks give each file's mask as a bit per row, the driver keeps them.
+A job reads only keys. Its tasks give each file's mask as a bit per row, the driver keeps them. What
+the driver knew of masks does not travel, so all newer files are fresh in a task. Sections whose
+fresh keys fit the memory only without those that the driver knows are computed there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidelake.merge import MergeSpec
-from tidelake.scan import ReadContext, split_from_bytes, split_to_bytes
+from tidelake.scan import ReadContext, Section, Split, split_from_bytes, split_to_bytes
 from tidelake.scan.masks import (
     ComputeMasks,
+    FileMask,
     HiddenRows,
     MaskCache,
     MaskRequest,
     rows_to_read,
     section_masks,
 )
-from tidelake.scan.masks.find import Computed, masks_here
+from tidelake.scan.masks.find import Computed, fits_memory, masks_here
 from tidelake.spark.sessions.session import parallelism
 
 __all__ = ["DRIVER_ROWS_MAX", "mask_computer"]
@@ -37,35 +40,53 @@ def mask_computer(spark: SparkSession) -> ComputeMasks:
     """Make the function that computes masks for reads of a session."""
 
     def compute(context: ReadContext, requests: Sequence[MaskRequest]) -> Iterator[Computed]:
-        rows = sum(map(rows_to_read, requests))
-        if rows <= DRIVER_ROWS_MAX:
-            return masks_here(context, requests)
-        return _by_job(spark, context, requests, tasks_max=-(-rows // TASK_ROWS))
+        rows, here = sum(map(rows_to_read, requests)), requests
+        if rows > DRIVER_ROWS_MAX:
+            spec = MergeSpec.of(context.schema, context.options)
+            wholes = [_known_by_none(context, r.split, r.section, spec) for r in requests]
+            fits = [fits_memory(context, whole) for whole in wholes]
+            there = [request for request, fit in zip(requests, fits, strict=True) if fit]
+            here = [request for request, fit in zip(requests, fits, strict=True) if not fit]
+            yield from _by_job(spark, context, there, tasks_max=-(-rows // TASK_ROWS))
+        if here:
+            yield from masks_here(context, here)
 
     return compute
+
+
+def _known_by_none(
+    context: ReadContext, split: Split, section: Section, spec: MergeSpec
+) -> MaskRequest:
+    """A section as a task meets it."""
+    return MaskRequest.of(context, split, section, spec, MaskCache())
 
 
 def _by_job(
     spark: SparkSession, context: ReadContext, requests: Sequence[MaskRequest], *, tasks_max: int
 ) -> Iterator[Computed]:
+    if not requests:
+        return
     count = min(len(requests), max(parallelism(spark), tasks_max))
     # the largest come first, one to each task in turn
     order = sorted(range(len(requests)), key=lambda n: -rows_to_read(requests[n]))
     parts = [r.split.part((r.section,)) for r in requests]
     blobs = [[(n, split_to_bytes(parts[n])) for n in order[task::count]] for task in range(count)]
     frame = spark.range(0, count, 1, count).mapInArrow(_task(context, blobs), _SCHEMA)
-    masks: list[dict[str, bytes]] = [{} for _ in requests]
+    masks: list[dict[str | None, bytes]] = [{} for _ in requests]
     for row in frame.toArrow().to_pylist():
         masks[row["request"]][row["file"]] = row["mask"]
     for request, own in zip(requests, masks, strict=True):
-        yield (
-            request,
-            [
-                (mask, HiddenRows.of_bits(own[mask.file.file_name], mask.file.row_count))
-                for mask in request.files
-                if not mask.is_known
-            ],
-        )
+        yield request, None if None in own else _of_bits(request, own)
+
+
+def _of_bits(
+    request: MaskRequest, bits: Mapping[str | None, bytes]
+) -> list[tuple[FileMask, HiddenRows]]:
+    return [
+        (mask, HiddenRows.of_bits(bits[mask.file.file_name], mask.file.row_count))
+        for mask in request.files
+        if not mask.is_known
+    ]
 
 
 def _task(
@@ -80,14 +101,19 @@ def _task(
                 for number, blob in blobs[task]:
                     split = split_from_bytes(blob)
                     (section,) = split.sections
-                    # what the driver knew of the masks stays there: they are computed whole
-                    request = MaskRequest.of(context, split, section, spec, MaskCache())
-                    for mask, hidden in section_masks(context, request, spec):
-                        columns = [[number], [mask.file.file_name], [hidden.bits()]]
-                        arrays = [
-                            pa.array(c, t) for c, t in zip(columns, _ARROW.types, strict=True)
-                        ]
-                        yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+                    request = _known_by_none(context, split, section, spec)
+                    found = section_masks(context, request, spec)
+                    if found is None:
+                        yield _row(number, None, None)
+                    for mask, hidden in found or ():
+                        yield _row(number, mask.file.file_name, hidden.bits())
 
     read.__name__ = f"masks of {context.paths.location}"
     return read
+
+
+def _row(request: int, file: str | None, mask: bytes | None) -> pa.RecordBatch:
+    """A mask of a request; no file where its masks do not fit the memory."""
+    columns = [[request], [file], [mask]]
+    arrays = [pa.array(c, t) for c, t in zip(columns, _ARROW.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)

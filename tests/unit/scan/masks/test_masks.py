@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from decimal import Decimal
 
@@ -18,7 +19,7 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.merge import MergeSpec
 from tidelake.scan import SNAPSHOT_EXPIRED
 from tidelake.scan.masks import MaskRequest, file_masks, find, find_masks
-from tidelake.telemetry import Env
+from tidelake.telemetry import Env, Memory
 from tidelake.types import DataField, parse_type
 
 DOUBLES = (-0.0, 0.0, math.nan, -1.5, math.inf, 7.0)
@@ -318,3 +319,52 @@ def test_a_column_of_the_name_of_the_position_is_as_any_other():
     reader = MaskedReader()
     check(reader, table)
     assert reader.masked_count == 1
+
+
+def make_wide(old, fresh, **options):
+    """Two runs of texts; the first text of each is so long."""
+    fields = [
+        DataField(0, "k", parse_type("STRING NOT NULL")),
+        DataField(1, "v", parse_type("INT")),
+    ]
+    memory = dataclasses.replace(Memory.of(64 << 20), sort_keys_bytes=1 << 18)
+    env = dataclasses.replace(Env.seeded(3), memory=memory)
+    catalog = open_catalog("/w", fileio=MemoryFileIO(), env=env)
+    options = {"bucket": 1, "write-only": "true", **options}
+    table = catalog.create_table("db.t", fields, primary_keys=["k"], options=options)
+    for value, first in ((1, old), (2, fresh)):
+        keys = ["x" * first, *(f"{n:05}" for n in range(200))]
+        table.write(pa.table({"k": keys, "v": pa.array([value] * len(keys), pa.int32())}))
+    return table
+
+
+@pytest.mark.parametrize("options", [{}, {"sequence.field": "v"}], ids=["", "by merge"])
+def test_a_long_key_of_an_old_file_takes_no_memory(options):
+    reader, table = MaskedReader(), make_wide(20_000, 5, **options)
+    check(reader, table)
+    assert (reader.masked_count, reader.merged_count) == (1, 0)
+
+
+def test_fresh_keys_that_are_too_long_together_are_merged_and_not_read_again(monkeypatch):
+    reader, table = MaskedReader(), make_wide(5, 20_000)
+    check(reader, table)
+    assert (reader.masked_count, reader.merged_count) == (0, 1)
+    monkeypatch.setattr(file_masks, "read_file", None)
+    check(reader, table)
+    assert reader.merged_count == 2
+    monkeypatch.undo()
+    table.write(pa.table({"k": ["00007"], "v": pa.array([3], pa.int32())}))
+    check(reader, table)  # another set of files is tried
+    assert reader.merged_count == 3
+
+
+def test_deciding_columns_that_are_too_large_together_are_merged():
+    table = make_wide(5, 6, **{"sequence.field": "v"})
+    reader = MaskedReader()
+    rows = {
+        "k": [f"{n:05}" + "y" * 9_000 for n in range(100)],
+        "v": pa.array([1] * 100, pa.int32()),
+    }
+    table.write(pa.table(rows))
+    check(reader, table)
+    assert (reader.masked_count, reader.merged_count) == (0, 1)

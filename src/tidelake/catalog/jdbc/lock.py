@@ -6,7 +6,7 @@ What makes a commit safe is that its file is put if absent. Ours removes only it
 
 Only where a store has no conditional writes, and ``commit.lock`` = ``catalog`` says so, puts depend
 on it (:class:`WarehousePutLock`). Then a holder checks before and after its put that the row is
-still its own.
+still its own, and leaves the row to expire if the put may still come.
 
 1. Insert the row. If it is there: remove it if it is older than it says, and insert again.
 2. Otherwise wait, twice as long each time, up to ``lock-check-max-sleep``.
@@ -101,13 +101,14 @@ class TableLock:
             acquired_at, acquired_ms = self._acquire(lock_id, name)
         except OutcomeUnknownError as error:  # of the lock's row, which expires
             raise StorageError(error.message, kind=error.kind) from error
-        mine[key] = HeldLock(self, lock_id, acquired_at, acquired_ms)
+        lock = mine[key] = HeldLock(self, lock_id, acquired_at, acquired_ms)
         try:
-            yield mine[key]
+            yield lock
         finally:
             del mine[key]
-            with suppress(StorageError):  # it expires; the work under it counts
-                self.database.change(statements.DELETE_LOCK, lock_id, acquired_at)
+            if not lock.is_left:
+                with suppress(StorageError):  # it expires; the work under it counts
+                    self.database.change(statements.DELETE_LOCK, lock_id, acquired_at)
 
     def _acquire(self, lock_id: str, name: str) -> tuple[str, int]:
         """Time of the row, and this machine's before it was inserted, ms."""
@@ -146,7 +147,7 @@ class TableLock:
         return str(acquired_at)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HeldLock:
     """A lock that was taken. See :class:`tidelake.fileio.object_store.HeldPutLock`."""
 
@@ -154,6 +155,11 @@ class HeldLock:
     lock_id: str
     acquired_at: str
     acquired_ms: int
+    is_left: bool = False
+
+    def leave(self) -> None:
+        """Leave its row to expire: work under it may take effect later."""
+        self.is_left = True
 
     def is_held(self) -> bool:
         """Whether its row is still there, and not so old that others may remove it."""

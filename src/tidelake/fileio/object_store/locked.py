@@ -4,10 +4,13 @@
 2. Check that the lock is still held; put the object, with a mark of this call; read it back.
 3. Check once more that the lock is held. If it was lost meanwhile, another may have looked before
    this object was there, and may write over it later: the outcome is unknown.
+4. A put that was not answered may come later, and overwrites whatever is there then. If it cannot
+   be read back, or another's object is there, the outcome is unknown, and the lock is left to
+   expire: who waits for it until then is not overwritten.
 
 A holder that stops between a check and its put for longer than the lock lives still overwrites
-another's object. No lock without a fence in the store prevents that: this is as safe as Paimon's
-own way on such stores, and no safer.
+another's object, and so does a put that comes after the lock has expired. No lock without a fence
+in the store prevents that: this is as safe as Paimon's own way on such stores, and no safer.
 """
 
 from __future__ import annotations
@@ -17,9 +20,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidelake.errors import OutcomeUnknownError, StorageError, StorageRefusedError
-from tidelake.fileio.object_store.publish import ObjectPublisher
+from tidelake.fileio.object_store.publish import ObjectPublisher, SettledPut
 
 __all__ = ["HeldPutLock", "LockedPublisher", "PutLock"]
+
+LEFT = (
+    "The catalog's lock is not given back: others wait until it has expired. Look at the file"
+    " before you try again."
+)
 
 
 class HeldPutLock(Protocol):
@@ -33,6 +41,10 @@ class HeldPutLock(Protocol):
         StorageError
             It cannot be told.
         """
+        ...
+
+    def leave(self) -> None:
+        """Do not give it back at the end: it expires."""
         ...
 
 
@@ -65,9 +77,10 @@ class LockedPublisher:
         StorageRefusedError
             The store refused, or the lock was lost before; nothing is there.
         StorageError
-            Whether ours is there is unknown.
+            The lock cannot be had.
         OutcomeUnknownError
-            Ours was put, and another may write over it, because the lock was lost meanwhile.
+            Ours was put, and another may write over it, because the lock was lost meanwhile. Or
+            whether ours is there is unknown, and it may come later: the lock is left to expire.
         """
         publisher = self.publisher
         with self.lock.hold(path) as held:
@@ -75,12 +88,32 @@ class LockedPublisher:
                 return False
             self._check_before(held, path, verb)
             mark = publisher.ids.uuid()
-            if not publisher.settled_put(path, data, mark, verb=verb, is_conditional=False):
+            put = self._put(held, path, data, mark, verb)
+            # another, who did not wait for the lock, may have written over it
+            if put.is_ours and publisher.is_ours(path, data, mark) is not False:
+                self._check_after(held, path)
+                return True
+            if not put.may_come_late:
                 return False
-            if publisher.is_ours(path, data, mark) is False:
-                return False  # another, who did not wait for the lock, has written over it
-            self._check_after(held, path)
-            return True
+            held.leave()
+            message = (
+                f"Could not {verb} {path}: another's object is there, and one of our requests was"
+                f" not answered, so it may still overwrite that. {LEFT}"
+            )
+            raise OutcomeUnknownError(message, path=path)
+
+    def _put(self, held: HeldPutLock, path: str, data: bytes, mark: str, verb: str) -> SettledPut:
+        """Put it; the lock is left if that may take effect after its end."""
+        try:
+            return self.publisher.settled_put(path, data, mark, verb=verb, is_conditional=False)
+        except StorageRefusedError:
+            raise
+        except StorageError as error:
+            held.leave()
+            raise OutcomeUnknownError(f"{error.message} {LEFT}", path=path) from error
+        except BaseException:  # an interrupt: the request may be on its way
+            held.leave()
+            raise
 
     def _check_before(self, held: HeldPutLock, path: str, verb: str) -> None:
         try:

@@ -26,13 +26,29 @@ from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
 from tidelake.telemetry import Clock, Ids, Rng
 
-__all__ = ["MARK", "ObjectPublisher"]
+__all__ = ["MARK", "ObjectPublisher", "SettledPut"]
 
 TRIES_MAX = 4
 FIRST_WAIT_MS = 50
 WAIT_JITTER = 0.5
 MARK = "tidelakeput"
 """Name of the metadata with the mark: a word that Azure takes too."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettledPut:
+    """What became of a put.
+
+    Parameters
+    ----------
+    is_ours : bool
+        Whether our object is there; otherwise another's is.
+    may_come_late : bool
+        Whether a try was not answered, so that it may take effect at any later time.
+    """
+
+    is_ours: bool
+    may_come_late: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +71,19 @@ class ObjectPublisher:
         StorageError
             Whether ours is there is unknown.
         """
-        return self.settled_put(path, data, self.ids.uuid(), verb=verb)
+        return self.settled_put(path, data, self.ids.uuid(), verb=verb).is_ours
 
     def settled_put(
         self, path: str, data: bytes, mark: str, *, verb: str, is_conditional: bool = True
-    ) -> bool:
-        """Put an object with a mark, and settle what is unclear; False if another's is there.
+    ) -> SettledPut:
+        """Put an object with a mark, and settle what is unclear.
 
         Without the condition another's object is overwritten: a lock must keep others away.
+
+        Raises
+        ------
+        StorageRefusedError, StorageError
+            As of :meth:`put_if_absent`.
         """
         unclear: BaseException | None = None
         for attempt in range(TRIES_MAX):
@@ -71,7 +92,7 @@ class ObjectPublisher:
                 self.clock.sleep_ms(FIRST_WAIT_MS * 2 ** (attempt - 1) * jitter)
             failure = self._put(path, data, mark, is_conditional=is_conditional)
             if failure is None:
-                return True
+                return SettledPut(is_ours=True, may_come_late=unclear is not None)
             if refusal_of(failure).is_definite and not _is_taken(failure):
                 if unclear is None:
                     raise translated(
@@ -81,7 +102,7 @@ class ObjectPublisher:
             unclear = failure
             found = self.is_ours(path, data, mark)
             if found is not None:
-                return found
+                return SettledPut(found, may_come_late=True)
         assert unclear is not None, "a clear answer was returned"
         raise self._unknown(path, verb, unclear) from self.bucket.cause(unclear)
 
@@ -92,7 +113,8 @@ class ObjectPublisher:
         """
         if self.is_there(path, verb):
             return False
-        return self.settled_put(path, data, self.ids.uuid(), verb=verb, is_conditional=False)
+        mark = self.ids.uuid()
+        return self.settled_put(path, data, mark, verb=verb, is_conditional=False).is_ours
 
     def is_there(self, path: str, verb: str) -> bool:
         """Whether a name is taken. Nothing was written, whatever is raised."""

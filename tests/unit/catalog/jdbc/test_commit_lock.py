@@ -212,6 +212,23 @@ def test_what_a_killed_holder_leaves_is_taken_over_when_it_is_old(sqlite_place, 
     assert (keys(table), table.latest_snapshot_id) == ([1], 1)
 
 
+def test_a_commit_that_may_still_come_keeps_others_waiting(sqlite_place, ignoring):
+    """Its snapshot comes after all reads said absent: nobody may have written there meanwhile."""
+    table = made(opened(sqlite_place, ignoring))
+    table.write([{"k": 1, "v": "a"}])
+    ignoring.fault("defer", "PUT", "snapshot-2", count=99, after=10_000)
+    with pytest.raises(OutcomeUnknownError, match="lock is not given back"):
+        table.write([{"k": 2, "v": "a"}])
+    waiting = opened(sqlite_place, ignoring, **{"lock-acquire-timeout": "0 ms"}).table("db.t")
+    with pytest.raises(StorageRefusedError, match="is locked in the catalog"):
+        waiting.write([{"k": 3, "v": "a"}])
+    ignoring.forget()  # it comes
+    assert (keys(table), table.latest_snapshot_id) == ([1, 2], 2)
+    sqlite_place.run(f"UPDATE {LOCKS} SET acquired_at = '2020-01-01 00:00:00'")
+    table.write([{"k": 3, "v": "a"}])
+    assert keys(table) == [1, 2, 3]
+
+
 def test_another_that_does_not_wait_for_the_lock_is_noticed(sqlite_place, ignoring, monkeypatch):
     """Its object is read back in place of ours: the commit has lost, and is made on top of it."""
     catalog = opened(sqlite_place, ignoring)

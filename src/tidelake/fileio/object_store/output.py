@@ -16,6 +16,8 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NoReturn
 
 from tidelake.errors import ClosedError, StorageError, TidelakeError
 from tidelake.fileio.file_io import name_taken
@@ -106,7 +108,7 @@ class ObjectOutputFile:
             self._send()
         failure = self._upload.finish()
         if failure is not None and not self._is_whole():
-            raise self._failed(failure) from self._bucket.cause(failure)
+            self._fail(failure)
         self._closed = True
 
     def abort(self) -> None:
@@ -125,7 +127,7 @@ class ObjectOutputFile:
         part, self._waiting = bytes(self._waiting), bytearray()
         failure = self._upload.send(part)
         if failure is not None:
-            raise self._failed(failure) from self._bucket.cause(failure)
+            self._fail(failure)
 
     def _check_free(self) -> None:
         """An upload in parts overwrites; one request more is nothing beside its size."""
@@ -135,7 +137,7 @@ class ObjectOutputFile:
         except FileNotFoundError:
             return
         except (obstore.exceptions.BaseError, OSError) as error:
-            raise self._failed(error) from self._bucket.cause(error)
+            self._fail(error)
         raise name_taken(self._path)
 
     def _is_whole(self) -> bool:
@@ -146,10 +148,11 @@ class ObjectOutputFile:
             return False
         return bool(found["size"] == self._length)
 
-    def _failed(self, failure: BaseException) -> TidelakeError:
-        if isinstance(failure, TidelakeError):
-            return failure
-        return translated(failure, self._bucket, self._path, "write")
+    def _fail(self, failure: BaseException) -> NoReturn:
+        if isinstance(failure, (TidelakeError, MemoryError)):
+            raise failure
+        made = translated(failure, self._bucket, self._path, "write")
+        raise made from self._bucket.cause(failure)
 
 
 class _Upload:
@@ -189,20 +192,20 @@ class _Upload:
         self._thread.join()
 
     def _run(self) -> None:
-        obstore = self._clients.calls
-        try:
-            obstore.put(
-                self._clients.steady,
-                self._path[1:],
-                self._iterate(),
-                use_multipart=True,
-                chunk_size=PART_BYTES,
-                max_concurrency=UPLOADS_MAX,
-            )
-        except _AbortedError:
-            pass
-        except (obstore.exceptions.BaseError, OSError) as error:
-            self._failure = error
+        """Upload until the end comes. Whatever ends it before is a failure: no object is there."""
+        with suppress(BaseException):  # the writer gets it
+            try:
+                self._clients.calls.put(
+                    self._clients.steady,
+                    self._path[1:],
+                    self._iterate(),
+                    use_multipart=True,
+                    chunk_size=PART_BYTES,
+                    max_concurrency=UPLOADS_MAX,
+                )
+            except BaseException as error:
+                self._failure = error
+                raise
 
     def _iterate(self) -> Iterator[bytes]:
         while (part := self._parts.get()) is not None:

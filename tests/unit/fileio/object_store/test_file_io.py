@@ -17,7 +17,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.fileio.location import parse_location
-from tidelake.fileio.object_store import ObjectStoreFileIO, file_io, parse_settings
+from tidelake.fileio.object_store import ObjectStoreFileIO, file_io, output, parse_settings
 from tidelake.telemetry import Env
 
 PART = 8 << 20
@@ -132,6 +132,38 @@ def test_an_aborted_or_failed_upload_leaves_nothing(s3, files):
         output.close()
     assert caught.value.kind == "no_permission"
     output.abort()
+    assert (s3.listing("w/big"), s3.uploads) == ([], [])
+
+
+class Panic(BaseException):
+    """As a client's compiled part ends."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (RuntimeError("can't start new thread"), StorageError),
+        (Panic("index out of bounds"), StorageError),
+        (MemoryError("no room"), MemoryError),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_an_upload_that_ends_by_whatever_error_is_not_whole(
+    s3, files, monkeypatch, failure, expected
+):
+    original = output._Upload._iterate
+
+    def iterate(upload):
+        yield from original(upload)
+        raise failure
+
+    monkeypatch.setattr(output._Upload, "_iterate", iterate)
+    file = files.open_output("/w/big")
+    file.write(bytes(PART + 5))
+    with pytest.raises(expected, match=str(failure)):
+        file.close()
+    assert not file.closed
+    file.abort()
     assert (s3.listing("w/big"), s3.uploads) == ([], [])
 
 

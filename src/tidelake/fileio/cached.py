@@ -1,8 +1,9 @@
 """A cache of a remote storage's files on the local disk, shared by the processes of a machine.
 
-Only files that never change are kept: those with a uuid in their name, which are data files,
-changelog files, manifests, manifest lists and index files. Snapshots, schemas, tags and hints are
-read from the storage each time, so the cache never decides what a table holds.
+Only files that never change are kept: data files, changelog files, manifests, manifest lists, index
+files and statistics with a uuid in their name. Those of any other directory are read from the
+storage each time (snapshots, schemas, tags, consumers and their leases, hints), so the cache never
+decides what a table holds.
 
 1. What was read is kept as it came: a whole file, or a range of one. A later read that lies inside
    is served from there. An entry is named by its place, its length and its CRC32. One that
@@ -13,7 +14,9 @@ read from the storage each time, so the cache never decides what a table holds.
    for each further process that writes at the same time.
 
 A disk that is full or fails costs a request, never a read: the cache raises no error of its own.
-The files are readable to their owner only. They are not encrypted.
+The files are readable to their owner only. They are not encrypted. A directory that belongs to
+another user, or that others may write to, is not used, and a warning says so: its content may be
+anybody's.
 
 Layout::
 
@@ -24,10 +27,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -41,7 +45,7 @@ from tidelake.fileio.file_io import (
     OutputFile,
     file_too_large,
 )
-from tidelake.telemetry import Clock, Ids, SystemClock, SystemIds
+from tidelake.telemetry import Clock, Ids, PerProcess, SystemClock, SystemIds
 
 __all__ = ["KINDS", "CachedFileIO"]
 
@@ -57,6 +61,14 @@ ABANDONED_MS = 3_600_000
 _UNIQUE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PART = re.compile(r"\..*\.part")
 _ENTRY = re.compile(r"(\d+)-(\d+)-([0-9a-f]{8})(-whole)?")
+_DIRECTORIES = frozenset({"manifest", "index", "statistics"})
+"""Directories of a table, beside its buckets, whose files never change."""
+_SHARD = re.compile(r"[0-9a-f]{2}")
+_FILE = re.compile(r"[0-9a-f]{32}")
+_LOG = logging.getLogger(__name__)
+_WARNED: PerProcess[set[str]] = PerProcess(set)
+"""Directories that are not used, of which the log was told."""
+OTHERS_MAY_WRITE = 0o022
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +90,8 @@ class CachedFileIO:
     inner : FileIO
         The storage.
     directory : str
-        A local directory of the cache alone; created at the first read.
+        A local directory of the cache alone; created at the first read. If it is there, it must be
+        this user's, and nobody else may write to it.
     bytes_max : int
         About the most bytes that it takes there.
     place : str
@@ -260,6 +273,8 @@ class CachedFileIO:
         """What is here of a file, the smallest first."""
         directory = self._of(path)
         try:
+            if not self._is_private(directory):
+                return []
             names = os.listdir(directory)
         except OSError:
             return []
@@ -306,8 +321,11 @@ class CachedFileIO:
         part = os.path.join(directory, f".{self._ids.uuid()}.part")
         name = f"{offset}-{length}-{zlib.crc32(data):08x}{'-whole' if is_whole else ''}"
         try:
+            _make_private(directory)
+            if not self._is_private(directory):
+                return
             self._sweep_if_due(max(length, BLOCK_BYTES))
-            os.makedirs(directory, mode=0o700, exist_ok=True)
+            os.makedirs(directory, mode=0o700, exist_ok=True)  # the sweep may have removed it
             with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
             os.replace(part, os.path.join(directory, name))
@@ -330,11 +348,12 @@ class CachedFileIO:
 
     def _on_disk(self) -> Iterator[tuple[int, int, str]]:
         """The last use, the size and the place of each entry; old parts are removed."""
-        for directory, _, names in os.walk(self._directory):
-            for name in names:
+        shards = _below([self._directory], _SHARD)
+        for directory in _below(shards, _FILE):
+            for name in _names(directory):
                 place = os.path.join(directory, name)
                 try:
-                    status = os.stat(place)
+                    status = os.lstat(place)
                 except OSError:
                     continue
                 used_ns = status.st_mtime_ns
@@ -343,6 +362,18 @@ class CachedFileIO:
                 elif _PART.fullmatch(name) and self._is_abandoned(used_ns):
                     _remove(place)
 
+    def _is_private(self, directory: str) -> bool:
+        """Whether a file's directory, and those above it in the cache, are this user's alone."""
+        for place in (self._directory, os.path.dirname(directory), directory):
+            status = os.stat(place)
+            if status.st_uid != os.geteuid():
+                _warn(place, "belongs to another user")
+                return False
+            if status.st_mode & OTHERS_MAY_WRITE:
+                _warn(place, "is one that others may write to")
+                return False
+        return True
+
     def _is_abandoned(self, written_ns: int) -> bool:
         return self._clock.now_ms() - written_ns // 1_000_000 > ABANDONED_MS
 
@@ -350,10 +381,21 @@ class CachedFileIO:
 def _never_changes(path: str) -> bool:
     """Whether a file is written once under a name that no other file ever gets.
 
-    A user may give a tag or a consumer a uuid as its name.
+    Its directory tells: a user may give a tag or a consumer a uuid as its name, and their files are
+    written again.
+
+    Examples
+    --------
+    >>> unique = "0b2f4c3e-52cf-4b3a-9f0e-6f0d7c1f5a11"
+    >>> _never_changes(f"/t/bucket-0/data-{unique}-0.orc")
+    True
+    >>> _never_changes(f"/t/consumer/lease-1-{unique}")
+    False
     """
-    name = path.rpartition("/")[2]
-    return not name.startswith(("tag-", "consumer-")) and _UNIQUE.search(name) is not None
+    directory, _, name = path.rpartition("/")
+    parent = directory.rpartition("/")[2]
+    is_of_files = parent in _DIRECTORIES or parent.startswith("bucket-")
+    return is_of_files and _UNIQUE.search(name) is not None
 
 
 def _kind_of(path: str) -> str:
@@ -372,6 +414,43 @@ def _kind_of(path: str) -> str:
             return "global-index" if name.startswith("global-index-") else "bucket-index"
         case _:
             return "file-index" if name.endswith(".index") else "data"
+
+
+def _make_private(directory: str) -> None:
+    """Make a directory and those above it that are missing, all for their owner only."""
+    if not os.path.isdir(directory):
+        _make_private(os.path.dirname(directory))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory, mode=0o700)
+
+
+def _warn(place: str, why: str) -> None:
+    """Say once in a process why a directory is not used."""
+    warned = _WARNED.value
+    if place not in warned:
+        warned.add(place)
+        _LOG.warning(
+            "Nothing is kept in the local cache: its directory %s %s. Make it your own and"
+            " writable to you only, or name one in 'local-cache.dir' that is not there yet.",
+            place,
+            why,
+        )
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _below(directories: Iterable[str], shape: re.Pattern[str]) -> Iterator[str]:
+    """The directories in these whose names have a shape; links are not followed."""
+    for directory in directories:
+        for name in _names(directory):
+            place = os.path.join(directory, name)
+            if shape.fullmatch(name) and os.path.isdir(place) and not os.path.islink(place):
+                yield place
 
 
 def _remove(place: str) -> None:

@@ -65,12 +65,54 @@ def test_files_that_may_change_are_read_each_time(remote, cached):
     assert remote.counts.requests == 6
 
 
-@pytest.mark.parametrize("name", [f"tag-{UUID}", f"consumer-{UUID}"])
-def test_a_name_that_users_chose_may_change_whatever_is_in_it(remote, cached, name):
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"x/tag-{UUID}",
+        f"x/consumer-{UUID}",
+        f"tag/tag-{UUID}",
+        f"branch/branch-b/tag/tag-{UUID}",
+        f"consumer/consumer-{UUID}",
+        f"consumer/lease-3-{UUID}",
+        f"branch/branch-{UUID}/snapshot/LATEST",
+        f"snapshot/snapshot-1-{UUID}",
+        f"schema/schema-0-{UUID}",
+        f"changelog/changelog-1-{UUID}",
+        f"service/service-{UUID}",
+        f"metadata/{UUID}.metadata.json",
+        UUID,
+    ],
+)
+def test_a_name_that_is_written_again_is_read_each_time(remote, cached, name):
+    """Users may give a tag, a consumer or a branch a uuid as its name."""
     for data in (b"one", b"two"):
-        remote.replace(f"/t/x/{name}", data)
-        assert cached.read_bytes(f"/t/x/{name}") == data
-        assert cached.read_range(f"/t/x/{name}", 0, 3) == data
+        remote.replace(f"/t/{name}", data)
+        assert cached.read_bytes(f"/t/{name}") == data
+        assert cached.read_range(f"/t/{name}", 0, 3) == data
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"p=1/bucket-0/data-{UUID}-0.parquet",
+        f"bucket-postpone/data-u-me-s-0-w-{UUID}-0.avro",
+        f"bucket-0/changelog-{UUID}-0.parquet",
+        f"bucket-0/data-{UUID}-0.parquet.index",
+        f"bucket-0/index-{UUID}-0",
+        f"index/index-{UUID}-0",
+        f"index/global-index-{UUID}.index",
+        f"manifest/manifest-{UUID}-0",
+        f"manifest/manifest-list-{UUID}-0",
+        f"manifest/index-manifest-{UUID}-0",
+        f"statistics/stat-{UUID}-0",
+        f"branch/branch-b/manifest/manifest-{UUID}-0",
+    ],
+)
+def test_a_name_that_is_written_once_is_read_once(remote, cached, name):
+    remote.write_once(f"/t/{name}", b"one")
+    for _ in range(2):
+        assert cached.read_bytes(f"/t/{name}") == b"one"
+    assert remote.counts.requests == 2  # with the write
 
 
 def test_a_replaced_file_is_read_anew(cached):
@@ -140,7 +182,7 @@ def test_a_disk_that_refuses_costs_requests_only(remote, tmp_path):
 def test_the_least_used_are_removed_beyond_the_limit(tmp_path):
     files = DelayedFileIO(MemoryFileIO(), delay_ms=0)
     ids = SeededIds(1)
-    names = [f"/t/data-{ids.uuid()}-0.parquet" for _ in range(60)]
+    names = [f"/t/bucket-0/data-{ids.uuid()}-0.parquet" for _ in range(60)]
     for name in names:
         files.write_once(name, os.urandom(40_000))
     cached = CachedFileIO(files, str(tmp_path), bytes_max=MIB)
@@ -156,7 +198,7 @@ def test_the_least_used_are_removed_beyond_the_limit(tmp_path):
     assert files.counts.requests == 0
     cached.read_bytes(names[1])
     assert files.counts.requests == 1
-    huge = f"/t/data-{ids.uuid()}-0.parquet"
+    huge = f"/t/bucket-0/data-{ids.uuid()}-0.parquet"
     files.write_once(huge, bytes(MIB // 2))
     kept = _entries(tmp_path)
     cached.read_bytes(huge)
@@ -175,13 +217,83 @@ def test_a_part_that_a_killed_process_left_is_removed_later(remote, cached, tmp_
     assert not old.exists()
 
 
-def test_a_part_of_somebody_else_stays(remote, cached, tmp_path):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "film.part",
+        ".film.part",
+        "0-4096-0badcafe",
+        "films/.film.part",
+        "ab/.film.part",
+        "ab/films/.film.part",
+        f"ab/{'c' * 31}/0-4096-0badcafe",
+        f"films/{'c' * 32}/.film.part",
+        f"ab/{'c' * 32}/more/.film.part",
+    ],
+)
+def test_a_file_of_somebody_else_stays(remote, cached, tmp_path, name):
     cached.read_range(DATA, 0, 10)
-    theirs = tmp_path / "cache" / "film.part"
-    theirs.write_bytes(b"0")
+    theirs = tmp_path / "cache" / name
+    theirs.parent.mkdir(parents=True, exist_ok=True)
+    theirs.write_bytes(bytes(4096))
     os.utime(theirs, (1, 1))
-    CachedFileIO(remote, str(tmp_path / "cache"), bytes_max=MIB).read_range(DATA, 20, 10)
+    names = [f"/t/bucket-0/data-{SeededIds(seed).uuid()}-0.parquet" for seed in range(40)]
+    again = CachedFileIO(remote, str(tmp_path / "cache"), bytes_max=MIB)
+    for made in names:  # more than the limit, so entries are removed
+        remote.write_once(made, bytes(40_000))
+        again.read_bytes(made)
+    assert len(_entries(tmp_path / "cache")) < len(names)
     assert theirs.exists()
+
+
+def test_only_its_owner_may_look_into_it(remote, tmp_path):
+    before = os.umask(0)
+    try:
+        cached = CachedFileIO(remote, str(tmp_path / "new" / "cache"), bytes_max=MIB)
+        cached.read_range(DATA, 0, 10)
+    finally:
+        os.umask(before)
+    made = [path for path in (tmp_path / "new").rglob("*") if path.is_dir()]
+    modes = {path.stat().st_mode & 0o777 for path in [tmp_path / "new", *made]}
+    assert (len(made), modes) == (3, {0o700})
+
+
+@pytest.mark.parametrize("level", ["cache", "shard", "file"])
+def test_a_directory_that_others_may_write_to_is_not_used(remote, tmp_path, caplog, level):
+    """They could put other bytes there under a name that fits them."""
+    top = tmp_path / level
+    CachedFileIO(remote, str(top), bytes_max=MIB).read_range(DATA, 0, 10)
+    [entry] = _entries(top)
+    opened = {"cache": top, "shard": entry.parent.parent, "file": entry.parent}[level]
+    for mode in (0o770, 0o702):
+        opened.chmod(mode)
+        entry.rename(entry.with_name("0-10-e38a6876"))
+        entry.with_name("0-10-e38a6876").write_bytes(bytes(10))
+        cached = CachedFileIO(remote, str(top), bytes_max=MIB)
+        for _ in range(2):
+            assert cached.read_range(DATA, 0, 10) == bytes(range(10))
+        assert len(_entries(top)) == 1
+        entry.with_name("0-10-e38a6876").rename(entry)
+    warnings = [r.getMessage() for r in caplog.records if "others may write" in r.getMessage()]
+    assert len(warnings) == 1  # in this process
+    assert str(opened) in warnings[0]
+    opened.chmod(0o755)
+    cached = CachedFileIO(remote, str(top), bytes_max=MIB)
+    cached.read_range(DATA, 0, 10)
+    assert cached.read_range(DATA, 0, 10) == bytes(range(10))
+
+
+def test_a_directory_of_somebody_else_is_not_used(remote, tmp_path, caplog, monkeypatch):
+    top = tmp_path / "theirs"
+    top.mkdir(mode=0o700)
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    cached = CachedFileIO(remote, str(top), bytes_max=MIB)
+    for _ in range(2):
+        assert cached.read_range(DATA, 0, 10) == bytes(range(10))
+    assert (remote.counts.requests, _entries(top)) == (2, [])
+    [warning] = [r.getMessage() for r in caplog.records]
+    assert f"{top} belongs to another user" in warning
 
 
 def test_a_deleted_file_is_not_served(remote, cached):

@@ -17,7 +17,6 @@ of the service before it.
 
 from __future__ import annotations
 
-import enum
 import logging
 import socket
 import threading
@@ -41,9 +40,11 @@ from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.service.protocol.service_file import (
     ServiceFile,
+    parse_service_file,
     put_service_file,
     read_service_file,
     remove_service_file,
+    service_file_content,
     service_file_path,
     write_service_file,
 )
@@ -123,15 +124,6 @@ class ServedTable:
         if seconds < LATE_SECONDS:
             return ""
         return f"Its storage has not answered for {seconds:.0f} s: new snapshots are not seen."
-
-
-class _FileInPlace(enum.Enum):
-    """Whose service file a table has."""
-
-    NONE = enum.auto()
-    OWN = enum.auto()
-    LEFT = enum.auto()
-    """Its service is gone, or nobody can read it."""
 
 
 class AddressServer:
@@ -397,12 +389,12 @@ class AddressServer:
         """Put the service file, unless it names a service that answers."""
         scanner = served.scanner
         for _ in range(REGISTER_TRIES):
-            file = self._file_in_place(served)
-            if file is _FileInPlace.OWN:
+            content = service_file_content(scanner.fileio, scanner.location)
+            if content is not None and self._is_own(content, served):
                 write_service_file(scanner.fileio, scanner.location, self._file)
                 return
-            is_left = file is _FileInPlace.LEFT
-            if put_service_file(scanner.fileio, scanner.location, self._file, over=is_left):
+            # of a file that is left only what was looked at is removed
+            if put_service_file(scanner.fileio, scanner.location, self._file, over=content):
                 return
             # another service was faster, and is asked
         message = (
@@ -411,29 +403,26 @@ class AddressServer:
         )
         raise ConflictError(message, kind="table_served", table=served.name)
 
-    def _file_in_place(self, served: ServedTable) -> _FileInPlace:
-        """Whose service file is there.
+    def _is_own(self, content: bytes, served: ServedTable) -> bool:
+        """Whether a service file is this service's; False if nobody's that runs.
 
         Raises
         ------
         ConflictError
             Its service answers.
         """
-        scanner = served.scanner
+        path = service_file_path(served.scanner.location)
         try:
-            found = read_service_file(scanner.fileio, scanner.location)
+            found = parse_service_file(content, path)
         except TidelakeError as error:  # garbage, or another version's, which nobody can ask
             _LOG.warning("table %s: its service file is replaced: %s", served.name, error.message)
-            return _FileInPlace.LEFT
-        if found is None:
-            return _FileInPlace.NONE
+            return False
         if found.service_id == self.service_id:
-            return _FileInPlace.OWN
+            return True
         if self._answers(found, served.name):
             message = (
                 f"Table '{served.name}' is served by the service at {found.address}: ask that"
-                f" one, or stop it first. If it runs no longer, remove"
-                f" {service_file_path(scanner.location)}."
+                f" one, or stop it first. If it runs no longer, remove {path}."
             )
             raise ConflictError(message, kind="table_served", table=served.name)
         _LOG.warning(
@@ -441,7 +430,7 @@ class AddressServer:
             served.name,
             found.address,
         )
-        return _FileInPlace.LEFT
+        return False
 
     @property
     def _file(self) -> ServiceFile:

@@ -6,7 +6,9 @@
 
 1. The address server puts it, if it is absent, when it serves the table. Of two services that start
    at once one gets the name, in an object store too; the other is told.
-2. The file of a service that does not answer, or that nobody can read, is removed before.
+2. The file of a service that does not answer, or that nobody can read, is removed before. It is
+   read again just before: of two services that replace the same file the later one is told. Only
+   between these two requests another's new file may still be removed, and its service notices.
 3. When it ends it removes the file, unless another service has put its own since.
 4. A service that was killed leaves it behind. So an address is where to ask, and no promise that
    somebody answers.
@@ -26,9 +28,11 @@ from tidelake.service.protocol.reasons import PROTOCOL
 
 __all__ = [
     "ServiceFile",
+    "parse_service_file",
     "put_service_file",
     "read_service_file",
     "remove_service_file",
+    "service_file_content",
     "service_file_path",
     "write_service_file",
 ]
@@ -92,6 +96,24 @@ def read_service_file(fileio: FileIO, location: str) -> ServiceFile | None:
         text = fileio.read_bytes(path, bytes_max=FILE_BYTES_MAX)
     except NotFoundError:
         return None
+    return parse_service_file(text, path)
+
+
+def service_file_content(fileio: FileIO, location: str) -> bytes | None:
+    """Read what is in the place of the file, whatever it is; None without a file.
+
+    What is too large for such a file counts as empty: neither is a service's.
+    """
+    try:
+        return fileio.read_bytes(service_file_path(location), bytes_max=FILE_BYTES_MAX)
+    except NotFoundError:
+        return None
+    except CorruptError:
+        return b""
+
+
+def parse_service_file(text: bytes, path: str) -> ServiceFile:
+    """Parse what is in the file at a path; errors as of :func:`read_service_file`."""
     try:
         found = json.loads(text)
         protocol = int(found["protocol"])
@@ -116,7 +138,7 @@ def read_service_file(fileio: FileIO, location: str) -> ServiceFile | None:
 
 
 def put_service_file(
-    fileio: FileIO, location: str, value: ServiceFile, *, over: bool = False
+    fileio: FileIO, location: str, value: ServiceFile, *, over: bytes | None = None
 ) -> bool:
     """Register an address server; False if another's file is there.
 
@@ -128,8 +150,9 @@ def put_service_file(
         The table's directory.
     value : ServiceFile
         What to say.
-    over : bool
-        Whether the file that is there is to be removed first: its service is gone.
+    over : bytes, optional
+        The :func:`service_file_content` that was there, if it is to be removed first: its service
+        is gone. If another is there by now, that stays.
 
     Raises
     ------
@@ -138,8 +161,12 @@ def put_service_file(
     """
     path = service_file_path(location)
     with fileio.open_dir(f"{location}/{SERVICE_DIR}", make=True) as place:
-        if over:
-            fileio.delete(path, within=place)
+        if over is not None:
+            found = service_file_content(fileio, location)
+            if found is not None:
+                if found != over:
+                    return False
+                fileio.delete(path, within=place)
         return fileio.put_if_absent(path, _document(value), within=place)
 
 

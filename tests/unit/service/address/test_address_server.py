@@ -10,7 +10,7 @@ import pytest
 from unit.service.service_kit import SECRET, Asked, made_table, refusal, until
 
 import tidelake
-from tidelake.errors import ConflictError, InvalidInputError, NotFoundError
+from tidelake.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
 from tidelake.service.address import address_server, servicer
 from tidelake.service.address.address_server import AddressServer
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
@@ -87,6 +87,25 @@ def test_garbage_in_the_place_of_the_file_is_replaced(catalog, serve, content):
     table.fileio.replace(path, content)
     server = serve()
     assert file_of(table).service_id == server.service_id
+
+
+def test_a_file_that_cannot_be_read_now_is_not_replaced(catalog, serve, monkeypatch):
+    table = made_table(catalog)
+    live = serve()
+
+    def away(self, path, **more):
+        if path.endswith("/service-tidelake-query"):
+            message = "The storage is away."
+            raise StorageError(message)
+        return read_bytes(self, path, **more)
+
+    kind = type(catalog.fileio)
+    read_bytes = kind.read_bytes
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "read_bytes", away)
+        with pytest.raises(StorageError, match="is away"):
+            serve()
+    assert file_of(table).service_id == live.service_id
 
 
 def test_another_service_on_the_same_port_is_not_mistaken_for_a_live_one(catalog, serve):
@@ -257,12 +276,23 @@ def test_a_look_that_comes_late_does_not_register_a_removed_table_again(
     assert file_of(table).service_id == server.service_id
 
 
-def test_of_two_services_that_start_at_once_one_gets_the_table(catalog, serve, monkeypatch):
-    """Both see no file; the second one's put is refused, and it asks the first."""
+DEAD = b'{"protocol": 1, "address": "127.0.0.1:1", "serviceId": "dead", "tls": false}'
+
+
+@pytest.mark.parametrize(
+    "content", [None, DEAD, b"garbage", bytes(100_000)], ids=["none", "dead", "garbage", "large"]
+)
+def test_of_two_services_that_start_at_once_one_gets_the_table(
+    catalog, serve, monkeypatch, content
+):
+    """Both see the same, no file or a dead one; the second one's put is refused, and it asks."""
     table = made_table(catalog)
+    if content is not None:
+        table.fileio.make_dirs(f"{table.paths.location}/service")
+        table.fileio.replace(service_file_path(table.paths.location), content)
     put, begun = address_server.put_service_file, []
 
-    def late(fileio, location, value, *, over=False):
+    def late(fileio, location, value, *, over=None):
         if not begun:
             begun.append(value)
             begun.append(serve())

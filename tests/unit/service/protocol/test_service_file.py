@@ -6,8 +6,10 @@ from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
 from tidelake.fileio import LocalFileIO
 from tidelake.service.protocol.service_file import (
     ServiceFile,
+    put_service_file,
     read_service_file,
     remove_service_file,
+    service_file_content,
     service_file_path,
     write_service_file,
 )
@@ -49,6 +51,20 @@ def test_a_service_removes_only_its_own_file(place):
     assert remove_service_file(fileio, location, "second")
     assert read_service_file(fileio, location) is None
     assert not remove_service_file(fileio, location, "second")
+
+
+def test_only_the_file_that_was_seen_is_replaced(place):
+    fileio, location = place
+    assert put_service_file(fileio, location, FIRST)
+    seen = service_file_content(fileio, location)
+    assert not put_service_file(fileio, location, SECOND)
+    write_service_file(fileio, location, SECOND)  # another one's, meanwhile
+    assert not put_service_file(fileio, location, FIRST, over=seen)
+    assert read_service_file(fileio, location) == SECOND
+    assert put_service_file(fileio, location, FIRST, over=service_file_content(fileio, location))
+    assert read_service_file(fileio, location) == FIRST
+    assert remove_service_file(fileio, location, "first")
+    assert put_service_file(fileio, location, SECOND, over=seen)
 
 
 def test_a_dropped_table_is_not_made_anew(tmp_path):

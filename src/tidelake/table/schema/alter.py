@@ -192,6 +192,9 @@ def _published(handle: TableHandle, place: OpenDirectory, new: TableSchema) -> b
         except StorageRefusedError:
             if failure is None:
                 raise
+        except OutcomeUnknownError as error:  # the lock is left, so another try would wait for it
+            failure = error
+            break
         except StorageError as error:
             failure = error
             handle.env.clock.sleep_ms(RETRY_WAIT_MS)

@@ -229,6 +229,17 @@ def test_a_commit_that_may_still_come_keeps_others_waiting(sqlite_place, ignorin
     assert keys(table) == [1, 2, 3]
 
 
+def test_an_alteration_that_may_still_come_does_not_wait_for_its_own_lock(sqlite_place, ignoring):
+    table = made(opened(sqlite_place, ignoring, **{"lock-acquire-timeout": "1 s"}))
+    table.write([{"k": 1, "v": "a"}])
+    fault = ignoring.fault("defer", "PUT", "schema-1", count=99, after=10_000)
+    with pytest.raises(OutcomeUnknownError, match=r"whether schema 1 of table 'db\.t'") as said:
+        table.add_column("n", "INT")
+    assert (said.value.kind, fault.seen) == ("alter_unknown", 4)
+    ignoring.forget()  # it comes
+    assert "n" in opened(sqlite_place, ignoring).table("db.t").to_arrow().column_names
+
+
 def test_another_that_does_not_wait_for_the_lock_is_noticed(sqlite_place, ignoring, monkeypatch):
     """Its object is read back in place of ours: the commit has lost, and is made on top of it."""
     catalog = opened(sqlite_place, ignoring)

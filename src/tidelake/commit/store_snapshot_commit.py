@@ -141,10 +141,13 @@ class StoreSnapshotCommit:
     def _open_as_read(self, base: Snapshot | None, held: ExitStack) -> OpenDirectory | None:
         """Step 1. None if the base is not there any more: a rollback removed it.
 
-        A remote storage is asked everything at once: its directories are only paths, so it does not
-        matter which answer comes first.
+        Where a directory is held, it is opened before anything else: of a table that is created
+        again after the checks, the directory would be another one. An object store is asked
+        everything at once: its directories are only paths, so the order of the answers tells
+        nothing.
         """
         opened: list[OpenDirectory] = []
+        is_held = self._fileio.holds_directories
 
         def open_directory() -> bool:
             opened.append(held.enter_context(self._directory()))
@@ -154,12 +157,15 @@ class StoreSnapshotCommit:
             if base is None:
                 return True
             path = self._paths.snapshot(base.id)
-            if self._fileio.is_remote:
-                return self._fileio.exists(path)
-            return self._fileio.exists(path, within=opened[0])
+            if is_held:
+                return self._fileio.exists(path, within=opened[0])
+            return self._fileio.exists(path)
 
-        calls = [open_directory, self._check_same, has_base]
-        found = at_once(self._fileio, self._env.reads.ranges, calls)
+        steps = [[open_directory], [self._check_same, has_base]]
+        if not is_held:
+            steps = [[call for step in steps for call in step]]
+        threads = self._env.reads.ranges
+        found = [all(at_once(self._fileio, threads, calls)) for calls in steps]
         return opened[0] if all(found) else None
 
     def _after_put(

@@ -148,6 +148,11 @@ class CachedFileIO:
         """Whether the storage is: files that are not here yet are read from it."""
         return self._inner.is_remote
 
+    @property
+    def holds_directories(self) -> bool:
+        """Whether the storage does."""
+        return self._inner.holds_directories
+
     def uri_of(self, path: str) -> str:
         """How the storage shows a path."""
         return self._inner.uri_of(path)

@@ -134,6 +134,11 @@ class DelayedFileIO:
         """True: a call waits."""
         return True
 
+    @property
+    def holds_directories(self) -> bool:
+        """False: it stands for an object store."""
+        return False
+
     def uri_of(self, path: str) -> str:
         """How the other storage shows a path; no call of it."""
         return self._inner.uri_of(path)

@@ -172,6 +172,11 @@ class FaultyFileIO:
         """Whether the other storage is."""
         return self._inner.is_remote
 
+    @property
+    def holds_directories(self) -> bool:
+        """Whether the other storage does."""
+        return self._inner.holds_directories
+
     def uri_of(self, path: str) -> str:
         """How the other storage shows a path; no call of it."""
         return self._inner.uri_of(path)

@@ -17,8 +17,8 @@ A :class:`FileIO` promises only what every storage that can hold a table provide
 5. :meth:`FileIO.open_dir` opens a directory. A call `within` it concerns the file of the path's
    last name in that very directory, or none, whatever is at the path by then: the table there may
    have been dropped, and another created under its name. Such a call creates no directory.
-   An object store has no directories and cannot keep this: there the path decides, so a commit
-   checks the table before a put into one and after it.
+   An object store has no directories and cannot keep this (:attr:`FileIO.holds_directories`):
+   there the path decides, so a commit checks the table before a put into one and after it.
 6. :attr:`FileIO.is_remote` says that each call waits for a network. Readers then ask for what they
    need early and in few rounds: several ranges of a file by one :meth:`FileIO.read_ranges`, several
    files side by side (ADR 74).
@@ -153,6 +153,11 @@ class FileIO(Protocol):
     @property
     def is_remote(self) -> bool:
         """Whether a call waits for a network, so that many at once pay."""
+        ...
+
+    @property
+    def holds_directories(self) -> bool:
+        """Whether an open directory is more than its path, so that what was opened first counts."""
         ...
 
     def uri_of(self, path: str) -> str:

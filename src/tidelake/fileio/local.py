@@ -93,6 +93,11 @@ class LocalFileIO:
         """False: a call takes microseconds, and the system reads ahead by itself."""
         return False
 
+    @property
+    def holds_directories(self) -> bool:
+        """True: by a descriptor."""
+        return True
+
     def uri_of(self, path: str) -> str:
         """The path itself."""
         return path

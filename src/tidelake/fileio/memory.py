@@ -62,6 +62,11 @@ class MemoryFileIO:
         """False: a call does not wait."""
         return False
 
+    @property
+    def holds_directories(self) -> bool:
+        """True: by its table of names."""
+        return True
+
     def uri_of(self, path: str) -> str:
         """The path itself."""
         return path

@@ -44,6 +44,18 @@ class RemoteMemory(MemoryFileIO):
     def is_remote(self):
         return True
 
+    @property
+    def holds_directories(self):
+        return False
+
+
+class RemoteHolding(RemoteMemory):
+    """As HDFS: far away, and an open directory is more than its path."""
+
+    @property
+    def holds_directories(self):
+        return True
+
 
 class World:
     """One table; `fileio` may be replaced by one that fails."""

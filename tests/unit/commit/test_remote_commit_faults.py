@@ -15,9 +15,17 @@ import dataclasses
 import threading
 
 import pytest
-from unit.commit.commit_world import APPEND, RemoteMemory, World, message
+from unit.commit.commit_world import (
+    APPEND,
+    KEYED,
+    LOCATION,
+    RemoteHolding,
+    RemoteMemory,
+    World,
+    message,
+)
 from unit.commit.test_commit_faults import Watched, fault, run
-from unit.commit.test_taken_back_snapshots import recreate
+from unit.commit.test_taken_back_snapshots import OF_ANOTHER, recreate
 
 from tidelake.errors import ConflictError, NotFoundError, StorageError
 from tidelake.fileio import FaultMode, FaultyFileIO
@@ -176,8 +184,8 @@ class Meddled(FaultyFileIO):
         return super()._call(op, *rest, **more)
 
 
-def with_history():
-    world = Remote()
+def with_history(made=Remote):
+    world = made()
     for i in (1, 2):
         world.committer(i).commit([message(f"old{i}")], user="old", identifier=i)
     return world
@@ -216,6 +224,63 @@ def test_a_base_rolled_back_before_the_put_never_comes_back(order):
         else:
             assert world.log.ids() == [1, 2]
             assert world.names() == {"old1", "mine"}
+
+
+class Holding(World):
+    files = RemoteHolding
+
+
+def create_anew(world):
+    """Drop with all files, and create, as on HDFS."""
+    world.fileio.delete_dir(LOCATION)
+    other = dataclasses.replace(KEYED, time_ms=OF_ANOTHER)
+    assert SchemaLog(world.fileio, world.paths).create(other)
+
+
+def test_a_held_directory_keeps_a_commit_out_of_a_table_created_again(order):
+    """Not even for a moment, in which others could build on it: what was opened first decides."""
+    world = with_history(Holding)
+    trial = FaultyFileIO(world.fileio)
+    committer(world, order, trial).commit([message("mine")], user="u", identifier=1)
+    put = next(t.call for t in trial.trace if t.path.endswith("snapshot-3") and "put" in t.op)
+    for number in range(1, put + 1):
+        world = with_history(Holding)
+        fileio = Meddled(world, number, lambda world=world: create_anew(world))
+        with pytest.raises(NotFoundError):
+            committer(world, order, fileio).commit([message("mine")], user="u", identifier=1)
+        assert not [t for t in fileio.trace if t.path.endswith("snapshot-3") and t.op == "delete"]
+        assert world.log.ids() == [], number
+
+
+def test_a_table_is_checked_after_its_directory_was_opened():
+    """With threads: the directory that opens late is the other table's."""
+    world = with_history(Holding)
+    checked = threading.Event()
+
+    class Late(FaultyFileIO):
+        puts = 0
+
+        def read_bytes(self, path, **bound):
+            data = super().read_bytes(path, **bound)
+            if is_opening.is_set():
+                checked.set()
+            return data
+
+        def open_dir(self, path, *, make=False):
+            is_opening.set()
+            checked.wait(0.05)
+            create_anew(world)
+            return super().open_dir(path, make=make)
+
+        def put_if_absent(self, path, data, **held):
+            self.puts += 1
+            return super().put_if_absent(path, data, **held)
+
+    is_opening = threading.Event()
+    late = Late(world.fileio)
+    with pytest.raises(NotFoundError):
+        world.committer(3, fileio=late, env=threaded()).commit([message("mine")], user="u")
+    assert late.puts == 0
 
 
 class LateIntoAnother(FaultyFileIO):

@@ -101,6 +101,11 @@ class HdfsFileIO:
         """True: each call goes to a name node."""
         return True
 
+    @property
+    def holds_directories(self) -> bool:
+        """True: by a hidden directory in it."""
+        return True
+
     def uri_of(self, path: str) -> str:
         """How a path is shown."""
         return self._calls.shown(path)

@@ -161,6 +161,11 @@ class ObjectStoreFileIO:
         """True: each call is a request."""
         return True
 
+    @property
+    def holds_directories(self) -> bool:
+        """False: there are none, only names that begin alike."""
+        return False
+
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly ``length`` bytes from ``offset``."""
         return self.read_ranges(path, [(offset, length)])[0].to_pybytes()

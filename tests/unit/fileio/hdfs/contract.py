@@ -11,6 +11,10 @@ from tidelake.errors import NotFoundError, StorageRefusedError
 class HdfsContract(FileIOContract):
     """On the name node in memory, and on a real cluster (``tests/stores/hdfs``)."""
 
+    def test_a_directory_is_held(self, files):
+        assert files.is_remote
+        assert files.holds_directories
+
     def test_nothing_is_put_into_a_directory_that_was_removed(self, files, root):
         files.make_dirs(f"{root}/t/snapshot")
         held = files.open_dir(f"{root}/t/snapshot")

@@ -31,7 +31,13 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tidelake.errors import NotFoundError, StorageError, StorageRefusedError, TidelakeError
+from tidelake.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    StorageError,
+    StorageRefusedError,
+    TidelakeError,
+)
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
     ByteRange,
@@ -214,13 +220,34 @@ class HdfsFileIO:
     # writing
 
     def open_output(self, path: str) -> HdfsOutputFile:
-        """Open a new file; its name is taken at once."""
+        """Open a new file; its name is taken at once.
+
+        Raises
+        ------
+        AlreadyExistsError
+            The name is taken.
+        StorageError
+            As elsewhere; or the name is taken after a try whose answer was lost, so the file may
+            be this one, or another's. It is left alone.
+        """
         check_path(path)
+        tries = 0
 
         def create(client: Any) -> Any:
+            nonlocal tries
+            tries += 1
             return create_file(client, path, self._new, create_parent=True)
 
-        return HdfsOutputFile(path, self._asked(create, path, "create"), self._calls)
+        try:
+            return HdfsOutputFile(path, self._asked(create, path, "create"), self._calls)
+        except AlreadyExistsError as error:
+            if tries == 1:
+                raise
+            message = (
+                f"Could not create {self.uri_of(path)}: a try was not answered, and the file is"
+                " there now, made by that try or by another process. Write under another name."
+            )
+            raise StorageError(message, kind="outcome_unknown", path=path) from error
 
     def write_once(self, path: str, data: bytes) -> None:
         """Write a whole new file; it shows when it is whole."""

@@ -34,7 +34,7 @@ from tidelake.telemetry import Clock, Ids
 __all__ = ["HdfsPublisher"]
 
 DATA_TRIES_MAX = 5
-"""Further writes of a hidden file whose data nodes fail: three seconds."""
+"""Further writes of a hidden file whose data nodes fail, or whose name is taken: three seconds."""
 TRIES_MAX = 4
 """Renames of one put, each after the one before is known to have failed."""
 
@@ -158,8 +158,9 @@ class HdfsPublisher:
                 self._forget(hidden)
                 if held is not None and refusal_of(error).is_missing:
                     raise dir_missing(parent_of(path)) from error
-                is_data = attempt < DATA_TRIES_MAX and refusal_of(error).is_of_data_nodes
-                if wait_ms is None or not (is_data or self.calls.may_try_again(error)):
+                found = refusal_of(error)  # taken: by this call, which the client sent twice
+                may = attempt < DATA_TRIES_MAX and (found.is_of_data_nodes or found.is_taken)
+                if wait_ms is None or not (may or self.calls.may_try_again(error)):
                     raise self.calls.translated(error, path, verb, refused=True) from error
                 self.clock.sleep_ms(wait_ms)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+from dataclasses import replace
 
 import pytest
 from servers.name_node import Fault, NameNode, library, rpc_error
@@ -79,6 +80,7 @@ class TestHdfs(HdfsContract):
         Fault("rename", before=LOST, count=3),
         Fault("rename", before=STANDBY, count=2),
         Fault("create", after=LOST),
+        Fault("create", again=True),  # "exists", and it is the own one
         Fault("create", before=STANDBY),
         Fault("close", after=LOST),
         Fault("write", before=LOST),
@@ -89,7 +91,7 @@ class TestHdfs(HdfsContract):
 def test_a_put_whose_answers_are_lost_is_put_once(node, files, fault, held):
     files.make_dirs("/w/t")
     place = files.open_dir("/w/t") if held else None
-    node.faults.append(fault)
+    node.faults.append(replace(fault))  # its count falls
     assert files.put_if_absent("/w/t/a", b"mine", within=place) is True
     if place is not None:
         place.close()
@@ -282,6 +284,22 @@ def test_a_file_of_a_dead_writer_does_not_pass_for_whole(node, files):
         output.close()
     output.abort()
     assert names(node) == []
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_new_file_whose_creation_was_not_answered_is_not_said_to_exist(node, files, other):
+    """After a lost answer "exists" may mean the own file; it is left alone, as it may not be."""
+    node.nodes["/w"] = None
+    node.faults.append(Fault("create", **({"before": LOST} if other else {"after": LOST})))
+    if other:
+        node.hooks["create"] = lambda: node.nodes.update({"/w/o": b"theirs"})
+    with pytest.raises(StorageError, match=r"hdfs://nn:8020/w/o.*not answered") as caught:
+        files.open_output("/w/o")
+    assert caught.value.kind == "outcome_unknown"
+    assert node.calls.count("create") == 2
+    assert names(node) == ["/w/o"]
+    with pytest.raises(AlreadyExistsError):
+        files.open_output("/w/o")
 
 
 def test_what_was_refused_says_so_in_our_words(node, files):

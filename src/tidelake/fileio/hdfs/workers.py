@@ -33,9 +33,9 @@ class _Workers:
         with self._lock:
             is_free = self._idle > 0
             self._idle -= is_free
-        self._jobs.put(job)
-        if not is_free:
+        if not is_free:  # before the job is there: if this fails, nobody does the job later
             threading.Thread(target=self._run, name="tidelake-hdfs", daemon=True).start()
+        self._jobs.put(job)
 
     def _run(self) -> None:
         while True:

@@ -10,6 +10,10 @@
    (:func:`carry_by`). Spark's are broadcasts.
 
 A storage whose secrets did not come along says so when it is used.
+
+Keys that end are forgotten an hour later, so that a process that renews them for weeks keeps few
+sets. A process to which secrets were carried keeps the sets that arrived last: others come along
+again with the next pickle.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import Protocol
 from tidelake.errors import StorageRefusedError
 
 __all__ = [
+    "ARRIVED_MAX",
     "Secret",
     "SecretCarrier",
     "SentSecrets",
@@ -31,11 +36,19 @@ __all__ = [
     "carrier_of",
     "carry_by",
     "export_secrets",
+    "forget_ended",
     "known_secrets",
     "remember_secrets",
 ]
 
+KEPT_MS = 3_600_000
+"""For so long ended keys are known: clocks differ, and the store's own error tells more."""
+ARRIVED_MAX = 256
+"""Sets of secrets that a process keeps of those that came to it."""
+
 _REGISTRY: dict[str, dict[str, str]] = {}
+_ENDS: dict[str, int] = {}
+"""When the secrets of a number end, ms since the epoch; of most they do not."""
 
 
 class SecretCarrier(Protocol):
@@ -148,15 +161,39 @@ def _arrived(number: str, carrier: SecretCarrier | None) -> SentSecrets:
     return sent
 
 
-def remember_secrets(secrets: Mapping[str, str]) -> str:
-    """Put secrets into this process's registry; returns their number."""
+def remember_secrets(secrets: Mapping[str, str], *, ends_ms: int | None = None) -> str:
+    """Put secrets into this process's registry; returns their number.
+
+    Parameters
+    ----------
+    secrets : mapping of str to str
+        By any names.
+    ends_ms : int, optional
+        When they end, ms since the epoch; :func:`forget_ended` forgets them then.
+    """
     given = dict(secrets)
     for number, known in list(_REGISTRY.items()):  # other threads insert
         if known == given:
             return number
     number = os.urandom(8).hex()
+    if ends_ms is not None:
+        _ENDS[number] = ends_ms
     _REGISTRY[number] = given
     return number
+
+
+def forget_ended(now_ms: int) -> None:
+    """Forget secrets that ended more than an hour ago.
+
+    Parameters
+    ----------
+    now_ms : int
+        The time, ms since the epoch.
+    """
+    for number, ends_ms in list(_ENDS.items()):  # other threads insert
+        if ends_ms + KEPT_MS < now_ms:
+            _REGISTRY.pop(number, None)
+            _ENDS.pop(number, None)
 
 
 def known_secrets(number: str) -> dict[str, str] | None:
@@ -187,13 +224,20 @@ def carrier_of(number: str) -> SecretCarrier | None:
 
 def carried_secrets(number: str, carrier: SecretCarrier | None) -> dict[str, str] | None:
     """The secrets of a storage that has arrived here; None if they did not come along."""
-    known = _REGISTRY.get(number)
-    if known is not None or carrier is None:
+    known, arrived = _REGISTRY.get(number), _Carriers.arrived
+    if carrier is None:
+        return known
+    if known is not None:
+        if arrived.pop(number, None) is not None:
+            arrived[number] = carrier  # the last to be forgotten
         return known
     found = carrier.secrets()
     if found is None:
         return None
-    _Carriers.arrived[number] = carrier  # a copy may go on to another process
+    arrived[number] = carrier  # a copy may go on to another process
+    for oldest in list(arrived)[:-ARRIVED_MAX]:
+        arrived.pop(oldest, None)
+        _REGISTRY.pop(oldest, None)
     return _REGISTRY.setdefault(number, dict(found))
 
 

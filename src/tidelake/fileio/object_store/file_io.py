@@ -120,7 +120,9 @@ class ObjectStoreFileIO:
     def __reduce__(self) -> tuple[object, ...]:
         settings = self._settings
         if self._credentials is not None:
-            settings = settings.with_keys(*self._credentials.current().s3_keys())
+            keys = self._credentials.current()
+            settings = settings.with_keys(*keys.s3_keys())
+            settings.remember(ends_ms=keys.expires_at_ms, now_ms=self._env.clock.now_ms())
         return (_copied, (self._location, settings, self._env, self._put_lock))
 
     def with_put_lock(self, lock: PutLock) -> ObjectStoreFileIO:

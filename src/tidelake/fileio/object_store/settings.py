@@ -22,6 +22,7 @@ from tidelake.fileio.secret import (
     SecretCarrier,
     carried_secrets,
     carrier_of,
+    forget_ended,
     remember_secrets,
 )
 
@@ -173,9 +174,17 @@ class StoreSettings:
     def __reduce__(self) -> tuple[object, ...]:
         number = self.lost_secrets
         if self.secrets:
-            number = remember_secrets({k: s.reveal() for k, s in self.secrets.items()})
+            number = remember_secrets(self._revealed())
         carrier = carrier_of(number) if number else None
         return (_restored, (self.scheme, dict(self.values), number, carrier))
+
+    def _revealed(self) -> dict[str, str]:
+        return {key: secret.reveal() for key, secret in self.secrets.items()}
+
+    def remember(self, *, ends_ms: int, now_ms: int) -> None:
+        """Let keys that end be carried to other processes for as long as they are good."""
+        forget_ended(now_ms)
+        remember_secrets(self._revealed(), ends_ms=ends_ms)
 
     def text(self, name: str) -> str | None:
         """A value, secret or not; None if it was not given."""
@@ -252,7 +261,7 @@ def parse_settings(scheme: str, given: Mapping[str, object]) -> StoreSettings:
     found = _parsed(scheme, given)
     _check_whole(scheme, found.values, found.secrets)
     if found.secrets:  # so that they can be carried to processes to which copies go
-        remember_secrets({key: secret.reveal() for key, secret in found.secrets.items()})
+        remember_secrets(found._revealed())
     return found
 
 

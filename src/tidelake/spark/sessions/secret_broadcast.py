@@ -25,7 +25,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.core import broadcast as pyspark_broadcast
 
-from tidelake.fileio.secret import SecretCarrier, carry_by
+from tidelake.fileio.secret import SecretCarrier, carry_by, known_secrets
 
 __all__ = ["BroadcastSecrets", "carry_secrets"]
 
@@ -107,6 +107,8 @@ def _carrier(number: str, secrets: Mapping[str, str]) -> SecretCarrier | None:
             _Application.sent = _Sent(context)
         carriers = _Application.sent.carriers
         if number not in carriers:
+            for old in [each for each in carriers if known_secrets(each) is None]:
+                del carriers[old]  # its keys ended; Spark removes what no plan names any more
             sent = context.broadcast(HiddenSecrets(secrets))
             carriers[number] = BroadcastSecrets(sent._jbroadcast.id(), sent)
         return carriers[number]

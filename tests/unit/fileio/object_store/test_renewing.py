@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tidelake.errors import NotFoundError, StorageError, StorageRefusedError, UnsupportedError
+from tidelake.fileio import secret
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.object_store import Credentials
 from tidelake.fileio.object_store.output import PART_BYTES
@@ -16,6 +17,7 @@ from tidelake.fileio.opening import open_storage
 from tidelake.telemetry import Env
 
 SECRET = "vended-secret-"
+HOUR_MS = 3_600_000
 
 
 class Source:
@@ -222,6 +224,30 @@ def test_a_copy_has_the_keys_of_the_moment_and_none_in_its_bytes(s3, files, sour
     with pytest.raises(StorageRefusedError, match="temporary credentials have expired"):
         copied.read_bytes("/w/first")
     assert pickle.loads(pickle.dumps(files)).read_bytes("/w/first") == b"1"
+
+
+def test_keys_that_ended_leave_the_registry_of_secrets(s3, monkeypatch):
+    """A query that runs for weeks pickles its storage at each batch."""
+    monkeypatch.setattr(secret, "_REGISTRY", {})
+    monkeypatch.setattr(secret, "_ENDS", {})
+    env = Env.seeded(1)
+
+    class Hourly(Source):
+        def current(self):
+            if self._keys is None or env.clock.now_ms() >= self._keys.expires_at_ms:
+                self._keys = Credentials(
+                    super().renewed(self._keys).options, env.clock.now_ms() + HOUR_MS
+                )
+            return self._keys
+
+    keys = {"s3.endpoint": s3.url}
+    made = open_storage(parse_location("s3://lake/w"), keys, env, credentials=Hourly())
+    for _ in range(60):
+        copied = pickle.loads(pickle.dumps(made))
+        again = pickle.loads(pickle.dumps(copied))
+        assert again._settings.text("secret-key") == copied._settings.text("secret-key")
+        env.clock.sleep_ms(HOUR_MS // 2)
+    assert len(secret._REGISTRY) <= 3
 
 
 def test_keys_of_other_storages_are_named_and_not_shown():

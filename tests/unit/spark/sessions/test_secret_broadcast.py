@@ -120,3 +120,21 @@ def test_storages_without_keys_send_nothing(context, store):
     open_to_all = {"s3.endpoint": store.url, "s3.anonymous": "true"}
     pickle.dumps(tidelake.open("s3://lake/w", storage=open_to_all).fileio)
     assert context.sent == []
+
+
+def test_broadcasts_of_keys_that_ended_are_let_go(context, monkeypatch):
+    """Spark's cleaner removes one that no plan names any more."""
+    monkeypatch.setattr(secret, "_REGISTRY", {})
+    monkeypatch.setattr(secret, "_ENDS", {})
+    for_good = secret.SentSecrets({"key": "of the user"})
+    pickle.dumps(for_good)
+    for hour in range(10):
+        secret.forget_ended(hour * 3_600_000)
+        number = secret.remember_secrets({"key": f"{hour}"}, ends_ms=(hour + 1) * 3_600_000)
+        secret.carrier_of(number)
+    assert len(context.sent) == 11
+    kept = secret_broadcast._Application.sent.carriers
+    assert {for_good.number, number} <= set(kept)
+    assert len(kept) == 4
+    pickle.dumps(for_good)
+    assert len(context.sent) == 11

@@ -37,6 +37,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def insert_lock(self) -> str:
+        """The statement that inserts a lock, and returns its time, which no other row has."""
+        ...
+
+    @property
     def delete_expired_lock(self) -> str:
         """The statement that removes a lock by its id if it is too old."""
         ...

@@ -2,7 +2,8 @@
 
 It keeps engines out of each other's way and guards nothing: a holder that is slow for longer than
 the time-out loses the lock without a word, and Java's release removes the row whoever holds it.
-What makes a commit safe is that its file is put if absent. Ours removes only its own row.
+What makes a commit safe is that its file is put if absent. Ours removes only its own row, which it
+knows by its time: no two rows have the same, nor has one of Java's in the same second.
 
 Only where a store has no conditional writes, and ``commit.lock`` = ``catalog`` says so, puts depend
 on it (:class:`WarehousePutLock`). Then a holder checks before and after its put that the row is
@@ -140,7 +141,7 @@ class TableLock:
     def _insert(self, lock_id: str) -> str | None:
         try:
             ((acquired_at,),) = self.database.returned(
-                statements.INSERT_LOCK, lock_id, self.timeout_ms // 1000
+                self.database.dialect.insert_lock, lock_id, self.timeout_ms // 1000
             )
         except RowExistsError:
             return None

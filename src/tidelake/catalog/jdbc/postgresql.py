@@ -87,6 +87,11 @@ class PostgresqlDialect:
         return self._driver
 
     @property
+    def insert_lock(self) -> str:
+        """By the database's clock, in microseconds."""
+        return statements.INSERT_LOCK_ON_POSTGRESQL
+
+    @property
     def delete_expired_lock(self) -> str:
         """As Java's."""
         return statements.DELETE_EXPIRED_LOCK_ON_POSTGRESQL

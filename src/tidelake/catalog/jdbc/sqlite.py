@@ -64,6 +64,11 @@ class SqliteDialect:
         return f"{SQLITE_URI}{self._path}"
 
     @property
+    def insert_lock(self) -> str:
+        """By the clock, with further digits by chance: its own default has whole seconds."""
+        return statements.INSERT_LOCK_ON_SQLITE
+
+    @property
     def delete_expired_lock(self) -> str:
         """As Java's."""
         return statements.DELETE_EXPIRED_LOCK_ON_SQLITE

@@ -22,7 +22,8 @@ __all__ = [
     "DELETE_TABLE",
     "INSERT_DATABASE",
     "INSERT_DATABASE_IF_NEW",
-    "INSERT_LOCK",
+    "INSERT_LOCK_ON_POSTGRESQL",
+    "INSERT_LOCK_ON_SQLITE",
     "INSERT_TABLE",
     "LOCKS",
     "LOCK_IS_OURS",
@@ -79,9 +80,14 @@ INSERT_DATABASE = (
 INSERT_DATABASE_IF_NEW = f"{INSERT_DATABASE} ON CONFLICT DO NOTHING"
 DELETE_OF_DATABASE = "DELETE FROM {table} WHERE catalog_key = ? AND database_name = ?"
 
-INSERT_LOCK = (
+INSERT_LOCK_ON_POSTGRESQL = (
     f"INSERT INTO {LOCKS} (lock_id,expire_time_seconds) VALUES (?,?) RETURNING"
     " CAST(acquired_at AS VARCHAR(40))"
+)
+INSERT_LOCK_ON_SQLITE = (
+    f"INSERT INTO {LOCKS} (lock_id,expire_time_seconds,acquired_at) VALUES (?,?,"
+    "strftime('%Y-%m-%d %H:%M:%f', 'now') || printf('%09d', abs(random() % 1000000000)))"
+    " RETURNING CAST(acquired_at AS VARCHAR(40))"
 )
 LOCK_IS_OURS = (
     f"SELECT lock_id FROM {LOCKS} WHERE lock_id = ? AND CAST(acquired_at AS VARCHAR(40)) = ?"

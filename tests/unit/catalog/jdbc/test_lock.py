@@ -120,6 +120,28 @@ def test_only_the_own_row_is_removed(place, locked):
     place.run(f"DELETE FROM {LOCKS} WHERE lock_id = ?", lock_id)
 
 
+def test_a_row_of_the_same_second_is_another_s(place, locked):
+    """Java's release removes the row whoever holds it, and the next one takes it at once."""
+    lock, lock_id = locked
+    for others in (lambda: place.run(HELD, lock_id, 600), lambda: lock._try(lock_id)):
+        with lock.held(str(NAME)) as mine:
+            assert mine.is_held()
+            place.run(f"DELETE FROM {LOCKS} WHERE lock_id = ?", lock_id)
+            others()
+            assert not mine.is_held()
+        assert lock_id in ids(place)
+        place.run(f"DELETE FROM {LOCKS} WHERE lock_id = ?", lock_id)
+
+
+def test_java_s_statement_sees_how_old_a_row_of_ours_is(place, locked):
+    lock, lock_id = locked
+    assert lock._try(lock_id)
+    assert lock._try(lock_id) is None
+    place.run(f"UPDATE {LOCKS} SET expire_time_seconds = -3 WHERE lock_id = ?", lock_id)
+    assert lock._try(lock_id)
+    place.run(f"DELETE FROM {LOCKS} WHERE lock_id = ?", lock_id)
+
+
 def test_commits_and_alterations_take_it(place):
     """A holder that another engine is makes both wait; without the option none does."""
     catalog = place.open(**{"lock.enabled": "true", "lock-acquire-timeout": "0 ms"})

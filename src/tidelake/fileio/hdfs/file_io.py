@@ -247,7 +247,7 @@ class HdfsFileIO:
                 f"Could not create {self.uri_of(path)}: a try was not answered, and the file is"
                 " there now, made by that try or by another process. Write under another name."
             )
-            raise StorageError(message, kind="outcome_unknown", path=path) from error
+            raise StorageError(message, kind="creation_unknown", path=path) from error
 
     def write_once(self, path: str, data: bytes) -> None:
         """Write a whole new file; it shows when it is whole."""

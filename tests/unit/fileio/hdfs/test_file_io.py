@@ -295,7 +295,7 @@ def test_a_new_file_whose_creation_was_not_answered_is_not_said_to_exist(node, f
         node.hooks["create"] = lambda: node.nodes.update({"/w/o": b"theirs"})
     with pytest.raises(StorageError, match=r"hdfs://nn:8020/w/o.*not answered") as caught:
         files.open_output("/w/o")
-    assert caught.value.kind == "outcome_unknown"
+    assert caught.value.kind == "creation_unknown"
     assert node.calls.count("create") == 2
     assert names(node) == ["/w/o"]
     with pytest.raises(AlreadyExistsError):

@@ -19,7 +19,7 @@ from tidelake.scan.summary import PartitionSummary, plan_summary, total_summary
 from tidelake.spark.catalog.gateway import JavaObject
 from tidelake.spark.expression.types import to_spark_arrow
 from tidelake.table.read.table_scan import TableScan
-from tidelake.types import DataField, parse_type
+from tidelake.types import DataField, DataType, TypeRoot, parse_type
 from tidelake.types.values import storage_to_arrow
 
 __all__ = ["COUNT", "Aggregates", "asked_aggregates"]
@@ -29,7 +29,9 @@ _KINDS = {"CountStar": COUNT, "Count": COUNT, "Min": MIN, "Max": MAX}
 _REFERENCE = "FieldReference"
 _COUNT_TYPE = parse_type("BIGINT NOT NULL")
 GROUPS_MAX = 100_000
-"""The most partitions whose rows are one literal of the plan."""
+"""The most rows that are one literal of the plan."""
+_NOT_GROUPED = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+"""Types whose equal values Python takes to differ, or the other way round: NaN, -0.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,15 @@ class Aggregates:
             Without a limit.
         """
         summaries = plan_summary(scan.context, scan.plan, self.columns)
-        if summaries is None or len(summaries) > GROUPS_MAX:
+        if summaries is None:
             return None
         if not self.groups:
             summaries = [total_summary(summaries, self.columns)]
             keys: list[tuple[Any, ...]] = [()]
         else:
             summaries, keys = self._grouped(scan.context, summaries)
+        if len(keys) > GROUPS_MAX:
+            return None
         rows = [self._row(summary) for summary in summaries]
         if any(row is None for row in rows):
             return None
@@ -128,7 +132,7 @@ class Aggregates:
 
 
 def asked_aggregates(
-    aggregation: JavaObject, types: Mapping[str, object], partition_keys: Sequence[str]
+    aggregation: JavaObject, types: Mapping[str, DataType], partition_keys: Sequence[str]
 ) -> Aggregates | None:
     """Read Spark's ``Aggregation``; None if metadata cannot answer it.
 
@@ -141,8 +145,8 @@ def asked_aggregates(
     partition_keys : sequence of str
         Its partition columns.
     """
-    groups = [_column(one, types) for one in aggregation.groupByExpressions()]
-    if any(name not in partition_keys for name in groups):
+    groups = [_column(one, types) or "" for one in aggregation.groupByExpressions()]
+    if any(name not in partition_keys or types[name].root in _NOT_GROUPED for name in groups):
         return None
     asked: list[tuple[str, str | None]] = []
     for one in aggregation.aggregateExpressions():
@@ -157,7 +161,7 @@ def asked_aggregates(
         if name is None:
             return None
         asked.append((kind, name))
-    return Aggregates(tuple(str(name) for name in groups), tuple(asked))
+    return Aggregates(tuple(groups), tuple(asked))
 
 
 def _column(expression: JavaObject, types: Mapping[str, object]) -> str | None:

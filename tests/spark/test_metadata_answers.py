@@ -49,7 +49,7 @@ ANSWERED = [
     "SELECT count(*), max(k) FROM @t WHERE p = 1",
     "SELECT count(*) FROM @t WHERE p IS NULL AND g IN ('g1', 'g2')",
     "SELECT count(*), min(k) FROM @t WHERE p = 77",
-    "SELECT max(p), min(p), count(p) FROM @t",
+    "SELECT MAX(P), min(x.p), count(`P`) FROM @t AS x",
     "SELECT count(*) FROM @cut",
 ]
 BY_SPARK_ALONE = [

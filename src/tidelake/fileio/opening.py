@@ -19,7 +19,7 @@ from tidelake.fileio.object_store import (
 )
 from tidelake.telemetry import Env
 
-__all__ = ["open_storage", "sends_secrets", "split_options"]
+__all__ = ["open_storage", "sends_secrets", "split_options", "store_id"]
 
 
 def open_storage(
@@ -82,6 +82,13 @@ def sends_secrets(fileio: FileIO) -> bool:
     if isinstance(fileio, CachedFileIO):
         return sends_secrets(fileio.inner)
     return isinstance(fileio, ObjectStoreFileIO) and fileio.has_secrets
+
+
+def store_id(fileio: FileIO) -> tuple[str, ...]:
+    """What tells a store from another whose files have the same URIs; without secrets."""
+    if isinstance(fileio, CachedFileIO):
+        return store_id(fileio.inner)
+    return fileio.store_id if isinstance(fileio, ObjectStoreFileIO | HdfsFileIO) else ()
 
 
 def split_options(options: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:

@@ -4,7 +4,7 @@ One face (``data_file``) opens all of them; fields are found by id. Snapshots, b
 may not enter.
 """
 
-from tidelake.format.data_file import DataFileRead, open_writer, read_batches
+from tidelake.format.data_file import DataFileRead, open_writer, orc_times_shift, read_batches
 from tidelake.format.fetching.read_ahead import ReadAhead, files_in_turn
 from tidelake.format.field_schema import check_timestamps
 from tidelake.format.file_writer import DataFileFooter, DataFileWriter
@@ -52,6 +52,7 @@ __all__ = [
     "key_field",
     "kv_fields",
     "open_writer",
+    "orc_times_shift",
     "orc_zone_moves",
     "read_batches",
 ]

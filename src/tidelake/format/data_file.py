@@ -30,6 +30,7 @@ from tidelake.format.file_reader import (
 from tidelake.format.file_writer import DataFileWriter, FileWriter
 from tidelake.format.format_options import FormatOptions
 from tidelake.format.orc.reader import read_orc
+from tidelake.format.orc.stripes import NEAR_NS
 from tidelake.format.orc.writer import OrcFileWriter
 from tidelake.format.parquet.reader import read_parquet
 from tidelake.format.parquet.writer import ParquetFileWriter
@@ -39,7 +40,7 @@ from tidelake.format.value_casts import Retyping
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
-__all__ = ["DataFileRead", "format_of", "open_writer", "read_batches"]
+__all__ = ["DataFileRead", "format_of", "open_writer", "orc_times_shift", "read_batches"]
 
 ALONE = ReadAhead()
 """A read of one file, with no threads beside it."""
@@ -63,6 +64,28 @@ def format_of(file_name: str) -> str:
     'parquet'
     """
     return file_name.rpartition(".")[2].lower().removeprefix("cc-")
+
+
+def orc_times_shift(file_name: str, low_ns: int) -> bool:
+    """Whether times of a file may be read as others than those that its statistics are of.
+
+    Java's ORC stores the last second before 1970 as the following one (ORC-763), in the zone of the
+    writer, and takes statistics before. Older times may be refused (before 1920, of some zones), or
+    be of another calendar.
+
+    Parameters
+    ----------
+    file_name : str
+        Of a data file.
+    low_ns : int
+        The smallest time by its statistics, nanoseconds since 1970.
+
+    Examples
+    --------
+    >>> orc_times_shift("data-1.orc", 0), orc_times_shift("data-1.parquet", 0)
+    (True, False)
+    """
+    return format_of(file_name) == "orc" and low_ns < NEAR_NS
 
 
 def read_batches(  # noqa: PLR0913 - all that is known of one file

@@ -5,7 +5,8 @@
 2. Rows are counted per partition: those of the files, less those of the vectors.
 3. A column's nulls and extremes come from the value statistics of its files, or from the partition.
    They are exact for types whose statistics writers never shorten, in files of the column's own
-   type, if no vector deletes rows. Text is cut, and floating numbers leave out NaN.
+   type, if no vector deletes rows. Text is cut, and floating numbers leave out NaN. Times of ORC
+   files around 1970 and before may be read as others than their writer took statistics of.
 
 Cost: O(files) in Python for columns; O(splits) for rows alone.
 """
@@ -18,14 +19,15 @@ from functools import reduce
 from typing import Any
 
 from tidelake.codec.binary_row import decode_row
+from tidelake.format import orc_times_shift
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
 from tidelake.scan.plan import ScanPlan
 from tidelake.scan.pruning.prune import StatsReader
 from tidelake.scan.split import Split
-from tidelake.types import TypeRoot
+from tidelake.types import DataType, TypeRoot
 
-__all__ = ["ColumnEnds", "PartitionSummary", "plan_summary", "total_summary"]
+__all__ = ["ColumnEnds", "PartitionSummary", "has_whole_ends", "plan_summary", "total_summary"]
 
 _EXACT = frozenset(
     {
@@ -41,6 +43,7 @@ _EXACT = frozenset(
     }
 )
 """Types whose smallest and largest values statistics hold as they are."""
+_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _SHORTENED_BELOW = 6
 """Statistics of timestamps finer than microseconds may be coarser than the values."""
 
@@ -122,11 +125,11 @@ def plan_summary(
     list of PartitionSummary or None
         None if rows must be read to count them: some are merged or filtered.
     """
-    if not plan.raw_rows_exact:
+    if not plan.raw_rows_exact or not all(split.raw for split in plan.splits):
         return None
     found: dict[bytes, PartitionSummary] = {}
     for split in plan.splits:
-        rows_count = split.live_row_count if split.raw else None
+        rows_count = split.live_row_count
         if rows_count is None:
             return None
         own = PartitionSummary(split.partition, rows_count, _columns(context, split, columns))
@@ -141,6 +144,13 @@ def total_summary(
     """The summary of all partitions; of no rows if there are none."""
     nothing = PartitionSummary(b"", 0, dict.fromkeys(columns, _NOTHING))
     return reduce(PartitionSummary.and_of, summaries, nothing)
+
+
+def has_whole_ends(data_type: DataType) -> bool:
+    """Whether statistics hold the smallest and the largest value of a type as they are."""
+    if data_type.root in _TIMESTAMPS and (data_type.precision or 0) > _SHORTENED_BELOW:
+        return False
+    return data_type.root in _EXACT
 
 
 def _columns(context: ReadContext, split: Split, columns: Sequence[str]) -> dict[str, ColumnEnds]:
@@ -168,7 +178,7 @@ def _of_partition(context: ReadContext, split: Split, name: str, value: object) 
         return _NOTHING
     if value is None:
         return ColumnEnds(None, None, rows_count, True)
-    if not _is_exact(context, name):
+    if not has_whole_ends(context.schema.field(name).type):
         return ColumnEnds(nulls_count=0)
     return ColumnEnds(value, value, 0, True)
 
@@ -193,15 +203,10 @@ def _of_file(
             continue
         is_null = known.null_count == file.row_count
         has_both = known.min is not None and known.max is not None
-        has_extremes = is_null or (has_both and _is_exact(context, name))
+        is_known = has_both and has_whole_ends(current.type)
+        if is_known and current.type.root in _TIMESTAMPS:
+            is_known = not orc_times_shift(file.file_name, known.min)
+        has_extremes = is_null or is_known
         low, high = (known.min, known.max) if has_extremes and not is_null else (None, None)
         found[name] = ColumnEnds(low, high, known.null_count, has_extremes)
     return found
-
-
-def _is_exact(context: ReadContext, name: str) -> bool:
-    data_type = context.schema.field(name).type
-    is_timestamp = data_type.root in {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}
-    if is_timestamp and (data_type.precision or 0) > _SHORTENED_BELOW:
-        return False
-    return data_type.root in _EXACT

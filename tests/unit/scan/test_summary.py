@@ -134,6 +134,21 @@ def test_rows_that_vectors_delete_are_counted_but_may_be_the_extremes(catalog):
     assert found.columns["k"].nulls_count is None
 
 
+@pytest.mark.parametrize("name", ["TIMESTAMP(6)", "TIMESTAMP_LTZ(6)"])
+def test_times_of_orc_are_told_after_1970_only(catalog, name):
+    """Java's last second before 1970 is read as the next one, whose statistics are not told."""
+    options = {"bucket": "-1", "file.format": "orc"}
+    table = catalog.create_table("db.o", {"t": name, "k": "INT"}, options=options)
+    zone = dt.UTC if "LTZ" in name else None
+    late = dt.datetime(2026, 1, 1, 0, 0, 0, 5, tzinfo=zone)
+    table.write([{"t": late, "k": 1}, {"t": None, "k": 2}])
+    check(table, columns=("t", "k"))
+    table.write([{"t": dt.datetime(1960, 1, 1, tzinfo=zone), "k": 3}, {"t": late, "k": 4}])
+    found = check(table, columns=("k",))
+    assert not found.columns["t"].has_extremes
+    assert found.columns["t"].nulls_count == 1
+
+
 def test_columns_that_changed(catalog):
     table = catalog.create_table("db.t", {"k": "INT", "o": "INT"}, options={"bucket": "-1"})
     table.write([{"k": 1, "o": 5}])

@@ -71,6 +71,8 @@ __all__ = ["HELD_PREFIX", "HdfsFileIO"]
 
 HELD_PREFIX = ".tidelake-held-"
 """Of the hidden directory by which another one is held."""
+_NODES = "namenode"
+"""Part of the keys that name the nodes."""
 READS_MAX = 16
 """Ranges of one file that are read at once; each takes a connection to a data node."""
 
@@ -111,6 +113,12 @@ class HdfsFileIO:
     def holds_directories(self) -> bool:
         """True: by a hidden directory in it."""
         return True
+
+    @property
+    def store_id(self) -> tuple[str, ...]:
+        """What tells this file system from others of the same name: its name nodes."""
+        config = self._settings.client_config(self._location.authority)
+        return tuple(f"{key}={config[key]}" for key in sorted(config) if _NODES in key)
 
     def uri_of(self, path: str) -> str:
         """How a path is shown."""

@@ -65,6 +65,7 @@ DELETE_PASSES = 10
 DELETE_FAILURES_MAX = 3
 """Bulk deletes of a directory that may fail, the last one with an error."""
 DELETE_WAIT_MS = 200
+_STORE_KEYS = ("endpoint", "account-name", "profile", "proxy")
 ObjectIdentity = tuple[str, str | None, object]
 SCHEMA_FILE = "/schema/schema-"
 """Part of each key that makes a directory a table."""
@@ -139,6 +140,12 @@ class ObjectStoreFileIO:
     def has_secrets(self) -> bool:
         """Whether its keys are known to this process alone."""
         return bool(self._settings.secrets) or self._credentials is not None
+
+    @property
+    def store_id(self) -> tuple[str, ...]:
+        """What tells this store from others with a bucket of the same name; no secret."""
+        values = self._settings.values
+        return tuple(values.get(name, "") for name in _STORE_KEYS)
 
     def uri_of(self, path: str) -> str:
         """How a path is shown."""

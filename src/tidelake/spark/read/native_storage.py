@@ -10,12 +10,14 @@ setting of Hadoop's. Option ``read.native`` says so, or leaves it to what is fou
 3. Asked on the driver for a file of this read, it finds one of the same length. So another store,
    whose bucket has the same name, is not read in this one's place.
 
-What was found is kept as long as the settings of the scheme stay the same. The reason for Python
-workers stands in the plan.
+What was found is kept for each store, bucket and settings of the scheme: that Spark's scan reads it,
+that a class is missing, that nothing is configured. Any other failure may pass, so it is forgotten
+after a minute. The reason for Python workers stands in the plan.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from tidelake.errors import UnsupportedError, shortened
 from tidelake.fileio import FileIO
+from tidelake.fileio.opening import store_id
 from tidelake.options import declared
 from tidelake.scan import ReadContext, Split
 
@@ -52,7 +55,10 @@ _QUICKLY = {
     "ipc.client.connect.max.retries.on.timeouts": "1",
 }
 ERROR_TEXT_MAX = 160
-_FOUND: dict[tuple[str, str, int], NativeStorage] = {}
+FORGET_SECONDS = 60.0
+"""For how long a failure that may pass is believed."""
+_FOUND: dict[tuple[str, str, int, tuple[str, ...]], tuple[NativeStorage, float]] = {}
+"""Answers by application, bucket, settings and store, each with the moment until which it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,8 @@ def native_storage(
 
     Notes
     -----
-    Runs on the driver. Sends at most one request, and that once for each bucket and its settings.
+    Runs on the driver. Sends at most one request: once for each store, bucket and its settings, or
+    once a minute while it fails.
     """
     wanted = context.options.get(declared.READ_NATIVE)
     if wanted == "never":
@@ -121,7 +128,7 @@ def native_storage(
     file = _some_file(context, splits)
     if file is None:
         return NativeStorage(None, "there is no file to read")
-    found = _of_remote(spark, context.fileio, *file, is_asked=wanted == "always")
+    found = _of_remote(spark, context, *file, is_asked=wanted == "always")
     if wanted == "always" and not found.is_read:
         message = (
             f"{context.uri} has 'read.native' = 'always', but Spark's own scan does not read its"
@@ -141,9 +148,9 @@ def _some_file(context: ReadContext, splits: Iterable[Split]) -> tuple[str, int]
 
 
 def _of_remote(
-    spark: SparkSession, fileio: FileIO, path: str, size_bytes: int, *, is_asked: bool
+    spark: SparkSession, context: ReadContext, path: str, size_bytes: int, *, is_asked: bool
 ) -> NativeStorage:
-    scheme, _, rest = fileio.uri_of("/").partition("://")
+    scheme, _, rest = context.fileio.uri_of("/").partition("://")
     theirs = SPARK_SCHEMES.get(scheme)
     if theirs is None:
         return NativeStorage(None, f"Spark's scan of '{scheme}' is not supported")
@@ -155,23 +162,28 @@ def _of_remote(
     # with the session's own settings, as Spark's scan takes it; this copy is ours
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     settings = conf.getPropsWithPrefix(f"fs.{theirs}.").hashCode()
-    key = (spark.sparkContext.applicationId, root, int(settings))
-    if key not in _FOUND:
-        problem = _problem(spark._jvm, conf, root, f"{root}{path}", size_bytes)
-        _FOUND[key] = NativeStorage(None, problem) if problem else NativeStorage(root)
-    return _FOUND[key]
+    application = spark.sparkContext.applicationId
+    key = (application, root, int(settings), store_id(context.fileio))
+    known = _FOUND.get(key)
+    if known is not None and context.env.clock.monotonic_seconds() < known[1]:
+        return known[0]
+    problem, stays = _problem(spark._jvm, conf, root, f"{root}{path}", size_bytes)
+    found = NativeStorage(None, problem) if problem else NativeStorage(root)
+    now = context.env.clock.monotonic_seconds()
+    _FOUND[key] = found, math.inf if stays else now + FORGET_SECONDS
+    return found
 
 
-def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> str:
-    """Why Hadoop's file system does not find a file; empty if it does."""
+def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> tuple[str, bool]:
+    """Why Hadoop's file system does not find a file, or an empty text; and whether that stays."""
     scheme, _, bucket = root.partition("://")
     systems = jvm.org.apache.hadoop.fs.FileSystem
     try:
         systems.getFileSystemClass(scheme, conf)
     except Py4JJavaError:
-        return f"there is no file system '{scheme}' ({JARS[scheme]}) on Spark's class path"
+        return f"there is no file system '{scheme}' ({JARS[scheme]}) on Spark's class path", True
     if scheme == "s3a" and not _is_configured(conf, bucket):
-        return "fs.s3a.* has no keys and no endpoint"
+        return "fs.s3a.* has no keys and no endpoint", True
     for setting, value in _QUICKLY.items():
         conf.set(setting, value)
     path = jvm.org.apache.hadoop.fs.Path(name)
@@ -182,8 +194,8 @@ def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> str:
         finally:
             system.close()
     except Py4JJavaError as error:
-        return f"'{scheme}' did not find a file of it ({_words_of(error)})"
-    return "" if length == size_bytes else f"'{scheme}' finds another store's files"
+        return f"'{scheme}' did not find a file of it ({_words_of(error)})", False
+    return ("", True) if length == size_bytes else (f"'{scheme}' finds another store's files", False)
 
 
 def _is_configured(conf: Any, bucket: str) -> bool:

@@ -233,8 +233,10 @@ class StatementQueries:
             row_filter = complete_filter(parsed, reference, keys)
             if row_filter is None:
                 return None
-        scan = source.table.scan(filter=row_filter, **(source.moment or {}))
         aggregates = Aggregates((), tuple((one.function, one.column) for one in asked))
+        if not aggregates.may_be_told({f.name: f.type for f in source.fields}):
+            return None
+        scan = source.table.scan(filter=row_filter, **(source.moment or {}))
         answer = aggregates.answer(scan)
         if answer is None:
             return None

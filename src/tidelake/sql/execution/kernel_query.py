@@ -184,7 +184,7 @@ _AGGREGATES: Mapping[type[Any], str] = {exp.Count: "count", exp.Min: "min", exp.
 def _plain_aggregate(
     node: exp.Expr, reference: TableReference, by_key: Mapping[str, str]
 ) -> PlainAggregate | None:
-    """An expression as an aggregate; Spark names it by function and column where nobody does."""
+    """An expression as an aggregate; Spark names it by function and the column's spelling here."""
     called = node.this if isinstance(node, exp.Alias) else node
     function = _AGGREGATES.get(type(called))
     if function is None or not used_args(called) <= {"this", "big_int"}:
@@ -200,7 +200,7 @@ def _plain_aggregate(
         column = by_key.get(argument.name.casefold())
         if column is None:
             return None
-        name = f"{function}({column})"
+        name = f"{function}({argument.name})"
     if isinstance(node, exp.Alias):
         name = node.alias
     return PlainAggregate(function, column, name)

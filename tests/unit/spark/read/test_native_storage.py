@@ -10,10 +10,13 @@ from py4j.protocol import Py4JJavaError
 from unit.spark.read.test_native_changes import APPEND, context_of, file, split
 
 from tidelake.errors import UnsupportedError
-from tidelake.fileio import MemoryFileIO
+from tidelake.fileio import CachedFileIO, MemoryFileIO
+from tidelake.fileio.location import Location
+from tidelake.fileio.opening import open_storage, store_id
 from tidelake.options import Options
 from tidelake.spark.read import native_storage as module
 from tidelake.spark.read.native_storage import LOCAL, native_storage
+from tidelake.telemetry import Env, ManualClock
 
 
 class Bucket(MemoryFileIO):
@@ -144,6 +147,51 @@ def test_settings_that_change_are_looked_at_again():
     assert not native_storage(session_of(hadoop), context(), SPLITS).is_read
     hadoop.settings |= KEYS
     assert native_storage(session_of(hadoop), context(), SPLITS).is_read
+
+
+def test_stores_with_one_bucket_name_are_asked_each_for_itself():
+    """Spark's settings reach the first store only; the other one's file is not there."""
+    hadoop = Hadoop(KEYS, files={NAME: 10})
+    session = session_of(hadoop)
+    first, other = (
+        replace(context(), fileio=open_storage(Location("s3", "lake", "/w"), given, Env.seeded(1)))
+        for given in ({"s3.endpoint": "https://a.example"}, {"s3.endpoint": "https://b.example"})
+    )
+    assert native_storage(session, first, SPLITS).is_read
+    there = [split(file("b.parquet", size=10))]
+    assert not native_storage(session, other, there).is_read
+    assert native_storage(session, first, there).is_read  # known
+    assert hadoop.asked == 2
+
+
+def test_the_name_of_a_store_holds_no_secret():
+    given = {"s3.access-key": "id", "s3.secret-key": "s", "s3.endpoint": "https://a.example"}
+    plain = open_storage(Location("s3", "lake", "/w"), given, Env.seeded(1))
+    found = store_id(CachedFileIO(plain, "/nowhere", bytes_max=1 << 20))
+    assert found == store_id(plain)
+    assert "https://a.example" in found
+    assert not {"id", "s"} & set(found)
+    nodes = {"dfs.ha.namenodes.prod": "a", "dfs.namenode.rpc-address.prod.a": "one:8020"}
+    prod = open_storage(Location("hdfs", "prod", "/w"), nodes, Env.seeded(1))
+    assert "dfs.namenode.rpc-address.prod.a=one:8020" in store_id(prod)
+    assert store_id(MemoryFileIO()) == ()
+
+
+def test_a_failure_that_may_pass_is_asked_for_again_after_a_minute():
+    clock = ManualClock()
+    hadoop = Hadoop(KEYS)
+    session = session_of(hadoop)
+    own = context()
+    own = replace(own, env=replace(own.env, clock=clock))
+    assert not native_storage(session, own, SPLITS).is_read
+    hadoop.files[NAME] = 10
+    assert not native_storage(session, own, SPLITS).is_read
+    clock.sleep_ms(61_000)
+    assert native_storage(session, own, SPLITS).is_read
+    hadoop.files.clear()
+    clock.sleep_ms(10**9)
+    assert native_storage(session, own, SPLITS).is_read
+    assert hadoop.asked == 2
 
 
 def test_other_storages_and_words():

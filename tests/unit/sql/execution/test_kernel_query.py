@@ -178,7 +178,7 @@ def test_a_read_of_a_moment_has_the_columns_of_that_moment(tmp_path, read):
     ("text", "names"),
     [
         ("SELECT count(*) FROM t", ["count(1)"]),
-        ("SELECT COUNT(*) AS n, Min(A), max(x.`B c`) FROM t AS x", ["n", "min(a)", "max(B c)"]),
+        ("SELECT COUNT(*) AS n, Min(A), max(x.`B c`) FROM t AS x", ["n", "min(A)", "max(B c)"]),
         ("SELECT count(a), max(a) m FROM db.t WHERE a = 1", ["count(a)", "m"]),
         ("SELECT max(a) - 1 FROM t", None),
         ("SELECT max(a + 1) FROM t", None),

@@ -15,7 +15,12 @@ import pyarrow as pa
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.scan import ReadContext
-from tidelake.scan.summary import PartitionSummary, plan_summary, total_summary
+from tidelake.scan.summary import (
+    PartitionSummary,
+    has_whole_ends,
+    plan_summary,
+    total_summary,
+)
 from tidelake.spark.catalog.gateway import JavaObject
 from tidelake.spark.expression.types import to_spark_arrow
 from tidelake.table.read.table_scan import TableScan
@@ -54,6 +59,17 @@ class Aggregates:
         """The columns with aggregates."""
         return tuple(dict.fromkeys(name for _, name in self.asked if name is not None))
 
+    def may_be_told(self, types: Mapping[str, DataType]) -> bool:
+        """Whether metadata may have them at all; tells before anything is planned.
+
+        Parameters
+        ----------
+        types : mapping of str to DataType
+            The table's columns.
+        """
+        ends = (name for kind, name in self.asked if kind != COUNT and name is not None)
+        return all(has_whole_ends(types[name]) for name in ends)
+
     def answer(self, scan: TableScan) -> pa.Table | None:
         """The rows, in Spark's Arrow types; None if metadata lacks one of them.
 
@@ -62,6 +78,9 @@ class Aggregates:
         scan : TableScan
             Without a limit.
         """
+        in_files = set(self.columns) - set(scan.context.schema.partition_keys)
+        if in_files and any(split.deletions for split in scan.plan.splits):
+            return None  # nothing is known of the rows that are left: no statistics are decoded
         summaries = plan_summary(scan.context, scan.plan, self.columns)
         if summaries is None:
             return None
@@ -161,7 +180,8 @@ def asked_aggregates(
         if name is None:
             return None
         asked.append((kind, name))
-    return Aggregates(tuple(groups), tuple(asked))
+    found = Aggregates(tuple(groups), tuple(asked))
+    return found if found.may_be_told(types) else None
 
 
 def _column(expression: JavaObject, types: Mapping[str, object]) -> str | None:

@@ -125,7 +125,8 @@ class LakeScanBuilder(
         self._predicate: Predicate | None = None
         self._limit: int | None = None
         self._is_filtered = False
-        self._answer: tuple[Aggregates, pa.Table, TableScan] | None = None
+        self._answer: tuple[pa.Table, Aggregates, TableScan] | None = None
+        self._asked: tuple[Aggregates, pa.Table | None, TableScan] | None = None
 
     def pruneColumns(self, schema: JavaObject) -> None:
         """Take the wanted columns; if there are none, the cheapest is read to count the rows."""
@@ -169,15 +170,16 @@ class LakeScanBuilder(
         asked = None
         if not self._is_filtered:
             asked = asked_aggregates(aggregation, types, self._table.partition_keys)
-        if self._answer is not None and self._answer[0] == asked:
-            return True
         self._answer = None
-        if asked is not None:
+        if asked is None:
+            return False
+        if self._asked is None or self._asked[0] != asked:  # Spark asks twice
             scan = self._scan()
-            rows = asked.answer(scan)
-            if rows is not None:
-                self._answer = asked, rows, scan
-        return self._answer is not None
+            self._asked = asked, asked.answer(scan), scan
+        _, rows, scan = self._asked
+        if rows is not None:
+            self._answer = rows, asked, scan
+        return rows is not None
 
     def _scan(self) -> TableScan:
         moment: dict[str, object] = dict(self._moment)
@@ -193,7 +195,7 @@ class LakeScanBuilder(
         """The plan."""
         shown = f"tidelake {self._name}"
         if self._answer is not None:
-            asked, rows, scan = self._answer
+            rows, asked, scan = self._answer
             schema = spark_schema(asked.fields(scan.context), table=self._name)
             shown = f"{shown}, snapshot {scan.plan.snapshot_id}, answered by metadata"
             return AnswerScan(self.gateway, rows, schema, shown)

@@ -113,6 +113,18 @@ def test_filters_on_partitions_are_not_applied_again(spark, warehouse):
     assert rows_of(frame) == rows_of(spark.sql("SELECT k FROM rows_of_t WHERE p = 1 AND k < 9"))
 
 
+def test_an_answer_has_the_size_of_its_rows_in_a_join(spark, warehouse):
+    """Without it Spark takes one row to be endless, and joins pairs of all rows."""
+    frame = spark.sql("SELECT * FROM told.db.t a JOIN (SELECT max(k) m FROM told.db.t) b ON k = m")
+    assert frame.count() == 1
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "BroadcastHashJoin" in plan
+    assert "Cartesian" not in plan
+    frame = spark.sql("SELECT max(k) FROM told.db.t")
+    size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+    assert int(str(size)) < 1000
+
+
 def test_a_moment_has_its_own_answer(spark, warehouse):
     text = "SELECT count(*), max(k) FROM told.db.t VERSION AS OF 1"
     assert rows_of(spark.sql(text)) == [(35, 29)]

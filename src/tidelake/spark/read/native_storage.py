@@ -195,7 +195,9 @@ def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> tupl
             system.close()
     except Py4JJavaError as error:
         return f"'{scheme}' did not find a file of it ({_words_of(error)})", False
-    return ("", True) if length == size_bytes else (f"'{scheme}' finds another store's files", False)
+    return (
+        ("", True) if length == size_bytes else (f"'{scheme}' finds another store's files", False)
+    )
 
 
 def _is_configured(conf: Any, bucket: str) -> bool:

@@ -19,6 +19,7 @@ from pyspark.sql import types as st
 from tidelake.errors import UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scans.frame_relation import frame_relation
+from tidelake.spark.read.plan_size import row_width
 
 __all__ = ["READ", "AnswerScan", "FrameScan", "NoBatch", "Rows"]
 
@@ -86,8 +87,29 @@ class _Statistics(Proxy, implements=(f"{READ}.Statistics",)):
         return self.gateway.mapping({})
 
 
+class _Sized(NoBatch):
+    """A scan that tells its size; what Spark does not know it takes to be endless."""
+
+    def __init__(self, gateway: Gateway, rows: int | None, size_bytes: int | None) -> None:
+        super().__init__(gateway)
+        self._row_count = rows
+        self._size_bytes = size_bytes
+
+    def estimateStatistics(self) -> JavaObject:
+        """Rows and bytes of the plan."""
+        return _Statistics(self.gateway, self._row_count, self._size_bytes)
+
+    def estimateSizeInBytes(self) -> JavaObject:
+        """Bytes of the plan."""
+        return self.gateway.optional_long(self._size_bytes)
+
+    def reflectsFullyPushedDownFilters(self) -> bool:
+        """Spark applies its filters again, and estimates what they leave."""
+        return False
+
+
 class FrameScan(
-    NoBatch,
+    _Sized,
     implements=(
         f"{READ}.V1Scan",
         f"{READ}.SupportsReportStatistics",
@@ -120,12 +142,11 @@ class FrameScan(
         row_count: int | None = None,
         size_bytes: int | None = None,
     ) -> None:
-        super().__init__(gateway)
+        super().__init__(gateway, row_count, size_bytes)
         self._rows: Rows | None = rows
         self._shown = shown
-        self._row_count = row_count
-        self._size_bytes = size_bytes
         self._schema = gateway.schema(schema)
+        self._frame: DataFrame | None = None
         self._relation: JavaObject | None = None
         self._plan: JavaObject | None = None
 
@@ -137,36 +158,30 @@ class FrameScan(
         """The text in EXPLAIN."""
         return self._shown
 
-    def estimateStatistics(self) -> JavaObject:
-        """Rows and bytes of the plan."""
-        return _Statistics(self.gateway, self._row_count, self._size_bytes)
-
-    def estimateSizeInBytes(self) -> JavaObject:
-        """Bytes of the plan."""
-        return self.gateway.optional_long(self._size_bytes)
-
-    def reflectsFullyPushedDownFilters(self) -> bool:
-        """Spark applies its filters again, and estimates what they leave."""
-        return False
-
     def get(self) -> JavaObject:
-        """The plan of the rows, for :mod:`tidelake.spark.catalog.scans.scan_rule`."""
-        if self._plan is None and self._rows is not None:
-            frame = self._rows(exact=False)  # Spark's own filter goes down into the plan
-            self._plan = frame._jdf.queryExecution().optimizedPlan()
+        """The plan of the rows, for :mod:`tidelake.spark.catalog.scans.scan_rule`.
+
+        Spark may ask several times, as pruning by a join copies a scan; nothing once the rows are
+        an RDD.
+        """
+        if self._rows is not None:
+            self._frame = self._rows(exact=False)  # Spark's own filter goes down into the plan
+            self._plan = self._frame._jdf.queryExecution().optimizedPlan()
+            self._rows = None  # the JVM frees this scan late, and its splits may be many
         return self._plan
 
     def toV1TableScan(self, _context: JavaObject) -> JavaObject:
         """The rows; adaptive execution asks several times and gets the same."""
-        rows = self._rows
-        if rows is not None:
-            frame = rows(exact=True)  # Spark's own filter stays above the RDD
+        if self._relation is None:
+            # Spark's own filter stays above the RDD; a plan that the rule did not take has all rows
+            frame = self._frame if self._rows is None else self._rows(exact=True)
+            assert frame is not None
             self._relation = frame_relation(self.gateway, frame, self._schema, self._shown)
-            self._rows = None  # the JVM frees this scan late, and its plan may be large
+            self._rows = self._frame = self._plan = None
         return self._relation
 
 
-class AnswerScan(NoBatch, implements=(f"{READ}.LocalScan",)):
+class AnswerScan(_Sized, implements=(f"{READ}.LocalScan", f"{READ}.SupportsReportStatistics")):
     """An answer that is known already.
 
     Parameters
@@ -184,7 +199,8 @@ class AnswerScan(NoBatch, implements=(f"{READ}.LocalScan",)):
     def __init__(
         self, gateway: Gateway, answer: pa.Table, schema: st.StructType, shown: str
     ) -> None:
-        super().__init__(gateway)
+        width = int(row_width(field.dataType for field in schema))
+        super().__init__(gateway, answer.num_rows, max(1, answer.num_rows) * width)
         self._answer = answer
         self._struct = schema
         self._shown = shown

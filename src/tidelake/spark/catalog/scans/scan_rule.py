@@ -111,6 +111,7 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
     if (!(scan instanceof java.util.function.Supplier)) return relation;
     if (!java.lang.reflect.Proxy.isProxyClass(scan.getClass())) return relation;
     LogicalPlan rows = (LogicalPlan) ((java.util.function.Supplier) scan).get();
+    if (rows == null) return relation;  // they are an RDD already
     LogicalPlan columns = withIds(rows, relation.output());
     return columns == null ? relation : withNames(columns, nameOf(relation.relation()));
   }}

@@ -1,0 +1,68 @@
+"""Scans for Spark: what they keep and how large they say they are; no JVM is needed."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as st
+
+from tidelake.spark.catalog.scans import frame_scan as module
+from tidelake.spark.catalog.scans.frame_scan import AnswerScan, FrameScan
+
+SCHEMA = st.StructType([st.StructField("k", st.LongType())])
+GATEWAY = SimpleNamespace(schema=lambda schema: schema, optional_long=lambda value: value)
+
+
+class Rows:
+    """Holds what a plan of many splits would."""
+
+    asked: list[bool] = []
+
+    def __call__(self, *, exact):
+        self.asked.append(exact)
+        execution = SimpleNamespace(optimizedPlan=lambda: "the plan")
+        return SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda: execution), exact=exact)
+
+
+@pytest.fixture
+def scan(monkeypatch):
+    monkeypatch.setattr(module, "frame_relation", lambda _gateway, frame, *_: ("RDD", frame.exact))
+    monkeypatch.setattr(Rows, "asked", [])
+    rows = Rows()
+    return FrameScan(GATEWAY, rows, SCHEMA, "t"), weakref.ref(rows)
+
+
+def test_a_plan_is_made_once_and_its_splits_are_freed(scan):
+    scan, rows = scan
+    assert [scan.get(), scan.get()] == ["the plan"] * 2
+    gc.collect()
+    assert rows() is None
+    assert Rows.asked == [False]
+
+
+def test_a_plan_that_the_rule_did_not_take_gives_the_rdd(scan):
+    scan, _ = scan
+    scan.get()
+    assert [scan.toV1TableScan(None), scan.toV1TableScan(None)] == [("RDD", False)] * 2
+    assert scan.get() is None
+
+
+def test_an_rdd_has_exact_rows_and_no_plan(scan):
+    scan, rows = scan
+    assert [scan.toV1TableScan(None), scan.toV1TableScan(None)] == [("RDD", True)] * 2
+    assert scan.get() is None
+    gc.collect()
+    assert rows() is None
+
+
+def test_an_answer_is_as_small_as_its_rows():
+    scan = AnswerScan(GATEWAY, pa.table({"k": [7]}), SCHEMA, "t")
+    told = scan.estimateStatistics()
+    assert told.numRows() == 1
+    assert 0 < told.sizeInBytes() < 100
+    assert scan.estimateSizeInBytes() == told.sizeInBytes()
+    assert "SupportsReportStatistics" in str(scan.Java.implements)

@@ -8,9 +8,11 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import types as st
 
 from tidelake.spark.catalog.scans import frame_scan as module
+from tidelake.spark.catalog.scans import scan_rule
 from tidelake.spark.catalog.scans.frame_scan import AnswerScan, FrameScan
 
 SCHEMA = st.StructType([st.StructField("k", st.LongType())])
@@ -66,3 +68,15 @@ def test_an_answer_is_as_small_as_its_rows():
     assert 0 < told.sizeInBytes() < 100
     assert scan.estimateSizeInBytes() == told.sizeInBytes()
     assert "SupportsReportStatistics" in str(scan.Java.implements)
+
+
+def test_a_rule_that_spark_does_not_take_is_told_once(monkeypatch, caplog):
+    def refuse(*_):
+        raise Py4JError("no such class o17")
+
+    monkeypatch.setattr(scan_rule, "defined_class", refuse)
+    monkeypatch.setattr(scan_rule, "_WARNED_OF", set())
+    gateway = SimpleNamespace(spark=SimpleNamespace(version="9.9"))
+    assert not any(scan_rule.install_rule(gateway) for _ in range(2))
+    (said,) = caplog.messages
+    assert "Spark 9.9 does not take our optimiser rule: no such class" in said

@@ -1,8 +1,12 @@
 """Filters of Spark's connector interfaces as predicates of the kernel.
 
-They only reduce reading: Spark applies all of its filters again. So at the top level a part without
-a counterpart may be left out. Below NOT and OR nothing may be: the conversion there is exact or
+Those on rows only reduce reading: Spark applies them again. So at the top level a part without a
+counterpart may be left out. Below NOT and OR nothing may be: the conversion there is exact or
 fails.
+
+Filters on partition columns alone are **not** applied again
+(:mod:`tidelake.spark.catalog.scans.scan_builder`). So each predicate that is made here keeps the
+same rows as its filter, neither more nor fewer; what has no such predicate is not made.
 """
 
 from __future__ import annotations
@@ -66,6 +70,8 @@ class _InexpressibleError(Exception):
 
 def from_java_filters(filters: Sequence[Any], fields: Sequence[DataField]) -> Predicate | None:
     """Convert filters to one unbound predicate; it keeps at least the rows that they keep.
+
+    A filter without a counterpart is left out; one alone gives its exact predicate, or None.
 
     Parameters
     ----------

@@ -7,8 +7,9 @@ setting of Hadoop's. Option ``read.native`` says so, or leaves it to what is fou
 1. The class of the scheme is on the driver: for S3, ``s3a`` of ``hadoop-aws``.
 2. For S3: the user has configured it, by keys, a provider of keys, or an endpoint (``fs.s3a.*``).
    Tidelake's own keys are never given to Hadoop, which shows its settings in many places.
-3. Asked on the driver for a file of this read, it finds one of the same length. So another store,
-   whose bucket has the same name, is not read in this one's place.
+3. Asked on the driver for a file of the first read from a store, it finds one of the same length.
+   Names of files are unique, so another store whose bucket has the same name is not read in this
+   one's place.
 
 What was found is kept for each store, bucket and settings of the scheme: that Spark's scan reads it,
 that a class is missing, that nothing is configured. Any other failure may pass, so it is forgotten

@@ -95,7 +95,7 @@ def frame_of(
     spark : SparkSession
         Where it runs.
     scan : TableScan
-        Without a limit.
+        A limit may have left files out of its plan; the caller cuts the rows to it.
     table : str
         The table, for messages.
     columns : sequence of str

@@ -35,6 +35,8 @@ _NAME = "TidelakeScans"
 RULE = f"{PACKAGE}.{_NAME}"
 """Its name, for ``spark.sql.optimizer.excludedRules``."""
 
+_WARNED_OF: set[str] = set()
+"""Versions of Spark that do not take the rule."""
 _CATALYST = "org.apache.spark.sql.catalyst"
 _LOGICAL = f"{_CATALYST}.plans.logical"
 _OPTIMIZER = f"{_CATALYST}.optimizer"
@@ -188,11 +190,19 @@ def install_rule(gateway: Gateway) -> bool:
         defined_class(gateway, _NAME, _JAVA)
         gateway.java(RULE).install(gateway.spark._jsparkSession)
     except Py4JError as error:
-        logging.getLogger(__name__).warning(
-            "spark.sql reads tables of Tidelake by RDDs, which costs about twice as much, because"
-            " Spark %s does not take our optimiser rule: %s",
-            gateway.spark.version,
-            error,
-        )
+        _warn_once(gateway.spark.version, str(error))
         return False
     return True
+
+
+def _warn_once(version: str, problem: str) -> None:
+    """Say it once in a process, however many warehouses are attached."""
+    if version in _WARNED_OF:
+        return
+    _WARNED_OF.add(version)
+    logging.getLogger(__name__).warning(
+        "spark.sql reads tables of Tidelake by RDDs, which costs about twice as much, because"
+        " Spark %s does not take our optimiser rule: %s",
+        version,
+        problem,
+    )

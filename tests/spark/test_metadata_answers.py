@@ -115,7 +115,9 @@ def test_filters_on_partitions_are_not_applied_again(spark, warehouse):
 
 def test_an_answer_has_the_size_of_its_rows_in_a_join(spark, warehouse):
     """Without it Spark takes one row to be endless, and joins pairs of all rows."""
-    frame = spark.sql("SELECT * FROM told.db.t a JOIN (SELECT max(k) most FROM told.db.t) b ON k = most")
+    frame = spark.sql(
+        "SELECT * FROM told.db.t a JOIN (SELECT max(k) most FROM told.db.t) b ON k = most"
+    )
     assert frame.count() == 1
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "BroadcastHashJoin" in plan

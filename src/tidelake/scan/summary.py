@@ -204,7 +204,7 @@ def _of_file(
         is_null = known.null_count == file.row_count
         has_both = known.min is not None and known.max is not None
         is_known = has_both and has_whole_ends(current.type)
-        if is_known and current.type.root in _TIMESTAMPS:
+        if is_known and current.type.root in _TIMESTAMPS and isinstance(known.min, int):
             is_known = not orc_times_shift(file.file_name, known.min)
         has_extremes = is_null or is_known
         low, high = (known.min, known.max) if has_extremes and not is_null else (None, None)

@@ -33,13 +33,13 @@ def column(name):
     return java("FieldReference", fieldNames=[name])
 
 
-def aggregation(*groups, asked=(java("CountStar"),)):
+def aggregation(*groups, asked=None):
     return java(
         "Aggregation",
         groupByExpressions=[
             one if isinstance(one, SimpleNamespace) else column(one) for one in groups
         ],
-        aggregateExpressions=list(asked),
+        aggregateExpressions=[java("CountStar")] if asked is None else asked,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
@@ -22,7 +23,7 @@ GATEWAY = SimpleNamespace(schema=lambda schema: schema, optional_long=lambda val
 class Rows:
     """Holds what a plan of many splits would."""
 
-    asked: list[bool] = []
+    asked: ClassVar = []
 
     def __call__(self, *, exact):
         self.asked.append(exact)

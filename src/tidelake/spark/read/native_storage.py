@@ -11,9 +11,9 @@ setting of Hadoop's. Option ``read.native`` says so, or leaves it to what is fou
    Names of files are unique, so another store whose bucket has the same name is not read in this
    one's place.
 
-What was found is kept for each store, bucket and settings of the scheme: that Spark's scan reads it,
-that a class is missing, that nothing is configured. Any other failure may pass, so it is forgotten
-after a minute. The reason for Python workers stands in the plan.
+What was found is kept for each store, bucket and settings of the scheme: that Spark's scan reads
+it, that a class is missing, that nothing is configured. Any other failure may pass, so it is
+forgotten after a minute. The reason for Python workers stands in the plan.
 """
 
 from __future__ import annotations

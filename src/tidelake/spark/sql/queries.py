@@ -234,7 +234,7 @@ class StatementQueries:
             if row_filter is None:
                 return None
         aggregates = Aggregates((), tuple((one.function, one.column) for one in asked))
-        if not aggregates.may_be_told({f.name: f.type for f in source.fields}):
+        if not aggregates.can_be_known({f.name: f.type for f in source.fields}):
             return None
         scan = source.table.scan(filter=row_filter, **(source.moment or {}))
         answer = aggregates.answer(scan)

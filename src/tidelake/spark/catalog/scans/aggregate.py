@@ -59,7 +59,7 @@ class Aggregates:
         """The columns with aggregates."""
         return tuple(dict.fromkeys(name for _, name in self.asked if name is not None))
 
-    def may_be_told(self, types: Mapping[str, DataType]) -> bool:
+    def can_be_known(self, types: Mapping[str, DataType]) -> bool:
         """Whether metadata may have them at all; tells before anything is planned.
 
         Parameters
@@ -181,7 +181,7 @@ def asked_aggregates(
             return None
         asked.append((kind, name))
     found = Aggregates(tuple(groups), tuple(asked))
-    return found if found.may_be_told(types) else None
+    return found if found.can_be_known(types) else None
 
 
 def _column(expression: JavaObject, types: Mapping[str, object]) -> str | None:

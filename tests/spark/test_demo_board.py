@@ -205,7 +205,7 @@ def test_the_report_and_the_page_show_it(demo, raw, acted, tmp_path, monkeypatch
     found.life = [demo.life.LifePoint(1, "APPEND", {0: 1}, 10, 1, 1, 10, 1, 0.5)]
     shown = io.StringIO()
     feed = demo.feed.Feed(seconds={1: 0.5}, rows=1)
-    demo.demo.close(Console(file=shown, width=200), found, feed, 12.3)
+    demo.demo.close(Console(file=shown, width=200), found, feed, 12.3, place="a warehouse")
     lines = [
         [cell.strip() for cell in line.split("│")[1:-1]] for line in shown.getvalue().split("\n")
     ]

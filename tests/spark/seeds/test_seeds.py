@@ -237,8 +237,11 @@ def test_numbers_of_tasks_by_options_of_the_with_clause(lake, spark):
     def parts(hint):
         return lake.sql(f"SELECT * FROM t /*+ OPTIONS({hint}) */").rdd.getNumPartitions()
 
-    lake.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket'='5')")
-    for _ in range(2):  # two runs in each bucket, so that each is merged
+    lake.sql(
+        "CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k) NOT ENFORCED)"
+        " WITH ('bucket'='5', 'merge-engine'='partial-update')"
+    )
+    for _ in range(2):  # two runs in each bucket, so that each is merged, and no mask will do
         lake.sql("INSERT INTO t SELECT CAST(id AS INT), 'x' FROM range(100)")
     assert spark.sparkContext.defaultParallelism == 2
     assert parts("'source.split.target-size' = '1 b'") == 5

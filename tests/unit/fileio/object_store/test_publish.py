@@ -19,14 +19,17 @@ STATUS = {
     501: "NotImplemented",
 }
 DEFINITE = {403, 501}
+TIMEOUT_MS = 500
+"""Long enough for an honest answer on a machine that is busy."""
+LATE_MS = 1000
 
 
 def faults():
     """(mode, more arguments) of every fault on the wire."""
     for mode in ("lost", "drop", "dup", "defer"):
         yield mode, {}
-    yield "late", {"ms": 250}
-    yield "hang", {"ms": 250}
+    yield "late", {"ms": LATE_MS}
+    yield "hang", {"ms": LATE_MS}
     for status, code in STATUS.items():
         yield "status", {"status": status, "code": code}
     for status in (500, 503):
@@ -40,7 +43,7 @@ def named(value):
 
 @pytest.fixture
 def files(s3):
-    made = bucket(s3, **{"s3.timeout": "120 ms", "s3.retries": "2"})
+    made = bucket(s3, **{"s3.timeout": f"{TIMEOUT_MS} ms", "s3.retries": "2"})
     made.write_once("/w/first", b"1")  # the place is checked
     s3.forget()
     return made

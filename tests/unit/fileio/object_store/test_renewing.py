@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -181,12 +182,21 @@ def test_a_put_in_doubt_stays_in_doubt_when_the_keys_end(s3, files, source, mode
 
 def test_a_long_upload_gets_new_keys_in_time(s3, files, source):
     output = files.open_output("/w/t/long")
-    for _ in range(4):
-        output.write(b"x" * PART_BYTES)
-        source.renewed(source.current())
+    output.write(b"x" * 2 * PART_BYTES)
+    give_up = time.monotonic() + 60
+    while not part_keys(s3):  # the thread that uploads may be late
+        assert time.monotonic() < give_up, "no part was sent"
+        time.sleep(0.01)
+    source.renewed(source.current())
+    output.write(b"x" * 2 * PART_BYTES)
     output.close()
     assert len(s3.bucket().get("w/t/long").data) == 4 * PART_BYTES
-    assert len({request.key_id for request in s3.requests if "partNumber" in request.target}) > 1
+    assert part_keys(s3) == {"vended-1", "vended-2"}
+
+
+def part_keys(s3):
+    """The keys that parts of uploads came with."""
+    return {request.key_id for request in s3.requests if "partNumber" in request.target}
 
 
 def test_an_upload_whose_keys_end_at_once_fails_and_shows_nothing(s3, files, source):

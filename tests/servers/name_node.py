@@ -15,6 +15,7 @@ from typing import Any
 __all__ = ["Fault", "NameNode", "library", "rpc_error"]
 
 HADOOP = "org.apache.hadoop"
+CHANGED_MS = 1_700_000_000_000
 
 
 def rpc_error(java: str, text: str) -> RuntimeError:
@@ -61,6 +62,8 @@ class NameNode:
     calls: list[str] = field(default_factory=list)
     hooks: dict[str, Callable[[], None]] = field(default_factory=dict)
     """Done once, right before the next call of that name: another process."""
+    times: dict[str, int] = field(default_factory=dict)
+    """When a path was last changed, in ms, where that is not :data:`CHANGED_MS`."""
 
     def fault_at(self, fault: Fault, number: int) -> None:
         """Let a fault meet the n-th call of its name from now on, counted from 1."""
@@ -181,7 +184,10 @@ class Client:
         except RuntimeError as error:  # below a file: that call does not tell
             raise FileNotFoundError(path) from error
         return SimpleNamespace(
-            path=path, isdir=data is None, length=len(data or b""), modification_time=1_700_000
+            path=path,
+            isdir=data is None,
+            length=len(data or b""),
+            modification_time=self._node.times.get(path, CHANGED_MS),
         )
 
     def list_status(self, path: str, recursive: bool) -> Iterator[SimpleNamespace]:

@@ -62,21 +62,6 @@ def test_a_large_file_is_uploaded_in_parts_and_shows_when_it_is_whole(files, roo
     assert [status.name for status in files.list_dir(root)] == ["big"]
 
 
-def test_an_opened_file_is_read_anywhere(files, root):
-    data = os.urandom(200_000)
-    files.write_once(f"{root}/a", data)
-    files.write_once(f"{root}/empty", b"")
-    with files.open_input(f"{root}/a") as file:
-        assert file.size() == len(data)
-        file.seek(-1000, 2)
-        assert file.read(1000) == data[-1000:]
-        file.seek(10)
-        assert file.read(20) == data[10:30]
-        assert file.read() == data[30:]
-    with files.open_input(f"{root}/empty") as file:
-        assert (file.size(), file.read()) == (0, b"")
-
-
 def test_a_listing_has_all_pages(files, root):
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(lambda i: files.write_once(f"{root}/d/{i:04d}", b""), range(1_100)))
@@ -84,16 +69,6 @@ def test_a_listing_has_all_pages(files, root):
     assert len(files.list_dir(f"{root}/d")) == 1_100
     files.delete_dir(f"{root}/d")
     assert [status.name for status in files.list_dir(root)] == ["dd"]
-
-
-def test_keys_with_odd_characters_are_themselves(files, root):
-    names = ("a b", "ü", "x%2Fy", "p=1", "q?", "h#", "k=a%20b", "'", "+", "~", "(1)", "&;,@!$")
-    for name in names:
-        files.write_once(f"{root}/odd/{name}/f", name.encode())
-        assert files.read_bytes(f"{root}/odd/{name}/f") == name.encode()
-    assert {status.name for status in files.list_dir(f"{root}/odd")} == set(names)
-    files.delete_dir(f"{root}/odd")
-    assert files.list_dir(root) == []
 
 
 def test_what_is_wrong_is_said_and_no_key_with_it(store):

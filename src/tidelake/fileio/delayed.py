@@ -11,7 +11,6 @@ requests it has in flight.
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from tidelake.fileio.file_io import (
     OpenDirectory,
     OutputFile,
 )
+from tidelake.fileio.files import PositionedFile
 from tidelake.telemetry import Clock, PerProcess, SystemClock
 
 __all__ = ["DelayedFileIO", "RequestCounts"]
@@ -229,34 +229,13 @@ def _delayed(inner: FileIO, delay_ms: float, clock: Clock) -> DelayedFileIO:
     return DelayedFileIO(inner, delay_ms=delay_ms, clock=clock)
 
 
-class _RequestedFile(io.RawIOBase):
-    """A file of which each read is a request; the methods that pyarrow calls."""
+class _RequestedFile(PositionedFile):
+    """A file of which each read is a request."""
 
     def __init__(self, files: DelayedFileIO, path: str, size: int) -> None:
+        super().__init__(size)
         self._files = files
         self._path = path
-        self._size = size
-        self._at = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def size(self) -> int:
-        return self._size
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        left = max(0, self._size - self._at)
-        wanted = left if size is None or size < 0 else min(size, left)
-        data = self._files.read_range(self._path, self._at, wanted) if wanted else b""
-        self._at += len(data)
-        return data
+    def read_at(self, offset: int, length: int) -> bytes:
+        return self._files.read_range(self._path, offset, length)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 
+import hdfs_native
 import pyarrow as pa
 import pytest
 from proving import fsck, kill, race
@@ -11,6 +13,7 @@ from sizes import SIZE
 
 import tidelake
 from tidelake.cli.main import main
+from tidelake.fileio.hdfs.held import ABANDONED_MS, HELD_PREFIX
 
 COLUMNS = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
@@ -47,6 +50,21 @@ def test_what_a_table_does(warehouse):
     fsck.check_table(catalog.fileio, t.handle.paths.location)
     catalog.drop_table("db.u")
     assert catalog.list_tables("db") == []
+
+
+def test_what_dead_processes_left_is_cleared_by_a_commit(hdfs, root, warehouse):
+    catalog = tidelake.open(warehouse)
+    t = catalog.create_table("db.t", COLUMNS, primary_keys=["k"], options={"bucket": "1"})
+    t.write([{"k": 1, "v": "a"}])
+    directory = f"{t.handle.paths.location}/snapshot"
+    client = hdfs_native.Client(hdfs.uri())
+    hour_ago_ms = int(time.time() * 1000) - ABANDONED_MS
+    for name, changed_ms in (("dead", hour_ago_ms - 60_000), ("alive", hour_ago_ms + 60_000)):
+        client.mkdirs(f"{directory}/{HELD_PREFIX}{name}/half", 0o755, True)
+        client.set_times(f"{directory}/{HELD_PREFIX}{name}", changed_ms, changed_ms)
+    tidelake.open(warehouse).table("db.t").write([{"k": 2, "v": "b"}])  # as another process
+    left = {status.path.rpartition("/")[2] for status in client.list_status(directory, False)}
+    assert {name for name in left if name.startswith(HELD_PREFIX)} == {f"{HELD_PREFIX}alive"}
 
 
 @pytest.mark.timeout(5 * 3600)

@@ -141,6 +141,40 @@ class FileIOContract:
         assert [bytes(part) for part in found] == [b"78", b"0123456789", b"3", b"0123456789"]
         assert files.read_ranges(f"{root}/a", []) == []
 
+    def test_a_file_of_many_writes_is_read_anywhere(self, files, root):
+        """Its ranges cross what a storage cuts it into: blocks of HDFS, parts in memory."""
+        data = bytes(range(256)) * 10_000
+        output = files.open_output(f"{root}/big")
+        for begin in range(0, len(data), 300_000):
+            assert output.write(data[begin : begin + 300_000]) == len(data[begin:][:300_000])
+        assert output.tell() == len(data)
+        output.close()
+        block = 1 << 20
+        ranges = [(block - 5, 10), (0, 1), (len(data) - 3, 3), (5, 0), (block, block)]
+        found = files.read_ranges(f"{root}/big", ranges)
+        assert [bytes(part) for part in found] == [data[o : o + n] for o, n in ranges]
+        with files.open_input(f"{root}/big") as source:
+            source.seek(block - 2)
+            assert source.read(4) == data[block - 2 : block + 2]
+            source.seek(-5, 2)
+            assert source.read() == data[-5:]
+            source.seek(10)
+            assert source.read() == data[10:]
+        files.write_once(f"{root}/empty", b"")
+        with files.open_input(f"{root}/empty") as source:
+            assert (source.size(), source.read()) == (0, b"")
+
+    def test_odd_names_are_themselves(self, files, root):
+        names = ["a b", "ü", "x%2Fy", "p=1", "q?", "h#", "+", "'", "*", "[a]", "~", "k=a%20b"]
+        names += ["(1)", "&;,@!$"]
+        for name in names:
+            files.write_once(f"{root}/odd/{name}/f", name.encode())
+        assert sorted(s.name for s in files.list_dir(f"{root}/odd")) == sorted(names)
+        for name in names:
+            assert files.read_bytes(f"{root}/odd/{name}/f") == name.encode()
+        files.delete_dir(f"{root}/odd")
+        assert files.list_dir(root) == []
+
     def test_one_short_range_of_several_is_refused(self, files, root):
         files.write_once(f"{root}/a", b"0123456789")
         for short in ((8, 4), (10, 1), (50, 2)):

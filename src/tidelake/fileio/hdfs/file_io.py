@@ -18,16 +18,15 @@ An open directory is known by its path, and HDFS does not say whether one that i
 was moved or removed. So an open directory that was moved takes nothing more, unlike a local one,
 and asking what is in it is an error.
 
-A process that dies leaves hidden directories ``.tidelake-held-<uuid>``, which listings leave out.
+A process that dies leaves hidden directories ``.tidelake-held-<uuid>``, which listings leave out,
+and others clear after an hour (:mod:`tidelake.fileio.hdfs.held`).
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,8 +48,10 @@ from tidelake.fileio.file_io import (
     name_taken,
     parent_of,
 )
+from tidelake.fileio.files import TAIL_BYTES, open_tailed
 from tidelake.fileio.hdfs.calls import HdfsCalls, T, Work
 from tidelake.fileio.hdfs.errors import CLIENT_ERRORS, refusal_of
+from tidelake.fileio.hdfs.held import HELD_PREFIX, HeldDirectory, Sweeps, held_directory
 from tidelake.fileio.hdfs.jobs import (
     NewFile,
     check_ranges,
@@ -64,13 +65,10 @@ from tidelake.fileio.hdfs.output import HdfsOutputFile
 from tidelake.fileio.hdfs.publish import HdfsPublisher
 from tidelake.fileio.hdfs.settings import HdfsSettings
 from tidelake.fileio.location import Location
-from tidelake.fileio.object_store.reading import TAIL_BYTES, opened
 from tidelake.telemetry import Env
 
-__all__ = ["HELD_PREFIX", "HdfsFileIO"]
+__all__ = ["HdfsFileIO"]
 
-HELD_PREFIX = ".tidelake-held-"
-"""Of the hidden directory by which another one is held."""
 _NODES = "namenode"
 """Part of the keys that name the nodes."""
 READS_MAX = 16
@@ -95,6 +93,7 @@ class HdfsFileIO:
         self._settings = settings
         self._env = env
         self._calls = HdfsCalls(location, settings, env.clock)
+        self._sweeps = Sweeps(env.clock)
         self._new = NewFile(settings.replication, settings.block_bytes, settings.umask)
         self._publisher = HdfsPublisher(self._calls, env.clock, env.ids, self._new)
 
@@ -181,7 +180,7 @@ class HdfsFileIO:
         def read(offset: int, length: int) -> bytes:
             return self._parts_of(reader, path, [(offset, length)])[0]
 
-        return opened(len(reader), tail, read)
+        return open_tailed(len(reader), tail, read)
 
     def size(self, path: str) -> int:
         """Length of a file in bytes."""
@@ -201,7 +200,8 @@ class HdfsFileIO:
         if within is None:
             return self._is_there(path)
         found = self._is_there(path)
-        if self._is_there(_held(within).hidden):  # after the file: so it was the held one's
+        # after the file: so it was the held one's
+        if self._is_there(held_directory(within).hidden):
             return found
         message = (
             f"{self.uri_of(within.path)} was moved or removed while it was open, so what is in it"
@@ -266,7 +266,7 @@ class HdfsFileIO:
         """Do nothing: the name node keeps names in its journal."""
         check_path(path)
 
-    def open_dir(self, path: str, *, make: bool = False) -> _HdfsDirectory:
+    def open_dir(self, path: str, *, make: bool = False) -> HeldDirectory:
         """Hold a directory by a hidden one in it."""
         hidden = f"{check_path(path).rstrip('/')}/{HELD_PREFIX}{self._env.ids.uuid()}"
         try:
@@ -276,7 +276,7 @@ class HdfsFileIO:
                 raise
             self._mkdir(path, path)
             self._mkdir(hidden, path)
-        return _HdfsDirectory(path, hidden, self._calls)
+        return HeldDirectory(path, hidden, self._calls, self._sweeps)
 
     def _mkdir(self, made: str, path: str) -> None:
         """Make one directory in another, which must be there; fine if it exists."""
@@ -291,19 +291,19 @@ class HdfsFileIO:
 
     def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
         """Publish a file by a rename that never overwrites."""
-        held = None if within is None else _held(within).hidden
+        held = None if within is None else held_directory(within).hidden
         return self._publisher.put_if_absent(check_path(path), data, held=held)
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
         """Write or overwrite a file."""
-        held = None if within is None else _held(within).hidden
+        held = None if within is None else held_directory(within).hidden
         self._publisher.replace(check_path(path), data, held=held)
 
     def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Delete a file; False if there was none, or the open directory was moved or removed."""
         check_path(path)
         if within is not None:
-            return self._delete_within(path, _held(within))
+            return self._delete_within(path, held_directory(within))
 
         def delete(client: Any) -> bool | None:
             try:
@@ -318,7 +318,7 @@ class HdfsFileIO:
             raise StorageRefusedError(message, path=path)
         return done
 
-    def _delete_within(self, path: str, held: _HdfsDirectory) -> bool:
+    def _delete_within(self, path: str, held: HeldDirectory) -> bool:
         """Rename the file out of its place, which concerns the open directory's file or none."""
         taken = f"{held.hidden}/{self._env.ids.uuid()}"
 
@@ -404,48 +404,10 @@ class HdfsFileIO:
         return self._asked(look, path, "look up")
 
 
-class _HdfsDirectory:
-    """A directory that holds a hidden one, which is deleted at the end."""
-
-    def __init__(self, path: str, hidden: str, calls: HdfsCalls) -> None:
-        self.path = path
-        self.hidden = hidden
-        self._calls = calls
-        self._closed = False
-
-    def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        hidden = self.hidden
-
-        def delete(client: Any) -> None:
-            client.delete(hidden, True)
-
-        with contextlib.suppress(*CLIENT_ERRORS, StorageError):  # a forked child's stays too
-            self._calls.once(delete)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
 def _part(reader: Any, path: str, offset: int, length: int, _: Any) -> bytes:
     return read_part(reader, path, offset, length)
 
 
-def _held(within: OpenDirectory) -> _HdfsDirectory:
-    assert isinstance(within, _HdfsDirectory), "the directory is of this storage"
-    return within
-
-
-def _below(target: str, mark: _HdfsDirectory) -> str:
+def _below(target: str, mark: HeldDirectory) -> str:
     """Where a mark is once its directory has another name."""
     return f"{target.rstrip('/')}/{mark.hidden.rpartition('/')[2]}"

@@ -44,6 +44,7 @@ from tidelake.fileio.file_io import (
     parent_of,
     range_missing,
 )
+from tidelake.fileio.files import TAIL_BYTES, open_tailed
 from tidelake.fileio.location import Location
 from tidelake.fileio.object_store.client import Clients, open_clients
 from tidelake.fileio.object_store.credentials import CredentialSource
@@ -52,7 +53,6 @@ from tidelake.fileio.object_store.locked import LockedPublisher, PutLock
 from tidelake.fileio.object_store.output import ObjectOutputFile
 from tidelake.fileio.object_store.probe import PROBE_NAME, PROBE_PREFIX, check_answers, check_safe
 from tidelake.fileio.object_store.publish import ObjectPublisher
-from tidelake.fileio.object_store.reading import TAIL_BYTES, opened
 from tidelake.fileio.object_store.settings import StoreSettings
 from tidelake.telemetry import Env, PerProcess
 
@@ -211,7 +211,7 @@ class ObjectStoreFileIO:
         def read(offset: int, length: int) -> bytes:
             return self.read_range(path, offset, length)
 
-        return opened(size, tail, read)
+        return open_tailed(size, tail, read)
 
     def _tail(self, path: str) -> tuple[int, bytes]:
         """Length and last bytes, by one request; Azure takes two."""

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NoReturn
 
-from tidelake.errors import ClosedError, StorageError, TidelakeError
+from tidelake.errors import StorageError, TidelakeError
 from tidelake.fileio.file_io import name_taken
+from tidelake.fileio.files import PartedOutput
 from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import Bucket, translated
-from tidelake.telemetry import ProcessMark
 
 __all__ = ["ObjectOutputFile"]
 
@@ -38,7 +38,7 @@ class _AbortedError(Exception):
     """Ends the upload of an aborted file."""
 
 
-class ObjectOutputFile:
+class ObjectOutputFile(PartedOutput):
     """A new object. For one thread.
 
     Parameters
@@ -54,80 +54,34 @@ class ObjectOutputFile:
     def __init__(
         self, path: str, clients: Clients, bucket: Bucket, put: Callable[[str, bytes], bool]
     ) -> None:
-        self._path = path
+        super().__init__(path, PART_BYTES)
         self._clients = clients
         self._bucket = bucket
         self._put = put
-        self._waiting = bytearray()
-        self._length = 0
         self._upload: _Upload | None = None
-        self._closed = False
-        self._mark = ProcessMark()
 
-    @property
-    def closed(self) -> bool:
-        """Whether the file was closed or aborted."""
-        return self._closed
-
-    def write(self, data: bytes) -> int:
-        """Append bytes."""
-        if self._closed:
-            message = f"File {self._path} was closed; nothing can be written to it any more."
-            raise ClosedError(message, kind="file_closed", path=self._path)
-        self._mark.check(f"File {self._path}")
-        view = memoryview(data).cast("B")
-        while len(self._waiting) + len(view) > PART_BYTES:
-            room = PART_BYTES - len(self._waiting)
-            self._waiting += view[:room]
-            view = view[room:]
-            self._send()
-        self._waiting += view
-        length = memoryview(data).nbytes
-        self._length += length
-        return length
-
-    def tell(self) -> int:
-        """Bytes written so far."""
-        return self._length
-
-    def flush(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Make the file visible."""
-        if self._closed:
-            return
-        self._mark.check(f"File {self._path}")
-        if self._upload is None:
-            if not self._put(self._path, bytes(self._waiting)):
-                raise name_taken(self._path)
-            self._waiting.clear()
-            self._closed = True
-            return
-        if self._waiting:
-            self._send()
-        failure = self._upload.finish()
-        if failure is not None and not self._is_whole():
-            self._fail(failure)
-        self._closed = True
-
-    def abort(self) -> None:
-        """Leave nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        self._waiting.clear()
-        if self._upload is not None and self._mark.is_here:
-            self._upload.abort()
-
-    def _send(self) -> None:
+    def _send(self, part: bytes) -> None:
         if self._upload is None:
             self._check_free()
             self._upload = _Upload(self._path, self._clients)
-        part, self._waiting = bytes(self._waiting), bytearray()
         failure = self._upload.send(part)
         if failure is not None:
             self._fail(failure)
+
+    def _finish(self, rest: bytes) -> None:
+        if self._upload is None:
+            if not self._put(self._path, rest):
+                raise name_taken(self._path)
+            return
+        if rest:
+            self._send(rest)
+        failure = self._upload.finish()
+        if failure is not None and not self._is_whole():
+            self._fail(failure)
+
+    def _discard(self, *, is_here: bool) -> None:
+        if self._upload is not None and is_here:
+            self._upload.abort()
 
     def _check_free(self) -> None:
         """An upload in parts overwrites; one request more is nothing beside its size."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tidelake.fileio import ByteRange, FileIO
+from tidelake.fileio.files import PositionedFile
 from tidelake.format.compacted.names import FileSlice
-from tidelake.format.fetching.positioned_file import PositionedFile
 from tidelake.format.read_error import corrupt
 
 __all__ = ["open_slice", "ranges_within"]
@@ -55,13 +55,9 @@ class _Slice(PositionedFile):
         self._source = source
         self._part = part
 
-    def read(self, size: int = -1) -> bytes:
-        left = max(0, self._part.length_bytes - self._at)
-        wanted = left if size is None or size < 0 else min(size, left)
-        self._source.seek(self._part.offset_bytes + self._at)
-        data = bytes(self._source.read(wanted))
-        self._at += len(data)
-        return data
+    def read_at(self, offset: int, length: int) -> bytes:
+        self._source.seek(self._part.offset_bytes + offset)
+        return bytes(self._source.read(length))
 
     def close(self) -> None:
         if not self.closed:

@@ -20,7 +20,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidelake.fileio import ByteRange, check_range
-from tidelake.format.fetching.positioned_file import PositionedFile
+from tidelake.fileio.files import PositionedFile
 
 __all__ = ["FetchedBytes", "RangedFiles", "whole_or_in_pieces"]
 
@@ -168,7 +168,7 @@ class _FetchedFile(PositionedFile):
         super().__init__(source.size_bytes)
         self._source = source
 
-    def read(self, size: int = -1) -> pa.Buffer:
+    def read(self, size: int | None = -1) -> pa.Buffer:
         wanted = self._source.size_bytes if size is None or size < 0 else size
         found = self._source.read(self._at, wanted)
         self._at += found.size

@@ -53,28 +53,3 @@ class HdfsContract(FileIOContract):
         assert files.read_bytes(f"{root}/u/snapshot/a") == b"1"
         assert [s.name for s in files.list_dir(f"{root}/u/snapshot")] == ["a"]
         assert files.list_dir(f"{root}/t/snapshot") == []
-
-    def test_reads_cross_blocks_and_ends(self, files, root):
-        data = bytes(range(256)) * 10_000
-        output = files.open_output(f"{root}/big")
-        for begin in range(0, len(data), 300_000):
-            output.write(data[begin : begin + 300_000])
-        assert output.tell() == len(data)
-        output.close()
-        block = 1 << 20
-        ranges = [(block - 5, 10), (0, 1), (len(data) - 3, 3), (5, 0), (block, 2 * block - block)]
-        found = files.read_ranges(f"{root}/big", ranges)
-        assert [bytes(part) for part in found] == [data[o : o + n] for o, n in ranges]
-        with files.open_input(f"{root}/big") as source:
-            source.seek(block - 2)
-            assert source.read(4) == data[block - 2 : block + 2]
-            source.seek(-5, 2)
-            assert source.read() == data[-5:]
-
-    def test_odd_names_are_themselves(self, files, root):
-        names = ["a b", "ü", "x%2Fy", "p=1", "q?", "h#", "+", "'", "*", "[a]"]
-        for name in names:
-            files.write_once(f"{root}/odd/{name}", name.encode())
-        assert sorted(s.name for s in files.list_dir(f"{root}/odd")) == sorted(names)
-        for name in names:
-            assert files.read_bytes(f"{root}/odd/{name}") == name.encode()

@@ -294,14 +294,11 @@ def test_a_name_that_is_put_again_while_a_directory_is_deleted_is_deleted_too(
     assert s3.listing("w/t") == []
 
 
-def test_keys_with_odd_characters_are_themselves(s3, files):
-    for name in ("a b", "ü", "x%2Fy", "p=1", "q?", "h#", "k=a%20b", "'", "+", "~"):
-        files.write_once(f"/w/odd/{name}/f", name.encode())
-        assert files.read_bytes(f"/w/odd/{name}/f") == name.encode()
-        assert s3.bucket().get(f"w/odd/{name}/f").data == name.encode()
-    assert len(files.list_dir("/w/odd")) == 10
-    files.delete_dir("/w/odd")
-    assert s3.listing("w/odd") == []
+def test_keys_with_odd_characters_are_the_names(s3, files):
+    names = ["a b", "ü", "x%2Fy", "p=1", "q?", "h#", "k=a%20b", "'", "+", "~"]
+    for name in names:
+        files.write_once(f"/w/odd/{name}/f", b"1")
+    assert sorted(s3.listing("w/odd")) == sorted(f"w/odd/{name}/f" for name in names)
 
 
 def test_a_forked_child_is_refused_at_once(files):

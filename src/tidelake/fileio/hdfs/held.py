@@ -1,0 +1,119 @@
+"""A directory that is held by a hidden one in it, of a unique name.
+
+What is put within the held directory is written into the hidden one and renamed out of it; what is
+deleted there is renamed into it. At the end the hidden one is deleted.
+
+A process that dies leaves its hidden directory behind. Whoever lets go of the same directory later
+clears it, at most once in :data:`SWEEP_SECONDS`: hidden ones that nobody has changed for
+:data:`ABANDONED_MS` longer than one's own are deleted. Both times are the name node's, so no clock
+of another machine counts. Where a process stood still for so long and goes on, it is as if the
+directory that it held were removed: it puts nothing, and its commit is refused or, if it stood
+still in the midst of a put, is of unknown outcome.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from types import TracebackType
+from typing import Any, Self
+
+from tidelake.errors import StorageError
+from tidelake.fileio.file_io import OpenDirectory, parent_of
+from tidelake.fileio.hdfs.calls import HdfsCalls
+from tidelake.fileio.hdfs.errors import CLIENT_ERRORS
+from tidelake.telemetry import Clock
+
+__all__ = ["ABANDONED_MS", "HELD_PREFIX", "HeldDirectory", "Sweeps", "held_directory"]
+
+HELD_PREFIX = ".tidelake-held-"
+ABANDONED_MS = 3_600_000
+SWEEP_SECONDS = 3_600.0
+
+
+class Sweeps:
+    """When each directory was last cleared by this storage.
+
+    Parameters
+    ----------
+    clock : Clock
+        Tells how long ago that is.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._swept: dict[str, float] = {}
+
+    def is_due(self, directory: str) -> bool:
+        """Whether to clear a directory now; then not again for a while."""
+        now = self._clock.monotonic_seconds()
+        before = self._swept.get(directory)
+        if before is not None and now - before < SWEEP_SECONDS:
+            return False
+        self._swept[directory] = now
+        return True
+
+
+class HeldDirectory:
+    """The directory and its hidden one.
+
+    Parameters
+    ----------
+    path, hidden : str
+        Where they are.
+    calls : HdfsCalls
+        The name node.
+    sweeps : Sweeps
+        When others' hidden ones were looked for.
+    """
+
+    def __init__(self, path: str, hidden: str, calls: HdfsCalls, sweeps: Sweeps) -> None:
+        self.path = path
+        self.hidden = hidden
+        self._calls = calls
+        self._sweeps = sweeps
+        self._closed = False
+
+    def close(self) -> None:
+        """Delete the hidden one, and those of dead processes."""
+        if self._closed:
+            return
+        self._closed = True
+
+        def delete(client: Any) -> None:
+            with contextlib.suppress(*CLIENT_ERRORS):
+                self._sweep(client)
+            client.delete(self.hidden, True)
+
+        with contextlib.suppress(*CLIENT_ERRORS, StorageError):  # a forked child's stays too
+            self._calls.once(delete)
+
+    def _sweep(self, client: Any) -> None:
+        directory = parent_of(self.hidden)
+        if not self._sweeps.is_due(directory):
+            return
+        changed = {
+            found.path: found.modification_time
+            for found in client.list_status(directory, False)
+            if found.path.rpartition("/")[2].startswith(HELD_PREFIX)
+        }
+        own = changed.get(self.hidden, 0)
+        for path, changed_ms in changed.items():
+            if own - changed_ms > ABANDONED_MS:
+                client.delete(path, True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def held_directory(within: OpenDirectory) -> HeldDirectory:
+    """An open directory as one of HDFS. Requires: it is."""
+    assert isinstance(within, HeldDirectory), "the directory is of this storage"
+    return within

@@ -1,0 +1,100 @@
+"""Hidden directories of dead processes are cleared by whoever lets go of the same directory."""
+
+from __future__ import annotations
+
+import pytest
+from servers.name_node import CHANGED_MS, Fault, NameNode, library, rpc_error
+
+from tidelake.errors import NotFoundError, StorageError
+from tidelake.fileio import _optional
+from tidelake.fileio.hdfs import HdfsFileIO, HdfsSettings
+from tidelake.fileio.hdfs.held import ABANDONED_MS, HELD_PREFIX
+from tidelake.fileio.location import parse_location
+from tidelake.telemetry import Env
+
+DIRECTORY = "/w/t/snapshot"
+NO_RIGHT = rpc_error("org.apache.hadoop.security.AccessControlException", "Permission denied")
+
+
+@pytest.fixture
+def node(monkeypatch):
+    found = NameNode()
+    monkeypatch.setattr(_optional, "hdfs_native", lambda: library(lambda _: found))
+    return found
+
+
+@pytest.fixture
+def env():
+    return Env.seeded(1)
+
+
+@pytest.fixture
+def files(node, env):
+    found = HdfsFileIO(parse_location("hdfs://nn:8020/w"), HdfsSettings(), env)
+    found.make_dirs(DIRECTORY)
+    return found
+
+
+def left_by_another(node, name, age_ms):
+    path = f"{DIRECTORY}/{HELD_PREFIX}{name}"
+    node.nodes |= {path: None, f"{path}/half": b"1"}
+    node.times[path] = CHANGED_MS - age_ms
+    return path
+
+
+def test_what_nobody_has_changed_for_an_hour_is_cleared_and_nothing_else(node, files):
+    dead = left_by_another(node, "dead", ABANDONED_MS + 1)
+    alive = left_by_another(node, "alive", ABANDONED_MS)
+    node.nodes |= {f"{DIRECTORY}/snapshot-1": b"1", f"{DIRECTORY}/old": None}
+    node.times |= {f"{DIRECTORY}/snapshot-1": 0, f"{DIRECTORY}/old": 0}
+    with files.open_dir(DIRECTORY):
+        assert dead in node.nodes
+    assert sorted(p for p in node.nodes if p.startswith(f"{DIRECTORY}/")) == sorted(
+        [alive, f"{alive}/half", f"{DIRECTORY}/old", f"{DIRECTORY}/snapshot-1"]
+    )
+
+
+def test_a_directory_is_looked_through_once_an_hour(node, files, env):
+    for expected, wait_ms in ((1, 0), (1, 1_800_000), (2, 1_800_000)):
+        env.clock.sleep_ms(wait_ms)
+        files.open_dir(DIRECTORY).close()
+        assert node.calls.count("list_status") == expected
+    files.make_dirs("/w/t/tag")
+    files.open_dir("/w/t/tag").close()
+    assert node.calls.count("list_status") == 3
+
+
+@pytest.mark.parametrize("call", ["list_status", "delete"])
+def test_one_s_own_goes_even_where_those_of_others_may_not_be_touched(node, files, call):
+    left_by_another(node, "dead", ABANDONED_MS + 1)
+    node.faults.append(Fault(call, before=NO_RIGHT))
+    with files.open_dir(DIRECTORY) as held:
+        pass
+    assert held.hidden not in node.nodes
+
+
+def test_who_stood_still_for_an_hour_puts_nothing(node, files):
+    slow = files.open_dir(DIRECTORY)
+    node.times[slow.hidden] = CHANGED_MS - ABANDONED_MS - 1
+    other = HdfsFileIO(parse_location("hdfs://nn:8020/w"), HdfsSettings(), Env.seeded(2))
+    other.open_dir(DIRECTORY).close()
+    with pytest.raises(NotFoundError, match="t/snapshot"):
+        files.put_if_absent(f"{DIRECTORY}/snapshot-1", b"1", within=slow)
+    assert files.delete(f"{DIRECTORY}/snapshot-1", within=slow) is False
+    slow.close()
+    assert files.list_dir(DIRECTORY) == []
+
+
+def test_who_stood_still_in_the_midst_of_a_put_says_that_nobody_knows(node, files):
+    other = HdfsFileIO(parse_location("hdfs://nn:8020/w"), HdfsSettings(), Env.seeded(2))
+    with files.open_dir(DIRECTORY) as slow:
+
+        def swept():
+            node.times[slow.hidden] = CHANGED_MS - ABANDONED_MS - 1
+            other.open_dir(DIRECTORY).close()
+
+        node.hooks["rename"] = swept
+        with pytest.raises(StorageError) as caught:
+            files.put_if_absent(f"{DIRECTORY}/snapshot-1", b"1", within=slow)
+    assert caught.value.kind == "outcome_unknown"
+    assert files.list_dir(DIRECTORY) == []

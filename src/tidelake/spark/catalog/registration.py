@@ -23,7 +23,6 @@ from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.scans.scan_rule import install_rule
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
-from tidelake.spark.sessions.storages import check_storage
 
 __all__ = ["opened_catalog", "register"]
 
@@ -58,7 +57,7 @@ def register(
 
     Raises
     ------
-    The name belongs to Spark, or to a catalog in the session's settings.
+    InvalidInputError
         The name is Spark's, or that of a catalog in the session's settings.
     UnsupportedError
         This version of Spark keeps its catalogs elsewhere.
@@ -105,10 +104,9 @@ def opened_catalog(
     InvalidInputError
         Options, memory or keys of a storage are given for a catalog that is open.
     UnsupportedError
-        It is in a storage that Spark does not reach; or executors would not get the keys of its
-        storage, because the session is one of Spark Connect.
+        Executors would not get the keys of its storage, because the session is one of Spark
+        Connect.
     """
-    check_storage(warehouse.uri if isinstance(warehouse, Catalog) else str(warehouse))
     if not isinstance(warehouse, Catalog):
         opened = open_catalog(warehouse, options=options, storage=storage, memory=memory)
         return _reachable(opened)

@@ -53,7 +53,6 @@ from tidelake.spark.expression.filter import from_spark_filters
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.scan_frame import split_batches
-from tidelake.spark.sessions.storages import check_storage
 from tidelake.spark.source.source_options import (
     SourceReadOptions,
     SourceWriteOptions,
@@ -379,7 +378,6 @@ def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[Commi
 
 def _open(location: TableLocation, options: Mapping[str, str]) -> Table:
     """The table of that name, with options for this use."""
-    check_storage(location.warehouse)
     found = open_catalog(location.warehouse, fileio=location.storage).table(location.table)
     if not isinstance(found, Table):
         message = (

@@ -131,3 +131,27 @@ def test_a_moment_has_its_own_answer(spark, warehouse):
     text = "SELECT count(*), max(k) FROM told.db.t VERSION AS OF 1"
     assert rows_of(spark.sql(text)) == [(35, 29)]
     assert rows_of(warehouse.sql("SELECT count(*), max(k) FROM db.t VERSION AS OF 1")) == [(35, 29)]
+
+
+def test_frames_of_files_are_counted_without_reading_them(spark, warehouse):
+    whole = warehouse.table("db.t")
+    for frame in (whole, whole.select("k", "x"), whole.withColumn("y", whole.k + 1)):
+        counted = frame.groupBy().count()
+        assert is_told(counted)
+        assert counted.collect() == [(90,)]
+    assert whole.unionAll(whole).count() == 180
+    assert is_told(whole.unionAll(whole).groupBy().count())
+    assert warehouse.table("db.t", filter="p = 1").count() == 22
+    for frame in (
+        whole.where("k > 3"),
+        whole.limit(3),
+        whole.distinct(),
+        warehouse.table("db.t", filter="k > 3"),
+        warehouse.table("db.cut"),
+        warehouse.table("db.merged"),
+    ):
+        counted = frame.groupBy().count()
+        assert not is_told(counted)
+        assert counted.collect()[0][0] == len(frame.collect())
+    text = "SELECT count(*) AS n, count(1) AS m, count(k) AS o FROM rows_of_t"
+    assert rows_of(spark.sql(text)) == [(90, 90, 90)]

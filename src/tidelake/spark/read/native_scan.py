@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -37,7 +37,7 @@ from tidelake.spark.read.plan_size import field_types, unread_column
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
-__all__ = ["READ_OPTIONS", "NativeFiles", "NativeGroup", "native_frame"]
+__all__ = ["READ_OPTIONS", "ROWS_OPTION", "NativeFiles", "NativeGroup", "native_frame"]
 
 PATTERN_CHARACTERS = frozenset("[]{}*?\\:^\n")
 SKIPPED_PREFIXES = ("_", ".")
@@ -60,6 +60,9 @@ READ_OPTIONS = {
     "int96RebaseMode": "CORRECTED",
 }
 
+ROWS_OPTION = "tidelake.rows"
+"""The option of a scan that tells its number of rows, for ``count(*)``; Spark ignores it."""
+
 SourceFields = tuple[DataField | None, ...]
 """For each wanted column the file's own field; None if the file lacks it."""
 
@@ -80,12 +83,15 @@ class NativeGroup:
         Whether the files may hold deletes, which must be left out.
     masked : tuple of MaskedFile
         If masks hide rows: the files once more, each with its mask.
+    rows_count : int, optional
+        Rows in the files, deletes included.
     """
 
     source: SourceFields
     paths: tuple[str, ...]
     live_only: bool = False
     masked: tuple[MaskedFile, ...] = ()
+    rows_count: int | None = field(default=None, compare=False)
 
 
 class NativeFiles:
@@ -183,7 +189,7 @@ class NativeFiles:
                 files, beside[:] = [*files, *beside], []
             found.append(NativeGroup(source, tuple(f.path for f in files), masked=tuple(files)))
         return [
-            NativeGroup(source, tuple(f.path for f in files), live_only)
+            NativeGroup(source, tuple(f.path for f in files), live_only, rows_count=_rows(files))
             for (source, live_only, _), files in plain.items()
             if files
         ] + found
@@ -251,7 +257,10 @@ def native_frame(
     if group.masked:
         frame = masked_frame(spark, group.masked, schema, READ_OPTIONS)
     else:
-        frame = spark.read.schema(schema).options(**READ_OPTIONS).parquet(*group.paths)
+        options = dict(READ_OPTIONS)
+        if group.rows_count is not None:
+            options[ROWS_OPTION] = str(group.rows_count)
+        frame = spark.read.schema(schema).options(**options).parquet(*group.paths)
     if group.live_only:
         frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
     pairs = list(zip(group.source, fields, strict=True))

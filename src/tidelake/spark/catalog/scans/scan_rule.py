@@ -11,7 +11,9 @@ Spark's optimiser replaces each of our scans by that plan:
 2. The rule asks the scan for its plan (``java.util.function.Supplier``), and gives the plan's
    columns the ids of the scan's.
 3. Data files are scanned under the name of the table, as EXPLAIN shows them.
-4. Filters, columns and limits go on down into the plan, by rules of Spark's that have run before.
+4. ``count(*)`` over files that Spark reads whole is their known number of rows, in DataFrames of
+   ``tl.table`` too.
+5. Filters, columns and limits go on down into the plan, by rules of Spark's that have run before.
 
 A write of Spark's older interface plans its query a second time, from its analysed form. There the
 first plan is left alone, because nobody runs it.
@@ -28,6 +30,7 @@ from py4j.protocol import Py4JError
 
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
+from tidelake.spark.read.native_scan import ROWS_OPTION
 
 __all__ = ["RULE", "install_rule"]
 
@@ -39,6 +42,8 @@ _WARNED_OF: set[str] = set()
 """Versions of Spark that do not take the rule."""
 _CATALYST = "org.apache.spark.sql.catalyst"
 _LOGICAL = f"{_CATALYST}.plans.logical"
+_EXPRESSIONS = f"{_CATALYST}.expressions"
+_AGGREGATE = f"{_EXPRESSIONS}.aggregate"
 _OPTIMIZER = f"{_CATALYST}.optimizer"
 _LATER_RULES = (
     f"{_OPTIMIZER}.PushPredicateThroughNonJoin",
@@ -71,7 +76,7 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
 
   public {_CATALYST}.trees.TreeNode apply({_CATALYST}.trees.TreeNode plan) {{
     LogicalPlan given = (LogicalPlan) plan;
-    LogicalPlan made = replaced(given);
+    LogicalPlan made = counted(replaced(given));
     if (made == given) return given;
 {"".join(f"    made = {rule}$.MODULE$.apply(made);{chr(10)}" for rule in _LATER_RULES)}
     return made;
@@ -89,6 +94,74 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
       changed |= made[i] != child;
     }}
     return changed ? withChildren(plan, made) : plan;
+  }}
+
+  private static LogicalPlan counted(LogicalPlan plan) {{
+    if (plan instanceof {_LOGICAL}.Aggregate) {{
+      LogicalPlan known = knownCount(({_LOGICAL}.Aggregate) plan);
+      if (known != null) return known;
+    }}
+    Seq children = plan.children();
+    Object[] made = new Object[children.size()];
+    boolean changed = false;
+    for (int i = 0; i < made.length; i++) {{
+      made[i] = counted((LogicalPlan) children.apply(i));
+      changed |= made[i] != children.apply(i);
+    }}
+    return changed ? withChildren(plan, made) : plan;
+  }}
+
+  private static LogicalPlan knownCount({_LOGICAL}.Aggregate plan) {{
+    if (!plan.groupingExpressions().isEmpty()) return null;
+    Seq asked = plan.aggregateExpressions();
+    Object[] made = new Object[asked.size()];
+    for (int i = 0; i < made.length; i++) {{
+      if (!(asked.apply(i) instanceof {_EXPRESSIONS}.Alias)) return null;
+      {_EXPRESSIONS}.Alias named = ({_EXPRESSIONS}.Alias) asked.apply(i);
+      if (!countsRows(named.child())) return null;
+      made[i] = named;
+    }}
+    long rows = rowsOf(plan.child());
+    if (made.length == 0 || rows < 0) return null;
+    for (int i = 0; i < made.length; i++) {{
+      {_EXPRESSIONS}.Alias named = ({_EXPRESSIONS}.Alias) made[i];
+      made[i] = new {_EXPRESSIONS}.Alias(
+          {_EXPRESSIONS}.Literal$.MODULE$.apply(Long.valueOf(rows)), named.name(), named.exprId(),
+          named.qualifier(), named.explicitMetadata(), named.nonInheritableMetadataKeys());
+    }}
+    return new {_LOGICAL}.Project(sequence(made), new {_LOGICAL}.OneRowRelation());
+  }}
+
+  private static boolean countsRows({_EXPRESSIONS}.Expression expression) {{
+    if (!(expression instanceof {_AGGREGATE}.AggregateExpression)) return false;
+    {_AGGREGATE}.AggregateExpression asked = ({_AGGREGATE}.AggregateExpression) expression;
+    if (asked.isDistinct() || asked.filter().isDefined()) return false;
+    if (!(asked.aggregateFunction() instanceof {_AGGREGATE}.Count)) return false;
+    Seq counted = (({_AGGREGATE}.Count) asked.aggregateFunction()).children();
+    for (int i = 0; i < counted.size(); i++) {{
+      if (!(counted.apply(i) instanceof {_EXPRESSIONS}.Literal)) return false;
+      if ((({_EXPRESSIONS}.Literal) counted.apply(i)).value() == null) return false;
+    }}
+    return true;
+  }}
+
+  private static long rowsOf(LogicalPlan plan) {{
+    if (plan instanceof {_LOGICAL}.Project) return rowsOf((({_LOGICAL}.Project) plan).child());
+    if (plan instanceof {_LOGICAL}.Union) {{
+      long total = 0;
+      Seq parts = plan.children();
+      for (int i = 0; i < parts.size(); i++) {{
+        long rows = rowsOf((LogicalPlan) parts.apply(i));
+        if (rows < 0) return -1;
+        total += rows;
+      }}
+      return total;
+    }}
+    if (!(plan instanceof LogicalRelation)) return -1;
+    if (!((((LogicalRelation) plan).relation()) instanceof HadoopFsRelation)) return -1;
+    scala.Option known =
+        ((HadoopFsRelation) ((LogicalRelation) plan).relation()).options().get("{ROWS_OPTION}");
+    return known.isEmpty() ? -1 : Long.parseLong((String) known.get());
   }}
 
   private static LogicalPlan withChildren(LogicalPlan plan, Object[] children) {{

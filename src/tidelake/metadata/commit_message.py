@@ -11,7 +11,7 @@ from tidelake.metadata.wire import Wire
 
 __all__ = ["from_bytes", "to_bytes"]
 
-_WIRE = Wire(b"TLCM", 7, CommitMessage, what="commit message")
+_WIRE = Wire(b"TLCM", 8, CommitMessage, what="commit message")
 
 
 def to_bytes(message: CommitMessage) -> bytes:

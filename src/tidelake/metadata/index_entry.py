@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tidelake.metadata.bucket_id import InBucket
 
 __all__ = [
@@ -78,11 +81,20 @@ class IndexChange:
         The bucket's new hash index file; None if no key is new.
     known_count : int
         How many hashes at the beginning of the file were in the bucket's file before.
+    added : bytes, optional
+        The new hashes, where they stand among the known ones: 4 bytes each, little-endian.
     """
 
     base_snapshot_id: int
     file: IndexFile | None = None
     known_count: int = 0
+    added: bytes | None = None
+
+    def new_hashes(self, of_file: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The hashes that the writer added, given all of the file."""
+        if self.added is None:
+            return of_file[self.known_count :]
+        return np.frombuffer(self.added, "<i4").astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)

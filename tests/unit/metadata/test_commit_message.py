@@ -70,7 +70,7 @@ def test_a_message_comes_back_as_it_went_in(message):
 
 def small_message():
     file = data_file("data-1", keys=(1, 2), sequences=(5, 9), extra_files=("x",))
-    index = IndexChange(7, IndexFile(HASH, "index-1", 12, 3), known_count=2)
+    index = IndexChange(7, IndexFile(HASH, "index-1", 12, 3), known_count=2, added=b"new!")
     vectors = IndexFile(DELETION_VECTORS, "index-3", 33, 1, ranges=(("data-2", 1, 24, 2),))
     deletions = DeletionChange(("index-2",), (vectors,))
     return CommitMessage(
@@ -94,7 +94,7 @@ def test_every_cut_and_every_byte_more_is_noticed():
             from_bytes(wrong)
 
 
-def sealed(body, version=7):
+def sealed(body, version=8):
     framed = b"TLCM" + bytes([version]) + body
     return framed + struct.pack("<I", zlib.crc32(framed))
 
@@ -155,5 +155,5 @@ def test_what_is_no_number_is_not_written():
 
 
 def test_another_layout_is_refused():
-    with pytest.raises(UnsupportedError, match="layout 8"):
-        from_bytes(sealed(b"", version=8))
+    with pytest.raises(UnsupportedError, match="layout 9"):
+        from_bytes(sealed(b"", version=9))

@@ -179,7 +179,7 @@ class HashIndexChanges:
 
     def _added(self, bucket_id: BucketId, change: IndexChange) -> Hashes:
         assert change.file is not None
-        return self._read(IndexEntry(*bucket_id, change.file))[change.known_count :]
+        return change.new_hashes(self._read(IndexEntry(*bucket_id, change.file)))
 
 
 def assignment_conflict(table: str, why: str) -> ConflictError:

@@ -202,7 +202,7 @@ def check_one_bucket_per_key(handle: TableHandle, messages: Sequence[CommitMessa
         if change is not None and change.file is not None:
             entry = IndexEntry(message.partition, message.bucket, change.file)
             hashes = read_hash_index(handle.fileio, handle.paths, entry)
-            new.setdefault(message.partition, []).append(hashes[change.known_count :])
+            new.setdefault(message.partition, []).append(change.new_hashes(hashes))
     for parts in new.values():
         hashes = np.sort(np.concatenate(parts))
         if (hashes[1:] == hashes[:-1]).any():

@@ -4,9 +4,10 @@
    of one snapshot for all partitions; an overwrite begins with an empty index. The index files are
    read on demand, and kept in memory after a few batches.
 2. The index gives rows their bucket, or rows bring the bucket that another task gave them.
-3. At the commit each bucket with new keys gets a new index file: all of its hashes, the new ones
-   last. The message names the snapshot whose index was read, so that the commit can check that the
-   choice still holds (:mod:`tidelake.commit.conflicts.index_conflicts`).
+3. At the commit each bucket with new keys gets a new index file with all of its hashes
+   (:mod:`tidelake.table.bucketing.hash_order`). The message names the snapshot whose index was
+   read, so that the commit can check that the choice still holds
+   (:mod:`tidelake.commit.conflicts.index_conflicts`).
 
 Memory: a few MiB, and after some batches 6 bytes for each key of the partitions written to.
 Source: Paimon's ``HashBucketAssigner`` and ``DynamicBucketIndexMaintainer`` (1.3.1).
@@ -25,10 +26,11 @@ import numpy.typing as npt
 from tidelake.commit.conflicts.index_conflicts import assignment_conflict
 from tidelake.errors import NotFoundError
 from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.index.hash_index import HashIndexFile, write_hash_index
+from tidelake.metadata.index.hash_index import HashIndexFile, hash_index_name, write_hash_index
 from tidelake.metadata.index_entry import HASH, IndexChange, IndexEntry
 from tidelake.options import Options, declared
 from tidelake.store import StoreContext
+from tidelake.table.bucketing.hash_order import ordered_hashes
 from tidelake.table.bucketing.key_hash_index import BucketIndex, Fill
 
 __all__ = ["DynamicBuckets", "fill_of"]
@@ -103,15 +105,22 @@ class DynamicBuckets:
         context = self._context
         with self._opened(partition):
             hashes = index.hashes(bucket)
+        ordered = ordered_hashes(
+            hashes,
+            known_count=index.known_count(bucket),
+            sorted_count=index.sorted_count(bucket),
+            is_full=len(hashes) >= self._fill.target_rows,
+        )
         file = write_hash_index(
             context.fileio,
             context.paths,
-            next(self._names),
-            hashes,
+            hash_index_name(next(self._names), ordered.sorted_count),
+            ordered.hashes,
             partition=partition,
             bucket=bucket,
         )
-        return replace(message, index=IndexChange(base_id, file, index.known_count(bucket)))
+        change = IndexChange(base_id, file, index.known_count(bucket), ordered.added)
+        return replace(message, index=change)
 
     @contextmanager
     def _opened(self, partition: bytes) -> Iterator[BucketIndex]:

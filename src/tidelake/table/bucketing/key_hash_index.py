@@ -9,12 +9,18 @@ The new hashes of a batch are taken in order of the hash, so the order of rows i
 matter, only the order of batches. Each of several assigners takes only its own hashes, and fills
 buckets ``b`` with ``b % assigners == number``.
 
-A hash is found in two ways. The first batches search the index files, a mebibyte at a time
-(:mod:`tidelake.table.bucketing.hash_search`): 3 ns for each key of the partition, and no memory
-that grows with them. A writer that goes on reads all hashes once, which costs as much as fifteen
-such batches. It keeps them in two sorted arrays (6 bytes a key), a large one and one of the latest,
-which is merged into the large one when it has grown. A batch of ``n`` rows then costs O(n log
-keys). Source of the rule: Paimon's ``PartitionIndex`` (1.3.1), which takes the last step by chance.
+A hash is found in three ways.
+
+- A search in the sorted part of an index file (:mod:`tidelake.table.bucketing.sorted_search`):
+  50 ns for each wanted hash and file, and the read of the file.
+- A search through unsorted hashes (:mod:`tidelake.table.bucketing.hash_search`): 2 ns for each
+  stored hash. A file takes the cheaper of both, a chunk at a time, so no memory grows with it.
+- A writer that goes on reads all hashes, once its searches have cost as much as some searches
+  through all. It keeps them in two sorted arrays (6 bytes a key), a large one and one of the
+  latest, which is merged into the large one when it has grown. A batch of ``n`` rows then costs O(n
+  log keys).
+
+Source of the rule: Paimon's ``PartitionIndex`` (1.3.1), which takes the last step by chance.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ import numpy.typing as npt
 
 from tidelake.errors import ConflictError, CorruptError, InvalidInputError
 from tidelake.table.bucketing.hash_search import HashSearch
+from tidelake.table.bucketing.sorted_search import SEARCH_COST, found_in_sorted
 
 __all__ = ["BUCKETS_MAX", "BucketIndex", "Fill", "StoredHashes"]
 
@@ -37,10 +44,13 @@ RECENT_MIN = 1 << 16
 """The latest hashes are merged once they are more than this and a quarter of the large array."""
 
 SEARCHES_MAX = 4
-"""Batches that search the files; for the next batch all hashes are read and kept."""
+"""Searches may cost as much as so many through all stored hashes; then these are read and kept."""
 
 BATCH_SHARE = 4
 """A batch with one hash for so many stored ones pays for reading them all at once."""
+
+SPOT_CHECK = 8
+"""One in so many hashes that were found is looked for in the other sorted files, too."""
 
 Hashes = npt.NDArray[np.int32]
 Buckets = npt.NDArray[np.int32]
@@ -58,8 +68,17 @@ class StoredHashes(Protocol):
         """All of them."""
         ...
 
-    def chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
-        """The same in pieces, the bytes of each big-endian on any machine."""
+    @property
+    def sorted_count(self) -> int:
+        """How many at the beginning are sorted."""
+        ...
+
+    def chunks(self, first: int = 0) -> Iterator[npt.NDArray[np.uint32]]:
+        """Those from a number on in pieces, the bytes of each big-endian on any machine."""
+        ...
+
+    def sorted_chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
+        """The sorted ones in the same way."""
         ...
 
 
@@ -107,9 +126,9 @@ class BucketIndex:
 
     Notes
     -----
-    A lookup, or the read of all hashes, finds a hash that is in two buckets. The call then raises
-    CorruptError (kind ``index_twice``): independent writers put its keys into both. Errors of
-    reading the files pass through.
+    The read of all hashes finds each that is in two buckets, a lookup most of those it looks up.
+    The call then raises CorruptError (kind ``index_twice``): independent writers put its keys into
+    both. Errors of reading the files pass through.
 
     Examples
     --------
@@ -135,7 +154,7 @@ class BucketIndex:
         self._used = set(known)
         self._next = fill.number
         self._unread = {bucket: stored for bucket, stored in known.items() if stored.count}
-        self._searches = 0
+        self._searched = 0
         self._hashes = np.empty(0, np.int32)
         self._buckets = np.empty(0, np.int16)
         self._recent_hashes = np.empty(0, np.int32)
@@ -197,6 +216,10 @@ class BucketIndex:
         """How many hashes the bucket had at the beginning."""
         return self._known[bucket].count if bucket in self._known else 0
 
+    def sorted_count(self, bucket: int) -> int:
+        """How many of these are sorted in the bucket's file, from its beginning."""
+        return self._known[bucket].sorted_count if bucket in self._known else 0
+
     def has_added(self, bucket: int) -> bool:
         """Whether the bucket has new hashes."""
         return bucket in self._added
@@ -210,32 +233,63 @@ class BucketIndex:
         """The buckets of sorted distinct hashes; -1 for those that are new."""
         stored_count = sum(stored.count for stored in self._unread.values())
         if self._unread and (
-            self._searches == SEARCHES_MAX or len(distinct) * BATCH_SHARE > stored_count
+            self._searched >= SEARCHES_MAX * stored_count
+            or len(distinct) * BATCH_SHARE > stored_count
         ):
             self._read_all()
         buckets = self._found_here(distinct)
         rest = np.flatnonzero(buckets < 0)
         if self._unread and len(rest):
-            self._searches += 1
             buckets[rest] = self._found_in_files(distinct[rest])
         return buckets
 
     def _found_in_files(self, distinct: Hashes) -> Buckets:
         """The same by the files alone."""
         buckets = np.full(len(distinct), -1, np.int32)
+        cost = SEARCH_COST * len(distinct)
+        sorted_counts = {b: s.sorted_count for b, s in self._unread.items() if s.sorted_count}
+        begins = {b: count for b, count in sorted_counts.items() if count > cost}
+        for bucket in begins:
+            self._search_sorted(distinct, bucket, buckets)
         search = HashSearch(distinct)
         for bucket, stored in self._unread.items():
-            found_count = 0
-            for chunk in stored.chunks():
-                found = search.found_in(chunk)
-                others = buckets[found]
-                if (others >= 0).any():
-                    raise self._twice(int(others.max()), bucket)
-                buckets[found] = bucket
-                found_count += len(found)
-            if found_count != np.count_nonzero(buckets == bucket):
-                raise self._twice(bucket, bucket)
+            first = begins.get(bucket, 0)
+            if first < stored.count:
+                self._search_unsorted(search, bucket, buckets, first)
         return buckets
+
+    def _search_sorted(self, distinct: Hashes, bucket: int, buckets: Buckets) -> None:
+        """Set the bucket of hashes in the sorted part of its file."""
+        rest = np.flatnonzero((buckets < 0) | (np.arange(len(buckets)) % SPOT_CHECK == 0))
+        wanted = distinct[rest]
+        self._searched += SEARCH_COST * len(wanted)
+        begin = 0
+        for chunk in self._unread[bucket].sorted_chunks():
+            last = chunk[-1:].view(">i4").astype(np.int32)[0]
+            end = begin + int(np.searchsorted(wanted[begin:], last, side="right"))
+            if end > begin:
+                found = rest[begin + found_in_sorted(wanted[begin:end], chunk)]
+                self._set_bucket(found, bucket, buckets)
+            begin = end
+
+    def _search_unsorted(
+        self, search: HashSearch, bucket: int, buckets: Buckets, first: int
+    ) -> None:
+        """Set the bucket of hashes in the rest of its file."""
+        self._searched += self._unread[bucket].count - first
+        found_count = np.count_nonzero(buckets == bucket)
+        for chunk in self._unread[bucket].chunks(first):
+            found = search.found_in(chunk)
+            self._set_bucket(found, bucket, buckets)
+            found_count += len(found)
+        if found_count != np.count_nonzero(buckets == bucket):
+            raise self._twice(bucket, bucket)
+
+    def _set_bucket(self, found: npt.NDArray[np.intp], bucket: int, buckets: Buckets) -> None:
+        others = buckets[found]
+        if (others >= 0).any():
+            raise self._twice(int(others.max()), bucket)
+        buckets[found] = bucket
 
     def _read_all(self) -> None:
         """Load this assigner's own hashes of all that are stored."""

@@ -44,12 +44,17 @@ class Files:
             raise NotFoundError("gone", kind="snapshot")
         return self.snapshots[number]
 
-    def plan(self, *changes):
+    def plan(self, *changes, is_sorted=False):
         """(place, base snapshot, hashes known, hashes added) each."""
         messages = []
         for place, base, known, added in changes:
-            file = self.entry(place, [*known, *added]).file if added else None
-            change = IndexChange(base, file, len(known) if added else 0)
+            if is_sorted and added:
+                told = np.array(added, "<i4").tobytes()
+                file = self.entry(place, sorted([*known, *added])).file
+                change = IndexChange(base, file, len(known), told)
+            else:
+                file = self.entry(place, [*known, *added]).file if added else None
+                change = IndexChange(base, file, len(known) if added else 0)
             messages.append(CommitMessage(*place, -1, index=change))  # type: ignore[call-arg]
         return HashIndexChanges(messages, entries_of=self.entries_of, read=self.read, table="t")
 
@@ -73,6 +78,15 @@ def test_new_files_take_the_place_of_the_old_ones():
     files = Files({1: {(P, 0): [1], (Q, 0): [1]}})
     plan = files.plan(((P, 0), 1, [1], [2]), ((P, 1), 1, [], [3]))
     assert files.after(plan, 1) == {(P, 0): [1, 2], (Q, 0): [1], (P, 1): [3]}
+
+
+def test_the_keys_of_both_writers_are_kept_where_files_are_sorted():
+    files = Files({1: {(P, 0): [3]}, 2: {(P, 0): [3, 5, 2], (Q, 3): [9]}})
+    plan = files.plan(((P, 0), 1, [3], [2, 1]), is_sorted=True)
+    assert files.after(plan, 2) == {(P, 0): [3, 5, 2, 1], (Q, 3): [9]}
+    other = files.plan(((P, 1), 1, [7], [5, 2]), is_sorted=True)
+    with pytest.raises(ConflictError, match="is now in bucket 0"):
+        files.after(other, 2)
 
 
 def test_the_keys_of_both_writers_are_kept():

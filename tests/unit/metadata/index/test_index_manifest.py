@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import fastavro
@@ -14,7 +15,12 @@ from tidelake.codec.bucket import hash_rows
 from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.index import hash_index
-from tidelake.metadata.index.hash_index import HashIndexFile, read_hash_index, write_hash_index
+from tidelake.metadata.index.hash_index import (
+    HashIndexFile,
+    hash_index_name,
+    read_hash_index,
+    write_hash_index,
+)
 from tidelake.metadata.index.index_manifest import (
     SCHEMA,
     decode_index_manifest,
@@ -139,10 +145,34 @@ def test_an_index_file_is_read_in_chunks_too(count, monkeypatch):
     file = write_hash_index(fileio, PATHS, "index-a-0", hashes, partition=bytes(12), bucket=0)
     stored = HashIndexFile(fileio, PATHS, IndexEntry(bytes(12), 0, file))
     assert stored.count == count
-    chunks = list(stored.chunks())
-    assert [len(chunk) for chunk in chunks] == [min(4, count - at) for at in range(0, count, 4)]
-    assert b"".join(chunk.tobytes() for chunk in chunks) == hashes.astype(">i4").tobytes()
+    for first in range(count + 1):
+        chunks = [chunk.copy() for chunk in stored.chunks(first)]
+        sizes = [min(4, count - at) for at in range(first, count, 4)]
+        assert [len(chunk) for chunk in chunks] == sizes
+        assert b"".join(chunks) == hashes[first:].astype(">i4").tobytes()
     assert stored.read().tolist() == hashes.tolist()
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_the_name_of_an_index_file_says_how_many_hashes_are_sorted(is_remote, monkeypatch):
+    monkeypatch.setattr(hash_index, "SORTED_CHUNK_HASHES", 4)
+    monkeypatch.setattr(hash_index, "REMOTE_CHUNKS", 2)
+    fileio = MemoryFileIO()
+    monkeypatch.setattr(type(fileio), "is_remote", is_remote)
+    hashes = np.array([*range(-50, 50, 5), 7, 3], np.int32)
+    name = hash_index_name("index-a-0", 20)
+    file = write_hash_index(fileio, PATHS, name, hashes, partition=bytes(12), bucket=0)
+    stored = HashIndexFile(fileio, PATHS, IndexEntry(bytes(12), 0, file))
+    assert (stored.count, stored.sorted_count) == (22, 20)
+    chunks = [chunk.copy() for chunk in stored.sorted_chunks()]
+    assert [len(chunk) for chunk in chunks] == [4] * 5
+    assert b"".join(chunks) == hashes[:20].astype(">i4").tobytes()
+    assert (
+        b"".join(chunk.copy() for chunk in stored.chunks(20)) == hashes[20:].astype(">i4").tobytes()
+    )
+    for other, count in (("index-a-1-sorted-23", 0), ("index-a-1-sorted-", 0), ("index-b-2", 0)):
+        entry = IndexEntry(bytes(12), 0, replace(file, file_name=other))
+        assert HashIndexFile(fileio, PATHS, entry).sorted_count == count
 
 
 def test_an_index_file_that_is_gone_or_elsewhere_is_said():

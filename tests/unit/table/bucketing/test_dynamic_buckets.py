@@ -14,8 +14,19 @@ import tidelake
 from tidelake.errors import ConflictError, NotFoundError
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.scan import live_buckets
+from tidelake.table.bucketing import hash_order, key_hash_index
 
 SMALL = {"dynamic-bucket.target-row-num": "5"}
+
+
+@pytest.fixture(params=[False, True])
+def _sorting(request, monkeypatch):
+    """Index files as they come, and sorted however small."""
+    if request.param:
+        monkeypatch.setattr(hash_order, "SORTED_MIN", 1)
+        monkeypatch.setattr(hash_order, "TAIL_SHARE", 3)
+        monkeypatch.setattr(key_hash_index, "SEARCH_COST", 0)
+        monkeypatch.setattr(key_hash_index, "BATCH_SHARE", 0)
 
 
 def make(catalog, name="db.dyn", **options):
@@ -36,6 +47,7 @@ def content(table):
     return {(r["p"], r["k"]): r["v"] for r in table.to_arrow().to_pylist()}
 
 
+@pytest.mark.usefixtures("_sorting")
 def test_keys_stay_in_their_buckets_over_many_commits(catalog):
     table = make(catalog)
     rng, model, first_keys = np.random.default_rng(1), {}, set()
@@ -55,6 +67,20 @@ def test_keys_stay_in_their_buckets_over_many_commits(catalog):
     assert check_index(table) == named
     early = table.to_arrow(snapshot_id=1).column("k").to_pylist()
     assert set(early) == first_keys
+
+
+def test_a_large_bucket_has_a_sorted_index_and_keeps_its_keys(catalog, monkeypatch):
+    monkeypatch.setattr(hash_order, "SORTED_MIN", 60)
+    monkeypatch.setattr(key_hash_index, "SEARCH_COST", 1)
+    table = make(catalog, **{"dynamic-bucket.target-row-num": "1000"})
+    names = []
+    for keys in (range(900), range(850, 950), range(940, 1000), range(990, 1050), range(7)):
+        table.write(rows(keys, keys[0]))
+        names.append(next(e.file.file_name for e in index_of(table) if e.bucket == 0))
+        check_index(table)
+    counts = [name.partition("-sorted-")[2] for name in names]
+    assert counts == ["900", "900", "1000", "1000", "1000"]
+    assert len(content(table)) == 1050
 
 
 def test_what_is_deleted_finds_its_bucket_again(catalog):
@@ -83,6 +109,7 @@ def test_an_overwrite_begins_the_index_anew(catalog):
     assert len(check_index(table)) == 1
 
 
+@pytest.mark.usefixtures("_sorting")
 def test_writers_at_once_never_put_a_key_into_two_buckets(catalog, tmp_path):
     table = make(catalog)
     writers, writes = 4, 5
@@ -110,6 +137,7 @@ def test_writers_at_once_never_put_a_key_into_two_buckets(catalog, tmp_path):
     assert sorted(table.to_arrow().column("k").to_pylist()) == sorted(got)
 
 
+@pytest.mark.usefixtures("_sorting")
 def test_keys_of_two_writers_are_united_or_one_is_refused(catalog, tmp_path):
     table = make(catalog)
     table.write(rows([1]))

@@ -22,9 +22,10 @@ def array(values):
 class Stored:
     """A bucket's hashes in memory, in chunks of three; says how often they were read."""
 
-    def __init__(self, *values):
+    def __init__(self, *values, sorted_count=0):
         self.hashes = array(values)
-        self.reads = self.searches = 0
+        self.sorted_count = sorted_count
+        self.reads = self.searches = self.lookups = 0
 
     @property
     def count(self):
@@ -34,9 +35,16 @@ class Stored:
         self.reads += 1
         return self.hashes
 
-    def chunks(self):
+    def chunks(self, first=0):
         self.searches += 1
-        stored = self.hashes.astype(">i4").view(np.uint32)
+        return self._chunks(first, self.count)
+
+    def sorted_chunks(self):
+        self.lookups += 1
+        return self._chunks(0, self.sorted_count)
+
+    def _chunks(self, first, last):
+        stored = self.hashes[first:last].astype(">i4").view(np.uint32)
         return (stored[at : at + 3] for at in range(0, len(stored), 3))
 
 
@@ -48,19 +56,31 @@ class Stored:
     st.sampled_from([-1, 1, 3]),
     st.sampled_from([(1, 0), (2, 1), (3, 0)]),
     st.sampled_from([(0, 4), (2, 4), (99, 4), (99, 0)]),
+    st.sampled_from([0, 1, 32]),
+    st.integers(0, 9),
 )
-def test_a_key_has_one_bucket_for_ever(batches, placed, target, most, share, looks):
+def test_a_key_has_one_bucket_for_ever(batches, placed, target, most, share, looks, cost, tail):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(key_hash_index, "SEARCHES_MAX", looks[0])
         patched.setattr(key_hash_index, "BATCH_SHARE", looks[1])
-        check_one_bucket_for_ever(batches, placed, target, most, share)
+        patched.setattr(key_hash_index, "SEARCH_COST", cost)
+        check_one_bucket_for_ever(batches, placed, target, most, share, tail)
 
 
-def check_one_bucket_for_ever(batches, placed, target, most, share):
+def stored_with_tail(hashes, tail):
+    """The hashes, all sorted but the last ones."""
+    count = max(0, len(hashes) - tail)
+    return Stored(*sorted(hashes[:count]), *hashes[count:], sorted_count=count)
+
+
+def check_one_bucket_for_ever(batches, placed, target, most, share, tail):
     assigners, number = share
     if most != -1:  # no more assigners than buckets
         assigners, number = min(assigners, most), min(number, most - 1)
-    known = {b: Stored(*(h for h, own in placed.items() if own == b)) for b in placed.values()}
+    known = {
+        b: stored_with_tail([h for h, own in placed.items() if own == b], tail)
+        for b in placed.values()
+    }
     fill = Fill(target_rows=target, buckets_max=most, assigners=assigners, number=number)
     index = BucketIndex(known, fill, where="t")
     where = dict(placed)
@@ -126,6 +146,45 @@ def test_a_large_batch_is_worth_reading_the_files_at_once():
     index = BucketIndex({7: stored}, Fill(target_rows=2000), where="t")
     assert set(index.assign(array(range(500))).tolist()) == {7}
     assert (stored.searches, stored.reads) == (0, 1)
+
+
+def test_a_few_hashes_are_looked_up_in_sorted_files_and_most_in_one_alone():
+    rng = np.random.default_rng(5)
+    hashes = np.unique(rng.integers(-(2**31), 2**31, 9000).astype(np.int32))
+    own = rng.integers(0, 3, len(hashes))
+    known = {
+        b: Stored(*np.sort(hashes[own == b]).tolist(), sorted_count=np.count_nonzero(own == b))
+        for b in range(3)
+    }
+    index = BucketIndex(known, Fill(target_rows=9000), where="t")
+    at = np.arange(0, len(hashes), 150)
+    assert index.assign(hashes[at]).tolist() == own[at].tolist()
+    assert [(s.lookups, s.searches, s.reads) for s in known.values()] == [(1, 0, 0)] * 3
+    for _ in range(9):  # looked for in each of the files again, which is cheap
+        assert index.assign(hashes[at[:5]]).tolist() == own[at[:5]].tolist()
+    assert [s.reads for s in known.values()] == [0, 0, 0]
+    for _ in range(10):  # dearer, together, than to read them
+        index.assign(hashes[::150])
+    assert [s.reads for s in known.values()] == [1, 1, 1]
+
+
+def test_a_hash_in_two_sorted_files_is_damage_if_it_is_noticed():
+    hashes = range(0, 3000, 3)
+    known = {b: Stored(*hashes, sorted_count=1000) for b in range(2)}
+    index = BucketIndex(known, Fill(target_rows=9000), where="t")
+    with pytest.raises(CorruptError, match="buckets 0 and 1"):
+        index.assign(array(range(0, 90, 9)))
+
+
+def test_a_hash_in_a_sorted_file_and_in_another_is_damage():
+    known = {0: Stored(*range(100), sorted_count=100), 1: Stored(500, 7, 600)}
+    index = BucketIndex(known, Fill(target_rows=9000), where="t")
+    assert index.assign(array([6])).tolist() == [0]
+    with pytest.raises(CorruptError, match="buckets 0 and 1"):
+        index.assign(array([7]))
+    twice = {0: Stored(*range(100), 7, sorted_count=100)}
+    with pytest.raises(CorruptError, match="buckets 0 and 0"):
+        BucketIndex(twice, Fill(target_rows=9000), where="t").assign(array([7]))
 
 
 def test_keys_of_this_write_need_no_look_into_the_files():

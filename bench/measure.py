@@ -8,6 +8,7 @@ CPU seconds count all threads of this process, or, for Spark, the JVM and its Py
 from __future__ import annotations
 
 import gc
+import math
 import resource
 import statistics
 import time
@@ -69,6 +70,11 @@ def ratio(ours: list[float], theirs: list[float], walls: list[float]) -> Ratio:
         a_cpu_seconds=statistics.median(ours),
         b_cpu_seconds=statistics.median(theirs),
     )
+
+
+def geometric(values: list[float]) -> float:
+    """The geometric mean."""
+    return math.exp(statistics.fmean(map(math.log, values)))
 
 
 def user_seconds() -> float:

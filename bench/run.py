@@ -36,6 +36,7 @@ import stores_spark  # noqa: E402
 import streams  # noqa: E402
 import streams_kafka  # noqa: E402
 import tpch  # noqa: E402
+import tpch_peers  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -69,6 +70,7 @@ QUESTIONS = {
     "stores": stores.lines,
     "stores-spark": stores_spark.lines,
     "tpch": tpch.lines,
+    "tpch-peers": tpch_peers.lines,
 }
 GROUPS = {
     group: [name for name in QUESTIONS if name.startswith(f"{group}-")]

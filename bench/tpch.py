@@ -6,7 +6,8 @@
    are append tables. Plain Parquet is what Spark writes of the final state.
 3. Each query runs as `tl.sql`, as `spark.sql` on our catalog and on plain Parquet, in turn, in one
    JVM. Before it is timed, its answers are compared.
-4. The same after a compaction.
+4. Queries right after a commit, a join on the buckets' key, the load (`tpch_moments.py`).
+5. The same after a compaction.
 
 A ratio is the median of the rounds' ratios for one query; a line gives the geometric mean of the 22
 and, as its spread, the best and the worst query.
@@ -19,7 +20,6 @@ another scale factor.
 from __future__ import annotations
 
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -31,7 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel import Line, scratch
-from measure import Ratio, timed
+from measure import Ratio, geometric, timed
+from tpch_moments import after_a_commit, join, load
 from tree_cpu import TreeCpu
 
 import tidelake.spark as ts
@@ -150,11 +151,6 @@ def run_queries(
         yield Query(name, taken)
 
 
-def geometric(values: list[float]) -> float:
-    """The geometric mean."""
-    return math.exp(statistics.fmean(map(math.log, values)))
-
-
 def line_of(queries: list[Query], way: str, state: str, target: tuple[float, float]) -> Line:
     """All queries by one way."""
     cpu = {query.name: query.ratio(way, 0) for query in queries}
@@ -208,6 +204,7 @@ def lines(size_name: str) -> Iterator[Line]:
         tree = TreeCpu()
         for state, target in (("3 upserts of 2 %", (1.2, 1.6)), ("compacted", (1.1, 1.3))):
             if state == "compacted":
+                yield from after_a_commit(lake, rows, texts, size.rounds, tree, scale)
                 for name in KEYS:
                     lake.compact(f"tpch.{name}", full=True)
             began = time.perf_counter()
@@ -216,3 +213,5 @@ def lines(size_name: str) -> Iterator[Line]:
             print(table_of(queries), flush=True)
             for way in OURS:
                 yield line_of(queries, way, f"SF {scale:g}, {state}", target)
+            yield from join(lake, state, size.rounds, tree, scale)
+        yield load(lake, rows, place, size.rounds, tree, scale)

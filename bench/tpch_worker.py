@@ -11,6 +11,7 @@ compaction; the other tables are the engine's own without keys.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -204,22 +205,26 @@ class Hudi(Engine):
         self.spark.sql("CREATE DATABASE spark_catalog.tpch")
 
     def load(self, name: str) -> None:
-        path = self.work / "hudi" / name
         if name in KEYS:
             self._write(name, f"{name}-0", "bulk_insert")
-            using = "hudi"
-        else:
-            self.given(name).write.parquet(str(path))
-            using = "parquet"
-        self.spark.sql(f"CREATE TABLE {self.place}.{name} USING {using} LOCATION '{path}'")
+            return
+        path = str(self.work / "hudi" / name)
+        self.given(name).write.parquet(path)
+        self.spark.sql(f"CREATE TABLE {self.place}.{name} USING parquet LOCATION '{path}'")
 
     def upsert(self, name: str, rows: str) -> None:
         self._write(name, rows, "upsert")
 
     def ask(self, text: str) -> list[str]:
         for name in KEYS:
-            self.spark.sql(f"REFRESH TABLE {self.place}.{name}")
-        return super().ask(text)
+            frame = self.spark.read.format("hudi").load(str(self.work / "hudi" / name))
+            meta = [column for column in frame.columns if column.startswith("_hoodie")]
+            frame.drop(*meta).createOrReplaceTempView(name)
+        try:
+            return super().ask(text)
+        finally:
+            for name in KEYS:  # a view goes before the plain table of that name
+                self.spark.catalog.dropTempView(name)
 
     def _write(self, name: str, rows: str, operation: str) -> None:
         options = {
@@ -278,7 +283,10 @@ def main() -> None:
         for table in KEYS:
             taken = measure(engine.upsert, table, f"{table}-{number}")[1]
             say(step="upsert", table=table, taken=taken)
+    some = os.environ.get("TPCH_QUERIES", "").split(",")
     for query, text in json.loads((rows / "queries.json").read_text()).items():
+        if some != [""] and query not in some:
+            continue
         right = engine.ask_plain(text)
         found = engine.ask(text)
         if found != right or not right:

@@ -216,6 +216,7 @@ class Hudi(Engine):
         self._write(name, rows, "upsert")
 
     def ask(self, text: str) -> list[str]:
+        self.spark.sql(f"USE {self.place}")  # else it looks at the plain table of that name
         for name in KEYS:
             frame = self.spark.read.format("hudi").load(str(self.work / "hudi" / name))
             meta = [column for column in frame.columns if column.startswith("_hoodie")]

@@ -202,6 +202,11 @@ class RestCatalogServer:
         """How many requests held a text, such as ``"POST"`` or ``"/commit"``."""
         return sum(text in request for request in self.requests)
 
+    def make_database(self, name: str) -> None:
+        """Make a database by hand, wherever the warehouse lies."""
+        (self.directory / f"{name}.db").mkdir(parents=True)
+        self.databases[name] = {}
+
     def log(self, table: str) -> SnapshotLog:
         """The snapshot files of a table."""
         database, _, name = table.partition(".")

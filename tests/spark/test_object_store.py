@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import pickle
-import time
 
 import pytest
 from proving.fsck import check_table
 from pyspark.errors import PySparkException
-from servers.rest_catalog import RestCatalogServer
-from servers.s3 import KEY_ID, SECRET, S3Server
+from servers.s3 import SECRET, S3Server
 
 import tidelake
 import tidelake.spark
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.fileio.location import parse_location
-from tidelake.fileio.opening import open_storage
-from tidelake.telemetry import Env
 
 HOUSE = "s3://lake/house"
 
@@ -203,35 +198,6 @@ def test_files_are_read_by_python_workers_which_open_the_store_themselves(spark,
         assert files.exists("/house/db.db/plain")
 
     assert spark.range(1).mapInArrow(opened, "id long").count() == 1
-
-
-class KnownKeys:
-    """The server's own key, and those that it gives."""
-
-    def __contains__(self, key_id):
-        return key_id == KEY_ID or key_id.startswith("key-")
-
-
-def test_tables_of_a_rest_catalog_are_read_and_written_with_keys_that_its_server_gives(spark):
-    with S3Server() as s3:
-        s3.key_ids = KnownKeys()
-        files = open_storage(parse_location("s3://lake/house"), s3.storage(), Env.system())
-        server = RestCatalogServer("/house", vends=True, fileio=files, shown_as="s3://lake")
-        server.now_ms = int(time.time() * 1000)
-        server.defaults |= {"s3.endpoint": s3.url}
-        with server:
-            catalog = tidelake.open(catalog=server.options())
-            lake = tidelake.spark.attach(spark, catalog, catalog="served")
-            lake.sql("CREATE TABLE db.t (k BIGINT, v STRING, PRIMARY KEY (k) NOT ENFORCED)"
-                     " WITH ('bucket' = '2')")  # fmt: skip
-            lake.write(spark.range(5).selectExpr("id AS k", "'a' AS v"), "db.t")
-            spark.sql("INSERT INTO served.db.t VALUES (2, 'b'), (9, 'b')")
-            wanted = [(0, "a"), (1, "a"), (2, "b"), (3, "a"), (4, "a"), (9, "b")]
-            assert rows(lake.table("db.t")) == wanted
-            lake.compact("db.t", full=True)
-            assert rows(spark.table("served.db.t")) == wanted
-            sent = pickle.dumps(catalog.table("db.t").handle)
-            assert b"secret-1" not in sent
 
 
 def test_keys_do_not_show(lake, python):

@@ -69,8 +69,11 @@ class Catalog:
 
     @property
     def uri(self) -> str:
-        """The warehouse as users write it: with its scheme, where it has one."""
-        return self.fileio.uri_of(self.warehouse).rstrip("/") or "/"
+        """The warehouse as users write it: with its scheme, where it has one.
+
+        Of a REST catalog it is the server's address and the warehouse's name.
+        """
+        return self._metastore.uri
 
     @property
     def fileio(self) -> FileIO:
@@ -84,6 +87,14 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"Catalog({self._metastore.shown!r})"
+
+    def for_reading(self) -> Catalog:
+        """Make a catalog to send to other processes that read: it needs no database there.
+
+        It has a clock, names and threads of its own.
+        """
+        env = Env(zone=self.env.zone).with_memory(self.env.memory)
+        return Catalog(self._metastore.for_reading(), env=env)
 
     def _repr_html_(self) -> str:
         lines = []

@@ -84,8 +84,13 @@ class DroppedDirectories:
         return moved
 
     def restore(self, moved: str, path: str) -> None:
-        """Move a directory back."""
-        self._fileio.move_dir(moved, path)
+        """Move a directory back; what was made in its place meanwhile stays there."""
+        try:
+            self._fileio.move_dir(moved, path)
+        except AlreadyExistsError:
+            for status in self._fileio.list_dir(moved):
+                self._fileio.move_dir(f"{moved}/{status.name}", f"{path}/{status.name}")
+            self._fileio.delete_dir(moved)
 
     def delete(self, moved: str, *, what: str) -> None:
         """Delete a moved directory, and those that other drops left.

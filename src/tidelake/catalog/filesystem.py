@@ -47,6 +47,20 @@ class FilesystemMetastore:
         return self._warehouse.fileio
 
     @property
+    def uri(self) -> str:
+        """The directory, with its scheme."""
+        return self._warehouse.uri
+
+    @property
+    def is_served(self) -> bool:
+        """Files decide."""
+        return False
+
+    def for_reading(self) -> FilesystemMetastore:
+        """Itself."""
+        return self
+
+    @property
     def shown(self) -> str:
         """The warehouse."""
         return self.fileio.uri_of(self._warehouse.path)

@@ -70,6 +70,20 @@ class Metastore(Protocol):
         ...
 
     @property
+    def uri(self) -> str:
+        """What tells the warehouse from others, as users write it; without credentials."""
+        ...
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a server decides its tables and their snapshots, and not files that are put."""
+        ...
+
+    def for_reading(self) -> Metastore:
+        """What other processes open tables by, to read them: it takes no password of a database."""
+        ...
+
+    @property
     def shown(self) -> str:
         """What messages and displays call it; without credentials."""
         ...

@@ -53,7 +53,7 @@ def staged_table(
     InvalidInputError, UnsupportedError
         Names, columns, keys or options are wrong; nothing was written.
     """
-    if not catalog.warehouse.startswith("/"):  # the name of one that a server keeps
+    if catalog.metastore.is_served:
         message = (
             f"Table '{identifier}' cannot be made beside its place: {catalog.metastore.shown} is"
             " kept by a server. Drop the table and create it again, or overwrite its rows."

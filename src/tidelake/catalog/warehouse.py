@@ -50,6 +50,11 @@ class Warehouse:
         self.fileio = fileio
         self.ids = ids
 
+    @property
+    def uri(self) -> str:
+        """The directory as users write it."""
+        return self.fileio.uri_of(self.path).rstrip("/") or "/"
+
     def database_path(self, name: str) -> str:
         """Directory of a database."""
         return self._inside(f"{validate_name(name, 'database')}{DATABASE_SUFFIX}")

@@ -112,6 +112,8 @@ class SentSecrets:
     ----------
     secrets : mapping of str to str
         By any names.
+    ends_ms : int, optional
+        When they end, as for :func:`remember_secrets`.
 
     Examples
     --------
@@ -122,8 +124,8 @@ class SentSecrets:
 
     __slots__ = ("_number",)
 
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._number = remember_secrets(secrets)
+    def __init__(self, secrets: Mapping[str, str], *, ends_ms: int | None = None) -> None:
+        self._number = remember_secrets(secrets, ends_ms=ends_ms)
 
     def __repr__(self) -> str:
         return "***"
@@ -136,6 +138,11 @@ class SentSecrets:
         """Names the secrets: equal ones have one number in a process."""
         return self._number
 
+    @property
+    def found(self) -> dict[str, str] | None:
+        """The secrets; None if they did not come along to this process, or ended long ago."""
+        return known_secrets(self._number)
+
     def reveal(self) -> dict[str, str]:
         """Return the secrets.
 
@@ -144,7 +151,7 @@ class SentSecrets:
         StorageRefusedError
             They did not come along to this process.
         """
-        found = known_secrets(self._number)
+        found = self.found
         if found is None:
             message = (
                 "A secret did not come along to this process, since secrets are left out of what is"

@@ -13,7 +13,7 @@ import pytest
 import tidelake
 from tidelake import InvalidInputError, NotFoundError, StorageError, TidelakeError
 from tidelake.catalog.dropped_directories import STAGING_DIRECTORY
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
+from tidelake.fileio import FaultMode, FaultyFileIO, LocalFileIO, MemoryFileIO, SimulatedCrash
 from tidelake.telemetry import Env
 
 COLUMNS = pa.schema({"k": pa.int64()})
@@ -188,3 +188,36 @@ def test_files_that_cannot_be_deleted_are_named_and_tried_again():
     made(on(files), "db.u")
     on(files).drop_table("db.u")
     assert names(files, STAGING) == []
+
+
+def test_a_database_that_comes_back_takes_no_place_of_what_was_made_meanwhile(tmp_path):
+    """A table is made just before its directory is moved away, and one just after."""
+
+    class Moving(LocalFileIO):
+        def move_dir(self, source, target):
+            if source.endswith("/db.db") and not moved:
+                moved.append(source)
+                made(other, "db.before", rows=1)
+                super().move_dir(source, target)
+                made(other, "db.after", rows=2)
+            else:
+                super().move_dir(source, target)
+
+    moved = []
+    catalog = tidelake.open(tmp_path / "w", fileio=Moving(Env.system().ids))
+    other = tidelake.open(tmp_path / "w")
+    catalog.create_database("db")
+    with pytest.raises(InvalidInputError, match=r"holds 1 tables \(before\)"):
+        catalog.drop_database("db")
+    assert other.list_tables("db") == ["after", "before"]
+    assert [other.table(f"db.{name}").count() for name in ("after", "before")] == [2, 1]
+    assert list((tmp_path / "w" / STAGING_DIRECTORY).iterdir()) == []
+
+
+def test_a_warehouse_within_a_database_of_another_is_refused(tmp_path):
+    catalog = tidelake.open(tmp_path / "w")
+    made(catalog, "db.t")
+    inner = tidelake.open(tmp_path / "w" / "db.db" / "inner")
+    with pytest.raises(InvalidInputError, match="a database of another warehouse") as refused:
+        made(inner, "d.t")
+    assert refused.value.kind == "warehouse_inside"

@@ -22,7 +22,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 
+from tidelake.catalog.filesystem import FilesystemMetastore
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.jdbc import statements
 from tidelake.catalog.jdbc.database import Database, RowExistsError
@@ -32,6 +34,7 @@ from tidelake.catalog.warehouse import Warehouse, not_empty
 from tidelake.errors import (
     AlreadyExistsError,
     ConflictError,
+    InvalidInputError,
     NotFoundError,
     OutcomeUnknownError,
     TidelakeError,
@@ -103,6 +106,21 @@ class JdbcMetastore:
         return self.directories.fileio
 
     @property
+    def uri(self) -> str:
+        """The directory, with its scheme."""
+        return self.directories.uri
+
+    @property
+    def is_served(self) -> bool:
+        """Files decide."""
+        return False
+
+    def for_reading(self) -> FilesystemMetastore:
+        """The directories, which need no database and no password."""
+        ids = self.directories.ids
+        return FilesystemMetastore(self.directories.path, fileio=self.fileio, ids=ids)
+
+    @property
     def shown(self) -> str:
         """The warehouse and the database."""
         return f"{self._warehouse_shown} by {self.database.dialect.shown}"
@@ -148,6 +166,7 @@ class JdbcMetastore:
         """Insert its properties, as Java does."""
         if self.has_database(name):
             return False
+        self.directories.check_stands_alone()
         try:
             self.database.change(statements.INSERT_DATABASE, *self._properties(name))
         except RowExistsError:
@@ -161,45 +180,70 @@ class JdbcMetastore:
         return [*of, "exists", "true", *of, "location", location]
 
     def drop_database(self, name: str, *, cascade: bool) -> bool:
-        """Delete its rows and directory."""
+        """Delete its rows and directory; a table that is made meanwhile stays."""
         if not self.has_database(name):
             return False
         path, dropped = self.directories.database_path(name), self.directories.dropped()
+        self.directories.check_holds_no_other(path)
         if not cascade:
-            self._check_empty(name)
+            self._check_empty(name, path)
         moved = None
         try:
             with self.database.transaction():
                 with suppress(NotFoundError):  # it has no directory yet
                     moved = dropped.move(path)
-                if not cascade:  # a table may have been created meanwhile
-                    self._check_empty(name)
-                more = self._of_paimon_2()
-                for table in (statements.TABLES, statements.DATABASE_PROPERTIES, *more):
-                    deleted = statements.DELETE_OF_DATABASE.format(table=table)
-                    self.database.change(deleted, self.catalog_key, name)
+                if cascade:
+                    self._delete_rows(name, has_moved=moved is not None)
+                else:
+                    self._check_empty(name, path if moved is None else moved)
+                properties = statements.DELETE_OF_DATABASE
+                self.database.change(properties, self.catalog_key, name)
         except BaseException:  # an interrupt too
             if moved is not None and self.has_database(name):
                 dropped.restore(moved, path)
             raise
         if moved is not None:
             dropped.delete(moved, what=f"Database '{name}'")
-        elif self.fileio.exists(path) and not cascade:
-            self.directories.delete_empty_database(name)
         elif self.fileio.exists(path):
-            for table in self.directories.table_names(path):
-                dropped.delete_in_place(f"{path}/{table}")
-            self.fileio.delete_dir(path)
+            self._delete_in_place(name, path, cascade=cascade)
         return True
 
-    def _check_empty(self, name: str) -> None:
-        """Refuse a database with tables, or with files of tables."""
-        listed = {*self.tables(name), *self._views(name)}
-        found = sorted(
-            {*listed, *self.directories.table_names(self.directories.database_path(name))}
-        )
+    def _delete_rows(self, name: str, *, has_moved: bool) -> None:
+        """Delete the rows of its tables and views; that of a table made after the move stays."""
+        for table in map(Identifier, repeat(name), self.tables(name)):
+            if not (has_moved and self.directories.holds_table(self.location(table))):
+                self._delete_row(table)
+        for view in self._views(name):
+            self.database.change(statements.DELETE_VIEW, self.catalog_key, name, view)
+
+    def _delete_in_place(self, name: str, path: str, *, cascade: bool) -> None:
+        """Delete a directory that cannot be moved; tables that were made meanwhile stay."""
+        try:
+            if cascade:
+                for table in self.directories.table_names(path):
+                    if not self.has_table(Identifier(name, table)):
+                        self.directories.dropped().delete_in_place(f"{path}/{table}")
+            self.directories.delete_empty_database(name)
+        except InvalidInputError:
+            self.create_database(name)
+            if not cascade:
+                raise
+
+    def _check_empty(self, name: str, *places: str) -> None:
+        """Refuse a database with tables, or with files of tables.
+
+        Parameters
+        ----------
+        name : str
+            The database.
+        *places : str
+            Where its directory is or was moved to, beside where it belongs.
+        """
+        found = {*self.tables(name), *self._views(name)}
+        for place in {self.directories.database_path(name), *places}:
+            found.update(self.directories.table_names(place))
         if found:
-            raise not_empty(name, found)
+            raise not_empty(name, sorted(found))
 
     def _views(self, database: str) -> list[str]:
         if not self.database.tables(statements.VIEWS):

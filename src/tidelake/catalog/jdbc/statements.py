@@ -20,6 +20,7 @@ __all__ = [
     "DELETE_LOCK",
     "DELETE_OF_DATABASE",
     "DELETE_TABLE",
+    "DELETE_VIEW",
     "INSERT_DATABASE",
     "INSERT_DATABASE_IF_NEW",
     "INSERT_LOCK_ON_POSTGRESQL",
@@ -73,12 +74,15 @@ RENAME_TABLE = (
     " AND database_name = ? AND table_name = ?"
 )
 DELETE_TABLE = "DELETE FROM {table} WHERE catalog_key = ? AND database_name = ? AND table_name = ?"
+DELETE_VIEW = f"DELETE FROM {VIEWS} WHERE catalog_key = ? AND database_name = ? AND view_name = ?"
 INSERT_DATABASE = (
     f"INSERT INTO {DATABASE_PROPERTIES} (catalog_key, database_name, property_key, property_value)"
     " VALUES (?,?,?,?), (?,?,?,?)"
 )
 INSERT_DATABASE_IF_NEW = f"{INSERT_DATABASE} ON CONFLICT DO NOTHING"
-DELETE_OF_DATABASE = "DELETE FROM {table} WHERE catalog_key = ? AND database_name = ?"
+DELETE_OF_DATABASE = (
+    f"DELETE FROM {DATABASE_PROPERTIES} WHERE catalog_key = ? AND database_name = ?"
+)
 
 INSERT_LOCK_ON_POSTGRESQL = (
     f"INSERT INTO {LOCKS} (lock_id,expire_time_seconds) VALUES (?,?) RETURNING"

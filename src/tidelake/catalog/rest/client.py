@@ -6,6 +6,9 @@
    repeated only if the server certainly took nothing: it was not reached, or it was too busy.
 3. Lists come in pages; a page that names itself, or one already seen, as the next is an error.
 
+A copy in another process has the token if secrets are carried there, as on Spark; the copies of a
+process share one client. A copy without it says so at its first call.
+
 A call that changes something raises :class:`~tidelake.catalog.rest.failures.AnswerLostError` if it
 may have taken effect; the caller finds out. Source: Paimon's ``RESTApi`` and ``ResourcePaths``
 (1.3.1), ``docs/static/rest-catalog-open-api.yaml`` (2.1).
@@ -14,6 +17,7 @@ may have taken effect; the caller finds out. Source: Paimon's ``RESTApi`` and ``
 from __future__ import annotations
 
 import email.utils
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -24,6 +28,7 @@ from tidelake.catalog.rest.failures import (
     ServerAnswer,
     ServerBusyError,
     ServerUnreachableError,
+    TokenLeftOutError,
     failure_of,
 )
 from tidelake.catalog.rest.models import (
@@ -53,6 +58,8 @@ WAIT_JITTER = 0.2
 PAGE_ROWS_MAX = 1_000
 PAGES_MAX = 100_000
 SUCCESS_BELOW = 300
+COPIES_MAX = 16
+"""Clients that copies in this process share; the one unused for the longest time is let go."""
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -91,6 +98,9 @@ class RestClient:
 
     def __repr__(self) -> str:
         return f"RestClient({self.settings.uri!r}, {self.settings.warehouse!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_arrived, (self.settings, self._env))
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -354,6 +364,14 @@ class RestClient:
         body: object = None,
     ) -> Any:
         """One call; the JSON of its answer. See the head for what is repeated."""
+        if self.settings.lost_secrets:
+            message = (
+                f"The catalog '{self.settings.warehouse}' at {self.settings.uri} was copied into"
+                " another process, and its token did not come along, since secrets are left out of"
+                " what is sent between processes: open the catalog there. On Spark they come along"
+                " in a session with a JVM of its own."
+            )
+            raise TokenLeftOutError(message)
         clock, started_ms = self._env.clock, self._env.clock.now_ms()
         busy: ServerBusyError | None = None
         for attempt in range(TRIES_MAX):
@@ -397,3 +415,19 @@ class RestClient:
             return max(0, int(moment.timestamp() * 1000) - self._env.clock.now_ms())
         except (TypeError, ValueError, OverflowError):
             return 0
+
+
+_COPIES: PerProcess[OrderedDict[tuple[object, ...], RestClient]] = PerProcess(OrderedDict)
+
+
+def _arrived(settings: RestSettings, env: Env) -> RestClient:
+    """The client of a copy: one for all copies of this process."""
+    copies = _COPIES.value
+    secrets = (settings.token, frozenset(settings.headers.items()), settings.lost_secrets)
+    key = (settings.uri, settings.warehouse, secrets, frozenset(settings.options.items()))
+    client = copies.get(key) or RestClient(settings, env=env)
+    copies.pop(key, client)
+    copies[key] = client  # the one that was used last comes last
+    while len(copies) > COPIES_MAX:
+        copies.popitem(last=False)
+    return client

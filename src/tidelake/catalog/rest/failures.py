@@ -62,6 +62,12 @@ class ServerUnreachableError(StorageRefusedError):
     default_kind = "rest_unreachable"
 
 
+class TokenLeftOutError(StorageRefusedError):
+    """Nothing was sent: this is a copy in a process to which the token did not come along."""
+
+    default_kind = "catalog_elsewhere"
+
+
 class ServerBusyError(StorageRefusedError):
     """The server took nothing: it has too much to do."""
 

@@ -13,9 +13,12 @@ Source: Paimon's ``RESTCatalog`` (1.3.1).
 
 from __future__ import annotations
 
+import posixpath
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.metastore import CatalogEntry
@@ -26,12 +29,14 @@ from tidelake.catalog.rest.rest_table import RestTable
 from tidelake.catalog.rest.server_commit import ServerCommit
 from tidelake.catalog.rest.settings import DATA_TOKEN_ENABLED, shown_options
 from tidelake.catalog.rest.vended_credentials import VendedCredentials
-from tidelake.catalog.warehouse import not_empty
+from tidelake.catalog.warehouse import Warehouse, not_empty
 from tidelake.errors import (
     AlreadyExistsError,
     CorruptError,
+    InvalidInputError,
     NotFoundError,
     OutcomeUnknownError,
+    StorageError,
     UnsupportedError,
 )
 from tidelake.fileio import FileIO, LocalFileIO
@@ -58,7 +63,7 @@ OWN_TABLE_TYPE = "table"
 class RestMetastore:
     """Tables of a server. See :class:`tidelake.catalog.metastore.Metastore`.
 
-    It stays in its process, because a copy would carry the token.
+    A copy in another process asks the server too, where its client has the token.
 
     Parameters
     ----------
@@ -89,11 +94,7 @@ class RestMetastore:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
-        message = (
-            f"The REST catalog {self.shown} cannot be copied into another process, because the copy"
-            " would carry its token: open it there."
-        )
-        raise UnsupportedError(message, kind="secret_copied")
+        return (_arrived, (self._client, self._env, self._given, self._open_storage))
 
     @property
     def client(self) -> RestClient:
@@ -104,6 +105,20 @@ class RestMetastore:
     def warehouse(self) -> str:
         """The warehouse's name at the server: its directory is the server's business."""
         return self._client.settings.warehouse
+
+    @property
+    def uri(self) -> str:
+        """The server's address and the warehouse's name."""
+        return f"{self._client.settings.uri}/{quote(self.warehouse, safe='')}"
+
+    @property
+    def is_served(self) -> bool:
+        """The server decides."""
+        return True
+
+    def for_reading(self) -> RestMetastore:
+        """Itself: only the server knows the tables, and gives the keys."""
+        return self
 
     @property
     def fileio(self) -> FileIO:
@@ -154,9 +169,11 @@ class RestMetastore:
         """Drop a database; False if there is none."""
         if not self.has_database(name):
             return False
-        tables = [] if cascade else self.tables(name)
-        if tables:
+        tables = self.tables(name)
+        if tables and not cascade:
             raise not_empty(name, tables)
+        if tables:
+            self._refuse_holding(Identifier(name, tables[0]))
         try:
             self._client.drop_database(name)
         except NotFoundError:
@@ -165,6 +182,16 @@ class RestMetastore:
             if self.has_database(name):
                 raise _unknown(f"database '{name}' was dropped", error) from error
         return True
+
+    def _refuse_holding(self, table: Identifier) -> None:
+        """Refuse to drop the database of a table if its directory holds another warehouse."""
+        found = self._find(table)
+        if found is None or not _is_inside(found, table):
+            return
+        fileio, location = self._storage(table, found)
+        path = posixpath.dirname(location)
+        with suppress(StorageError):  # keys of one table may not list what is around it
+            Warehouse(posixpath.dirname(path), fileio, self._env.ids).check_holds_no_other(path)
 
     def tables(self, database: str) -> list[str]:
         """Names of the tables of a database, sorted."""
@@ -236,7 +263,20 @@ class RestMetastore:
             found = self.load_table(name)
             if found is None or not _is_made_of(found.schema, schema):
                 raise _unknown(f"table '{name}' was created", error) from error
+        self._refuse_nested(name)
         return True
+
+    def _refuse_nested(self, name: Identifier) -> None:
+        """Drop a new table again if it lies in a database of another warehouse."""
+        found = self._find(name)
+        if found is None or not _is_inside(found, name):
+            return
+        above = posixpath.dirname(posixpath.dirname(found.path.rstrip("/")))
+        try:
+            Warehouse(above, self._fileio, self._env.ids).check_stands_alone()
+        except InvalidInputError:
+            self._client.drop_table(name.database, name.table)
+            raise
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table; its files stay where they are, unless the server moves them."""
@@ -298,7 +338,9 @@ class RestMetastore:
         if opened is None:
             keys = None
             if self._client.options.get(DATA_TOKEN_ENABLED, "false").lower() == "true":
-                keys = VendedCredentials(self._client, name.database, name.table, env=self._env)
+                keys = VendedCredentials(
+                    self._client, name.database, name.table, env=self._env, place=found.path
+                )
             opened = self._open_storage(found.path, keys)
         with self._lock:
             self._opened[which] = opened  # the one that was used last comes last
@@ -307,11 +349,23 @@ class RestMetastore:
         return opened
 
 
+def _arrived(
+    client: RestClient, env: Env, fileio: FileIO | None, open_storage: StorageOpener | None
+) -> RestMetastore:
+    return RestMetastore(client, env=env, fileio=fileio, open_storage=open_storage)
+
+
 def _local_path(path: str) -> str | None:
     """The path of local files; None for another storage."""
     if path.startswith("file:"):
         return "/" + path.removeprefix("file:").strip("/")
     return "/" + path.strip("/") if path.startswith("/") else None
+
+
+def _is_inside(found: ServerTable, name: Identifier) -> bool:
+    """Whether a table lies where its warehouse puts it, so its database's directory is known."""
+    parts = found.path.rstrip("/").split("/")
+    return not found.is_external and parts[-2:] == [f"{name.database}.db", name.table]
 
 
 def _is_made_of(found: TableSchema, asked: TableSchema) -> bool:

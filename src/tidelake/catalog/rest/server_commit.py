@@ -34,7 +34,11 @@ import dataclasses
 from typing import Any
 
 from tidelake.catalog.rest.client import RestClient
-from tidelake.catalog.rest.failures import AnswerLostError, ServerUnreachableError
+from tidelake.catalog.rest.failures import (
+    AnswerLostError,
+    ServerUnreachableError,
+    TokenLeftOutError,
+)
 from tidelake.commit.partition_statistics import partition_statistics
 from tidelake.commit.snapshot_commit import (
     Candidate,
@@ -118,7 +122,7 @@ class ServerCommit:
             done = self._client.commit(self._database, self._name, self._body(candidate, snapshot))
         except NotFoundError as error:
             raise dropped(self._table) from error
-        except ServerUnreachableError:
+        except (ServerUnreachableError, TokenLeftOutError):
             raise
         except StorageRefusedError:
             if self._is_visible(snapshot):

@@ -1,5 +1,8 @@
 """The settings of a REST catalog, by Paimon's names; secrets are kept out of texts and pickles.
 
+A pickle has a number in their place (:mod:`tidelake.fileio.secret`). Where they do not come along,
+the copy is one without them, and its client says so.
+
 Source: Paimon's ``RESTCatalogOptions`` and ``RESTTokenFileIO`` (1.3.1).
 """
 
@@ -13,7 +16,7 @@ from types import MappingProxyType
 
 from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.fileio.object_store import is_storage_key, known_keys
-from tidelake.fileio.secret import Secret
+from tidelake.fileio.secret import Secret, SentSecrets
 from tidelake.options import Kind, Option
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
 ]
 
 HEADER_PREFIX = "header."
+TOKEN = "token"
 DATA_TOKEN_ENABLED = "data-token.enabled"
 PREFIX = "prefix"
 DLF_PREFIX = "dlf."
@@ -67,6 +71,8 @@ class RestSettings:
         Headers of each request; they may hold secrets, and are not shown.
     options : mapping
         The other options of the catalog.
+    lost_secrets : bool
+        Whether this is a copy in a process to which token and headers did not come along.
     """
 
     uri: str
@@ -74,6 +80,14 @@ class RestSettings:
     token: Secret | None = None
     headers: Mapping[str, Secret] = field(default_factory=lambda: MappingProxyType({}))
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    lost_secrets: bool = False
+
+    def __reduce__(self) -> tuple[object, ...]:
+        secrets = {f"{HEADER_PREFIX}{name}": value.reveal() for name, value in self.headers.items()}
+        if self.token is not None:
+            secrets[TOKEN] = self.token.reveal()
+        sent = SentSecrets(secrets) if secrets else None
+        return (_arrived, (self.uri, self.warehouse, dict(self.options), sent, self.lost_secrets))
 
     @classmethod
     def of(cls, options: Mapping[str, object]) -> RestSettings:
@@ -129,6 +143,25 @@ class RestSettings:
             if secret is not None and secret.reveal():
                 text = text.replace(secret.reveal(), str(secret))
         return text
+
+
+def _arrived(
+    uri: str,
+    warehouse: str,
+    options: Mapping[str, str],
+    sent: SentSecrets | None,
+    lost_secrets: bool,  # noqa: FBT001 - a pickle names no arguments
+) -> RestSettings:
+    found = {} if sent is None else sent.found
+    secrets = found or {}
+    return RestSettings(
+        uri,
+        warehouse,
+        token=Secret(secrets[TOKEN]) if TOKEN in secrets else None,
+        headers=MappingProxyType({n: Secret(v) for n, v in header_map(secrets).items()}),
+        options=MappingProxyType(dict(options)),
+        lost_secrets=lost_secrets or found is None,
+    )
 
 
 def option_map(options: Mapping[str, str]) -> dict[str, str]:

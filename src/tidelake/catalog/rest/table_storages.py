@@ -16,6 +16,8 @@ from tidelake.fileio import FileIO
 from tidelake.fileio.location import SCHEMES, parse_location
 from tidelake.fileio.object_store import CredentialSource, known_settings
 from tidelake.fileio.opening import open_storage
+from tidelake.fileio.secret import SentSecrets
+from tidelake.options import option_texts
 from tidelake.telemetry import Env
 
 __all__ = ["TableStorages"]
@@ -41,6 +43,10 @@ class TableStorages:
 
     def __repr__(self) -> str:
         return f"TableStorages({self._client!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        sent = SentSecrets(option_texts(self._given)) if self._given else None
+        return (_arrived, (self._client, sent, self._env))
 
     def __call__(self, path: str, keys: CredentialSource | None) -> tuple[FileIO, str]:
         """Open the storage of a table's path.
@@ -71,3 +77,7 @@ class TableStorages:
         reached |= {f"s3.{name}": value for name, value in said.items()}
         fileio = open_storage(location, reached, self._env, credentials=keys)
         return fileio, location.path
+
+
+def _arrived(client: RestClient, sent: SentSecrets | None, env: Env) -> TableStorages:
+    return TableStorages(client, {} if sent is None else sent.reveal(), env=env)

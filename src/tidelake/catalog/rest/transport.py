@@ -80,9 +80,13 @@ class Transport:
     ) -> None:
         self._settings = settings
         self._clock = env.clock
-        self._httpx: Any = load_httpx()
         self._timeout_s = answer_timeout_s
         self._client: PerProcess[Any] = PerProcess(self._connect)
+
+    @property
+    def _httpx(self) -> Any:
+        """The library, loaded at the first request: most copies on executors send none."""
+        return load_httpx()
 
     def _connect(self) -> Any:
         httpx = self._httpx

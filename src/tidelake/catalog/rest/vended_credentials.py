@@ -5,6 +5,9 @@
 2. If new keys cannot be had while the old ones are valid, the old ones go on for a while.
 3. Whoever is told by the storage that the keys have expired asks for others: clocks may differ. Of
    several threads one asks the server.
+4. A copy in another process begins with the keys of its moment, if secrets are carried there, and
+   asks the server itself for the next ones. All copies of a process for one table are one, so a
+   job of many tasks asks once for each process and each life of keys.
 
 The storage gives this object to its client, which calls it before requests. Source: Paimon's
 ``RESTTokenFileIO`` (1.3.1), which renews an hour before the end, and so at every call if the server
@@ -14,13 +17,15 @@ gives keys for less.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.models import ServerToken
-from tidelake.errors import NotFoundError, StorageRefusedError, TidelakeError, UnsupportedError
+from tidelake.errors import NotFoundError, StorageRefusedError, TidelakeError
 from tidelake.fileio.object_store import Credentials
+from tidelake.fileio.secret import SentSecrets, forget_ended
 from tidelake.telemetry import Env
+from tidelake.telemetry.fork import PerProcess
 
 __all__ = ["VendedCredentials"]
 
@@ -29,12 +34,14 @@ RENEW_SHARE = 5
 """Keys are renewed when this part of their life is left: a fifth."""
 RENEW_AGAIN_MS = 10_000
 """After the server gave none: requests with the old keys should not all wait for it."""
+COPIES_MAX = 256
+"""Tables whose keys the copies in this process share."""
 REMEMBERED_MAX = 3
 """Keys given last whose texts are kept out of messages: requests with them may be on their way."""
 
 
 class VendedCredentials:
-    """The keys of one table's storage. Thread-safe; stays in its process.
+    """The keys of one table's storage. Thread-safe; picklable, without the keys.
 
     Parameters
     ----------
@@ -44,13 +51,18 @@ class VendedCredentials:
         The table.
     env : Env
         The clock.
+    place : str
+        The table's path: another table of the same name has another one.
     """
 
-    def __init__(self, client: RestClient, database: str, name: str, *, env: Env) -> None:
+    def __init__(
+        self, client: RestClient, database: str, name: str, *, env: Env, place: str = ""
+    ) -> None:
         self._client = client
         self._database = database
         self._name = name
         self._env = env
+        self._place = place
         self._lock = threading.Lock()
         self._keys: Credentials | None = None
         self._renew_at_ms = 0
@@ -60,11 +72,19 @@ class VendedCredentials:
         return f"VendedCredentials({self._database}.{self._name})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        message = (
-            f"The keys of table '{self._database}.{self._name}' were given to this process by the"
-            " catalog's server and cannot be copied into another one: open the table there."
-        )
-        raise UnsupportedError(message, kind="secret_copied")
+        keys = self.current()
+        forget_ended(self._env.clock.now_ms())
+        sent = SentSecrets(keys.options, ends_ms=keys.expires_at_ms)
+        ends = (keys.expires_at_ms, self._renew_at_ms)
+        table = (self._database, self._name, self._place)
+        return (_arrived, (self._client, *table, self._env, sent, *ends))
+
+    def take(self, keys: Credentials, renew_at_ms: int) -> None:
+        """Use keys that came along, if they last longer than those that are known."""
+        with self._lock:
+            if self._keys is None or keys.expires_at_ms > self._keys.expires_at_ms:
+                self._keys, self._renew_at_ms = keys, renew_at_ms
+                self._given.append(keys)
 
     def current(self) -> Credentials:
         """Keys that are valid now.
@@ -134,3 +154,29 @@ class VendedCredentials:
         self._keys = keys
         self._given.append(keys)
         return keys
+
+
+_COPIES: PerProcess[OrderedDict[tuple[object, ...], VendedCredentials]] = PerProcess(OrderedDict)
+
+
+def _arrived(
+    client: RestClient,
+    database: str,
+    name: str,
+    place: str,
+    env: Env,
+    sent: SentSecrets,
+    expires_at_ms: int,
+    renew_at_ms: int,
+) -> VendedCredentials:
+    """The source of keys of a copy: one for all copies of this process."""
+    copies, key = _COPIES.value, (client, database, name, place)
+    source = copies.get(key) or VendedCredentials(client, database, name, env=env, place=place)
+    copies.pop(key, source)
+    options = sent.found
+    if options is not None:
+        source.take(Credentials(options, expires_at_ms), renew_at_ms)
+    copies[key] = source  # the one that was used last comes last
+    while len(copies) > COPIES_MAX:
+        copies.popitem(last=False)
+    return source

@@ -52,7 +52,11 @@ class Credentials:
 
 
 class CredentialSource(Protocol):
-    """What a storage asks for keys. Thread-safe."""
+    """What a storage asks for keys. Thread-safe.
+
+    Picklable: a copy begins with the keys of its moment, if secrets are carried to its process
+    (:mod:`tidelake.fileio.secret`). They are not in the pickle.
+    """
 
     def current(self) -> Credentials:
         """Keys that are valid now, for a while."""

@@ -87,8 +87,7 @@ class ObjectStoreFileIO:
     env : Env
         Clock, ids and randomness.
     credentials : CredentialSource, optional
-        Gives keys for a while, in place of those of the settings. A copy in another process has the
-        keys of the moment at which it was made, if secrets are carried there.
+        Gives keys for a while, in place of those of the settings. It goes along to copies.
     put_lock : PutLock, optional
         Taken around puts where the store has no conditional writes. Without it such a store is
         refused.
@@ -119,12 +118,8 @@ class ObjectStoreFileIO:
         return f"ObjectStoreFileIO({str(self._location)!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        settings = self._settings
-        if self._credentials is not None:
-            keys = self._credentials.current()
-            settings = settings.with_keys(*keys.s3_keys())
-            settings.remember(ends_ms=keys.expires_at_ms, now_ms=self._env.clock.now_ms())
-        return (_copied, (self._location, settings, self._env, self._put_lock))
+        made = (self._location, self._settings, self._env, self._credentials, self._put_lock)
+        return (_copied, made)
 
     def with_put_lock(self, lock: PutLock) -> ObjectStoreFileIO:
         """Allow a store without conditional writes; see ``put_lock``."""
@@ -464,9 +459,13 @@ class ObjectStoreFileIO:
 
 
 def _copied(
-    location: Location, settings: StoreSettings, env: Env, put_lock: PutLock | None
+    location: Location,
+    settings: StoreSettings,
+    env: Env,
+    credentials: CredentialSource | None,
+    put_lock: PutLock | None,
 ) -> ObjectStoreFileIO:
-    return ObjectStoreFileIO(location, settings, env, put_lock=put_lock)
+    return ObjectStoreFileIO(location, settings, env, credentials=credentials, put_lock=put_lock)
 
 
 def _check_within(path: str, within: OpenDirectory | None) -> None:

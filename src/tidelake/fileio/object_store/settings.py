@@ -22,7 +22,6 @@ from tidelake.fileio.secret import (
     SecretCarrier,
     carried_secrets,
     carrier_of,
-    forget_ended,
     remember_secrets,
 )
 
@@ -181,11 +180,6 @@ class StoreSettings:
     def _revealed(self) -> dict[str, str]:
         return {key: secret.reveal() for key, secret in self.secrets.items()}
 
-    def remember(self, *, ends_ms: int, now_ms: int) -> None:
-        """Let keys that end be carried to other processes for as long as they are good."""
-        forget_ended(now_ms)
-        remember_secrets(self._revealed(), ends_ms=ends_ms)
-
     def text(self, name: str) -> str | None:
         """A value, secret or not; None if it was not given."""
         if name in self.secrets:
@@ -210,16 +204,6 @@ class StoreSettings:
     def with_account(self, account: str) -> StoreSettings:
         """Add Azure's account that a URI names."""
         return replace(self, values={**self.values, "account-name": account})
-
-    def with_keys(self, access: str, secret: str, session: str | None) -> StoreSettings:
-        """Use these keys of S3 in place of all other credentials."""
-        plain = self.without_credentials()
-        token = {} if session is None else {"session-token": Secret(session)}
-        return replace(
-            plain,
-            values={**plain.values, "access-key": access},
-            secrets={**plain.secrets, "secret-key": Secret(secret), **token},
-        )
 
     def without_credentials(self) -> StoreSettings:
         """Leave out what says who asks S3."""

@@ -62,7 +62,7 @@ class ExecutorConfig:
     service_id, secret : str
         Of the service.
     warehouse : str
-        Path or URI of the warehouse, on the executor's machine too.
+        Path or URI of the warehouse, on the executor's machine too; its name at a REST server.
     index, executors_count : int
         Which executor of how many.
     attempt : int

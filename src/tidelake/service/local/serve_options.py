@@ -95,11 +95,12 @@ class ServeOptions:
 
     def executors(self, server: AddressServer) -> ExecutorConfig:
         """What each executor needs; index and attempt are those of the first one."""
+        catalog = server.catalog
         return ExecutorConfig(
             address=server.address,
             service_id=server.service_id,
             secret=self.secret,
-            warehouse=server.catalog.fileio.uri_of(server.catalog.warehouse),
+            warehouse=catalog.warehouse if catalog.metastore.is_served else catalog.uri,
             index=0,
             executors_count=self.parallelism,
             bind=host_of(self.bind),

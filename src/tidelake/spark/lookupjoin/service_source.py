@@ -45,7 +45,7 @@ class ServiceLookup:
     Parameters
     ----------
     catalog : Catalog
-        Where the table is.
+        Where the table is, for reading.
     identifier : str
         The table.
     key : str
@@ -77,7 +77,8 @@ class ServiceLookup:
         secrets = None
         if token is not None and not is_remote():
             secrets = SentSecrets({TOKEN: rest.pop(TOKEN)})
-        return cls(catalog, table.identifier, table.primary_keys[0], columns, rest, secrets)
+        found, key = catalog.for_reading(), table.primary_keys[0]
+        return cls(found, table.identifier, key, columns, rest, secrets)
 
     def show(self, snapshot: int) -> None:
         """Nothing is prepared: each call says which snapshot it needs."""

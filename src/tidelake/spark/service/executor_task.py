@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidelake.catalog import open_catalog
-from tidelake.fileio import FileIO
+from tidelake.catalog import Catalog
 from tidelake.fileio.secret import SentSecrets
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.service.executor.executor import run_executor
@@ -26,20 +25,21 @@ class ExecutorTask:
     config : ExecutorConfig
         The settings of all executors of the service, without its secret; index and attempt are
         those of the task.
-    fileio : FileIO
-        The storage of the warehouse.
+    catalog : Catalog
+        The warehouse, for reading; a REST catalog's token goes the way of all secrets.
     secrets : SentSecrets
         The service's ``secret``.
     """
 
     config: ExecutorConfig
-    fileio: FileIO
+    catalog: Catalog
     secrets: SentSecrets
 
     @classmethod
-    def of(cls, config: ExecutorConfig, fileio: FileIO) -> ExecutorTask:
+    def of(cls, config: ExecutorConfig, catalog: Catalog) -> ExecutorTask:
         """Part the secret from the settings: it goes its own way, as those of the storage do."""
-        return cls(replace(config, secret=""), fileio, SentSecrets({"secret": config.secret}))
+        sent = SentSecrets({"secret": config.secret})
+        return cls(replace(config, secret=""), catalog.for_reading(), sent)
 
     def __call__(self, index: int, attempt: int) -> str:
         """Serve until asked to stop; why it ended.
@@ -53,5 +53,4 @@ class ExecutorTask:
         """
         secret = self.secrets.reveal()["secret"]
         config = replace(self.config, index=index, attempt=attempt, secret=secret)
-        catalog = open_catalog(config.warehouse, fileio=self.fileio, memory=config.memory)
-        return run_executor(config, catalog=catalog).reason
+        return run_executor(config, catalog=self.catalog).reason

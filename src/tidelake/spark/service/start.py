@@ -32,7 +32,7 @@ def serve_on_spark(
     jobs = ExecutorJobs(
         spark,
         f"tidelake-query-service-{server.service_id}",
-        ExecutorTask.of(options.executors(server), catalog.fileio),
+        ExecutorTask.of(options.executors(server), catalog),
         options.parallelism,
         clock=catalog.env.clock,
         ended=server.registry.forget,

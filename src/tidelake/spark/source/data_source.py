@@ -44,7 +44,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidelake.catalog import open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.fileio import FileIO
 from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
@@ -54,6 +53,7 @@ from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.scan_frame import split_batches
 from tidelake.spark.source.source_options import (
+    Attached,
     SourceReadOptions,
     SourceWriteOptions,
     TableLocation,
@@ -80,25 +80,24 @@ __all__ = ["TidelakeSource", "source_reaching"]
 Given = TypeVar("Given", SourceReadOptions, SourceWriteOptions)
 
 
-def source_reaching(storages: Mapping[str, FileIO]) -> type[TidelakeSource]:
+def source_reaching(attached: Attached) -> type[TidelakeSource]:
     """Make the data source of a session.
 
     Parameters
     ----------
-    storages : mapping of str to FileIO
-        Storages of attached warehouses, by the URI of the warehouse. PySpark sends the class to
-        its processes by value, with the broadcasts of their secrets.
+    attached : Attached
+        PySpark sends the class to its processes by value, with the broadcasts of the secrets.
     """
-    if not storages:
+    if not attached.storages and not attached.catalogs:
         return TidelakeSource
-    return type(TidelakeSource.__name__, (TidelakeSource,), {"storages": dict(storages)})
+    return type(TidelakeSource.__name__, (TidelakeSource,), {"attached": attached})
 
 
 class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no types here
     """The data source; Spark makes one per read or write."""
 
-    storages: ClassVar[Mapping[str, FileIO]] = {}
-    """Storages of attached warehouses, by the URI of the warehouse."""
+    attached: ClassVar[Attached] = Attached()
+    """The warehouses that are attached to the session."""
 
     @classmethod
     def name(cls) -> str:
@@ -151,7 +150,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A stream: the table's rows, then every change."""
-        location = TableLocation.of(self.options).reached(self.storages)
+        location = TableLocation.of(self.options).reached(self.attached)
         asked = StreamOptions.of(self.options)
         table = _open(location, asked.table_options)
         return TidelakeStreamReader(table, schema.names, asked.filter)
@@ -166,8 +165,8 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         return TidelakeStreamWriter(handle, checkpoint, overwrite=overwrite)
 
     def _reached(self, options: Given) -> Given:
-        """Take the storage of an attached warehouse."""
-        return replace(options, location=options.location.reached(self.storages))
+        """Take what reaches an attached warehouse."""
+        return replace(options, location=options.location.reached(self.attached))
 
 
 def _check_schema(handle: TableHandle, schema: StructType) -> None:
@@ -378,7 +377,11 @@ def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[Commi
 
 def _open(location: TableLocation, options: Mapping[str, str]) -> Table:
     """The table of that name, with options for this use."""
-    found = open_catalog(location.warehouse, fileio=location.storage).table(location.table)
+    if location.catalog is None:
+        catalog = open_catalog(location.warehouse, fileio=location.storage)
+    else:
+        catalog = location.catalog
+    found = catalog.table(location.table)
     if not isinstance(found, Table):
         message = (
             f"'{location.table}' is a system table: read it with tl.table('{location.table}')."

@@ -1,25 +1,26 @@
-"""Which storages ``format("tidelake")`` reaches in a session: those of its attached warehouses.
+"""What ``format("tidelake")`` reaches in a session: the warehouses that are attached to it.
 
 The processes in which PySpark plans and runs a data source know nothing of the session. So the
 class that is registered for them carries the storages (:func:`source_reaching`), with the keys that
-the program gave, which travel in a broadcast. A warehouse that is not attached is opened with what
-the process finds in its environment.
+the program gave, which travel in a broadcast; and the catalogs of servers, whose tokens travel
+alike. A warehouse that is not attached is opened with what the process finds in its environment.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from tidelake.catalog import Catalog
-from tidelake.fileio import FileIO
 from tidelake.spark.source.data_source import source_reaching
+from tidelake.spark.source.source_options import Attached
 
 __all__ = ["register_source"]
 
-_STORAGES: weakref.WeakKeyDictionary[SparkSession, dict[str, FileIO]] = weakref.WeakKeyDictionary()
+_ATTACHED: weakref.WeakKeyDictionary[SparkSession, Attached] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
@@ -34,7 +35,10 @@ def register_source(spark: SparkSession, catalog: Catalog) -> None:
         The warehouse.
     """
     with _LOCK:
-        storages = _STORAGES.setdefault(spark, {})
-        if catalog.fileio.is_remote:
-            storages[catalog.uri] = catalog.fileio
-        spark.dataSource.register(source_reaching(storages))
+        known = _ATTACHED.get(spark, Attached())
+        if catalog.metastore.is_served:
+            known = replace(known, catalogs={**known.catalogs, catalog.uri: catalog.for_reading()})
+        elif catalog.fileio.is_remote:
+            known = replace(known, storages={**known.storages, catalog.uri: catalog.fileio})
+        _ATTACHED[spark] = known
+        spark.dataSource.register(source_reaching(known))

@@ -13,6 +13,7 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.fileio import FileIO
 from tidelake.fileio.location import parse_location
@@ -21,7 +22,7 @@ from tidelake.options import declared, is_option
 from tidelake.spark.catalog.streams.stream_options import option_key
 from tidelake.table.handle.time_travel import Time
 
-__all__ = ["SourceReadOptions", "SourceWriteOptions", "TableLocation"]
+__all__ = ["Attached", "SourceReadOptions", "SourceWriteOptions", "TableLocation"]
 
 DATABASE_SUFFIX = ".db"
 SPARK_PREFIX = "__"
@@ -58,12 +59,39 @@ MOMENTS_ELSEWHERE = {
 
 
 @dataclass(frozen=True, slots=True)
+class Attached:
+    """What the format reaches beside what each process finds by itself. Picklable.
+
+    Parameters
+    ----------
+    storages : mapping of str to FileIO
+        Storages of attached warehouses, by the URI of the warehouse.
+    catalogs : mapping of str to Catalog
+        Attached catalogs of servers, by :attr:`tidelake.Catalog.uri`.
+    """
+
+    storages: Mapping[str, FileIO] = field(default_factory=dict)
+    catalogs: Mapping[str, Catalog] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TableLocation:
-    """A table's location: a warehouse, a name in it, and the storage if it is known already."""
+    """A table's location: a warehouse and a name in it; and what reaches it, if that is known.
+
+    Parameters
+    ----------
+    warehouse, table : str
+        As the user wrote them.
+    storage : FileIO, optional
+        That of an attached warehouse.
+    catalog : Catalog, optional
+        An attached catalog of a server, which alone knows its tables.
+    """
 
     warehouse: str
     table: str
     storage: FileIO | None = None
+    catalog: Catalog | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TableLocation:
@@ -87,17 +115,27 @@ class TableLocation:
             raise InvalidInputError(message, kind="source_options")
         return cls(warehouse, name)
 
-    def reached(self, storages: Mapping[str, FileIO]) -> TableLocation:
-        """Take the storage of an attached warehouse, if the table is in one.
+    def reached(self, attached: Attached) -> TableLocation:
+        """Take what reaches an attached warehouse, if the table is in one.
 
-        Parameters
-        ----------
-        storages : mapping of str to FileIO
-            By the URI of the warehouse.
+        Raises
+        ------
+        InvalidInputError
+            It is in a REST catalog that is not attached.
         """
-        if not storages:
+        catalog = attached.catalogs.get(self.warehouse.rstrip("/"))
+        if catalog is not None:
+            return replace(self, catalog=catalog)
+        if self.warehouse.startswith(("http://", "https://")):
+            message = (
+                f"No REST catalog {self.warehouse} is attached to the session: attach it, tl ="
+                " tidelake.spark.attach(spark, tidelake.open(catalog={...})), and give"
+                " option('warehouse', tl.catalog.uri)."
+            )
+            raise InvalidInputError(message, kind="source_options", option="warehouse")
+        if not attached.storages:
             return self
-        return replace(self, storage=storages.get(str(parse_location(self.warehouse))))
+        return replace(self, storage=attached.storages.get(str(parse_location(self.warehouse))))
 
 
 @dataclass(frozen=True, slots=True)

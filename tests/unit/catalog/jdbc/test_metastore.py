@@ -8,7 +8,9 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
+import tidelake
 from tidelake.catalog.identifier import Identifier
+from tidelake.catalog.jdbc import JdbcMetastore
 from tidelake.catalog.staging import put_in_place, staged_table
 from tidelake.errors import (
     AlreadyExistsError,
@@ -377,3 +379,79 @@ def test_the_location_of_a_database_is_the_uri_that_java_writes(sqlite_place):
     assert catalog.metastore.shown.startswith(f"{uri} by jdbc:sqlite:")
     catalog.create_table("db.t", SCHEMA).write([ROW])
     assert catalog.table("db.t").count() == 1
+
+
+def test_a_warehouse_within_a_database_of_another_is_refused(place):
+    catalog = place.open()
+    catalog.create_database("db")
+    inner = tidelake.open(
+        f"{place.warehouse}/db.db/inner", catalog=place.options | {"catalog-key": "inner"}
+    )
+    for create in (
+        lambda: inner.create_database("d"),
+        lambda: inner.create_table("d.t", SCHEMA),
+    ):
+        with pytest.raises(InvalidInputError, match="a database of another warehouse") as refused:
+            create()
+        assert refused.value.kind == "warehouse_inside"
+    assert inner.list_databases() == []
+    catalog.fileio.make_dirs(f"{place.warehouse}/db.db/other.db/t")
+    for cascade in (False, True):
+        with pytest.raises(InvalidInputError, match=r"holds other\.db, a database of another"):
+            catalog.drop_database("db", cascade=cascade)
+    assert catalog.list_databases() == ["db"]
+
+
+@pytest.mark.parametrize("cascade", [False, True])
+def test_a_table_that_is_made_while_its_database_is_dropped_stays(postgres_place, cascade):
+    """SQLite lets nobody write meanwhile."""
+    storage, other = Storage(), postgres_place.open()
+    catalog = postgres_place.open(fileio=storage)
+    catalog.create_database("db")
+    if cascade:
+        catalog.create_table("db.old", SCHEMA)
+    else:
+        catalog.fileio.make_dirs(f"{postgres_place.warehouse}/db.db")
+
+    def make():
+        storage.after_move = lambda: None
+        other.create_table("db.late", SCHEMA).write([{"k": 1, "v": "a"}])
+
+    storage.after_move = make
+    if cascade:
+        catalog.drop_database("db", cascade=True)
+    else:
+        with pytest.raises(InvalidInputError, match="holds 1 tables"):
+            catalog.drop_database("db")
+    assert other.list_tables("db") == ["late"]
+    assert other.table("db.late").to_arrow().to_pylist() == [{"k": 1, "v": "a"}]
+
+
+@pytest.mark.parametrize("has_directory", [False, True])
+def test_a_row_that_is_inserted_just_before_a_database_goes_stays(
+    postgres_place, monkeypatch, has_directory
+):
+    """Its creator has put no file yet when the dropper looks for the last time."""
+    catalog, other = postgres_place.open(), postgres_place.open()
+    catalog.create_database("db")
+    if has_directory:
+        catalog.fileio.make_dirs(f"{postgres_place.warehouse}/db.db")
+    looked = []
+
+    def check(self, *given):
+        CHECK(self, *given)
+        looked.append(given)
+        if len(looked) == 2:
+            other.create_table("db.late", SCHEMA)
+
+    monkeypatch.setattr(JdbcMetastore, "_check_empty", check)
+    if has_directory:
+        catalog.drop_database("db")
+    else:
+        with pytest.raises(InvalidInputError, match="holds 1 tables"):
+            catalog.drop_database("db")
+    assert (len(looked), other.list_tables("db")) == (2, ["late"])
+    assert other.table("db.late").count() == 0
+
+
+CHECK = JdbcMetastore._check_empty

@@ -192,8 +192,7 @@ def test_an_answer_that_repeats_the_token_does_not_show_it():
         client.database("d")
     assert "s3cret" not in repr(raised.value)
     assert "s3cret" not in repr(client) + repr(client.settings) + str(client.settings)
-    with pytest.raises(TypeError, match="secret is not pickled"):
-        pickle.dumps(client.settings)
+    assert b"s3cret" not in pickle.dumps(client.settings)
 
 
 @pytest.mark.parametrize(

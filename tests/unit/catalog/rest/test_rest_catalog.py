@@ -18,6 +18,7 @@ from tidelake.errors import (
     StorageRefusedError,
     UnsupportedError,
 )
+from tidelake.fileio import secret
 from tidelake.sql import SqlSession, execute, parse
 from tidelake.telemetry import Env
 
@@ -172,8 +173,6 @@ def test_sql_creates_a_rest_catalog(server, tmp_path):
 
 
 def test_what_a_rest_catalog_cannot_do_is_refused(server, catalog, table):
-    with pytest.raises(UnsupportedError, match="carry its token"):
-        pickle.dumps(catalog)
     with pytest.raises(UnsupportedError, match="replaced in one step"):
         catalog.metastore.put_in_place(("db", "t"), "/staged")
     with pytest.raises(UnsupportedError, match="DLF"):
@@ -182,15 +181,56 @@ def test_what_a_rest_catalog_cannot_do_is_refused(server, catalog, table):
         tidelake.open(catalog=server.options() | {"token.providr": "bear"})
 
 
-def test_a_copy_in_another_process_reads_and_does_not_commit(table):
+def test_copies_have_the_token_where_secrets_come_along_and_not_in_their_bytes(
+    server, catalog, table
+):
+    """As in a process of Spark's, to which a broadcast brings them."""
+    server.defaults["header.X-Tenant"] = "seven"
+    owner = tidelake.open(catalog=server.options() | {"header.X-Key": "header-hush"})
+    sent = pickle.dumps((owner, owner.table("db.t")))
+    assert TOKEN.encode() not in sent
+    assert b"header-hush" not in sent
+    copied, copied_table = pickle.loads(sent)
+    copied_table.write([{"k": 1, "v": "a"}])
+    assert rows_of(copied.table("db.t")) == rows_of(catalog.table("db.t")) == [(1, "a")]
+    copied_table.alter(tidelake.AddColumn("n", pa.int32()))
+    assert copied.table("db.t").table_schema.field_names == ("k", "v", "n")
+    assert copied.metastore.client.settings.headers["X-Key"].reveal() == "header-hush"
+    assert copied.uri == f"{server.url}/lake"
+    again = pickle.loads(pickle.dumps(copied))
+    assert again.metastore.client is copied.metastore.client, "copies share its connections"
+
+
+def test_a_copy_without_the_token_reads_files_and_says_why_it_does_no_more(
+    server, catalog, table, monkeypatch
+):
     table.write([{"k": 1, "v": "a"}])
-    copied = pickle.loads(pickle.dumps(table))
-    assert TOKEN.encode() not in pickle.dumps(table)
-    assert rows_of(copied) == [(1, "a")]
-    with pytest.raises(UnsupportedError, match="no token"):
-        copied.write([{"k": 2, "v": "b"}])
-    with pytest.raises(UnsupportedError, match="no token"):
-        copied.alter(tidelake.AddColumn("n", pa.int32()))
+    sent = pickle.dumps((catalog, table))
+    monkeypatch.setattr(secret, "_REGISTRY", {})  # another process, to which no secret came
+    asked = len(server.requests)
+    copied, copied_table = pickle.loads(sent)
+    assert rows_of(copied_table) == [(1, "a")]
+    for refused in (
+        lambda: copied.table("db.t"),
+        lambda: copied_table.write([{"k": 2, "v": "b"}]),
+        lambda: copied_table.alter(tidelake.AddColumn("n", pa.int32())),
+    ):
+        with pytest.raises(StorageRefusedError, match="its token did not come along") as caught:
+            refused()
+        assert caught.value.kind == "catalog_elsewhere"
+    assert len(server.requests) == asked
+    onward = pickle.loads(pickle.dumps(copied))
+    with pytest.raises(StorageRefusedError, match="did not come along"):
+        onward.table("db.t")
+
+
+def test_a_server_that_wants_no_token_is_asked_by_copies_anywhere(tmp_path, monkeypatch):
+    with RestCatalogServer(tmp_path / "open", token=None) as server:
+        catalog = tidelake.open(catalog=server.options())
+        sent = pickle.dumps(catalog.create_table("db.t", COLUMNS))
+        monkeypatch.setattr(secret, "_REGISTRY", {})
+        pickle.loads(sent).write([{"k": 1, "v": "a"}])
+        assert rows_of(catalog.table("db.t")) == [(1, "a")]
 
 
 def test_options_are_shown_without_secrets(server, catalog):
@@ -222,3 +262,25 @@ def test_wrong_keys_of_a_storage_are_refused_before_the_first_table(server):
         with pytest.raises(InvalidInputError, match="Give both") as raised:
             tidelake.open(**{"catalog": server.options(), **given})
         assert "hidden" not in str(raised.value)
+
+
+def test_a_warehouse_within_a_database_of_another_is_refused(tmp_path):
+    """The server does not say where its warehouse is, but where each table lies."""
+    with RestCatalogServer(tmp_path / "out.db" / "inner") as server:
+        inner = tidelake.open(catalog=server.options())
+        server.make_database("d")
+        with pytest.raises(InvalidInputError, match="a database of another warehouse") as refused:
+            inner.create_table("d.t", COLUMNS)
+        assert refused.value.kind == "warehouse_inside"
+        assert inner.list_tables("d") == []
+
+
+def test_a_database_that_holds_another_warehouse_is_not_dropped(server, catalog, table):
+    outer = server.directory / "db.db"
+    (outer / "other.db").mkdir()
+    with pytest.raises(InvalidInputError, match=r"holds other\.db, a database of another"):
+        catalog.drop_database("db", cascade=True)
+    assert catalog.list_tables("db") == ["t"]
+    (outer / "other.db").rmdir()
+    catalog.drop_database("db", cascade=True)
+    assert catalog.list_databases() == []

@@ -9,8 +9,8 @@ from servers.rest_catalog import RestCatalogServer
 from unit.catalog.rest.rest_world import client_of
 
 from tidelake.catalog.rest.vended_credentials import VendedCredentials
-from tidelake.errors import StorageError, StorageRefusedError, UnsupportedError
-from tidelake.fileio import MemoryFileIO
+from tidelake.errors import StorageError, StorageRefusedError
+from tidelake.fileio import MemoryFileIO, secret
 from tidelake.telemetry import Env
 
 
@@ -78,9 +78,37 @@ def test_keys_that_have_expired_already_are_refused():
         vending.keys.current()
 
 
-def test_keys_are_not_shown_and_not_copied():
+def test_keys_are_not_shown_and_not_in_a_pickle():
     vending = Vending(10_000)
     keys = vending.keys.current()
     assert "secret" not in repr(keys) + repr(vending.keys)
-    with pytest.raises(UnsupportedError, match="cannot be copied"):
-        pickle.dumps(vending.keys)
+    assert b"secret-1" not in pickle.dumps(vending.keys)
+
+
+def test_copies_begin_with_the_keys_of_their_moment_and_are_one_in_a_process():
+    vending = Vending(10_000)
+    first = pickle.loads(pickle.dumps(vending.keys))
+    assert first.current().s3_keys() == ("key-1", "secret-1", None)
+    vending.pass_ms(9_000)
+    assert vending.keys.current().s3_keys()[0] == "key-2"
+    second = pickle.loads(pickle.dumps(vending.keys))
+    assert second is first
+    assert first.current().s3_keys()[0] == "key-2", "the newer ones that came along"
+    assert vending.server.count("/token") == 2
+    elsewhere = VendedCredentials(
+        vending.keys._client, "db", "t", env=vending.env, place="s3://lake/another"
+    )
+    assert pickle.loads(pickle.dumps(elsewhere)) is not first
+    assert vending.server.count("/token") == 3
+
+
+def test_the_keys_of_copies_leave_the_registry_of_secrets(monkeypatch):
+    """A query that runs for weeks pickles its storage at each batch."""
+    monkeypatch.setattr(secret, "_REGISTRY", {})
+    monkeypatch.setattr(secret, "_ENDS", {})
+    vending = Vending(3_600_000)
+    for _ in range(60):
+        pickle.loads(pickle.dumps(vending.keys))
+        vending.pass_ms(1_800_000)
+    assert vending.server.count("/token") > 20
+    assert len(secret._REGISTRY) <= 4  # the token too

@@ -6,7 +6,7 @@ import pickle
 
 import pyarrow as pa
 import pytest
-from servers.rest_catalog import RestCatalogServer
+from servers.rest_catalog import TOKEN, RestCatalogServer
 from servers.s3 import KEY_ID
 from unit.fileio.object_store.test_renewing import EndingAt
 
@@ -18,6 +18,7 @@ from tidelake.errors import (
     StorageRefusedError,
     UnsupportedError,
 )
+from tidelake.fileio import secret
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.opening import open_storage
 from tidelake.telemetry import Env
@@ -149,6 +150,30 @@ def test_keys_are_in_no_message_display_or_copy(s3, server, catalog, table):
     with pytest.raises(StorageError) as refused:
         table.to_arrow()
     assert "secret-1" not in shown + str(refused.value) + repr(refused.value.__cause__)
+
+
+def test_keys_that_end_in_a_long_job_are_renewed_in_the_process_of_its_tasks(
+    s3, server, catalog, table, monkeypatch
+):
+    table.write([{"k": 1, "v": "a"}])
+    sent = pickle.dumps(table)
+    token = secret.SentSecrets({"token": TOKEN}).number
+    kept = {token: {"token": TOKEN}}
+    monkeypatch.setattr(secret, "_REGISTRY", kept)  # as where a broadcast brought the token alone
+    server.token_life_ms = 10 * server.token_life_ms
+    task = pickle.loads(sent)
+    assert rows_of(task) == [(1, "a")]
+    s3.expired_tokens = {"session-1", "session-2"}
+    assert rows_of(task) == [(1, "a")]
+    assert rows_of(pickle.loads(sent)) == [(1, "a")], "the next task, of an old pickle"
+    assert server.count("/token") == 3
+    kept.clear()
+    s3.expired_tokens |= {"session-3"}
+    lost = pickle.loads(sent)
+    with pytest.raises(StorageRefusedError) as refused:
+        lost.to_arrow()
+    assert refused.value.kind == "credentials"
+    assert "its token did not come along" in str(refused.value)
 
 
 def test_a_renamed_table_gives_no_keys_under_its_old_name(s3, server, catalog, table):

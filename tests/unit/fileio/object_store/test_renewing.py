@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tidelake.errors import NotFoundError, StorageError, StorageRefusedError, UnsupportedError
-from tidelake.fileio import secret
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.object_store import Credentials
 from tidelake.fileio.object_store.output import PART_BYTES
@@ -222,42 +220,6 @@ def test_of_many_threads_one_renews(s3, files, source):
         read = list(threads.map(lambda _: files.read_bytes("/w/first"), range(32)))
     assert read == [b"1"] * 32
     assert source.number == 2
-
-
-def test_a_copy_has_the_keys_of_the_moment_and_none_in_its_bytes(s3, files, source):
-    files.read_bytes("/w/first")
-    sent = pickle.dumps(files)
-    assert SECRET.encode() not in sent
-    copied = pickle.loads(sent)  # in this process, where the secrets are
-    s3.expired_tokens = {"session-1"}
-    assert files.read_bytes("/w/first") == b"1"
-    with pytest.raises(StorageRefusedError, match="temporary credentials have expired"):
-        copied.read_bytes("/w/first")
-    assert pickle.loads(pickle.dumps(files)).read_bytes("/w/first") == b"1"
-
-
-def test_keys_that_ended_leave_the_registry_of_secrets(s3, monkeypatch):
-    """A query that runs for weeks pickles its storage at each batch."""
-    monkeypatch.setattr(secret, "_REGISTRY", {})
-    monkeypatch.setattr(secret, "_ENDS", {})
-    env = Env.seeded(1)
-
-    class Hourly(Source):
-        def current(self):
-            if self._keys is None or env.clock.now_ms() >= self._keys.expires_at_ms:
-                self._keys = Credentials(
-                    super().renewed(self._keys).options, env.clock.now_ms() + HOUR_MS
-                )
-            return self._keys
-
-    keys = {"s3.endpoint": s3.url}
-    made = open_storage(parse_location("s3://lake/w"), keys, env, credentials=Hourly())
-    for _ in range(60):
-        copied = pickle.loads(pickle.dumps(made))
-        again = pickle.loads(pickle.dumps(copied))
-        assert again._settings.text("secret-key") == copied._settings.text("secret-key")
-        env.clock.sleep_ms(HOUR_MS // 2)
-    assert len(secret._REGISTRY) <= 3
 
 
 def test_keys_of_other_storages_are_named_and_not_shown():

@@ -7,6 +7,7 @@ import pytest
 from tidelake.errors import InvalidInputError
 from tidelake.fileio import MemoryFileIO
 from tidelake.spark.source.source_options import (
+    Attached,
     SourceReadOptions,
     SourceWriteOptions,
     TableLocation,
@@ -27,6 +28,15 @@ def test_a_table_of_an_attached_warehouse_is_reached_through_its_storage():
     for path in ("s3://lake/w/db.db/t", "s3a://lake/w/db.db/t/"):
         found = TableLocation.of({"path": path})
         assert found.table == "db.t"
-        assert found.reached({"s3://lake/w": files}).storage is files
-        assert found.reached({"s3://lake/v": files}).storage is None
-        assert found.reached({}).storage is None
+        assert found.reached(Attached({"s3://lake/w": files})).storage is files
+        assert found.reached(Attached({"s3://lake/v": files})).storage is None
+        assert found.reached(Attached()).storage is None
+
+
+def test_a_table_of_a_server_is_reached_through_its_attached_catalog():
+    catalog = object()
+    attached = Attached(catalogs={"https://c.example.com/lake": catalog})
+    given = {"warehouse": "https://c.example.com/lake/", "table": "db.t"}
+    assert TableLocation.of(given).reached(attached).catalog is catalog
+    with pytest.raises(InvalidInputError, match=r"No REST catalog https://d.* is attached"):
+        TableLocation.of(given | {"warehouse": "https://d.example.com/lake"}).reached(attached)

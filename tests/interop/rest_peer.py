@@ -12,8 +12,12 @@ import json
 import os
 import subprocess
 import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
+
+from servers.hadoop_aws import s3a_jars
 
 from interop.readers import CACHE, HERE, JavaCore, _run, _tool
 
@@ -26,6 +30,45 @@ JARS = (
     "org.jetbrains.kotlin:kotlin-stdlib:1.9.10",
     "junit:junit:4.13.2",
 )
+
+
+S3A_OF_SPARK = ("httpclient", "httpcore", "commons-codec", "jcl-over-slf4j", "netty")
+"""What ``s3a`` needs of the jars of PySpark's wheel."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """An S3 in which Java finds the tables.
+
+    Parameters
+    ----------
+    warehouse : str
+        ``s3://bucket/prefix``.
+    endpoint, access_key, secret_key : str
+        How Hadoop reaches it.
+    """
+
+    warehouse: str
+    endpoint: str
+    access_key: str
+    secret_key: str
+
+    def core_site(self) -> str:
+        """Hadoop's settings."""
+        settings = {
+            "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+            "fs.s3a.endpoint": self.endpoint,
+            "fs.s3a.endpoint.region": "us-east-1",
+            "fs.s3a.path.style.access": "true",
+            "fs.s3a.connection.ssl.enabled": "false",
+            "fs.s3a.access.key": self.access_key,
+            "fs.s3a.secret.key": self.secret_key,
+        }
+        lines = [
+            f"<property><name>{name}</name><value>{value}</value></property>"
+            for name, value in settings.items()
+        ]
+        return f"<configuration>{''.join(lines)}</configuration>"
 
 
 class RestPeerError(Exception):
@@ -59,21 +102,29 @@ class JavaRest(JavaCore):
             found.append(jar)
         return Path(os.pathsep.join(map(str, found)))
 
-    def start(self, directory: Path) -> list[str]:
-        """The process of server and client."""
-        java = [_tool("java"), *self.settings, "-cp", self.class_path]
-        return [*java, "RestPeer", str(directory), TOKEN]
+    def start(self, directory: Path, store: Store | None = None) -> list[str]:
+        """The process of server and client; its files are local, or in a store."""
+        path, more = self.class_path, []
+        if store is not None:
+            wheel = Path(find_spec("pyspark").origin).parent / "jars"
+            borrowed = [jar for name in S3A_OF_SPARK for jar in sorted(wheel.glob(f"{name}-*.jar"))]
+            directory.parent.mkdir(exist_ok=True)
+            (directory.parent / "core-site.xml").write_text(store.core_site(), encoding="utf-8")
+            place = [directory.parent, *s3a_jars("4.3"), *borrowed]
+            path, more = os.pathsep.join([path, *map(str, place)]), [store.warehouse]
+        java = [_tool("java"), *self.settings, "-cp", path]
+        return [*java, "RestPeer", str(directory), TOKEN, *more]
 
 
 class RestPeer:
     """A running server with Java's client. To be used with ``with``."""
 
-    def __init__(self, java: JavaRest) -> None:
+    def __init__(self, java: JavaRest, store: Store | None = None) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="interop-rest-")
         self.directory = Path(self._scratch.name, "warehouse")
         self._errors = Path(self._scratch.name, "errors").open("w+b")  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
-            java.start(self.directory),
+            java.start(self.directory, store),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

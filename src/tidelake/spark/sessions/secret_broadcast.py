@@ -8,6 +8,9 @@ several processes. So the pickle of a storage names a broadcast, which alone has
 2. The carrier's pickle is the number of the broadcast. It also tells PySpark that the function
    needs that broadcast, as PySpark's own pickle of one does.
 3. A Python process of an executor gets the broadcast with its task, and finds the keys in it.
+4. PySpark gives no broadcasts to the process that plans a stream of ``format("tidelake")``. It runs
+   on the driver's machine, where the broadcast is a file that only its owner reads: the pickle
+   names that too. With ``spark.io.encryption.enabled`` there is no such file.
 
 The value of the broadcast shows nothing in ``repr``. It lies in Spark's directories of temporary
 files, readable to their owner only, and goes over Spark's network connections: encrypt both by
@@ -18,8 +21,10 @@ broadcasts, and only the second way works.
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
@@ -53,12 +58,15 @@ class BroadcastSecrets:
     ----------
     broadcast_id : int
         Spark's number of it.
+    file : str
+        Its path on the driver's machine; empty without one.
     sent : Broadcast, optional
         On the driver: the broadcast.
     """
 
-    def __init__(self, broadcast_id: int, sent: Any = None) -> None:
+    def __init__(self, broadcast_id: int, file: str, sent: Any = None) -> None:
         self._id = broadcast_id
+        self._file = file
         self._sent = sent
 
     def __repr__(self) -> str:
@@ -67,15 +75,23 @@ class BroadcastSecrets:
     def __reduce__(self) -> tuple[object, ...]:
         if self._sent is not None:
             self._sent.__reduce__()  # PySpark sends it along with what is pickled now
-        return (BroadcastSecrets, (self._id,))
+        return (BroadcastSecrets, (self._id, self._file))
 
     def secrets(self) -> Mapping[str, str] | None:
         """Return the keys; None in a process that is no task of Spark's."""
         arrived = pyspark_broadcast._broadcastRegistry.get(self._id)
-        if arrived is None:
+        value = self._in_file() if arrived is None else arrived.value
+        return value.reveal() if isinstance(value, HiddenSecrets) else None
+
+    def _in_file(self) -> object:
+        """The value, in another process of the driver's machine; else None."""
+        if not self._file:
             return None
-        value: HiddenSecrets = arrived.value
-        return value.reveal()
+        try:
+            with Path(self._file).open("rb") as file:
+                return pickle.load(file)
+        except (OSError, pickle.UnpicklingError, EOFError):
+            return None
 
 
 class _Sent:
@@ -110,5 +126,6 @@ def _carrier(number: str, secrets: Mapping[str, str]) -> SecretCarrier | None:
             for old in [each for each in carriers if known_secrets(each) is None]:
                 del carriers[old]  # its keys ended; Spark removes what no plan names any more
             sent = context.broadcast(HiddenSecrets(secrets))
-            carriers[number] = BroadcastSecrets(sent._jbroadcast.id(), sent)
+            file = "" if context._encryption_enabled else sent._path
+            carriers[number] = BroadcastSecrets(sent._jbroadcast.id(), file, sent)
         return carriers[number]

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -8,10 +9,13 @@ import java.util.List;
 import java.util.Map;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
+import org.apache.paimon.catalog.FileSystemCatalog;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.GenericRow;
 import org.apache.paimon.data.InternalRow;
+import org.apache.paimon.fs.FileIO;
+import org.apache.paimon.fs.Path;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.partition.Partition;
 import org.apache.paimon.rest.RESTCatalog;
@@ -36,7 +40,8 @@ import org.apache.paimon.types.RowType;
  * Java Paimon's own REST catalog server (of its tests), and Java's client of it: a request per line, JSON, an
  * answer per line. The first line of the output is the server's address.
  *
- * <p>Arguments: the directory of the files, the bearer token.
+ * <p>Arguments: the directory of the files, the bearer token; perhaps the URI of the warehouse in another storage. The
+ * server makes its catalog of local files, so that is replaced.
  */
 public final class RestPeer {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -50,6 +55,13 @@ public final class RestPeer {
         Map<String, String> defaults = Map.of("prefix", "paimon");
         RESTCatalogServer server = new RESTCatalogServer(arguments[0], new BearTokenAuthProvider(arguments[1]),
                 new ConfigResponse(defaults, Map.of()), WAREHOUSE);
+        if (arguments.length > 2) {
+            Path place = new Path(arguments[2]);
+            FileIO files = FileIO.get(place, CatalogContext.create(new Options()));
+            Field catalog = RESTCatalogServer.class.getDeclaredField("catalog");
+            catalog.setAccessible(true);
+            catalog.set(server, new FileSystemCatalog(files, place, new Options()));
+        }
         server.start();
         answers.println(JSON.writeValueAsString(Map.of("url", server.getUrl())));
         Options options = new Options();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,20 +21,25 @@ class FakeContext:
     """What the carriers need of a SparkContext."""
 
     _jsc = object()
+    _encryption_enabled = False
 
     def __init__(self):
         self.sent, self.along = [], []
+        self.directory = None
 
     def broadcast(self, value):
         self.sent.append(value)
         number = len(self.sent)
         java = SimpleNamespace(id=lambda: number)
-        return FakeBroadcast(java, value, self.along)
+        path = "" if self.directory is None else str(self.directory / f"broadcast{number}")
+        if path:
+            Path(path).write_bytes(pickle.dumps(value))
+        return FakeBroadcast(java, value, self.along, path)
 
 
 class FakeBroadcast:
-    def __init__(self, java, value, along):
-        self._jbroadcast, self.value, self._along = java, value, along
+    def __init__(self, java, value, along, path):
+        self._jbroadcast, self.value, self._along, self._path = java, value, along, path
 
     def __reduce__(self):
         self._along.append(self._jbroadcast.id())
@@ -102,6 +108,29 @@ def test_a_process_that_is_no_task_says_that_keys_are_missing(context, files, mo
     with pytest.raises(StorageError, match="did not come along") as caught:
         pickle.loads(sent).list_dir("/w")
     assert caught.value.kind == "secrets_left_out"
+
+
+def test_a_process_of_the_drivers_machine_finds_the_file_of_the_broadcast(
+    context, files, monkeypatch, tmp_path
+):
+    """PySpark gives no broadcasts to the process that plans a stream."""
+    context.directory = tmp_path
+    sent = pickle.dumps(files)
+    elsewhere(monkeypatch, {})
+    copy = pickle.loads(sent)
+    copy.write_once("/w/a", b"1")
+    onward = pickle.dumps(copy)
+    assert SECRET.encode() not in sent + onward
+    (tmp_path / "broadcast1").write_bytes(b"another file")
+    elsewhere(monkeypatch, {})
+    monkeypatch.setattr(secret._Carriers, "arrived", {})
+    with pytest.raises(StorageError, match="did not come along"):
+        pickle.loads(onward).list_dir("/w")
+
+
+def test_a_file_that_spark_encrypts_is_not_named(context, files, tmp_path):
+    context.directory, context._encryption_enabled = tmp_path, True
+    assert str(tmp_path).encode() not in pickle.dumps(files)
 
 
 def test_each_application_sends_its_own_broadcast_and_none_where_none_runs(

@@ -202,6 +202,15 @@ class RestCatalogServer:
         """How many requests held a text, such as ``"POST"`` or ``"/commit"``."""
         return sum(text in request for request in self.requests)
 
+    def keys(self, number: int) -> dict[str, str]:
+        """The keys that it gives."""
+        if self.shown_as.startswith("gs:"):
+            return {"gcs.access-token": f"oauth-{number}", "gcs.project-id": "p"}
+        keys = {"s3.access-key": f"key-{number}", "s3.secret-key": f"secret-{number}"}
+        if self.vends_sessions:
+            keys["s3.session-token"] = f"session-{number}"
+        return keys
+
     def make_database(self, name: str) -> None:
         """Make a database by hand, wherever the warehouse lies."""
         (self.directory / f"{name}.db").mkdir(parents=True)
@@ -368,9 +377,7 @@ class RestCatalogServer:
                 return self._roll_back(database, name, given)
             case ("GET", "token"):
                 number, now_ms = next(self._keys), self._files.env.clock.now_ms()
-                keys = {"s3.access-key": f"key-{number}", "s3.secret-key": f"secret-{number}"}
-                if self.vends_sessions:
-                    keys["s3.session-token"] = f"session-{number}"
+                keys = self.keys(number)
                 now_ms = now_ms if self.now_ms is None else self.now_ms
                 return {"token": keys, "expiresAtMillis": now_ms + self.token_life_ms}
             case ("GET", "partitions"):

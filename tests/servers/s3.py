@@ -272,7 +272,7 @@ class S3Server:
                 len(request.body),
                 fault.mode if fault else None,
                 time.perf_counter(),
-                key_id=_signer(request)[0],
+                key_id=_signer(request)[0] or _bearer(request),
             )
             if self.keeps_requests:
                 self.requests.append(recorded)
@@ -364,6 +364,8 @@ class S3Server:
         key_id, region = _signer(request)
         if request.headers.get("x-amz-security-token", "") in self.expired_tokens:
             raise S3Error(self.expired_status, "ExpiredToken", "The provided token has expired.")
+        if _bearer(request) in self.expired_tokens:
+            raise S3Error(401, "AuthenticationRequired", "Authentication required.")
         if self.key_ids is not None and key_id not in self.key_ids:
             raise S3Error(403, "InvalidAccessKeyId", "The key id you provided does not exist.")
         if key_id in self.read_only and request.method in MUTATING:
@@ -567,6 +569,12 @@ def _signer(request: HttpRequest) -> tuple[str, str]:
     said = request.headers.get("authorization", "")
     signed = re.search(r"Credential=([^/]+)/\d+/([^/]+)/", said)
     return (signed[1], signed[2]) if signed else ("", "")
+
+
+def _bearer(request: HttpRequest) -> str:
+    """The OAuth token of a request to GCS."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if kind == "Bearer" else ""
 
 
 def _form(request: HttpRequest) -> dict[str, str]:

@@ -14,7 +14,7 @@ from tidelake.catalog.rest.client import RestClient
 from tidelake.errors import UnsupportedError, shortened
 from tidelake.fileio import FileIO
 from tidelake.fileio.location import SCHEMES, parse_location
-from tidelake.fileio.object_store import CredentialSource, known_settings
+from tidelake.fileio.object_store import NEEDED, CredentialSource, known_settings
 from tidelake.fileio.opening import open_storage
 from tidelake.fileio.secret import SentSecrets
 from tidelake.options import option_texts
@@ -68,13 +68,15 @@ class TableStorages:
         reached = self._client.storage_options(self._given)
         if keys is None:
             return open_storage(location, reached, self._env), location.path
-        if location.scheme != "s3":
+        if location.scheme not in NEEDED:
             message = (
-                f"The catalog's server gives keys for {location}: this version reads those of S3."
+                f"The catalog's server gives keys for {location}: this version reads those of S3"
+                " and GCS."
             )
             raise UnsupportedError(message, kind="vended_keys", path=path)
-        said = known_settings("s3", keys.current().options).without_credentials().values
-        reached |= {f"s3.{name}": value for name, value in said.items()}
+        scheme = location.scheme
+        said = known_settings(scheme, keys.current().options).without_credentials().values
+        reached |= {f"{scheme}.{name}": value for name, value in said.items()}
         fileio = open_storage(location, reached, self._env, credentials=keys)
         return fileio, location.path
 

@@ -22,7 +22,8 @@ from collections import OrderedDict, deque
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.models import ServerToken
 from tidelake.errors import NotFoundError, StorageRefusedError, TidelakeError
-from tidelake.fileio.object_store import Credentials
+from tidelake.fileio.location import SCHEMES
+from tidelake.fileio.object_store import NEEDED, Credentials
 from tidelake.fileio.secret import SentSecrets, forget_ended
 from tidelake.telemetry import Env
 from tidelake.telemetry.fork import PerProcess
@@ -63,6 +64,8 @@ class VendedCredentials:
         self._name = name
         self._env = env
         self._place = place
+        scheme = SCHEMES.get(place.partition("://")[0].lower(), "")
+        self._scheme = scheme if scheme in NEEDED else "s3"
         self._lock = threading.Lock()
         self._keys: Credentials | None = None
         self._renew_at_ms = 0
@@ -79,6 +82,11 @@ class VendedCredentials:
         table = (self._database, self._name, self._place)
         return (_arrived, (self._client, *table, self._env, sent, *ends))
 
+    @property
+    def scheme(self) -> str:
+        """Of the table's storage."""
+        return self._scheme
+
     def take(self, keys: Credentials, renew_at_ms: int) -> None:
         """Use keys that came along, if they last longer than those that are known."""
         with self._lock:
@@ -94,7 +102,7 @@ class VendedCredentials:
         StorageError
             There are none, and the server gives none.
         UnsupportedError
-            They are keys of another storage than S3.
+            They are keys of another storage than the table's.
         """
         with self._lock:
             now_ms = self._env.clock.now_ms()
@@ -126,8 +134,7 @@ class VendedCredentials:
     def secrets(self) -> tuple[str, ...]:
         """Texts of the keys given last."""
         with self._lock:
-            given = [keys.s3_keys()[1:] for keys in self._given]
-        return tuple(text for texts in given for text in texts if text)
+            return tuple(text for keys in self._given for text in keys.secrets)
 
     def _renew(self) -> Credentials:
         try:
@@ -149,8 +156,8 @@ class VendedCredentials:
         self._renew_at_ms = token.expires_at_millis - min(
             RENEW_BEFORE_MS_MAX, life_ms // RENEW_SHARE
         )
-        keys = Credentials(token.token, token.expires_at_millis)
-        keys.s3_keys()
+        keys = Credentials(token.token, token.expires_at_millis, self._scheme)
+        keys.check()
         self._keys = keys
         self._given.append(keys)
         return keys
@@ -175,7 +182,7 @@ def _arrived(
     copies.pop(key, source)
     options = sent.found
     if options is not None:
-        source.take(Credentials(options, expires_at_ms), renew_at_ms)
+        source.take(Credentials(options, expires_at_ms, source.scheme), renew_at_ms)
     copies[key] = source  # the one that was used last comes last
     while len(copies) > COPIES_MAX:
         copies.popitem(last=False)

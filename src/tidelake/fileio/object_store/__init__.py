@@ -4,7 +4,7 @@ The promises of :class:`tidelake.fileio.FileIO` on a store without directories a
 store answers is not believed where a commit depends on it.
 """
 
-from tidelake.fileio.object_store.credentials import Credentials, CredentialSource
+from tidelake.fileio.object_store.credentials import NEEDED, Credentials, CredentialSource
 from tidelake.fileio.object_store.file_io import DIRECTORY_MARKER, ObjectStoreFileIO
 from tidelake.fileio.object_store.locked import HeldPutLock, PutLock
 from tidelake.fileio.object_store.settings import (
@@ -19,6 +19,7 @@ from tidelake.fileio.object_store.settings import (
 __all__ = [
     "DIRECTORY_MARKER",
     "KEYS",
+    "NEEDED",
     "CredentialSource",
     "Credentials",
     "HeldPutLock",

@@ -197,12 +197,26 @@ def _gs(settings: StoreSettings) -> dict[str, Any]:
             "service-account-key-file": "service_account_path",
         },
     )
+    token = settings.text("access-token")
+    if token is not None:
+        config["credential_provider"] = GivenToken(token)
     endpoint = settings.text("endpoint")
     if endpoint is not None:
         config["service_account_key"] = _gs_key(endpoint, config.get("service_account_key"))
     if settings.flag("anonymous"):
         config["skip_signature"] = True
     return config
+
+
+class GivenToken:
+    """What obstore asks for an OAuth token that the user gave."""
+
+    def __init__(self, token: str) -> None:
+        self._given = {"token": token, "expires_at": None}
+
+    def __call__(self) -> dict[str, Any]:
+        """The token; nobody here knows when it ends."""
+        return self._given
 
 
 def _gs_key(endpoint: str, given: str | None) -> str:

@@ -38,7 +38,7 @@ _SKEW = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _UNKNOWN_KEYS = frozenset(
     {
         *("InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"),
-        *("InvalidToken", "InvalidTokenId"),
+        *("InvalidToken", "InvalidTokenId", "AuthenticationRequired"),
     }
 )
 _EXPIRED = frozenset({"ExpiredToken", "TokenRefreshRequired", "ExpiredTokenException"})

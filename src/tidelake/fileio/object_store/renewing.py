@@ -146,7 +146,7 @@ class RenewingCalls:
 
 
 class KeyProvider:
-    """What obstore asks for the keys of S3.
+    """What obstore asks for keys.
 
     Parameters
     ----------
@@ -163,12 +163,6 @@ class KeyProvider:
         found, last = self._credentials.current(), self._last
         if last is not None and last[0] is found:
             return last[1]
-        access, secret, session = found.s3_keys()
-        given = {
-            "access_key_id": access,
-            "secret_access_key": secret,
-            "token": session,
-            "expires_at": _PAST,
-        }
+        given = {**found.for_client(), "expires_at": _PAST}
         self._last = (found, given)
         return given

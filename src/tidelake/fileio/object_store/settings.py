@@ -41,7 +41,7 @@ __all__ = [
 
 PREFIXES = {
     "s3": ("fs.s3a.", "fs.s3.", "s3a.", "s3."),
-    "gs": ("fs.gs.", "gs."),
+    "gs": ("fs.gs.", "gs.", "gcs."),
     "az": ("fs.azure.", "azure.", "az.", "fs.abfs."),
     "cache": ("local-cache.",),
     "hdfs": (
@@ -50,7 +50,13 @@ PREFIXES = {
     ),
 }
 V = TypeVar("V")
-S3_CREDENTIALS = frozenset({"access-key", "secret-key", "session-token", "profile", "anonymous"})
+_CREDENTIALS = {
+    "s3": frozenset({"access-key", "secret-key", "session-token", "profile", "anonymous"}),
+    "gs": frozenset(
+        {"access-token", "service-account-key", "service-account-key-file", "anonymous"}
+    ),
+}
+"""Keys that say who asks."""
 SHOWN_PREFIX = {"s3": "s3.", "gs": "gs.", "az": "azure."}
 _AZURE_KEY = re.compile(r"account-key-([a-z0-9]+)-(?:blob|dfs)-core-windows-net")
 _LOCAL = re.compile(r"http://(?:localhost|127\.[\d.]+|\[::1\])(?::\d+)?(?:/\S*)?", re.IGNORECASE)
@@ -96,9 +102,16 @@ KEYS = (
         _S3,
         aliases=("endpoint-region", "default-region"),
     ),
-    StorageKey("access-key", "text", "id of the key", _S3, aliases=("access-key-id",)),
     StorageKey(
-        "secret-key", "text", "the key", _S3, is_secret=True, aliases=("secret-access-key",)
+        "access-key", "text", "id of the key", _S3, aliases=("access-key-id", "accesskeyid")
+    ),
+    StorageKey(
+        "secret-key",
+        "text",
+        "the key",
+        _S3,
+        is_secret=True,
+        aliases=("secret-access-key", "accesskeysecret"),
     ),
     StorageKey(
         "session-token",
@@ -106,7 +119,7 @@ KEYS = (
         "of temporary credentials",
         _S3,
         is_secret=True,
-        aliases=("token", "security-token"),
+        aliases=("token", "security-token", "securitytoken"),
     ),
     StorageKey("profile", "text", "a profile of `~/.aws`, SSO included; needs boto3", _S3),
     StorageKey("anonymous", "flag", "send no credentials", aliases=("skip-signature",)),
@@ -116,6 +129,7 @@ KEYS = (
         "the bucket is in the path, not in the host's name; by default with an endpoint",
         _S3,
     ),
+    StorageKey("access-token", "text", "an OAuth token, until it ends", _GS, is_secret=True),
     StorageKey("service-account-key", "text", "JSON of a service account", _GS, is_secret=True),
     StorageKey(
         "service-account-key-file",
@@ -206,11 +220,12 @@ class StoreSettings:
         return replace(self, values={**self.values, "account-name": account})
 
     def without_credentials(self) -> StoreSettings:
-        """Leave out what says who asks S3."""
+        """Leave out what says who asks."""
+        own = _CREDENTIALS.get(self.scheme, frozenset())
         return replace(
             self,
-            values={k: v for k, v in self.values.items() if k not in S3_CREDENTIALS},
-            secrets={k: v for k, v in self.secrets.items() if k not in S3_CREDENTIALS},
+            values={k: v for k, v in self.values.items() if k not in own},
+            secrets={k: v for k, v in self.secrets.items() if k not in own},
         )
 
 

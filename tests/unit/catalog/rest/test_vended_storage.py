@@ -201,11 +201,53 @@ def test_keys_of_ones_own_where_the_server_gives_none(s3, server):
 
 def test_what_cannot_be_opened_is_refused(server, catalog, table):
     entry = server.tables["db", "t"]
+    entry.shown = "az://lake/house/db.db/t"
+    with pytest.raises(UnsupportedError, match=r"keys for az://lake.* those of S3 and GCS"):
+        catalog.table("db.t")
     entry.shown = "gs://lake/house/db.db/t"
-    with pytest.raises(UnsupportedError, match=r"keys for gs://lake.* those of S3"):
+    with pytest.raises(UnsupportedError, match=r"s3.access-key.* reads those of GCS"):
         catalog.table("db.t")
     entry.shown = "oss://lake/house/db.db/t"
     with pytest.raises(UnsupportedError, match=r"oss://lake/house.*not known"):
         catalog.table("db.t")
     with pytest.raises(InvalidInputError, match=r"'s3\.acess-key' is unknown.*Did you mean"):
         tidelake.open(catalog=server.options(), storage={"s3.acess-key": "k"})
+
+
+def test_a_token_of_gcs_is_used_renewed_and_not_shown(s3):
+    keys = {"gs.endpoint": s3.url, "gcs.access-token": "owner"}
+    files = open_storage(parse_location("gs://lake/house"), keys, Env.system())
+    server = RestCatalogServer("/house", vends=True, fileio=files, shown_as="gs://lake")
+    server.now_ms = Env.seeded(1).clock.now_ms()
+    server.defaults["gs.endpoint"] = s3.url
+    with server:
+        catalog = tidelake.open(catalog=server.options(), env=Env.seeded(1))
+        table = catalog.create_table("db.t", COLUMNS, primary_keys=["k"], options={"bucket": "1"})
+        table.write([{"k": 1, "v": "a"}])
+        assert {request.key_id for request in s3.requests} == {"owner", "oauth-1"}
+        s3.expired_tokens = {"oauth-1"}
+        table.write([{"k": 2, "v": "a"}])
+        sent = pickle.dumps(table)
+        assert b"oauth-" not in sent
+        s3.expired_tokens = {"oauth-1", "oauth-2"}
+        assert rows_of(pickle.loads(sent)) == rows_of(table) == [(1, "a"), (2, "a")]
+        s3.fault("status", "GET", "house", status=403, code="oauth-4", count=99)
+        with pytest.raises(StorageError) as refused:
+            table.to_arrow()
+        assert "oauth-4" not in str(refused.value) + repr(refused.value.__cause__)
+
+
+def test_keys_as_pypaimon_spells_them(s3, server, catalog, monkeypatch):
+    def keys(number):
+        return {
+            "fs.s3.accessKeyId": f"key-{number}",
+            "fs.s3.accessKeySecret": f"secret-{number}",
+            "fs.s3.securityToken": f"session-{number}",
+            "fs.s3.region": "us-east-1",
+        }
+
+    monkeypatch.setattr(server, "keys", keys)
+    table = catalog.create_table("db.t", COLUMNS)
+    table.write([{"k": 1, "v": "a"}])
+    assert rows_of(table) == [(1, "a")]
+    assert {request.key_id for request in s3.requests} == {KEY_ID, "key-1"}

@@ -455,3 +455,15 @@ def test_a_row_that_is_inserted_just_before_a_database_goes_stays(
 
 
 CHECK = JdbcMetastore._check_empty
+
+
+def test_what_other_processes_read_needs_no_database(sqlite_place, tmp_path):
+    """As executors of a service and lookups on Spark do."""
+    catalog = sqlite_place.open()
+    catalog.create_table("db.t", SCHEMA).write([ROW])
+    sent = pickle.dumps(catalog.for_reading())
+    (tmp_path / "c.db").unlink()
+    copied = pickle.loads(sent)
+    assert copied.table("db.t").to_arrow().to_pylist() == [ROW]
+    assert copied.uri == catalog.uri == sqlite_place.warehouse
+    assert list(tmp_path.glob("c.db*")) == []

@@ -32,7 +32,10 @@ JARS = (
 )
 
 
-S3A_OF_SPARK = ("httpclient", "httpcore", "commons-codec", "jcl-over-slf4j", "netty")
+S3A_OF_SPARK = (
+    *("commons-codec", "commons-lang3", "httpclient", "httpcore", "jcl-over-slf4j", "netty"),
+    *("jackson-annotations", "jackson-core", "jackson-databind"),
+)
 """What ``s3a`` needs of the jars of PySpark's wheel."""
 
 

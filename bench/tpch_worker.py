@@ -250,6 +250,7 @@ def session(settings: dict[str, str], work: Path, jars: list[str]):
     builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(jars))
     common = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "6g",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",

@@ -76,6 +76,7 @@ PIECES: dict[str, Piece] = {
     "fork": Piece((RELIABILITY, "fork", "--size", "full")),
     "abort": Piece((RELIABILITY, "abort", "--size", "full")),
     "soak": Piece((RELIABILITY, "soak", "--size", "full")),
+    "soak-store": Piece((RELIABILITY, "soak-store", "--size", "full")),
     "service": Piece((RELIABILITY, "service", "--size", "full")),
     "service-spark": Piece((RELIABILITY, "service-spark", "--size", "full")),
     "service-go": _tests("tests/unit/service/client/test_go_client.py"),

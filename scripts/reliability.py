@@ -1,7 +1,8 @@
 """Run a reliability check at a chosen size and print its figures.
 
 Usage: python scripts/reliability.py
-       {faults,damage,sim,concurrent,race,kill,fork,abort,soak,service,service-spark,mutants,all}
+       {faults,damage,sim,concurrent,wire,sim-store,race-store,kill-store,race,kill,fork,abort,
+        soak,soak-store,service,service-spark,mutants,all}
        [--size small|full] [--seed N] [--from N] [--minutes M]
 
 `sim` and `concurrent` take one seed with --seed (an exact replay) or a range by size, which begins
@@ -224,6 +225,14 @@ def check_soak(size: dict, seed: int | None) -> dict:
         return soak.soak(Path(directory), seconds=seconds, seed=seed or 1)
 
 
+def check_soak_store(size: dict, seed: int | None) -> dict:
+    """Six processes do everything to a few tables in an object store."""
+    seconds = 60 * size["minutes"] if size["minutes"] else size["soak_s"] / 2
+    with tempfile.TemporaryDirectory() as directory, S3Server() as s3:
+        s3.keeps_requests = False
+        return soak.soak(Path(directory), seconds=seconds, seed=seed or 1, s3=s3)
+
+
 def check_service(size: dict, seed: int | None) -> dict:
     """A query service of local processes is killed piece by piece while 64 clients ask."""
     return _service_kills(size, seed, on="local", share=1)
@@ -285,6 +294,7 @@ CHECKS = {
     "fork": check_fork,
     "abort": check_abort,
     "soak": check_soak,
+    "soak-store": check_soak_store,
     "service": check_service,
     "service-spark": check_service_spark,
     "mutants": check_mutants,

@@ -11,6 +11,9 @@ by one commit of one process, so
 
 Each process appends what it is about to do and how that ended to a log of its own, with fsync; the
 reader takes the files alone (:mod:`proving.snapshot_rows` on plain ``open`` and ``scandir``).
+
+In an object store the same holds, but for renames, which a store refuses; and the reader takes the
+objects of the server itself.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from servers.s3 import S3Server
 
 import tidelake
 from proving.fsck import check_table
@@ -40,6 +44,7 @@ from tidelake.errors import (
     NotFoundError,
     OutcomeUnknownError,
     StorageError,
+    StorageRefusedError,
     TidelakeError,
 )
 
@@ -89,6 +94,13 @@ EXPECTED: dict[type[TidelakeError], frozenset[str] | None] = {
     StorageError: frozenset({"storage"}),
 }
 """Errors that others may cause, and their kinds; None for any."""
+IN_STORE: dict[type[TidelakeError], frozenset[str] | None] = {
+    # a table is dropped there object by object, while others write to it and create it
+    StorageRefusedError: frozenset({"directory_busy", "table_remains"}),
+}
+"""Further ones in an object store."""
+TAKEN_AWAY = ("No such file or directory", "directory_busy", "table_remains")
+"""What is said of a table that goes under its writer."""
 END_S_MAX = 120
 PAUSE_S = 0.02
 READER_PAUSE_S = 0.05
@@ -104,11 +116,14 @@ class SoakViolation(AssertionError):
 class Worker:
     """One of the processes."""
 
-    def __init__(self, warehouse: str, number: int, seed: int) -> None:
+    def __init__(self, warehouse: str, directory: str, number: int, seed: int) -> None:
         self.number = number
         self.rng = random.Random(seed * 1000 + number)
-        self.catalog = tidelake.open(warehouse)
-        self.log = open(f"{warehouse}/../log-{number}", "ab", buffering=0)  # noqa: SIM115
+        storage = json.loads(os.environ.get("SOAK_STORAGE", "{}"))
+        self.catalog = tidelake.open(warehouse, storage=storage)
+        self.expected = {**EXPECTED, **(IN_STORE if storage else {})}
+        self.operations = [one for one in OPERATIONS if not storage or one[0] != "rename"]
+        self.log = open(f"{directory}/log-{number}", "ab", buffering=0)  # noqa: SIM115
         self.commits = 0
         self.tables: dict[str, object] = {}
         self.again: tuple | None = None
@@ -116,7 +131,7 @@ class Worker:
 
     def run(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        names, weights = zip(*OPERATIONS, strict=True)
+        names, weights = zip(*self.operations, strict=True)
         while time.monotonic() < until:
             name = self.rng.choice(list(TABLES))
             what = self.rng.choices(names, weights)[0]
@@ -135,7 +150,7 @@ class Worker:
         try:
             done = getattr(self, f"_{what}")(name, block, commit)
         except TidelakeError as error:
-            kinds = EXPECTED.get(type(error), frozenset())
+            kinds = self.expected.get(type(error), frozenset())
             self.tables.pop(name, None)
             said = f"{type(error).__name__} {error.kind}"
             self.note(end=what, table=name, error=said, message=str(error)[:300])
@@ -309,6 +324,24 @@ class PlainFiles:
             return []
 
 
+class BucketFiles:
+    """Objects of the server, without a request: the same for an object store."""
+
+    def __init__(self, s3: S3Server) -> None:
+        self._s3 = s3
+
+    def read_bytes(self, path: str) -> bytes:
+        found = self._s3.bucket().get(path[1:])
+        if found is None:
+            raise FileNotFoundError(path)
+        return found.data
+
+    def list_dir(self, path: str) -> list[PlainFiles.Status]:
+        below = [key[len(path) :] for key in self._s3.listing(f"{path[1:]}/")]
+        names = {name.partition("/")[0]: "/" in name for name in below}
+        return [PlainFiles.Status(name, is_dir) for name, is_dir in names.items()]
+
+
 Held = dict[int, tuple[str, int]]
 """What a snapshot holds: of each block the commit that wrote it, and its sum."""
 
@@ -329,8 +362,8 @@ class Watch:
 class Reader:
     """Reads the tables' files and checks them."""
 
-    def __init__(self, warehouse: str) -> None:
-        self.files = PlainFiles()
+    def __init__(self, warehouse: str, files: PlainFiles | BucketFiles) -> None:
+        self.files = files
         self.watches = [self._watch(name, f"{warehouse}/db.db/{name}") for name in TABLES]
         self.counts: collections.Counter[str] = collections.Counter()
 
@@ -429,20 +462,30 @@ def _unlike(old: Held, new: Held) -> str:
 # ---- the whole
 
 
-def soak(directory: Path, *, seconds: float, seed: int) -> dict:
+def soak(
+    directory: Path,
+    *,
+    seconds: float,
+    seed: int,
+    processes: int = PROCESSES,
+    s3: S3Server | None = None,
+) -> dict:
     """Let the processes work; the figures, or SoakViolation where a promise broke."""
-    warehouse = str(directory / "warehouse")
-    catalog = tidelake.open(warehouse)
+    place = str(directory / "warehouse") if s3 is None else "/house"
+    warehouse = place if s3 is None else f"s3://lake{place}"
+    storage = {} if s3 is None else s3.storage()
+    catalog = tidelake.open(warehouse, storage=storage)
     for name in TABLES:
         create(catalog, name)
     children = [
         subprocess.Popen(
-            [sys.executable, "-m", "proving.soak", warehouse, str(n), str(seed), str(seconds)],
-            stderr=open(directory / f"stderr-{n}", "wb"),  # noqa: SIM115
+            [sys.executable, "-m", "proving.soak", warehouse, str(directory), *map(str, each)],
+            stderr=open(directory / f"stderr-{each[0]}", "wb"),  # noqa: SIM115
+            env={**os.environ, "SOAK_STORAGE": json.dumps(storage)},
         )
-        for n in range(PROCESSES)
+        for each in [(n, seed, seconds) for n in range(processes)]
     ]
-    reader = Reader(warehouse)
+    reader = Reader(place, PlainFiles() if s3 is None else BucketFiles(s3))
     began = time.monotonic()
     try:
         while any(child.poll() is None for child in children):
@@ -457,7 +500,7 @@ def soak(directory: Path, *, seconds: float, seed: int) -> dict:
             if child.poll() is None:
                 child.kill()
     _judge_processes(directory, children)
-    logs = [read_log(directory / f"log-{n}") for n in range(PROCESSES)]
+    logs = [read_log(directory / f"log-{n}") for n in range(processes)]
     _judge_errors(logs)
     for watch in reader.watches:
         if not reader.files.list_dir(f"{watch.location}/schema"):
@@ -469,7 +512,7 @@ def soak(directory: Path, *, seconds: float, seed: int) -> dict:
     ended = [entry for log in logs for entry in log if "end" in entry]
     done = collections.Counter(entry["end"] for entry in ended if entry.get("ok"))
     errors = collections.Counter(entry["error"] for entry in ended if "error" in entry)
-    figures = {"processes": PROCESSES, "minutes": round((time.monotonic() - began) / 60, 1)}
+    figures = {"processes": processes, "minutes": round((time.monotonic() - began) / 60, 1)}
     return figures | {
         "done": dict(done.most_common()),
         "refused": dict(errors.most_common()),
@@ -508,10 +551,11 @@ def _judge_errors(logs: list[list[dict]]) -> None:
         if do["do"] in ("rename", "create_anew")
     ]
     for do, end in (pair for log in logs for pair in _pairs(log)):
-        if not end.get("error", "").startswith("StorageError"):
+        if not end.get("error", "").startswith(("StorageError", "StorageRefusedError")):
             continue
         beside = any(t == do["table"] and a < end["at"] and do["at"] < b for t, a, b in away)
-        if not beside or "No such file or directory" not in end["message"]:
+        is_known = any(said in end["error"] + end["message"] for said in TAKEN_AWAY)
+        if not beside or not is_known:
             raise SoakViolation(f"{do} ended with {end['message']}")
 
 
@@ -580,5 +624,5 @@ def _all_works(catalog, watch: Watch) -> None:
 
 
 if __name__ == "__main__":
-    faulthandler.dump_traceback_later(float(sys.argv[4]) + 240, exit=True)
-    Worker(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])).run(float(sys.argv[4]))
+    faulthandler.dump_traceback_later(float(sys.argv[5]) + 240, exit=True)
+    Worker(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])).run(float(sys.argv[5]))

@@ -231,7 +231,7 @@ def check_stream_sink() -> None:
             lines = ["v1", json.dumps({"batchWatermarkMs": watermark}), "{}"]
             (path / "offsets" / str(batch_id)).write_text("\n".join(lines))
         for run_id, batch_id in (("a", 0), ("b", 0), ("b", 1), ("c", 1)):
-            _write_batch(table, Checkpoint(path), run_id, batch_id)
+            _write_batch(table, Checkpoint.of(path, table="db.t"), run_id, batch_id)
     assert sorted(table.to_arrow()["k"].to_pylist()) == [0, 1]
     newest = table.handle.snapshots.latest()
     assert newest is not None
@@ -245,7 +245,7 @@ def check_sink_runs() -> None:
         path = Path(folder)
         (path / "metadata").write_text('{"id": "query"}')
         (path / "commits").mkdir()
-        checkpoint = Checkpoint(path)
+        checkpoint = Checkpoint.of(path, table="db.t")
         run = _sink_run(table, checkpoint, "a", 0)
         run.begin(0, is_committed=False)
         _write_batch(table, checkpoint, "a", 0)

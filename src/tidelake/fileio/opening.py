@@ -91,6 +91,13 @@ def store_id(fileio: FileIO) -> tuple[str, ...]:
     return fileio.store_id if isinstance(fileio, ObjectStoreFileIO | HdfsFileIO) else ()
 
 
+def account_of(fileio: FileIO) -> str:
+    """Azure's storage account of a storage; empty where it is not known, or another storage."""
+    if isinstance(fileio, CachedFileIO):
+        return account_of(fileio.inner)
+    return fileio.account if isinstance(fileio, ObjectStoreFileIO) else ""
+
+
 def split_options(options: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """Part a catalog's options from those of its storage.
 

@@ -142,6 +142,11 @@ class ObjectStoreFileIO:
         values = self._settings.values
         return tuple(values.get(name, "") for name in _STORE_KEYS)
 
+    @property
+    def account(self) -> str:
+        """Azure's storage account, as the URI or the settings name it; else empty."""
+        return self._settings.values.get("account-name", "")
+
     def uri_of(self, path: str) -> str:
         """How a path is shown."""
         return self._bucket.shown(path)

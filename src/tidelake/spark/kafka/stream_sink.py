@@ -36,7 +36,7 @@ def start_messages(
             f" '{table.name}')."
         )
         raise InvalidInputError(message, kind="no_stream", table=table.name)
-    place = Checkpoint.of(checkpoint, table=table.name)
+    place = Checkpoint.of(checkpoint, table=table.name, spark=frame.sparkSession)
     place.query_id()  # says what Spark would not: that it is damaged
     modes = (APPEND, UPDATE) if table.is_upsert else (APPEND,)
     if mode not in modes:

@@ -6,6 +6,7 @@ setting of Hadoop's. Option ``read.native`` says so, or leaves it to what is fou
 
 1. The class of the scheme is on the driver: for S3, ``s3a`` of ``hadoop-aws``.
 2. For S3: the user has configured it, by keys, a provider of keys, or an endpoint (``fs.s3a.*``).
+   For Azure: there are settings of the account (``fs.azure.account.*``), which also name its host.
    Tidelake's own keys are never given to Hadoop, which shows its settings in many places.
 3. Asked on the driver for a file of the first read from a store, it finds one of the same length.
    Names of files are unique, so another store whose bucket has the same name is not read in this
@@ -19,6 +20,7 @@ forgotten after a minute. The reason for Python workers stands in the plan.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -28,15 +30,23 @@ from pyspark.sql import SparkSession
 
 from tidelake.errors import UnsupportedError, shortened
 from tidelake.fileio import FileIO
-from tidelake.fileio.opening import store_id
+from tidelake.fileio.opening import account_of, store_id
 from tidelake.options import declared
 from tidelake.scan import ReadContext, Split
 
 __all__ = ["LOCAL", "NativeStorage", "local_or_none", "native_storage"]
 
-SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "hdfs": "hdfs"}
+SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "az": "abfs", "hdfs": "hdfs"}
 """Scheme of ours -> the one of Hadoop's class."""
-JARS = {"s3a": "hadoop-aws", "gs": "gcs-connector", "hdfs": "hadoop-client"}
+JARS = {
+    "s3a": "hadoop-aws",
+    "gs": "gcs-connector",
+    "abfs": "hadoop-azure",
+    "hdfs": "hadoop-client",
+}
+SETTINGS = {"abfs": "fs.azure."}
+"""Prefix of the settings of a class, where it is not its scheme."""
+AZURE_HOST = "dfs.core.windows.net"
 _CONFIGURED_BY = (
     "access.key",
     "aws.credentials.provider",
@@ -51,6 +61,9 @@ _QUICKLY = {
     "fs.s3a.retry.limit": "1",
     "fs.s3a.connection.establish.timeout": "5s",
     "fs.s3a.connection.timeout": "10s",
+    "fs.azure.io.retry.max.retries": "1",
+    "fs.azure.http.connection.timeout": "5000",
+    "fs.azure.http.read.timeout": "10000",
     "ipc.client.connect.timeout": "5000",
     "ipc.client.connect.max.retries": "1",
     "ipc.client.connect.max.retries.on.timeouts": "1",
@@ -155,14 +168,21 @@ def _of_remote(
     theirs = SPARK_SCHEMES.get(scheme)
     if theirs is None:
         return NativeStorage(None, f"Spark's scan of '{scheme}' is not supported")
-    root = f"{theirs}://{rest.rstrip('/')}"
+    bucket, account = rest.rstrip("/"), account_of(context.fileio)
     if not hasattr(spark, "_jsparkSession"):
         if is_asked:
-            return NativeStorage(root)
+            host = f"@{account}.{AZURE_HOST}" if scheme == "az" else ""
+            return NativeStorage(f"{theirs}://{bucket}{host}")
         return NativeStorage(None, "through Spark Connect Hadoop's settings are not known")
     # with the session's own settings, as Spark's scan takes it; this copy is ours
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    settings = conf.getPropsWithPrefix(f"fs.{theirs}.").hashCode()
+    if scheme == "az":
+        of_account = _azure_host(conf, account)
+        if of_account is None:
+            return NativeStorage(None, "fs.azure.account.* has nothing of the storage account")
+        bucket = f"{bucket}@{of_account}"
+    root = f"{theirs}://{bucket}"
+    settings = conf.getPropsWithPrefix(SETTINGS.get(theirs, f"fs.{theirs}.")).hashCode()
     application = spark.sparkContext.applicationId
     key = (application, root, int(settings), store_id(context.fileio))
     known = _FOUND.get(key)
@@ -199,6 +219,20 @@ def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> tupl
     return (
         ("", True) if length == size_bytes else (f"'{scheme}' finds another store's files", False)
     )
+
+
+def _azure_host(conf: Any, account: str) -> str | None:
+    """The host of a storage account in Hadoop's settings of it; None if there are none."""
+    names = [str(name) for name in conf.getPropsWithPrefix("fs.azure.account.")]
+    if not account or not names:
+        return None
+    found = (re.search(rf"\.({re.escape(account)}\..+)", name) for name in names)
+    hosts = {match[1] for match in found if match}
+    default = f"{account}.{AZURE_HOST}"
+    of_all = any(name in {"auth.type", "key"} for name in names)  # of whatever account
+    if default in hosts or (not hosts and of_all):
+        return default
+    return min(hosts, default=None)
 
 
 def _is_configured(conf: Any, bucket: str) -> bool:

@@ -98,7 +98,7 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
         handle, checkpoint = self._handle, self._checkpoint
         user = checkpoint.query_id()
         if user is None:
-            message = f"The checkpoint {checkpoint.path} was removed under the running stream."
+            message = f"The checkpoint {checkpoint.shown} was removed under the running stream."
             raise InvalidInputError(message, kind="no_checkpoint", table=handle.identifier)
         made = _read(messages)
         identity = CommitIdentity.of(handle, user, batchId)

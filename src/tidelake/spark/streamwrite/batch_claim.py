@@ -75,7 +75,7 @@ def claim_batch(
         lease = Lease(
             name,
             term,
-            str(checkpoint.path),
+            checkpoint.shown,
             first,
             now_ms,
             SILENCE_MS,

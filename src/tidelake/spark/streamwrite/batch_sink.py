@@ -200,7 +200,7 @@ class BatchSink:
             self._user = self.checkpoint.query_id()
             if self._user is None:
                 message = (
-                    f"The checkpoint {self.checkpoint.path} has no longer Spark's file 'metadata':"
+                    f"The checkpoint {self.checkpoint.shown} has no longer Spark's file 'metadata':"
                     " it was removed while the stream ran. Start the stream again."
                 )
                 raise InvalidInputError(message, kind="no_checkpoint", table=self.handle.identifier)

@@ -5,19 +5,22 @@ N begins, ``commits/N`` when it is done. The sink adds ``tidelake-sink.json``, w
 that the query writes to. A query whose batches went to one table must not go on with another table,
 which would lack the rows of the earlier batches.
 
-This process must see the folder as a path; the warehouse may be in an object store.
+The folder may be a path, or lie in a store (:mod:`tidelake.spark.streamwrite.checkpoint_folder`).
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-from tidelake.errors import CorruptError, InvalidInputError, StorageError, UnsupportedError
+from pyspark.sql import SparkSession
+
+from tidelake.errors import CorruptError, InvalidInputError, UnsupportedError
+from tidelake.spark.streamwrite.checkpoint_folder import CheckpointFolder, LocalFolder
+from tidelake.spark.streamwrite.hadoop_folder import HadoopFolder
 
 __all__ = ["Checkpoint", "SinkMark", "check_mark"]
 
@@ -81,23 +84,41 @@ class Checkpoint:
 
     Parameters
     ----------
-    path : Path
-        The folder, absolute; Spark makes it.
+    folder : CheckpointFolder
+        Spark makes it.
     """
 
-    path: Path
+    folder: CheckpointFolder
 
     @classmethod
-    def of(cls, given: str | Path | None, *, table: str) -> Self:
+    def of(
+        cls,
+        given: str | Path | None,
+        *,
+        table: str,
+        spark: SparkSession | None = None,
+        may_rename: bool = True,
+    ) -> Self:
         """Check the folder that the caller names.
+
+        Parameters
+        ----------
+        given : str or Path or None
+            A path, or a URI.
+        table : str
+            The table that the query writes to, for messages.
+        spark : SparkSession, optional
+            The classic session of the query; without it a folder in a store is refused.
+        may_rename : bool
+            Whether Spark gets :attr:`uri`, rather than what the caller named.
 
         Raises
         ------
         InvalidInputError
             None is named. There is no default: if the folder were missing at the next start, the
-            stream would begin again and write its rows twice.
+            stream would begin again and write its rows twice. Or it holds credentials.
         UnsupportedError
-            It is not a path on a file system that this process sees.
+            It is in a store, and Spark has no class for it, or the store is not reached from here.
         """
         if given is None or not str(given).strip():
             message = (
@@ -108,18 +129,19 @@ class Checkpoint:
             raise InvalidInputError(message, kind="no_checkpoint", table=table)
         parts = urlsplit(str(given))
         if parts.scheme not in {"", "file"}:
-            message = (
-                f"The checkpoint {given} of a stream into table '{table}' is not supported: give a"
-                " path of a file system that the driver sees. The warehouse may be elsewhere."
-            )
-            raise UnsupportedError(message, kind="checkpoint_storage", table=table)
+            return cls(_in_store(str(given), table=table, spark=spark, may_rename=may_rename))
         path = unquote(parts.path) if parts.scheme else str(given)
-        return cls(Path(path).expanduser().absolute())
+        return cls(LocalFolder(Path(path).expanduser().absolute()))
 
     @property
     def uri(self) -> str:
-        """The folder as a URI: a local path, whatever Spark's default file system is."""
-        return self.path.as_uri()
+        """The folder as Spark's option takes it."""
+        return self.folder.uri
+
+    @property
+    def shown(self) -> str:
+        """The folder in messages."""
+        return self.folder.shown
 
     def query_id(self) -> str | None:
         """The query's id, equal in all of its runs; None before its first run.
@@ -131,14 +153,14 @@ class Checkpoint:
         CorruptError
             The file that holds it is damaged.
         """
-        text = self._read("metadata")
+        text = self.folder.read("metadata")
         if text is None:
             return None
         try:
             return str(json.loads(text)["id"])
         except (ValueError, KeyError, TypeError) as error:
-            message = f"{self.path / 'metadata'} is damaged: {error}. Begin with a new checkpoint."
-            path = str(self.path)
+            path = f"{self.shown}/metadata"
+            message = f"{path} is damaged: {error}. Begin with a new checkpoint."
             raise CorruptError(message, kind="checkpoint_damaged", path=path) from error
 
     @property
@@ -152,8 +174,7 @@ class Checkpoint:
         return self._has_entries("commits")
 
     def _has_entries(self, name: str) -> bool:
-        folder = self.path / name
-        return folder.is_dir() and any(entry.name.isdecimal() for entry in folder.iterdir())
+        return any(entry.isdecimal() for entry in self.folder.names(name))
 
     def remove_torn_start(self) -> None:
         """Remove the temporary files of a run that was killed before its first batch began.
@@ -163,21 +184,21 @@ class Checkpoint:
         """
         if self.has_batches:
             return
-        for folder in (self.path / "offsets", self.path / "commits"):
-            for torn in folder.glob(".*"):
-                if torn.name.removesuffix(".crc").endswith(".tmp"):
-                    torn.unlink(missing_ok=True)
+        for folder in ("offsets", "commits"):
+            for name in self.folder.names(folder):
+                if name.startswith(".") and name.removesuffix(".crc").endswith(".tmp"):
+                    self.folder.remove(f"{folder}/{name}")
 
     def is_done(self, batch_id: int) -> bool:
         """Whether Spark has recorded a batch as done, so that it never repeats it."""
-        return (self.path / "commits" / str(batch_id)).exists()
+        return self.folder.has(f"commits/{batch_id}")
 
     def watermark_before(self, batch_id: int) -> int | None:
         """Give the stream's watermark when a batch began, ms since the epoch; None without one.
 
         The second line of ``offsets/N`` holds it.
         """
-        text = self._read(f"offsets/{batch_id}")
+        text = self.folder.read(f"offsets/{batch_id}")
         lines = [] if text is None else text.splitlines()
         try:
             found = int(json.loads(lines[1])["batchWatermarkMs"])
@@ -187,57 +208,54 @@ class Checkpoint:
 
     def mark(self) -> SinkMark | None:
         """Read the mark; None if no sink has written one."""
-        text = self._read(MARK_FILE)
-        return None if text is None else SinkMark.from_json(text, path=str(self.path / MARK_FILE))
+        text = self.folder.read(MARK_FILE)
+        return None if text is None else SinkMark.from_json(text, path=f"{self.shown}/{MARK_FILE}")
 
     def put_mark(self, mark: SinkMark) -> bool:
         """Write the mark atomically; False if there is one already."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=self.path, prefix=f".{MARK_FILE}."
-            ) as new:
-                new.write(mark.to_json())
-                new.flush()
-                (self.path / MARK_FILE).hardlink_to(new.name)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            message = f"The checkpoint {self.path} cannot be written: {error}."
-            raise StorageError(message, path=str(self.path)) from error
-        return True
+        return self.folder.put_new(MARK_FILE, mark.to_json())
 
     def run_term(self) -> int:
         """Read the term of the run in this folder; 0 for a new or a copied folder."""
-        text = self._read(RUN_FILE)
+        text = self.folder.read(RUN_FILE)
         try:
             found = {} if text is None else json.loads(text)
-            return int(found["term"]) if found.get("folder") == str(self.path) else 0
+            return int(found["term"]) if found.get("folder") == self.shown else 0
         except (ValueError, KeyError, TypeError, AttributeError):  # a crash tore it
             return 0
 
     def put_run_term(self, term: int) -> None:
         """Record the term of the run in this folder."""
-        text = json.dumps({"v": VERSION, "folder": str(self.path), "term": term})
-        try:
-            new = self.path / f".{RUN_FILE}.new"
-            new.write_text(text, encoding="utf-8")
-            new.replace(self.path / RUN_FILE)
-        except OSError as error:
-            message = f"The checkpoint {self.path} cannot be written: {error}."
-            raise StorageError(message, path=str(self.path)) from error
+        text = json.dumps({"v": VERSION, "folder": self.shown, "term": term})
+        self.folder.replace(RUN_FILE, text)
 
-    def _read(self, name: str) -> str | None:
-        try:
-            return (self.path / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        except NotADirectoryError as error:
-            message = f"The checkpoint {self.path} is a file, or lies in one: give a folder."
-            raise InvalidInputError(message, kind="no_checkpoint", path=str(self.path)) from error
-        except (OSError, UnicodeDecodeError) as error:
-            message = f"The checkpoint {self.path} cannot be read: {error}."
-            raise StorageError(message, path=str(self.path)) from error
+
+def _in_store(
+    given: str, *, table: str, spark: SparkSession | None, may_rename: bool
+) -> HadoopFolder:
+    """Find the folder of a URI."""
+    scheme, parted, rest = given.partition("://")
+    authority = rest.partition("/")[0]
+    if "@" in authority and not scheme.lower().startswith(("abfs", "wasb")):
+        message = (
+            f"The checkpoint {scheme}://... of a stream into table '{table}' holds '@' before its"
+            " path: credentials do not belong into a URI; give them in Hadoop's settings."
+        )
+        raise InvalidInputError(message, kind="checkpoint_storage", table=table)
+    if not parted:
+        message = (
+            f"The checkpoint {given} of a stream into table '{table}' is no URI: write it as"
+            " scheme://bucket/folder, or give a path."
+        )
+        raise InvalidInputError(message, kind="checkpoint_storage", table=table)
+    if spark is None or not hasattr(spark, "_jsparkSession"):
+        message = (
+            f"The checkpoint {given} of a stream into table '{table}' is in a store, which Spark"
+            " Connect and format('tidelake') do not reach. Give a path that the driver sees, or"
+            f" write by tl.write_stream(frame, '{table}', checkpoint=...) of a classic session."
+        )
+        raise UnsupportedError(message, kind="checkpoint_storage", table=table)
+    return HadoopFolder.of(spark, given, table=table, may_rename=may_rename)
 
 
 def check_mark(checkpoint: Checkpoint, mark: SinkMark, *, in_batch: bool = False) -> SinkMark:
@@ -272,7 +290,7 @@ def check_mark(checkpoint: Checkpoint, mark: SinkMark, *, in_batch: bool = False
         if not in_batch or checkpoint.put_mark(mark):
             return mark
         found = checkpoint.mark()
-    table, where = mark.table, f"The checkpoint {checkpoint.path}"
+    table, where = mark.table, f"The checkpoint {checkpoint.shown}"
     own = "Give this stream a checkpoint of its own"
     if found is None:
         message = (

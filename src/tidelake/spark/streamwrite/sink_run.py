@@ -21,7 +21,7 @@ import threading
 from pyspark.sql import SparkSession
 
 from tidelake.commit.idempotence import last_commit
-from tidelake.errors import ConflictError, TidelakeError
+from tidelake.errors import ConflictError, StorageError, TidelakeError
 from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streamwrite.batch_claim import RETAINED_MS, runs_already, sink_consumer
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
@@ -143,8 +143,11 @@ class SinkRun:
 
     @property
     def _is_done(self) -> bool:
-        """Whether Spark can no longer repeat a batch of this run."""
-        return self._checkpoint.is_done(self._batch_id)
+        """Whether Spark can no longer repeat a batch of this run; False if nobody can tell."""
+        try:
+            return self._checkpoint.is_done(self._batch_id)
+        except StorageError:  # a checkpoint in a store that does not answer
+            return False
 
     def _watch(self) -> None:
         looks = 0

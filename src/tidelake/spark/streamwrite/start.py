@@ -83,7 +83,8 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
             f" '{table}'), or read them as a stream, tl.read_stream(name) or spark.readStream."
         )
         raise InvalidInputError(message, kind="no_stream", table=table)
-    checkpoint = Checkpoint.of(target.checkpoint, table=table)
+    spark = frame.sparkSession
+    checkpoint = Checkpoint.of(target.checkpoint, table=table, spark=spark)
     checkpoint.query_id()  # says what Spark would not: that it is damaged
     check_writable(handle)
     check_mode(handle, target.mode)
@@ -93,7 +94,6 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
     check_rows(handle, frame, schema_id=mark.schema_id if found is None else found.schema_id)
     mark = check_mark(checkpoint, mark)
     checkpoint.remove_torn_start()
-    spark = frame.sparkSession
     sink = BatchSink(
         handle,
         checkpoint,

@@ -58,8 +58,8 @@ class Hadoop:
             return ["core-default.xml"] if self.own[name] == "default" else ["programmatically"]
 
         def getPropsWithPrefix(self, prefix):
-            found = tuple(sorted(item for item in self.own.items() if item[0].startswith(prefix)))
-            return SimpleNamespace(hashCode=lambda: hash(found))
+            found = [(k, v) for k, v in sorted(self.own.items()) if k.startswith(prefix)]
+            return Props((k.removeprefix(prefix), v) for k, v in found)
 
     # FileSystem
 
@@ -78,6 +78,11 @@ class Hadoop:
 
     def close(self):
         pass
+
+
+class Props(dict):
+    def hashCode(self):
+        return hash(tuple(self.items()))
 
 
 class Name(str):
@@ -142,6 +147,27 @@ def test_what_is_missing_is_the_reason_and_with_always_an_error(hadoop, reason):
     assert hadoop.asked <= 1
 
 
+@pytest.mark.parametrize(
+    ("settings", "host"),
+    [
+        ({"fs.azure.account.key.acme.dfs.core.windows.net": "k"}, "acme.dfs.core.windows.net"),
+        ({"fs.azure.account.auth.type": "OAuth"}, "acme.dfs.core.windows.net"),
+        ({"fs.azure.account.auth.type.acme.dfs.core.example": "x",
+          "fs.azure.account.key.other.dfs.core.windows.net": "k"}, "acme.dfs.core.example"),
+        ({"fs.azure.account.key.other.dfs.core.windows.net": "k"}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_azure_is_named_by_the_host_in_hadoops_settings_of_its_account(settings, host):
+    root = f"abfs://box@{host}"
+    hadoop = Hadoop(settings, schemes=("abfs",), files={f"{root}/w/t/bucket-0/a.parquet": 10})
+    given = {"azure.account-name": "acme", "azure.account-key": "aGVsbG8="}
+    files = open_storage(Location("az", "box", "/w"), given, Env.seeded(1))
+    found = native_storage(session_of(hadoop), replace(context(), fileio=files), SPLITS)
+    assert found.root == (root if host else None)
+    assert host or found.reason == "fs.azure.account.* has nothing of the storage account"
+
+
 def test_settings_that_change_are_looked_at_again():
     hadoop = Hadoop({}, files={NAME: 10})
     assert not native_storage(session_of(hadoop), context(), SPLITS).is_read
@@ -198,7 +224,7 @@ def test_other_storages_and_words():
     hadoop = Hadoop(KEYS, schemes=("s3a", "gs"), files={"gs://lake/w/t/bucket-0/a.parquet": 10})
     session = session_of(hadoop)
     assert native_storage(session, context(scheme="gs"), SPLITS).root == "gs://lake"
-    assert "'az' is not supported" in native_storage(session, context(scheme="az"), SPLITS).reason
+    assert "'ftp' is not supported" in native_storage(session, context(scheme="ftp"), SPLITS).reason
     assert native_storage(session, context("never"), SPLITS).reason == "read.native = never"
     assert native_storage(session, context("always"), []).reason == "there is no file to read"
     local = context_of(APPEND)

@@ -36,7 +36,7 @@ def folder(tmp_path):
         if like is None:
             path.mkdir()
         else:
-            shutil.copytree(like.path, path)
+            shutil.copytree(like.folder.path, path)
         return Checkpoint.of(path, table="db.t")
 
     return made
@@ -127,13 +127,13 @@ def test_the_newest_commit_is_held_until_the_next_batch(table, folder):
     table.expire_snapshots(**ALL)
     assert log_of(table).states() == {}
     claim(table, checkpoint)
-    assert json.loads((checkpoint.path / RUN_FILE).read_text())["term"] == 2
+    assert json.loads((checkpoint.folder.path / RUN_FILE).read_text())["term"] == 2
 
 
 def test_a_torn_file_of_the_run_makes_it_a_new_one(table, folder):
     checkpoint = folder("a")
     claim(table, checkpoint)
-    (checkpoint.path / RUN_FILE).write_text("{")
+    (checkpoint.folder.path / RUN_FILE).write_text("{")
     assert refused(table, checkpoint)
     table.handle.env.clock.sleep_ms(SILENCE_MS)
     claim(table, checkpoint)

@@ -21,11 +21,11 @@ def checkpoint(tmp_path):
 def begin(checkpoint, batches=1, done=1, watermark=0):
     """What Spark leaves in the folder."""
     for name, count in (("offsets", batches), ("commits", done)):
-        (checkpoint.path / name).mkdir(parents=True, exist_ok=True)
+        (checkpoint.folder.path / name).mkdir(parents=True, exist_ok=True)
         for number in range(count):
             state = json.dumps({"batchWatermarkMs": watermark})
-            (checkpoint.path / name / str(number)).write_text(f"v1\n{state}\n0")
-    (checkpoint.path / "metadata").write_text('{"id":"11-22"}')
+            (checkpoint.folder.path / name / str(number)).write_text(f"v1\n{state}\n0")
+    (checkpoint.folder.path / "metadata").write_text('{"id":"11-22"}')
 
 
 @pytest.mark.parametrize("given", [None, "", "  "])
@@ -35,10 +35,19 @@ def test_there_is_no_default(given):
     assert refused.value.kind == "no_checkpoint"
 
 
-def test_another_storage_is_refused():
-    with pytest.raises(UnsupportedError, match="hdfs://a/b") as refused:
-        Checkpoint.of("hdfs://a/b", table="db.t")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("hdfs://a/b", r"hdfs://a/b .*Connect and format\('tidelake'\) do not reach"),
+        ("s3:/bucket/b", "is no URI: write it as scheme://bucket/folder"),
+        ("s3://key:secret@bucket/b", "credentials do not belong into a URI"),
+    ],
+)
+def test_a_store_that_is_not_reached_from_here_is_refused(given, said):
+    with pytest.raises((UnsupportedError, InvalidInputError), match=said) as refused:
+        Checkpoint.of(given, table="db.t")
     assert refused.value.kind == "checkpoint_storage"
+    assert "secret" not in str(refused.value)
 
 
 def test_a_path_and_its_uri_are_one_folder(tmp_path):
@@ -69,7 +78,7 @@ def test_a_mark_is_kept(checkpoint):
     assert check_mark(checkpoint, MARK, in_batch=True) == MARK
     altered = replace(MARK, schema_id=4)
     assert check_mark(checkpoint, altered) == MARK
-    assert [p.name for p in checkpoint.path.glob("*sink*")] == [MARK_FILE]
+    assert [p.name for p in checkpoint.folder.path.glob("*sink*")] == [MARK_FILE]
 
 
 def test_before_a_batch_began_a_checkpoint_may_become_another_s(checkpoint):
@@ -102,7 +111,7 @@ def test_of_two_in_their_first_batch_one_goes_on(checkpoint, monkeypatch):
     monkeypatch.setattr(Checkpoint, "mark", mark)
     with pytest.raises(InvalidInputError, match=r"into table 'db\.u'"):
         check_mark(checkpoint, MARK, in_batch=True)
-    assert [path.name for path in checkpoint.path.glob(".tidelake*")] == []
+    assert [path.name for path in checkpoint.folder.path.glob(".tidelake*")] == []
 
 
 def test_a_run_that_died_in_its_first_batch_may_begin_again(checkpoint):
@@ -158,7 +167,7 @@ def test_sources_that_are_not_known_are_not_compared(checkpoint):
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"v": 2}', '{"v": 1, "table": "t"}'])
 def test_a_damaged_mark_is_said(checkpoint, text):
     begin(checkpoint)
-    (checkpoint.path / MARK_FILE).write_text(text)
+    (checkpoint.folder.path / MARK_FILE).write_text(text)
     with pytest.raises(CorruptError, match=MARK_FILE) as refused:
         check_mark(checkpoint, MARK)
     assert refused.value.kind == "checkpoint_damaged"
@@ -166,7 +175,7 @@ def test_a_damaged_mark_is_said(checkpoint, text):
 
 def test_damaged_metadata_is_said(checkpoint):
     begin(checkpoint)
-    (checkpoint.path / "metadata").write_text("{")
+    (checkpoint.folder.path / "metadata").write_text("{")
     with pytest.raises(CorruptError, match="metadata is damaged"):
         checkpoint.query_id()
 

@@ -127,7 +127,7 @@ def open_sink(call: StreamCall) -> TableSink:
     handle, mode = table.handle, str(call.how).lower()
     check_writable(handle)
     check_mode(handle, mode)
-    checkpoint = Checkpoint.of(_checkpoint(spark, call), table=name)
+    checkpoint = Checkpoint.of(_checkpoint(spark, call), table=name, spark=spark, may_rename=False)
     checkpoint.query_id()  # says what Spark would say with a stack of Java's
     mark = check_mark(checkpoint, sink_mark(handle, mode))
     checkpoint.remove_torn_start()

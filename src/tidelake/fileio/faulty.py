@@ -23,7 +23,7 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, StorageError, StorageRefusedError, TidelakeError
+from tidelake.errors import StorageError, StorageRefusedError, TidelakeError
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
     ByteRange,
@@ -31,6 +31,7 @@ from tidelake.fileio.file_io import (
     FileStatus,
     OpenDirectory,
     OutputFile,
+    file_closed,
     name_taken,
     parent_of,
 )
@@ -429,8 +430,7 @@ class _FaultyOutputFile:
     def write(self, data: bytes) -> int:
         self._owner._require_alive()
         if self._closed:
-            message = f"File {self._path} was closed; nothing can be written to it any more."
-            raise ClosedError(message, kind="file_closed", path=self._path)
+            raise file_closed(self._path)
         self._pending += data
         if self._owner._is_ever_late:
             self._whole += data

@@ -37,6 +37,7 @@ import pyarrow as pa
 
 from tidelake.errors import (
     AlreadyExistsError,
+    ClosedError,
     CorruptError,
     InvalidInputError,
     NotFoundError,
@@ -384,6 +385,12 @@ def file_missing(path: str) -> NotFoundError:
     """Make the error for a file that should be there."""
     message = f"File {path} does not exist: it was deleted, expired, or the path is wrong."
     return NotFoundError(message, kind="file_not_found", path=path)
+
+
+def file_closed(path: str) -> ClosedError:
+    """Make the error for bytes that come after the end of a file."""
+    message = f"File {path} was closed; nothing can be written to it any more."
+    return ClosedError(message, kind="file_closed", path=path)
 
 
 def file_too_large(path: str, found: int, bytes_max: int) -> CorruptError:

@@ -31,7 +31,6 @@ from typing import Self
 import pyarrow as pa
 
 from tidelake.errors import (
-    ClosedError,
     StorageError,
     StorageRefusedError,
     TidelakeError,
@@ -45,6 +44,7 @@ from tidelake.fileio.file_io import (
     check_path,
     check_range,
     dir_missing,
+    file_closed,
     file_missing,
     file_too_large,
     name_taken,
@@ -494,8 +494,7 @@ class _LocalOutputFile:
 
     def write(self, data: bytes) -> int:
         if self._file.closed:
-            message = f"File {self._path} was closed; nothing can be written to it any more."
-            raise ClosedError(message, kind="file_closed", path=self._path)
+            raise file_closed(self._path)
         self._mark.check(f"File {self._path}")
         try:
             if len(self._waiting) + len(data) > WRITE_BUFFER_BYTES:

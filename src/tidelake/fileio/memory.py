@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, NotFoundError, StorageError
+from tidelake.errors import NotFoundError, StorageError
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
     ByteRange,
@@ -21,6 +21,7 @@ from tidelake.fileio.file_io import (
     check_path,
     check_range,
     dir_missing,
+    file_closed,
     file_missing,
     file_too_large,
     name_taken,
@@ -290,8 +291,7 @@ class _MemoryOutputFile:
 
     def write(self, data: bytes) -> int:
         if self._closed:
-            message = f"File {self._path} was closed; nothing can be written to it any more."
-            raise ClosedError(message, kind="file_closed", path=self._path)
+            raise file_closed(self._path)
         self._parts.append(bytes(data))
         self._length += len(data)
         return len(data)

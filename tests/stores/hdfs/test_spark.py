@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import quick_spark
+import sql_demo
 from proving.fsck import check_table
 
 import tidelake
 import tidelake.spark
+from tidelake.errors import UnsupportedError
 
 pytestmark = pytest.mark.spark
 
@@ -178,3 +180,27 @@ def test_workers_open_it_themselves_and_their_parent_never_does(spark, python):
         assert files.exists("/spark/house")
 
     assert spark.range(1).mapInArrow(opened, "id long").count() == 1
+
+
+def test_a_name_service_is_known_to_workers_by_its_keys(spark, two_name_nodes):
+    """Hadoop of this Spark has no word of it, so its own scan does not read the files."""
+    keys = two_name_nodes.service("prod")
+    lake = tidelake.spark.attach(spark, "hdfs://prod/house", storage=keys, catalog="ha")
+    lake.create_table("db.t", "k bigint, v string", primary_keys=["k"], options={"bucket": 2})
+    lake.write(spark.range(6).selectExpr("id AS k", "'a' AS v"), "db.t")
+    frame = lake.table("db.t")
+    assert "by Python workers: 'hdfs' did not find a file of it" in plan(frame)
+    assert rows(frame) == [(k, "a") for k in range(6)]
+    two_name_nodes.do("failover 0 1")
+    spark.sql("INSERT INTO ha.db.t VALUES (3, 'b')")
+    assert rows(lake.table("db.t").where("k = 3")) == [(3, "b")]
+    with pytest.raises(UnsupportedError, match="does not read its files") as caught:
+        lake.table("db.t", options={"read.native": "always"})
+    assert caught.value.kind == "native_read"
+
+
+@pytest.mark.timeout(1200)
+def test_the_demo_in_sql(spark, hdfs, tmp_path, monkeypatch, capsys):
+    where = hdfs.uri("/spark/demo")
+    flights, _ = sql_demo.play(["-w", where], tmp_path, monkeypatch, capsys)
+    assert tidelake.open(where).table("air.board").count() == flights > 6000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidelake.errors import ClosedError
+from tidelake.fileio.file_io import file_closed
 from tidelake.telemetry import ProcessMark
 
 __all__ = ["PartedOutput"]
@@ -43,8 +43,7 @@ class PartedOutput:
     def write(self, data: bytes) -> int:
         """Append bytes."""
         if self._closed:
-            message = f"File {self._path} was closed; nothing can be written to it any more."
-            raise ClosedError(message, kind="file_closed", path=self._path)
+            raise file_closed(self._path)
         self._check()
         view = memoryview(data).cast("B")
         length = len(view)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 from proving.fsck import check_table
@@ -103,6 +104,31 @@ def test_statements_reach_hdfs_by_catalog_and_by_path(nodes, tmp_path):
     assert nodes["hdfs://other:8020"].nodes["/of/path/snapshot/snapshot-1"]
     sql("ALTER TABLE t RENAME TO u")
     assert rows(session.catalogs["h"].table("d.u")) == [(1, "a")]
+
+
+def test_a_catalog_in_a_database_keeps_tables_on_hdfs(nodes, tmp_path):
+    """They are renamed there, which no object store can."""
+    options = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/c.db", "warehouse": "hdfs://nn/w"}
+    catalog = tidelake.open(catalog=options)
+    catalog.create_table("db.t", paused.COLUMNS, primary_keys=["k"]).write([{"k": 1, "v": "a"}])
+    catalog.rename_table("db.t", "db.u")
+    again = tidelake.open(catalog=options)
+    assert (again.list_tables("db"), rows(again.table("db.u"))) == (["u"], [(1, "a")])
+    catalog.drop_table("db.u")
+    left = [path for path, data in nodes["hdfs://nn:8020"].nodes.items() if data is not None]
+    assert left == []
+
+
+def test_iceberg_metadata_beside_a_table_names_its_files_on_hdfs(nodes):
+    t = tidelake.open("hdfs://nn/w").create_table(
+        "db.t", paused.COLUMNS, options={"metadata.iceberg.storage": "table-location"}
+    )
+    t.write([{"k": 1, "v": "a"}])
+    files = nodes["hdfs://nn:8020"].nodes
+    [path] = [path for path in files if path.endswith(".metadata.json")]
+    told = json.loads(files[path])
+    assert told["location"] == "hdfs://nn/w/db.db/t"
+    assert told["snapshots"][0]["manifest-list"].startswith("hdfs://nn/w/db.db/t/metadata/")
 
 
 # ---- at every call of a commit

@@ -15,7 +15,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,6 +130,7 @@ def minio() -> Iterator[RealStore]:
     }
     with running(command, port=port, environ=environ) as program:
         _wait_for(port, "/minio/health/ready")
+        _wait_until((program.place / "data" / ".minio.sys" / "format.json").exists)
         (program.place / "data" / BUCKET).mkdir()  # a bucket of MinIO is a directory
         yield RealStore("minio", "s3", options, program)
 
@@ -154,13 +155,18 @@ def azurite() -> Iterator[RealStore]:
 
 
 def _wait_for(port: int, path: str) -> None:
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while True:
+    def is_ready() -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS_MAX)
         connection.request("GET", path)
-        if connection.getresponse().status == 200:
-            return
-        assert time.monotonic() < deadline, f"port {port} does not become ready"
+        return connection.getresponse().status == 200
+
+    _wait_until(is_ready)
+
+
+def _wait_until(is_ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while not is_ready():
+        assert time.monotonic() < deadline, "a store does not become ready"
         time.sleep(0.05)
 
 

@@ -111,13 +111,18 @@ class FileIOContract:
                 files.replace(path, b"1", within=held)
         assert files.list_dir(root) == []
         files.write_once(f"{root}/t/snapshot/old", b"theirs")
-        with pytest.raises(NotFoundError):
-            files.put_if_absent(f"{root}/t/snapshot/a", b"1", within=held)
-        assert not files.exists(f"{root}/t/snapshot/old", within=held)
+        for name in ("a", "old"):
+            with pytest.raises(NotFoundError):
+                files.put_if_absent(f"{root}/t/snapshot/{name}", b"1", within=held)
+            self.check_nothing_is_in_it(files, f"{root}/t/snapshot/{name}", held)
         assert files.delete(f"{root}/t/snapshot/old", within=held) is False
         held.close()
         assert [s.name for s in files.list_dir(f"{root}/t/snapshot")] == ["old"]
         assert files.read_bytes(f"{root}/t/snapshot/old") == b"theirs"
+
+    def check_nothing_is_in_it(self, files, path, held):
+        """Of a directory that was removed while it was held."""
+        assert not files.exists(path, within=held)
 
     def test_a_directory_that_is_held_is_the_same_under_another_name(self, files, root):
         files.make_dirs(f"{root}/t/snapshot")

@@ -294,7 +294,7 @@ class RangeReader(Protocol):
 
 
 class PathDirectory:
-    """An open directory of a storage that holds nothing for one but its path.
+    """An open directory; here nothing but its path. A storage that holds more has a subclass.
 
     Parameters
     ----------

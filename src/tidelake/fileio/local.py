@@ -25,8 +25,6 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
@@ -41,6 +39,7 @@ from tidelake.fileio.file_io import (
     ByteRange,
     FileStatus,
     OpenDirectory,
+    PathDirectory,
     check_path,
     check_range,
     dir_missing,
@@ -405,28 +404,17 @@ class LocalFileIO:
         return temporary
 
 
-class _LocalDirectory:
+class _LocalDirectory(PathDirectory):
     """A directory opened by its descriptor."""
 
     def __init__(self, path: str, descriptor: int) -> None:
-        self.path = path
+        super().__init__(path)
         self.descriptor = descriptor
 
     def close(self) -> None:
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _local(within: OpenDirectory) -> _LocalDirectory:

@@ -14,11 +14,10 @@ still in the midst of a put, is of unknown outcome.
 from __future__ import annotations
 
 import contextlib
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tidelake.errors import StorageError
-from tidelake.fileio.file_io import OpenDirectory, parent_of
+from tidelake.fileio.file_io import OpenDirectory, PathDirectory, parent_of
 from tidelake.fileio.hdfs.calls import HdfsCalls
 from tidelake.fileio.hdfs.errors import CLIENT_ERRORS
 from tidelake.telemetry import Clock
@@ -53,7 +52,7 @@ class Sweeps:
         return True
 
 
-class HeldDirectory:
+class HeldDirectory(PathDirectory):
     """The directory and its hidden one.
 
     Parameters
@@ -67,7 +66,7 @@ class HeldDirectory:
     """
 
     def __init__(self, path: str, hidden: str, calls: HdfsCalls, sweeps: Sweeps) -> None:
-        self.path = path
+        super().__init__(path)
         self.hidden = hidden
         self._calls = calls
         self._sweeps = sweeps
@@ -100,17 +99,6 @@ class HeldDirectory:
         for path, changed_ms in changed.items():
             if own - changed_ms > ABANDONED_MS:
                 client.delete(path, True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def held_directory(within: OpenDirectory) -> HeldDirectory:

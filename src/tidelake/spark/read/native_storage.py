@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidelake.errors import UnsupportedError, shortened
@@ -68,6 +69,9 @@ _QUICKLY = {
     "ipc.client.connect.max.retries": "1",
     "ipc.client.connect.max.retries.on.timeouts": "1",
 }
+HADOOP_ERRORS = (Py4JJavaError, PySparkException)
+"""What Java raises comes as the first, but some of its classes as PySpark's own: a host that is
+unknown is an ``IllegalArgumentException``."""
 ERROR_TEXT_MAX = 160
 FORGET_SECONDS = 60.0
 """For how long a failure that may pass is believed."""
@@ -201,7 +205,7 @@ def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> tupl
     systems = jvm.org.apache.hadoop.fs.FileSystem
     try:
         systems.getFileSystemClass(scheme, conf)
-    except Py4JJavaError:
+    except HADOOP_ERRORS:
         return f"there is no file system '{scheme}' ({JARS[scheme]}) on Spark's class path", True
     if scheme == "s3a" and not _is_configured(conf, bucket):
         return "fs.s3a.* has no keys and no endpoint", True
@@ -214,7 +218,7 @@ def _problem(jvm: Any, conf: Any, root: str, name: str, size_bytes: int) -> tupl
             length = int(system.getFileStatus(path).getLen())
         finally:
             system.close()
-    except Py4JJavaError as error:
+    except HADOOP_ERRORS as error:
         return f"'{scheme}' did not find a file of it ({_words_of(error)})", False
     return (
         ("", True) if length == size_bytes else (f"'{scheme}' finds another store's files", False)
@@ -245,6 +249,7 @@ def _is_configured(conf: Any, bucket: str) -> bool:
     )
 
 
-def _words_of(error: Py4JJavaError) -> str:
-    said = str(error.java_exception.toString()).partition("\n")[0]
+def _words_of(error: Py4JJavaError | PySparkException) -> str:
+    told = error.java_exception.toString() if isinstance(error, Py4JJavaError) else error
+    said = str(told).partition("\n")[0]
     return shortened(said.rpartition("org.apache.hadoop.")[2], ERROR_TEXT_MAX)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 from unit.spark.read.test_native_changes import APPEND, context_of, file, split
 
 from tidelake.errors import UnsupportedError
@@ -38,6 +39,7 @@ class Hadoop:
     def __init__(self, settings, schemes=("s3a",), files=None):
         self.settings, self.schemes, self.files = dict(settings), schemes, files or {}
         self.asked = 0
+        self.refusal = None
 
     # a Configuration, of which each session's call makes a copy
 
@@ -68,6 +70,8 @@ class Hadoop:
             raise JavaProblem("No FileSystem for scheme")
 
     def newInstance(self, uri, conf):
+        if self.refusal is not None:
+            raise self.refusal
         return self
 
     def getFileStatus(self, path):
@@ -117,6 +121,15 @@ KEYS = {"fs.s3a.access.key": "k"}
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch):
     monkeypatch.setattr(module, "_FOUND", {})
+
+
+def test_a_name_service_that_sparks_hadoop_does_not_know_is_read_by_python_workers():
+    """Java's IllegalArgumentException is one of PySpark's own errors, and no Py4JJavaError."""
+    hadoop = Hadoop({}, schemes=("hdfs",))
+    hadoop.refusal = IllegalArgumentException("java.net.UnknownHostException: prod\n\nJVM stack")
+    found = native_storage(session_of(hadoop), context(scheme="hdfs"), SPLITS)
+    assert not found.is_read
+    assert found.reason.endswith("did not find a file of it (java.net.UnknownHostException: prod)")
 
 
 def test_the_bucket_is_read_where_hadoop_finds_a_file_of_this_read():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 
+import hdfs_native
 import pytest
 from unit.fileio.hdfs.contract import HdfsContract
 
@@ -68,6 +70,14 @@ def test_a_quota_that_is_used_up_refuses_a_put(hdfs, files, root):
         files.put_if_absent(f"{root}-2/b", b"1")
     assert caught.value.kind == "no_space"
     assert files.list_dir(f"{root}-2") == []
+
+
+def test_files_on_an_executor_are_those_of_spark_s_user(hdfs, root, monkeypatch):
+    monkeypatch.setenv("HADOOP_USER_NAME", "")
+    monkeypatch.setenv("SPARK_USER", "ann")
+    opened(hdfs).write_once(f"{root}/a", b"1")
+    assert os.environ["HADOOP_USER_NAME"] == "ann"
+    assert hdfs_native.Client(hdfs.uri()).get_file_info(f"{root}/a").owner == "ann"
 
 
 def test_another_user_has_no_right(hdfs, files, root, monkeypatch):

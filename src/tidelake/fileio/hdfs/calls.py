@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from tidelake.errors import StorageError, TidelakeError, UnsupportedError
 from tidelake.fileio import _optional
 from tidelake.fileio.hdfs.errors import CLIENT_ERRORS, refusal_of, translated
-from tidelake.fileio.hdfs.settings import HdfsSettings
+from tidelake.fileio.hdfs.settings import HdfsSettings, act_as_user
 from tidelake.fileio.hdfs.workers import submit
 from tidelake.fileio.location import Location
 from tidelake.telemetry import Clock, PerProcess
@@ -164,6 +164,8 @@ class HdfsCalls:
             for name in ("principal", "keytab", "cache")
             if settings.text(f"kerberos-{name}") is not None
         }
+        if not settings.is_secure:
+            act_as_user()
         try:
             return library.Client(
                 self._url,

@@ -29,7 +29,9 @@ from tidelake.fileio.object_store.settings import (
     is_storage_key,
 )
 
-__all__ = ["HDFS_KEYS", "HdfsSettings", "parse_hdfs_settings", "user_name"]
+__all__ = ["HDFS_KEYS", "HdfsSettings", "act_as_user", "parse_hdfs_settings", "user_name"]
+
+USER, USER_OF_SPARK = "HADOOP_USER_NAME", "SPARK_USER"
 
 PORT = 8020
 """A name node's, where neither the URI nor the configuration tells one."""
@@ -185,8 +187,17 @@ class HdfsSettings:
 
 
 def user_name() -> str:
-    """The user that a cluster without Kerberos believes: the environment's, or the system's."""
-    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    """The user that a cluster without Kerberos believes: the environment's, or the system's.
+
+    Spark names the user of its driver to each executor, and its Java acts as that one there.
+    """
+    return os.environ.get(USER) or os.environ.get(USER_OF_SPARK) or getpass.getuser()
+
+
+def act_as_user() -> None:
+    """Tell the client, which reads :data:`USER` alone, who Spark's user is."""
+    if not os.environ.get(USER) and os.environ.get(USER_OF_SPARK):
+        os.environ[USER] = os.environ[USER_OF_SPARK]
 
 
 def parse_hdfs_settings(given: Mapping[str, object]) -> HdfsSettings:

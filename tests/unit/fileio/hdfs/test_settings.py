@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 
 import pytest
+from servers.name_node import NameNode, library
 
 import tidelake
 from tidelake.cli.main import main
@@ -171,9 +173,26 @@ def test_without_the_client_its_extra_is_named(monkeypatch):
         tidelake.open("hdfs://nn:8020/house").list_databases()
 
 
-def test_the_user_is_the_environment_s(monkeypatch):
-    monkeypatch.setenv("HADOOP_USER_NAME", "ann")
-    assert user_name() == "ann"
+@pytest.mark.parametrize(
+    ("user", "of_spark", "expected"),
+    [("ann", "bob", "ann"), ("ann", None, "ann"), ("", "bob", "bob"), (None, "bob", "bob")],
+)
+def test_the_user_is_the_environment_s_or_spark_s(monkeypatch, user, of_spark, expected):
+    """On an executor Spark names the driver's user, and its own scan reads as that one."""
+    for name, value in (("HADOOP_USER_NAME", user), ("SPARK_USER", of_spark)):
+        monkeypatch.setenv(name, value or "")
+        if value is None:
+            monkeypatch.delenv(name)
+    assert user_name() == expected
+    seen = []
+
+    def client(url, *_, **__):
+        seen.append(os.environ["HADOOP_USER_NAME"])
+        return NameNode()
+
+    monkeypatch.setattr(_optional, "hdfs_native", lambda: library(client))
+    assert tidelake.open("hdfs://nn:8020/house").list_databases() == []
+    assert seen == [expected]
 
 
 def test_doctor_says_that_nobody_answers(capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +39,7 @@ def play(
         For the raw data.
     """
     monkeypatch.syspath_prepend(str(_FLIGHTS))
-    import source
+    source = importlib.import_module("source")
 
     try:
         flights = source.write(directory, days=DAYS)

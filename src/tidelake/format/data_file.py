@@ -8,7 +8,7 @@ A changelog file may be a part of another file (:mod:`tidelake.format.compacted`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -37,6 +37,7 @@ from tidelake.format.parquet.writer import ParquetFileWriter
 from tidelake.format.read_error import corrupt, reading
 from tidelake.format.system_fields import is_system_name, key_field
 from tidelake.format.value_casts import Retyping
+from tidelake.telemetry import Executor, SerialExecutor
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
@@ -44,6 +45,7 @@ __all__ = ["DataFileRead", "format_of", "open_writer", "orc_times_shift", "read_
 
 ALONE = ReadAhead()
 """A read of one file, with no threads beside it."""
+HERE = SerialExecutor()
 
 _READERS: Mapping[str, FileReader] = {"parquet": read_parquet, "orc": read_orc, "avro": read_avro}
 _WRITERS: Mapping[str, FileWriter] = {
@@ -104,6 +106,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     zone: str | None = None,
     orc_zone_moves: bool = True,
     ahead: ReadAhead = ALONE,
+    cores: Executor = HERE,
 ) -> DataFileRead:
     """Read a data file.
 
@@ -140,6 +143,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         (:func:`tidelake.format.format_options.orc_zone_moves`).
     ahead : ReadAhead
         Of a remote storage: what may be fetched before it is asked for.
+    cores : Executor
+        Where columns may be decoded beside the caller's work.
 
     Returns
     -------
@@ -180,6 +185,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         deleted=deleted,
         orc_zone_moves=orc_zone_moves,
         ahead=ahead,
+        cores=cores,
     )
     return DataFileRead(fileio, request, fields, needed, predicate, retyping, never_null)
 
@@ -226,7 +232,7 @@ class DataFileRead:
                 self._stack = stack.pop_all()
         return self._opened
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
+    def __iter__(self) -> Generator[pa.RecordBatch, None, None]:
         """Give the batches; the file is closed after the last one."""
         path, names = self._request.path, [f.name for f in self._fields]
         try:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidelake.format.fetching.fetched_file import RangedFiles, whole_or_in_pieces
 from tidelake.format.fetching.read_ahead import ReadAhead
 from tidelake.format.read_error import corrupt
+from tidelake.telemetry import Executor, SerialExecutor
 from tidelake.types import DataField
 from tidelake.types.nested import leaf_arrays
 from tidelake.types.predicate import Predicate
@@ -69,6 +70,8 @@ class ReadRequest:
         ``orc.timestamp-ltz.legacy.type``.
     ahead : ReadAhead
         Of a remote storage: what may be fetched before it is asked for.
+    cores : Executor
+        Where a reader may decode beside its caller; two batches take `batch_bytes` then.
     """
 
     path: str
@@ -82,6 +85,7 @@ class ReadRequest:
     deleted: Positions | None = None
     orc_zone_moves: bool = True
     ahead: ReadAhead = field(default_factory=ReadAhead)
+    cores: Executor = field(default_factory=SerialExecutor)
 
     @property
     def remote_size_bytes(self) -> int:

@@ -292,6 +292,7 @@ def read_file(
         zone=context.env.zone,
         orc_zone_moves=orc_zone_moves(context.options),
         ahead=ReadAhead.of(context.env) if ahead is None else ahead,
+        cores=context.env.cores,
     )
 
 

@@ -19,6 +19,8 @@ from tidelake.telemetry.env import (
     invariants_on,
 )
 from tidelake.telemetry.executor import (
+    Ahead,
+    CoreExecutor,
     Executor,
     SerialExecutor,
     ThreadExecutor,
@@ -34,7 +36,9 @@ __all__ = [
     "FORKED",
     "MEMORY_BYTES_MIN",
     "UNLIMITED",
+    "Ahead",
     "Clock",
+    "CoreExecutor",
     "Env",
     "Executor",
     "Ids",

@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from tidelake.telemetry.executor import Executor, SerialExecutor, ThreadExecutor
+from tidelake.telemetry.executor import (
+    CoreExecutor,
+    Executor,
+    SerialExecutor,
+    ThreadExecutor,
+)
 from tidelake.telemetry.memory import UNLIMITED, Memory
 from tidelake.telemetry.read_threads import ReadThreads
 
@@ -192,6 +197,22 @@ def local_zone() -> str | None:
         return None  # a rule such as EST5EDT4,M3.2.0,M11.1.0, or no name
 
 
+CORES_MAX = 8
+"""Most threads that decode columns for one process."""
+
+
+def _of_all_cores() -> Executor:
+    """Threads for the cores that this process may use; none where it has one."""
+    try:
+        count = len(os.sched_getaffinity(0))
+    except AttributeError:  # only Linux tells
+        count = os.cpu_count() or 1
+    return SerialExecutor() if count == 1 else CoreExecutor(min(count, CORES_MAX), level=1)
+
+
+_CORES = _of_all_cores()
+
+
 @dataclass(frozen=True, slots=True)
 class Env:
     """The engine's outside world, passed down as one value. Picklable.
@@ -207,6 +228,9 @@ class Env:
         What each part of the engine may hold; on an executor, in each of its Python processes.
     reads : ReadThreads
         Where reads over a network run side by side.
+    cores : Executor
+        Where columns of data files are decoded beside the caller's work; by :meth:`system`, all
+        tables of a process share as many threads as it has cores.
 
     Examples
     --------
@@ -222,11 +246,12 @@ class Env:
     zone: str | None = field(default_factory=local_zone)
     memory: Memory = UNLIMITED
     reads: ReadThreads = field(default_factory=ReadThreads)
+    cores: Executor = field(default_factory=SerialExecutor)
 
     @classmethod
     def system(cls) -> Env:
         """The real world."""
-        return cls()
+        return cls(cores=_CORES)
 
     def with_memory(self, memory: Memory) -> Env:
         """Return the same environment with another memory limit, and tasks that fit into it.
@@ -236,11 +261,11 @@ class Env:
         >>> Env.system().with_memory(Memory.of(256 << 20)).memory.total_bytes >> 20
         256
         """
-        executor = self.executor
+        executor, one = self.executor, memory.tasks_max == 1
         if not isinstance(executor, SerialExecutor):
-            one = memory.tasks_max == 1
             executor = SerialExecutor() if one else ThreadExecutor(memory.tasks_max)
-        return replace(self, executor=executor, memory=memory)
+        cores = SerialExecutor() if one else self.cores
+        return replace(self, executor=executor, memory=memory, cores=cores)
 
     def spill_directory(self) -> str:
         """Name a new directory on the local disk of the machine that asks; not made yet.

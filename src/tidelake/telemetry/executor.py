@@ -6,7 +6,8 @@
    drops pieces that have not begun and waits for running ones. So a clean-up after an error has no
    concurrent work.
 3. :meth:`Executor.map_ahead` begins a piece early only while what was begun and not used up yet
-   weighs no more than the caller allows: work whose results take memory.
+   weighs no more than the caller allows: work whose results take memory. :meth:`Executor.ahead`
+   makes the next item of an iterator early, and no more.
 4. A long piece calls :func:`check_wanted` regularly, which ends it if its result is no longer
    needed. Interrupts that arrive during the wait do not cut it short.
 
@@ -29,11 +30,19 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tidelake.telemetry.fork import PerProcess, ProcessMark
 
-__all__ = ["Executor", "SerialExecutor", "ThreadExecutor", "Unwanted", "check_wanted"]
+__all__ = [
+    "Ahead",
+    "CoreExecutor",
+    "Executor",
+    "SerialExecutor",
+    "ThreadExecutor",
+    "Unwanted",
+    "check_wanted",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -75,6 +84,16 @@ class Executor(Protocol):
         """
         ...
 
+    def ahead(self, items: Iterator[T]) -> Ahead[T]:
+        """Make the next item of an iterator while the caller has the one before.
+
+        Parameters
+        ----------
+        items : iterator
+            It advances on one thread at a time, but not always on the same.
+        """
+        ...
+
     def uninterrupted(self, work: Callable[[], R]) -> R:
         """Run a clean-up to its end; interrupts that arrive meanwhile are raised after it."""
         ...
@@ -98,6 +117,10 @@ class SerialExecutor:
     ) -> Generator[R, None, None]:
         """Return results in the order of the items; no piece begins before its result is wanted."""
         yield from self.map(work, items)
+
+    def ahead(self, items: Iterator[T]) -> Ahead[T]:
+        """Return the items; none is made before it is wanted."""
+        return Ahead(items, None)
 
     def uninterrupted(self, work: Callable[[], R]) -> R:
         """Run it here: one thread cannot be kept from its own interrupts."""
@@ -174,6 +197,27 @@ class ThreadExecutor:
         finally:
             batch.stop()
 
+    def ahead(self, items: Iterator[T]) -> Ahead[T]:
+        """Make the next item of an iterator while the caller has the one before."""
+        return Ahead(items, self)
+
+    def begin(self, piece: Callable[[], None]) -> bool:
+        """Queue a piece of a batch of this level; False if the caller has to do it itself."""
+        if self._may_wait_for_itself:
+            return False
+        self._threads.value.submit(piece)
+        return True
+
+    @property
+    def threads_max(self) -> int:
+        """Pieces that run at once."""
+        return self._threads_max
+
+    @property
+    def level(self) -> int:
+        """Pieces of lower levels may wait for these."""
+        return self._level
+
     @property
     def _may_wait_for_itself(self) -> bool:
         """Whether this thread does a piece that others of this executor may wait for."""
@@ -188,8 +232,24 @@ class ThreadExecutor:
         result: R = _result(*clean_up.outcome)
         return result
 
-    def __reduce__(self) -> tuple[Callable[[int, int], ThreadExecutor], tuple[int, int]]:
+    def __reduce__(self) -> tuple[Callable[..., Executor], tuple[int, ...]]:
         return (_executor, (self._threads_max, self._level))
+
+
+class CoreExecutor(ThreadExecutor):
+    """Threads for work that takes a core, as many as this process has cores.
+
+    A copy in another process works in its caller's thread: Spark gives each core a task of its own.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> type(pickle.loads(pickle.dumps(CoreExecutor(2)))).__name__
+    'SerialExecutor'
+    """
+
+    def __reduce__(self) -> tuple[Callable[..., Executor], tuple[int, ...]]:
+        return (SerialExecutor, ())
 
 
 def _executor(threads_max: int, level: int) -> ThreadExecutor:
@@ -305,6 +365,75 @@ class _Batch:
                 if not self._running_count:
                     return
             self.ended.get()  # each piece that runs puts its outcome there when it is not counted
+
+
+class Ahead(Generic[T]):
+    """The items of an iterator; while the caller has one, a thread makes the next.
+
+    Use it in a ``with`` block: at its end no thread works on the next item any more, and the
+    iterator is closed. Errors come in the turn of the item that they are about.
+
+    Parameters
+    ----------
+    items : iterator
+        Where the items come from.
+    threads : ThreadExecutor, optional
+        Where they are made; without it, in the caller's thread when they are wanted.
+
+    Examples
+    --------
+    >>> with Ahead(iter("ab"), ThreadExecutor(1)) as items:
+    ...     list(items)
+    ['a', 'b']
+    """
+
+    def __init__(self, items: Iterator[T], threads: ThreadExecutor | None) -> None:
+        self._items = items
+        self._threads = threads
+        self._batch = _Batch(0 if threads is None else threads.level)
+        self._number = 0
+        self._is_begun = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        if self._is_begun:
+            self._is_begun = False
+            item = _result(*self._batch.outcome(self._number, {}))
+            self._number += 1
+        else:
+            item = next(self._items, _END)
+        if item is _END:
+            raise StopIteration
+        self.begin()
+        return item
+
+    def begin(self) -> None:
+        """Make the next item now, on a thread."""
+        if self._threads is not None and not self._is_begun:
+            piece = partial(self._batch.run, self._number, _next_of, self._items)
+            self._is_begun = self._threads.begin(piece)
+
+    def close(self) -> None:
+        """Wait for the item that is being made, drop it, and close the iterator."""
+        self._batch.stop()
+        # in a forked child the parent's thread may be inside
+        if self._batch.mark.is_here and isinstance(self._items, Generator):
+            self._items.close()
+
+
+_END = object()
+
+
+def _next_of(items: Iterator[T]) -> T | object:
+    return next(items, _END)
 
 
 class _CleanUp:

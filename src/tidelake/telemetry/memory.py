@@ -60,8 +60,9 @@ class Memory:
     batch_bytes : int
         Rows of a batch that is read or taken in. A thirty-second.
     read_ahead_bytes : int
-        Encoded bytes that a task fetches ahead where each read waits for a network. A sixteenth,
-        per task: the open pages of a merge are then parts of them.
+        Encoded bytes that a task fetches ahead where each read waits for a network, and rows of the
+        next splits that are read before their turn. A sixteenth, per task: the open pages of a
+        merge are then parts of the first.
     manifest_cache_bytes : int
         Decoded manifests that a catalog keeps. An eighth.
 

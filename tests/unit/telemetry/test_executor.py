@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from tidelake.telemetry import SerialExecutor, ThreadExecutor, check_wanted
+from tidelake.telemetry import CoreExecutor, SerialExecutor, ThreadExecutor, check_wanted
 
 SECONDS_MAX = 20
 
@@ -261,3 +261,79 @@ def _until(is_true) -> None:
     while not is_true():
         assert time.monotonic() < ends, "it never became true"
         time.sleep(0.002)
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ThreadExecutor(2)])
+def test_the_next_item_is_made_early_and_errors_come_in_their_turn(executor):
+    with executor.ahead(iter(range(50))) as items:
+        assert list(items) == list(range(50))
+        assert next(items, "end") == "end"
+
+    def failing():
+        yield 1
+        yield 1 // 0
+
+    with executor.ahead(failing()) as items:
+        assert next(items) == 1
+        with pytest.raises(ZeroDivisionError):
+            next(items)
+
+
+def test_one_item_is_made_early_and_no_more():
+    made: list[int] = []
+
+    def items():
+        for n in range(9):
+            made.append(n)
+            yield n
+
+    with ThreadExecutor(2).ahead(items()) as taken:
+        time.sleep(0.05)
+        assert made == []
+        assert next(taken) == 0
+        _until(lambda: made == [0, 1])
+        time.sleep(0.05)
+        assert made == [0, 1]
+        assert next(taken) == 1
+        _until(lambda: made == [0, 1, 2])
+
+
+def test_an_iterator_left_early_is_closed_when_nobody_works_on_it():
+    events: list[str] = []
+
+    def items():
+        try:
+            for n in range(9):
+                time.sleep(0.05)
+                events.append(f"made {n}")
+                yield n
+        finally:
+            events.append("closed")
+
+    with ThreadExecutor(2).ahead(items()) as taken:
+        assert next(taken) == 0
+        _until(lambda: threading.active_count() > 1)
+    assert events[-1] == "closed"
+    count = len(events)
+    time.sleep(0.1)
+    assert len(events) == count <= 3
+
+
+def test_items_wanted_by_a_thread_of_the_same_level_are_made_there():
+    executor = ThreadExecutor(1)
+
+    def total(n: int) -> int:
+        with executor.ahead(iter(range(n))) as items:
+            return sum(items)
+
+    assert list(executor.map(total, [3, 4])) == [3, 6]
+
+
+def test_items_that_many_callers_take_do_not_wait_for_each_other():
+    executor = ThreadExecutor(1)
+    with executor.ahead(iter(range(100))) as one, executor.ahead(iter(range(100))) as other:
+        assert [(a, b) for a, b in zip(one, other, strict=True)] == [(n, n) for n in range(100)]
+
+
+def test_threads_of_the_cores_stay_in_their_process():
+    assert isinstance(pickle.loads(pickle.dumps(CoreExecutor(2))), SerialExecutor)

@@ -3,15 +3,16 @@
 1. The file's size must be the manifest's before anything is parsed, and the footer's row count
    the manifest's before anything is read.
 2. Each wanted column is found in the file (:mod:`tidelake.format.field_id_mapping`).
-3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch in one
-   thread, page checksums verified; missing columns are filled with null, others cast where needed.
+3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch, page
+   checksums verified: a large file on several cores (:mod:`tidelake.format.parquet.column_parts`),
+   others in one thread. Missing columns are filled with null, others cast where needed.
 4. Rows of the deletion vector are left out; their ordinals are moved by the row groups skipped.
 5. Of a remote storage the file's end is read first, then the chunks wanted of several row groups
    (:mod:`tidelake.format.parquet.column_fetch`).
 6. Each row group must give as many rows as the footer says.
 
-Memory: the compressed columns wanted of one row group and one batch; of a remote storage, what the
-request's ``ahead`` allows, and one batch.
+Memory: the compressed columns wanted of one row group and one batch, or two of half the size where
+several cores read; of a remote storage, what the request's ``ahead`` allows instead of the columns.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from tidelake.format.file_reader import (
     without_rows,
 )
 from tidelake.format.parquet.column_fetch import ColumnFetch
+from tidelake.format.parquet.column_parts import column_parts, is_worth_threads, side_by_side
 from tidelake.format.parquet.footer import read_footer
 from tidelake.format.parquet.int96 import bytes_metadata, moments
 from tidelake.format.parquet.row_groups import matching_row_groups
@@ -219,10 +221,13 @@ def _source_batches(
         total = sum(file.metadata.row_group(g).num_rows for g in groups)
         return null_batches(schema, total, rows)
     bring = files.fetch(file.metadata, groups, names)
-    read = _raw_batches(file, groups, names, rows, path, bring)
-    if not is_sealed:
-        read = map(check_texts, read)
     int96 = [s.file_name for s in sources if s.file_name is not None and s.is_int96]
+    if int96 or not _is_threaded(file.metadata, groups, request):
+        read = _raw_batches(file, groups, names, rows, path, bring)
+        if not is_sealed:
+            read = map(check_texts, read)
+    else:
+        read = _on_cores(files, file, groups, names, rows, bring, is_sealed=is_sealed)
     if int96:
         again = _parquet_file(files.open(), request, int96_unit="us")
         micros = _raw_batches(again, groups, int96, rows, path)
@@ -234,6 +239,37 @@ def _source_batches(
 
         read = _checked_int96(read, micros, by_bytes, path)
     return _converted(read, sources, schema, path)
+
+
+def _is_threaded(metadata: pq.FileMetaData, groups: list[int], request: ReadRequest) -> bool:
+    return is_worth_threads(
+        request.cores,
+        rows_count=sum(metadata.row_group(g).num_rows for g in groups),
+        batch_rows=request.batch_rows,
+        batch_bytes=request.batch_bytes,
+    )
+
+
+def _on_cores(
+    files: _Files,
+    file: pq.ParquetFile,
+    groups: list[int],
+    names: list[str],
+    rows: int,
+    bring: _Bring,
+    *,
+    is_sealed: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Read the columns in parts, each by a read of its own, before they are wanted."""
+    request, path, metadata = files.request, files.request.path, file.metadata
+    is_remote = files.remote is not None
+    parts = [names] if is_remote else column_parts(metadata, groups, names, request.cores)
+    reads = []
+    for number, part in enumerate(parts):
+        own = file if number == 0 else _parquet_file(files.open(), request, metadata=metadata)
+        read = _raw_batches(own, groups, part, rows, path, bring)
+        reads.append(read if is_sealed else map(check_texts, read))
+    return side_by_side(files.stack, request.cores, reads)
 
 
 def _raw_batches(
@@ -264,11 +300,12 @@ def _raw_batches(
 def _bounded_batch_rows(metadata: pq.FileMetaData, groups: list[int], request: ReadRequest) -> int:
     total_bytes = sum(max(0, metadata.row_group(g).total_byte_size) for g in groups)
     total_rows = sum(metadata.row_group(g).num_rows for g in groups)
+    batch_bytes = request.batch_bytes // (2 if _is_threaded(metadata, groups, request) else 1)
     row_bytes = max(1, total_bytes // max(1, total_rows))
     rows_max = request.batch_rows
     if request.batch_bytes < BATCH_BYTES_MAX and _has_text_dictionary(metadata, groups):
         rows_max = min(rows_max, DICTIONARY_ROWS_MAX)
-    return max(1, min(rows_max, request.batch_bytes // row_bytes))
+    return max(1, min(rows_max, batch_bytes // row_bytes))
 
 
 def _has_text_dictionary(metadata: pq.FileMetaData, groups: list[int]) -> bool:

@@ -155,4 +155,5 @@ class BucketReader:
             zone=context.env.zone,
             orc_zone_moves=orc_zone_moves(context.options),
             ahead=ahead,
+            cores=context.env.cores,
         )

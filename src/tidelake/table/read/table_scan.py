@@ -1,11 +1,13 @@
 """One read of a table: the plan, and its rows as a stream.
 
-Rows come split by split. A limit stops the stream; the last batch is cut to it.
+Rows come split by split. A limit stops the stream; the last batch is cut to it. Of a large read
+without one, the first rows of the next splits are read meanwhile, within the memory for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -23,6 +25,11 @@ from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
 __all__ = ["SplitRows", "TableRows", "TableScan", "scan_all_rows", "scan_table", "stream"]
+
+AHEAD_BYTES_MIN = 16 << 20
+"""A smaller read is over before threads have helped."""
+SPLITS_AHEAD = 4
+"""Splits that are read side by side."""
 
 
 class SplitRows(Protocol):
@@ -71,7 +78,9 @@ class TableRows:
         return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
 
 
-def stream(rows: SplitRows, splits: Sequence[Split], limit: int | None) -> Iterator[pa.RecordBatch]:
+def stream(
+    rows: SplitRows, splits: Sequence[Split], limit: int | None
+) -> Generator[pa.RecordBatch, None, None]:
     """The rows of splits one after the other, at most `limit` of them.
 
     Raises
@@ -82,9 +91,8 @@ def stream(rows: SplitRows, splits: Sequence[Split], limit: int | None) -> Itera
     mark, left = ProcessMark(), limit
     if left == 0:
         return
-    for split in splits:
-        for batch in rows.read(split):
-            check_wanted()
+    with closing(_in_turn(rows, splits, may_read_ahead=limit is None)) as batches:
+        for batch in batches:
             if left is None:
                 yield batch
             else:
@@ -93,6 +101,62 @@ def stream(rows: SplitRows, splits: Sequence[Split], limit: int | None) -> Itera
                 if left == 0:
                     return
             mark.check(f"This reader of {rows.context.uri}")
+
+
+def _in_turn(
+    rows: SplitRows, splits: Sequence[Split], *, may_read_ahead: bool
+) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of splits one after the other."""
+    size_bytes = sum(split.size_bytes for split in splits)
+    if may_read_ahead and len(splits) > 1 and size_bytes >= AHEAD_BYTES_MIN:
+        yield from _beside_each_other(rows, splits)
+        return
+    for split in splits:
+        yield from _wanted(rows.read(split))
+
+
+def _beside_each_other(
+    rows: SplitRows, splits: Sequence[Split]
+) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of splits in their order; threads read the beginnings of the next ones."""
+    env = rows.context.env
+    bytes_max = env.memory.read_ahead_bytes // SPLITS_AHEAD
+    begun: dict[int, Generator[pa.RecordBatch, None, None]] = {}
+
+    def beginning(number: int) -> list[pa.RecordBatch]:
+        read = begun[number] = _wanted(rows.read(splits[number]))
+        held, size = [], 0
+        for batch in read:
+            held.append(batch)
+            size += batch.nbytes
+            if size >= bytes_max:
+                break
+        return held
+
+    numbers = range(len(splits))
+    ahead = env.executor.map_ahead(beginning, numbers, weight=lambda _: 1, weight_max=SPLITS_AHEAD)
+    try:
+        with closing(ahead):
+            for number, held in zip(numbers, ahead, strict=True):
+                yield from _released(held)
+                yield from begun.pop(number)
+    finally:  # no thread reads any more
+        for read in begun.values():
+            read.close()
+
+
+def _released(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Give batches; none is kept."""
+    held.reverse()
+    while held:
+        yield held.pop()
+
+
+def _wanted(batches: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, None]:
+    """Give batches until nobody wants them."""
+    for batch in batches:
+        check_wanted()
+        yield batch
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -143,7 +207,7 @@ class TableScan:
         """The rows' Arrow schema."""
         return to_arrow_schema(self.rows.fields)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows, split by split.
 
         Raises
@@ -186,9 +250,7 @@ class TableScan:
         return sum(batch.num_rows for batch in replace(self, columns=())._read(split))
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        for batch in self.rows.read(split):
-            check_wanted()
-            yield batch
+        return _wanted(self.rows.read(split))
 
 
 def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:

@@ -341,7 +341,7 @@ def test_a_reader_left_early_closes_its_file(tmp_path):
     files.open_input = watched
     batches = iter(read_batches(files, path, scalar_fields(), batch_rows=10))
     next(batches)
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
     assert [f.closed for f in opened] == [True]
 
 

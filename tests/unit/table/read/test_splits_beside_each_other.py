@@ -1,0 +1,116 @@
+"""Splits that are read beside each other give the rows of splits that are read in turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tidelake
+from tidelake.errors import CorruptError
+from tidelake.fileio import MemoryFileIO
+from tidelake.table.read import table_scan
+from tidelake.telemetry import Env, SerialExecutor
+
+BUCKETS = 9
+SCHEMA = pa.schema({"k": pa.int64(), "a": pa.string()})
+
+
+@pytest.fixture
+def rows_table(monkeypatch) -> tidelake.Table:
+    """Two overlapping runs in each of nine buckets, which count as a large read."""
+    monkeypatch.setattr(table_scan, "AHEAD_BYTES_MIN", 1)
+    catalog = tidelake.open("/lake", fileio=MemoryFileIO(), env=Env.system())
+    options = {"bucket": str(BUCKETS), "write-only": "true"}
+    table = catalog.create_table("d.t", SCHEMA, primary_keys=["k"], options=options)
+    for first in (0, 500):
+        keys = np.arange(first, first + 1000)
+        table.write(pa.table({"k": keys, "a": [f"{k} of {first}" for k in keys]}))
+    return table
+
+
+def in_turn(table: tidelake.Table) -> pa.Table:
+    scan = table.scan()
+    env = replace(scan.context.env, executor=SerialExecutor())
+    return replace(scan, context=replace(scan.context, env=env)).reader().read_all()
+
+
+def watched(monkeypatch) -> set[str]:
+    """The names of the threads that read splits."""
+    names: set[str] = set()
+    read = table_scan.TableRows.read
+
+    def noted(self, split):
+        names.add(threading.current_thread().name)
+        return read(self, split)
+
+    monkeypatch.setattr(table_scan.TableRows, "read", noted)
+    return names
+
+
+def test_the_rows_come_in_the_order_of_the_splits(rows_table, monkeypatch):
+    alone = in_turn(rows_table)
+    assert len(rows_table.scan().plan.splits) == BUCKETS
+    threads = watched(monkeypatch)
+    assert rows_table.to_batches().read_all().equals(alone)
+    assert threading.current_thread().name not in threads
+    assert alone.num_rows == 1500
+    assert rows_table.to_arrow().equals(alone)
+
+
+def test_large_beginnings_leave_the_rest_for_its_turn(rows_table, monkeypatch):
+    memory = replace(rows_table.handle.env.memory, read_ahead_bytes=1)
+    scan = rows_table.scan()
+    env = replace(scan.context.env, memory=memory)
+    scan = replace(scan, context=replace(scan.context, env=env))
+    assert scan.reader().read_all().equals(in_turn(rows_table))
+
+
+def test_a_limit_or_a_small_read_takes_no_thread(rows_table, monkeypatch):
+    threads = watched(monkeypatch)
+    assert rows_table.to_batches(limit=1200).read_all().num_rows == 1200
+    monkeypatch.setattr(table_scan, "AHEAD_BYTES_MIN", 1 << 30)
+    assert rows_table.to_batches().read_all().num_rows == 1500
+    assert threads == {threading.current_thread().name}
+
+
+def test_a_read_that_is_left_has_no_thread_at_work_and_no_open_file(rows_table, monkeypatch):
+    fileio = rows_table.handle.fileio
+    opened: list[pa.NativeFile] = []
+    plain = fileio.open_input
+
+    def slow(path: str) -> pa.NativeFile:
+        time.sleep(0.01)
+        opened.append(plain(path))
+        return opened[-1]
+
+    monkeypatch.setattr(fileio, "open_input", slow)
+    batches = rows_table.scan().batches()
+    next(batches)
+    batches.close()
+    count = len(opened)
+    assert all(file.closed for file in opened)
+    time.sleep(0.1)
+    assert len(opened) == count < 2 * BUCKETS
+
+
+def test_an_error_comes_in_its_turn(rows_table):
+    scan = rows_table.scan()
+    splits = scan.plan.splits
+    file = splits[5].files[0]
+    path = scan.context.paths.data_file(splits[5].partition, splits[5].bucket, file)
+    before = sum(replace_splits(scan, splits[:5]))
+    rows_table.handle.fileio.delete(path)
+    rows_table.handle.fileio.write_once(path, b"PAR1 damaged PAR1")
+    found = []
+    with pytest.raises(CorruptError):
+        found += (batch.num_rows for batch in scan.batches())
+    assert sum(found) == before
+
+
+def replace_splits(scan, splits) -> list[int]:
+    return [b.num_rows for b in replace(scan, plan=replace(scan.plan, splits=splits)).batches()]

@@ -5,7 +5,9 @@
 2. Spark shuffles the rows to their assigner. Its task reads the index of each partition with rows,
    in the snapshot that the driver chose, and keeps its own hashes. Assigner ``i`` fills the buckets
    ``b`` with ``b % n == i`` (:mod:`tidelake.table.bucketing.key_hash_index`).
-3. The rows get their bucket in a column. Spark shuffles by it, as for any table with buckets.
+3. The rows get their bucket in a column. Spark shuffles by it, as for any table with buckets. A
+   writing task looks into the index of its own buckets alone, so the hashes of some rows are
+   compared with the kernel's.
 
 When Spark repeats a task, rows may come in another order, and new keys may get other buckets than
 in the first attempt. So the driver commits neither rows of two attempts
@@ -27,6 +29,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
+from tidelake.codec.bucket import hash_rows
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index.hash_index import read_hash_index
@@ -53,6 +56,9 @@ __all__ = [
 ]
 
 HASH_COLUMN = "_tidelake_hash"
+
+CHECKED_ROWS = 64
+"""Rows of each batch whose hashes are computed by the kernel too."""
 
 
 def assigners_of(options: Options, tasks: int) -> int:
@@ -157,10 +163,12 @@ class _Assigner:
         self._entries_of = states.index_entries
         self._indexes: dict[int, DynamicBuckets] = {}
         self._partition_fields = [schema.field(name) for name in schema.partition_keys]
+        self._key_fields = [schema.field(name) for name in schema.bucket_keys]
         self._table = handle.identifier
         self._router = Router(self._partition_fields, [], buckets_count=-1)
 
     def __call__(self, rows: pa.RecordBatch, hashes: np.ndarray) -> np.ndarray:
+        self._check(rows.slice(0, CHECKED_ROWS), hashes[:CHECKED_ROWS])
         partition_columns = rows.select([f.name for f in self._partition_fields])
         if self._partition_fields:
             try:
@@ -178,6 +186,18 @@ class _Assigner:
             mine = shares == share
             buckets[mine] = self._index(number).assign(partitions[partition], hashes[mine])
         return buckets
+
+    def _check(self, rows: pa.RecordBatch, hashes: np.ndarray) -> None:
+        """Check that the JVM's hashes are the kernel's."""
+        keys = rows.select([f.name for f in self._key_fields])
+        try:
+            keys = conform(keys, self._key_fields, table=self._table)
+        except InvalidInputError:  # the task that gets the rows raises the error
+            return
+        expected = hash_rows(keys.columns, [f.type for f in self._key_fields])
+        assert (expected == hashes).all(), (
+            f"the hash expression and the kernel's hash of keys of table '{self._table}' disagree"
+        )
 
     def _index(self, number: int) -> DynamicBuckets:
         if number not in self._indexes:

@@ -26,6 +26,7 @@ Source of the rule: Paimon's ``PartitionIndex`` (1.3.1), which takes the last st
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import numpy as np
@@ -154,7 +155,7 @@ class BucketIndex:
         self._used = set(known)
         self._next = fill.number
         self._unread = {bucket: stored for bucket, stored in known.items() if stored.count}
-        self._searched = 0
+        self._searched = dict.fromkeys(self._unread, 0)
         self._hashes = np.empty(0, np.int32)
         self._buckets = np.empty(0, np.int16)
         self._recent_hashes = np.empty(0, np.int32)
@@ -183,7 +184,7 @@ class BucketIndex:
         distinct = distinct[
             np.flatnonzero(np.r_[True, distinct[1:] != distinct[:-1]][: len(distinct)])
         ]
-        buckets = self._look_up(distinct)
+        buckets = self._look_up(distinct, self._unread.keys())
         new = np.flatnonzero(buckets < 0)
         if len(new):
             buckets[new] = self._assigned(distinct[new])
@@ -195,13 +196,15 @@ class BucketIndex:
     def put(self, bucket: int, hashes: Hashes) -> None:
         """Record keys whose bucket another task chose.
 
+        Requires: it chose by the same files. It has looked into those of other buckets.
+
         Raises
         ------
         ConflictError
-            One of them is in another bucket.
+            One of them is in another bucket by what is in memory.
         """
         distinct = np.unique(hashes)
-        buckets = self._look_up(distinct)
+        buckets = self._look_up(distinct, {bucket} & self._unread.keys())
         if ((buckets >= 0) & (buckets != bucket)).any():
             message = (
                 f"Keys of bucket {bucket} of {self._where} are in another bucket too, by the index"
@@ -229,30 +232,37 @@ class BucketIndex:
         known = [self._known[bucket].read()] if bucket in self._known else []
         return np.concatenate([np.empty(0, np.int32), *known, *self._added.get(bucket, ())])
 
-    def _look_up(self, distinct: Hashes) -> Buckets:
-        """The buckets of sorted distinct hashes; -1 for those that are new."""
-        stored_count = sum(stored.count for stored in self._unread.values())
-        if self._unread and (
-            self._searched >= SEARCHES_MAX * stored_count
+    def _look_up(self, distinct: Hashes, within: AbstractSet[int]) -> Buckets:
+        """The buckets of sorted distinct hashes; -1 for those not in memory or these buckets.
+
+        Requires: the files of these buckets are not in memory.
+        """
+        unread = {b: stored for b, stored in self._unread.items() if b in within}
+        stored_count = sum(stored.count for stored in unread.values())
+        if unread and (
+            sum(self._searched[b] for b in unread) >= SEARCHES_MAX * stored_count
             or len(distinct) * BATCH_SHARE > stored_count
         ):
-            self._read_all()
+            self._read(unread)
+            unread = {}
         buckets = self._found_here(distinct)
         rest = np.flatnonzero(buckets < 0)
-        if self._unread and len(rest):
-            buckets[rest] = self._found_in_files(distinct[rest])
+        if unread and len(rest):
+            buckets[rest] = self._found_in_files(distinct[rest], unread)
         return buckets
 
-    def _found_in_files(self, distinct: Hashes) -> Buckets:
-        """The same by the files alone."""
+    def _found_in_files(self, distinct: Hashes, unread: Mapping[int, StoredHashes]) -> Buckets:
+        """The same by files alone."""
         buckets = np.full(len(distinct), -1, np.int32)
         cost = SEARCH_COST * len(distinct)
-        sorted_counts = {b: s.sorted_count for b, s in self._unread.items() if s.sorted_count}
+        sorted_counts = {b: s.sorted_count for b, s in unread.items() if s.sorted_count}
         begins = {b: count for b, count in sorted_counts.items() if count > cost}
         for bucket in begins:
             self._search_sorted(distinct, bucket, buckets)
+        if sum(s.count for s in unread.values()) == sum(begins.values()):
+            return buckets
         search = HashSearch(distinct)
-        for bucket, stored in self._unread.items():
+        for bucket, stored in unread.items():
             first = begins.get(bucket, 0)
             if first < stored.count:
                 self._search_unsorted(search, bucket, buckets, first)
@@ -262,7 +272,7 @@ class BucketIndex:
         """Set the bucket of hashes in the sorted part of its file."""
         rest = np.flatnonzero((buckets < 0) | (np.arange(len(buckets)) % SPOT_CHECK == 0))
         wanted = distinct[rest]
-        self._searched += SEARCH_COST * len(wanted)
+        self._searched[bucket] += SEARCH_COST * len(wanted)
         begin = 0
         for chunk in self._unread[bucket].sorted_chunks():
             last = chunk[-1:].view(">i4").astype(np.int32)[0]
@@ -276,7 +286,7 @@ class BucketIndex:
         self, search: HashSearch, bucket: int, buckets: Buckets, first: int
     ) -> None:
         """Set the bucket of hashes in the rest of its file."""
-        self._searched += self._unread[bucket].count - first
+        self._searched[bucket] += self._unread[bucket].count - first
         found_count = np.count_nonzero(buckets == bucket)
         for chunk in self._unread[bucket].chunks(first):
             found = search.found_in(chunk)
@@ -291,13 +301,13 @@ class BucketIndex:
             raise self._twice(int(others.max()), bucket)
         buckets[found] = bucket
 
-    def _read_all(self) -> None:
-        """Load this assigner's own hashes of all that are stored."""
-        count = sum(stored.count for stored in self._unread.values())
+    def _read(self, unread: Mapping[int, StoredHashes]) -> None:
+        """Load this assigner's own hashes of these buckets."""
+        count = sum(stored.count for stored in unread.values())
         packed = np.empty(count + len(self._hashes), np.int64)
         filled = len(self._hashes)
         packed[:filled] = _packed(self._hashes, self._buckets)
-        for bucket, stored in self._unread.items():
+        for bucket, stored in unread.items():
             hashes = self._fill.own(stored.read())
             packed[filled : filled + len(hashes)] = _packed(hashes, bucket)
             filled += len(hashes)
@@ -305,7 +315,7 @@ class BucketIndex:
         twice = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
         if len(twice):
             raise self._twice(int(self._buckets[twice[0]]), int(self._buckets[twice[0] + 1]))
-        self._unread = {}
+        self._unread = {b: s for b, s in self._unread.items() if b not in unread}
 
     def _twice(self, bucket: int, other: int) -> CorruptError:
         low, high = sorted((bucket, other))

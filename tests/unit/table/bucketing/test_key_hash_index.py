@@ -130,6 +130,20 @@ def test_what_another_task_chose_is_noted_or_refused():
         index.put(7, array([2]))
 
 
+def test_what_another_task_chose_is_looked_for_in_its_bucket_alone():
+    known = {b: Stored(*range(b * 1000, b * 1000 + 1000)) for b in range(3)}
+    index = BucketIndex(known, Fill(target_rows=9000), where="t")
+    for number in range(6):
+        index.put(1, array([1000 + number, 5000 + number]))
+    index.put(2, array([2000, 6000]))
+    assert [(s.searches, s.reads) for s in known.values()] == [(0, 0), (4, 1), (1, 0)]
+    assert index.hashes(1).tolist() == [*range(1000, 2000), *range(5000, 5006)]
+    assert index.hashes(2).tolist() == [*range(2000, 3000), 6000]
+    assert index.assign(array([7, 1007, 2007, 5003, 6000])).tolist() == [0, 1, 2, 1, 2]
+    with pytest.raises(ConflictError, match="another bucket"):
+        index.put(0, array([1999]))
+
+
 def test_a_few_batches_are_looked_for_in_the_files_and_more_are_worth_reading_them():
     stored = Stored(*range(1000))
     index = BucketIndex({7: stored}, Fill(target_rows=2000), where="t")

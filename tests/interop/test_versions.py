@@ -15,6 +15,7 @@ import pytest
 import tidelake
 from interop.cells import difference, table_cells
 from tidelake.maintenance import call
+from tidelake.table.bucketing import hash_order
 
 pytestmark = pytest.mark.oracle
 
@@ -339,3 +340,26 @@ def test_a_turn_beside_the_schemas_is_passed_over(peer, tmp_path):
     turn.write_text("{}")
     check_goes_on(peer, path)
     assert turn.exists()
+
+
+def test_java_takes_sorted_hashes_of_dynamic_buckets_as_its_own(peer, tmp_path, monkeypatch):
+    monkeypatch.setattr(hash_order, "SORTED_MIN", 2)
+    path = tmp_path / "db.db/t"
+    options = {"bucket": "-1", "dynamic-bucket.target-row-num": "6"}
+    peer.do("create", path, columns=COLUMNS, primary_keys=["k"], partition_keys=[], options=options)
+    opened(path).write([{"k": k, "v": "ours", "t": None} for k in range(10)])
+    names = [p.name for p in (path / "index").iterdir()]
+    assert sorted(name[-9:] for name in names) == ["-sorted-4", "-sorted-6"]
+    peer.do("write", path, rows=[["+I", str(k), "s:java", None] for k in (3, 8, 40)])
+    opened(path).write([{"k": k, "v": "late", "t": None} for k in (3, 40, 50)])
+    columns, rows = peer.read(path)
+    found = opened(path).to_arrow()
+    assert difference(rows, table_cells(found), columns) is None
+    assert sorted(found["k"].to_pylist()) == [*range(10), 40, 50]
+    buckets = opened(path).system_table("buckets").to_arrow()["bucket"].to_pylist()
+    assert sorted(buckets) == [0, 1]
+    check_goes_on(peer, path)
+    peer.do("version", path, do="expire")
+    assert opened(path).history().num_rows == 1
+    named = opened(path).system_table("table_indexes").to_arrow()["file_name"].to_pylist()
+    assert sorted(p.name for p in (path / "index").iterdir()) == sorted(named)

@@ -8,12 +8,16 @@ Python objects implement Java's interfaces (py4j's proxies). Three things differ
    proxy is made by Java (arrays, ``OptionalLong``, maps).
 3. An exception arrives as text, unless Python raises a Java exception: see
    :mod:`tidelake.spark.catalog.refusal`.
+
+Each step is a call to the JVM, of 0.1 to 0.2 ms on both sides: a class by its name, a method by its
+name, each element of an array. A planned query made 180 of them, so what never changes is kept:
+classes, types, sets of capabilities.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -27,6 +31,8 @@ __all__ = ["CONNECTOR", "Gateway", "JavaObject", "Proxy", "struct_of", "type_of"
 
 JavaObject: TypeAlias = Any
 CONNECTOR = "org.apache.spark.sql.connector"
+KEPT_MAX = 256
+"""Types that are kept; all are made again when there are more."""
 # the options of a read that Spark itself applies, and the settings that name them
 _TIME_TRAVEL = {
     "spark.sql.timeTravelVersionKey": "versionAsOf",
@@ -46,10 +52,18 @@ class Gateway:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self._gateway = spark.sparkContext._gateway
+        self._classes: dict[str, JavaObject] = {}
+        self._kept: dict[object, JavaObject] = {}
 
     def java(self, name: str) -> JavaObject:
         """A class by its full name."""
-        return getattr(self._gateway.jvm, name)
+        known = self._classes.get(name)
+        if known is not None:
+            return known
+        found = getattr(self._gateway.jvm, name)
+        if isinstance(found, py4j.java_gateway.JavaClass):  # a package may become a class later
+            self._classes[name] = found
+        return found
 
     def connector(self, name: str) -> JavaObject:
         """A class of Spark's connector interfaces: ``"catalog.Identifier"``."""
@@ -65,9 +79,10 @@ class Gateway:
     def proxies(self, name: str, values: Sequence[object]) -> JavaObject:
         """An array that may hold Python objects that implement an interface."""
         made = self._gateway.new_array(self.java(name), len(values))
+        # an assignment would accept Java's values only
+        put = self._method("java.lang.reflect.Array", "set")
         for index, value in enumerate(values):
-            # an assignment would accept Java's values only
-            self.java("java.lang.reflect.Array").set(made, index, value)
+            put(made, index, value)
         return made
 
     def strings(self, values: Sequence[str]) -> JavaObject:
@@ -89,8 +104,10 @@ class Gateway:
         return made
 
     def constants(self, name: str, *names: str) -> JavaObject:
-        """A set of some values of an enum."""
-        return self.set(getattr(self.connector(name), one) for one in names)
+        """A set of some values of an enum; nobody may change it."""
+        return self.kept(
+            (name, names), lambda: self.set(getattr(self.connector(name), one) for one in names)
+        )
 
     def optional_long(self, value: int | None) -> JavaObject:
         """An ``OptionalLong``; Python's own int would not do."""
@@ -99,7 +116,21 @@ class Gateway:
 
     def schema(self, struct: st.StructType) -> JavaObject:
         """A ``StructType`` of Spark's."""
-        return self.spark._jsparkSession.parseDataType(struct.json())
+        return self.data_type(struct)
+
+    def data_type(self, data_type: st.DataType) -> JavaObject:
+        """A ``DataType`` of Spark's."""
+        text = data_type.json()
+        return self.kept(text, lambda: self.spark._jsparkSession.parseDataType(text))
+
+    def kept(self, key: object, make: Callable[[], JavaObject]) -> JavaObject:
+        """A value that never changes, made once."""
+        known = self._kept.get(key)
+        if known is None:
+            if len(self._kept) >= KEPT_MAX:
+                self._kept.clear()
+            known = self._kept[key] = make()
+        return known
 
     def options(self, given: JavaObject) -> dict[str, str]:
         """The options of a statement (``CaseInsensitiveStringMap``), without Spark's own.
@@ -118,6 +149,10 @@ class Gateway:
             for key, value in said.items()
             if key.lower() not in spark and not key.startswith("__")
         }
+
+    def _method(self, name: str, method: str) -> JavaObject:
+        """A static method of a class of Java's own."""
+        return self.kept((name, method), lambda: getattr(self.java(name), method))
 
     def frame(self, dataset: JavaObject) -> DataFrame:
         """A Java ``Dataset`` as a DataFrame."""

@@ -71,9 +71,14 @@ class Relation(Proxy):
         return self.gateway.array(f"{CATALOG}.constraints.Constraint", ())
 
     def _columns_of(self, struct: Any) -> JavaObject:
-        util = self.gateway.connector("catalog.CatalogV2Util")
-        by_default = getattr(util, "structTypeToV2Columns$default$2")()
-        return util.structTypeToV2Columns(self.gateway.schema(struct), by_default)
+        gateway = self.gateway
+
+        def made() -> JavaObject:
+            util = gateway.connector("catalog.CatalogV2Util")
+            by_default = getattr(util, "structTypeToV2Columns$default$2")()
+            return util.structTypeToV2Columns(gateway.schema(struct), by_default)
+
+        return gateway.kept(("columns", struct.json()), made)
 
 
 class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
@@ -146,7 +151,7 @@ class _MetadataColumn(Proxy, implements=(f"{CATALOG}.MetadataColumn",)):
 
     def dataType(self) -> JavaObject:
         """Its type."""
-        return self.gateway.schema(st.StructType([self._field])).apply(0).dataType()
+        return self.gateway.data_type(self._field.dataType)
 
     def isNullable(self) -> bool:
         """As all columns of a scan."""

@@ -14,6 +14,8 @@ import pyarrow as pa
 __all__ = ["column_codecs"]
 
 SAMPLE_BYTES = 32 << 10
+SAMPLE_MIN = SAMPLE_BYTES // 2
+"""Fewer bytes do not tell; small files are not sampled at all."""
 WORTH_RATIO = 0.9
 
 
@@ -44,7 +46,7 @@ def column_codecs(table: pa.Table, candidates: Sequence[str], codec: str) -> dic
     {'measured': 'none', 'counted': 'zstd'}
     """
     chosen = dict.fromkeys(table.column_names, codec)
-    if codec == "none":
+    if codec == "none" or table.nbytes < SAMPLE_MIN:
         return chosen
     compressor = pa.Codec(codec if codec != "lz4" else "lz4_raw")
     for name in candidates:
@@ -80,4 +82,4 @@ def _values_sample(column: pa.ChunkedArray) -> pa.Buffer | None:
         values = memory[1].slice(sample.offset * width, rows * width)
     else:
         return None  # Parquet stores these in another form than Arrow
-    return values if values is not None and values.size >= SAMPLE_BYTES // 2 else None
+    return values if values is not None and values.size >= SAMPLE_MIN else None

@@ -81,6 +81,7 @@ PIECES: dict[str, Piece] = {
     "service-spark": Piece((RELIABILITY, "service-spark", "--size", "full")),
     "service-go": _tests("tests/unit/service/client/test_go_client.py"),
     "service-strangers": _tests("tests/unit/service/executor/test_hostile.py"),
+    "masks": Piece((RELIABILITY, "masks", "--size", "full")),
     "mutants": Piece((RELIABILITY, "mutants", "--size", "full")),
     "machine": _tests("tests/model/test_state_machine.py"),
     "grid": _tests("tests/unit/table/write/test_engine_grid.py"),

@@ -2,13 +2,14 @@
 
 Usage: python scripts/reliability.py
        {faults,damage,sim,concurrent,wire,sim-store,race-store,kill-store,race,kill,fork,abort,
-        soak,soak-store,service,service-spark,mutants,all}
+        soak,soak-store,service,service-spark,masks,mutants,all}
        [--size small|full] [--seed N] [--from N] [--minutes M]
 
 `sim` and `concurrent` take one seed with --seed (an exact replay) or a range by size, which begins
 at --from (to go on where an earlier run stopped: seeds know nothing of each other) and from which
---minutes cuts off what is not done then; `soak` runs for --minutes if they are given. Figures are
-printed as one JSON line per check, so that they can be put into docs/internals/proof.md.
+--minutes cuts off what is not done then; so does `masks`. `soak` runs for --minutes if they are
+given. Figures are printed as one JSON line per check, so that they can be put into
+docs/internals/proof.md.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from proving import (  # noqa: E402  (the path comes first)
     faults,
     forks,
     kill,
+    mask_tables,
     mutants,
     race,
     service_kills,
@@ -70,6 +72,7 @@ SIZES = {
         "forks": numbers.forks,
         "aborts": numbers.aborts,
         "service_steps": numbers.service_steps,
+        "mask_tables": numbers.mask_tables,
         "settled_s": SETTLED_S[name],
         "damage_step": DAMAGE_STEPS[name],
     }
@@ -146,6 +149,21 @@ def _seeds(size: dict, count: str, run: Callable, length: int) -> range:
     if violations:
         raise AssertionError("\n".join(violations))
     return range(first, first + done)
+
+
+def check_masks(size: dict, seed: int | None) -> dict:
+    """Drawn tables whose rows by masks are those of the merge, also while another process works."""
+    seeds = list(range(size["from"], size["mask_tables"])) if seed is None else [seed]
+    until = time.perf_counter() + 60 * size["minutes"] if size["minutes"] else None
+    done = masked = merged = rows = 0
+    for each in track(seeds, description="tables by masks", console=CONSOLE):
+        reader = mask_tables.run_seed(each)
+        done, masked = done + 1, masked + reader.masked_count
+        merged, rows = merged + reader.merged_count, rows + reader.rows_merged
+        if until is not None and time.perf_counter() > until:
+            break
+    figures = {"tables": done, "by_masks": masked, "by_merges": merged, "rows_merged_apart": rows}
+    return {**figures, **SOUND}
 
 
 def check_wire(_: dict, __: int | None) -> dict:
@@ -297,6 +315,7 @@ CHECKS = {
     "soak-store": check_soak_store,
     "service": check_service,
     "service-spark": check_service_spark,
+    "masks": check_masks,
     "mutants": check_mutants,
 }
 

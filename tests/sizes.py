@@ -79,6 +79,8 @@ class Sizes:
     """Kills of a query service, and jobs on its table, while clients ask."""
     service_clients: int
     """Those clients."""
+    mask_tables: int
+    """Tables that are read by masks and by merges."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
@@ -115,6 +117,7 @@ SMALL = Sizes(
     service_soak_s=60,
     service_steps=5,
     service_clients=16,
+    mask_tables=4,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
@@ -149,6 +152,7 @@ FULL = Sizes(
     service_soak_s=600,
     service_steps=60,
     service_clients=64,
+    mask_tables=300,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +13,18 @@ from proving.masked_reads import MaskedReader
 from tidelake import UpdateColumnType
 from tidelake.catalog import open_catalog
 from tidelake.fileio import MemoryFileIO
+from tidelake.store.lsm import keyed_file
 from tidelake.telemetry import Env
 from tidelake.types import DataField, parse_type
 
 __all__ = [
     "CHECKS",
     "check_long_masks",
+    "check_long_masks_of_engines",
     "check_masks",
     "check_masks_after_alter",
     "check_masks_after_rollback",
+    "check_masks_of_engines",
 ]
 
 SEEDS = 4
@@ -110,4 +115,59 @@ def check_long_masks() -> None:
     assert reader.masked_count == 1, "the file is read by its mask"
 
 
-CHECKS = (check_masks, check_masks_after_rollback, check_masks_after_alter, check_long_masks)
+ENGINES = (
+    {"merge-engine": "first-row", "ignore-delete": "true"},
+    {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+    {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"},
+    {
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+        "deletion-vectors.enabled": "true",
+        "write-only": "false",
+    },
+)
+
+
+def check_masks_of_engines() -> None:
+    """Read tables whose engines choose the first row or combine rows."""
+    for seed, options in enumerate(ENGINES):
+        rng = random.Random(seed)
+        table = _table(**options)
+        reader = MaskedReader()
+        for number in range(COMMITS):
+            numbers = rng.sample(range(60), rng.randint(5, 40))
+            _write(table, numbers, number, [rng.choice(["+I", "+U", "-D"]) for _ in numbers])
+            _check(reader, table)
+            if number == COMMITS // 2:
+                table.compact(full=True)
+        late = MaskedReader()
+        for snapshot in range(table.latest_snapshot_id, 0, -1):
+            _check(late, table, snapshot_id=snapshot)
+        assert reader.masked_count > 0, "nothing was read by masks"
+        combines = options["merge-engine"] != "first-row"
+        assert (late.rows_merged > 0) == combines, "rows that several files have are merged"
+
+
+def check_long_masks_of_engines() -> None:
+    """Read a file of many row groups, of which a few rows are merged."""
+    small = keyed_file.format_options
+
+    def of_small_groups(options, **how):
+        return dataclasses.replace(small(options, **how), row_group_rows=100)
+
+    reader, table = MaskedReader(), _table(**ENGINES[2])
+    with mock.patch.object(keyed_file, "format_options", of_small_groups):
+        _write(table, range(2_000), 0)
+        _write(table, [450, 1_203, 1_950], 1)
+    _check(reader, table)
+    assert reader.rows_merged == 6, "the others are read as they are"
+
+
+CHECKS = (
+    check_masks,
+    check_masks_after_rollback,
+    check_masks_after_alter,
+    check_long_masks,
+    check_masks_of_engines,
+    check_long_masks_of_engines,
+)

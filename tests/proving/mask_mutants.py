@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import tidelake.scan.masks.file_masks as file_masks
 import tidelake.scan.masks.find as find
+import tidelake.scan.masks.mask_request as mask_request
+import tidelake.scan.masks.rule as rule
 from proving.planting import edited
+from tidelake.format.parquet import reader
 from tidelake.scan.masks.cache import MaskCache
+from tidelake.scan.masks.merged_part import MergedPart
+from tidelake.scan.masks.rule import MaskRule
 
 __all__ = ["PLANTED"]
 
@@ -30,22 +35,22 @@ PLANTED = (
     (
         "a mask is kept after a rollback",
         "check_masks_after_rollback",
-        (file_masks, "_name", lambda _: lambda _split, file: str(file.max_sequence_number)),
+        (mask_request, "_name", lambda _: lambda _split, file: str(file.max_sequence_number)),
     ),
     (
         "a mask is kept after its sequence field got another type",
         "check_masks_after_alter",
-        (file_masks, "_deciding", lambda _: lambda _context, spec: repr(spec.sequence_columns)),
+        (mask_request, "_deciding", lambda _: lambda _context, spec: repr(spec.sequence_columns)),
     ),
     (
         "a mask is extended without what was known",
         "check_masks",
-        (file_masks, "_hidden", edited("mask.known is None", "mask.known is None or mask.fresh")),
+        (file_masks, "_hidden", edited("if before is None", "if True")),
     ),
     (
         "a mask forgets the deletes of its file",
         "check_masks",
-        (file_masks, "_hidden", edited("(kinds & RETRACTS) != 0", "kinds < 0")),
+        (file_masks, "_retracts", edited("(kinds & RETRACTS) != 0", "kinds < 0")),
     ),
     (
         "a mask is made of one key column",
@@ -55,6 +60,26 @@ PLANTED = (
     (
         "a mask is off by a row group",
         "check_long_masks",
-        (file_masks, "_hidden", edited("flags[begin + positions", "flags[positions")),
+        (file_masks, "_hidden", edited("begin + positions[in_newer]", "positions[in_newer]")),
+    ),
+    (
+        "a key of several files is shown by the newest of them",
+        "check_masks_of_engines",
+        (MaskRule, "hides_newer", lambda _: property(lambda self: self is MaskRule.OLDEST)),
+    ),
+    (
+        "a mask of first rows shows the newest run's",
+        "check_masks_of_engines",
+        (rule, "FIRST_ROW", lambda _: "no engine"),
+    ),
+    (
+        "the merge of some rows leaves out those of one file",
+        "check_masks_of_engines",
+        (MergedPart, "read", edited("in self.rows.items()", "in list(self.rows.items())[1:]")),
+    ),
+    (
+        "rows asked for are counted from their row group on",
+        "check_long_masks_of_engines",
+        (reader, "_among_groups", lambda _: lambda named, *_: named),
     ),
 )

@@ -36,12 +36,13 @@ def in_order(rows):
     return sorted(map(repr, rows))
 
 
-def check(lake, table, *, masked=True, **scan):
+def check(lake, table, *, masked=True, merged=False, **scan):
     """Spark's rows are the kernel's, and came the way they should."""
     frame = lake.table("db.t", **scan)
     plan = plan_of(frame)
     assert ("row_index" in plan) == masked
-    assert "MapInArrow" not in plan or not masked
+    assert ("rows of keys that several files have" in plan) == merged
+    assert "MapInArrow" not in plan or not masked or merged
     expected = [tuple(row.values()) for row in table.to_arrow(**scan).to_pylist()]
     found = [tuple(row) for row in frame.collect()]
     assert in_order(found) == in_order(expected)
@@ -195,10 +196,10 @@ def test_a_large_run_with_deletes_of_its_own(lake):
     ("options", "masked"),
     [
         ({"sequence.field": "s"}, True),  # the merge of the keys and sequences decides
-        ({"merge-engine": "partial-update"}, False),
+        ({"merge-engine": "first-row", "ignore-delete": "true"}, True),
         ({"ignore-delete": "true"}, True),  # the writer leaves deletes out
     ],
-    ids=["sequence", "partial-update", "deletes"],
+    ids=["sequence", "first-row", "deletes"],
 )
 def test_where_the_newer_run_does_not_always_win(lake, options, masked):
     table = lake.catalog.create_table(
@@ -212,6 +213,44 @@ def test_where_the_newer_run_does_not_always_win(lake, options, masked):
     kinds = ["+I", "+I", "+I" if "merge-engine" in options else "-D"]
     table.write(pa.table(rows), row_kinds=kinds)
     check(lake, table, masked=masked)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"merge-engine": "partial-update", "fields.s.sequence-group": "v"},
+        {
+            "merge-engine": "aggregation",
+            "fields.s.aggregate-function": "sum",
+            "fields.v.aggregate-function": "listagg",
+        },
+    ],
+    ids=["partial-update", "aggregation"],
+)
+def test_of_engines_that_combine_rows_keys_of_several_files_alone_meet_python(lake, options):
+    table = lake.catalog.create_table(
+        "db.t",
+        fields_of(k="BIGINT NOT NULL", s="BIGINT", v="STRING"),
+        primary_keys=["k"],
+        options={"bucket": 2, "num-sorted-run.compaction-trigger": "9", **options},
+    )
+    table.write(pa.table({"k": range(ROWS), "s": [10] * ROWS, "v": ["old"] * ROWS}))
+    table.compact(full=True)
+    assert plan_of(lake.table("db.t")).count("FileScan parquet") == 1
+    table.write(
+        pa.table({"k": [1, 2, 3, 5000], "s": [5, 15, None, 7], "v": ["late", "n", "x", "y"]})
+    )
+    table.write(pa.table({"k": [1, 3, -7], "s": [None, 8, 9], "v": ["a", None, "c"]}))
+    check(lake, table, merged=True)
+    check(lake, table, merged=True, columns=["v"], filter="s > 9 OR v IS NULL")
+    check(lake, table, merged=True, filter="k = 3")
+    check(lake, table, merged=True, snapshot_id=table.latest_snapshot_id - 1)
+    rows = table.to_arrow(columns=["s"], filter="k < 6").num_rows
+    (found,) = lake.sql("SELECT count(*), sum(s) FROM db.t WHERE k < 6").collect()
+    assert found[0] == rows
+    # where most keys are in several files, all rows are merged
+    table.write(pa.table({"k": range(ROWS), "s": [20] * ROWS, "v": ["new"] * ROWS}))
+    check(lake, table, masked=False)
 
 
 def test_where_spark_does_not_take_our_file_index_rows_are_merged(
@@ -245,7 +284,7 @@ def test_a_mask_is_found_once_and_extended_by_the_next_commit(lake, numbers, mon
     real = mask_job.masks_here
 
     def counted(context, requests):
-        counts.append(sum(file.row_count for r in requests for file in r.fresh.values()))
+        counts.append(sum(file.row_count for r in requests for file in r.held.values()))
         return real(context, requests)
 
     monkeypatch.setattr(mask_job, "masks_here", counted)

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import UnsupportedError
@@ -103,6 +104,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     file_size_bytes: int | None = None,
     row_count: int | None = None,
     deleted: Positions | None = None,
+    wanted: Positions | None = None,
     zone: str | None = None,
     orc_zone_moves: bool = True,
     ahead: ReadAhead = ALONE,
@@ -136,6 +138,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         The manifest's values, to check.
     deleted : int64 array, optional
         Ascending ordinals of rows to leave out: those of the file's deletion vector.
+    wanted : int64 array, optional
+        Ascending ordinals of the only rows to give, less those to leave out.
     zone : str, optional
         The local time zone, for casts that depend on it.
     orc_zone_moves : bool
@@ -172,6 +176,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     """
     needed = _needed_fields(fields, predicate, predicate_fields)
     never_null = _never_null(needed, file_fields)
+    if wanted is not None and deleted is not None:
+        wanted, deleted = np.setdiff1d(wanted, deleted, assume_unique=True), None
     retyping = Retyping.of(path, needed, file_fields, zone=zone)
     request = ReadRequest(
         path,
@@ -183,6 +189,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         file_size_bytes=file_size_bytes,
         row_count=row_count,
         deleted=deleted,
+        wanted=wanted,
         orc_zone_moves=orc_zone_moves,
         ahead=ahead,
         cores=cores,

@@ -26,12 +26,12 @@ __all__ = [
     "InputFiles",
     "Positions",
     "ReadRequest",
+    "asked_rows",
     "check_row_count",
     "check_texts",
     "null_batches",
     "open_sized",
     "reads_by_ranges",
-    "without_rows",
 ]
 
 BATCH_ROWS = 65_536
@@ -65,6 +65,8 @@ class ReadRequest:
         The manifest's values.
     deleted : int64 array, optional
         Ascending ordinals of rows that a reader must leave out: those of the deletion vector.
+    wanted : int64 array, optional
+        Ascending ordinals of the only rows to give. Requires: none are `deleted`.
     orc_zone_moves : bool
         Whether Java's ORC writer moved instants by its own time zone: the table's option
         ``orc.timestamp-ltz.legacy.type``.
@@ -83,6 +85,7 @@ class ReadRequest:
     file_size_bytes: int | None = None
     row_count: int | None = None
     deleted: Positions | None = None
+    wanted: Positions | None = None
     orc_zone_moves: bool = True
     ahead: ReadAhead = field(default_factory=ReadAhead)
     cores: Executor = field(default_factory=SerialExecutor)
@@ -151,8 +154,8 @@ def null_batches(schema: pa.Schema, total_rows: int, rows: int) -> Iterator[pa.R
         yield pa.RecordBatch.from_struct_array(struct)
 
 
-def without_rows(
-    batches: Iterator[pa.RecordBatch], deleted: Positions | None
+def asked_rows(
+    batches: Iterator[pa.RecordBatch], deleted: Positions | None, wanted: Positions | None
 ) -> Iterator[pa.RecordBatch]:
     """Leave out rows by their ordinals among all rows of the batches.
 
@@ -161,23 +164,29 @@ def without_rows(
     batches : iterator of RecordBatch
         All rows, in order.
     deleted : int64 array, optional
-        Ascending.
+        The rows to leave out, ascending.
+    wanted : int64 array, optional
+        The only rows to give, ascending.
     """
-    if deleted is None or not len(deleted):
+    named = deleted if wanted is None else wanted
+    if named is None or (wanted is None and not len(named)):
         yield from batches
         return
     begin = 0
     for batch in batches:
         end = begin + batch.num_rows
-        first, last = np.searchsorted(deleted, (begin, end))
-        if first == last:
+        first, last = np.searchsorted(named, (begin, end))
+        count = int(last - first)
+        left = batch.num_rows - count if wanted is None else count
+        if left == batch.num_rows:
             yield batch
+        elif batch.num_columns and wanted is not None:
+            yield batch.take(pa.array(wanted[first:last] - begin))
         elif batch.num_columns:
             stays = np.ones(batch.num_rows, dtype=bool)
-            stays[deleted[first:last] - begin] = False
+            stays[named[first:last] - begin] = False
             yield batch.filter(pa.array(stays))
         else:  # a filter would lose the number of rows
-            left = batch.num_rows - int(last - first)
             yield from null_batches(batch.schema, left, max(1, left))
         begin = end
 

@@ -20,8 +20,10 @@ Source: ``docs/format/reading.md``; Paimon's ``MergeFileSplitRead`` and ``RawFil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from types import MappingProxyType
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -48,7 +50,11 @@ from tidelake.scan.system_columns import KnownColumns, known_system_columns
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
-__all__ = ["deleted_rows", "read_changes", "read_file", "read_split"]
+__all__ = ["ALL_ROWS", "Rows", "deleted_rows", "read_changes", "read_file", "read_split"]
+
+Rows: TypeAlias = Mapping[str, Positions]
+"""By file name, the ordinals of the only rows to read; files that it lacks are read whole."""
+ALL_ROWS: Rows = MappingProxyType({})
 
 
 def read_split(
@@ -58,6 +64,7 @@ def read_split(
     columns: Sequence[str],
     predicate: Predicate | None,
     keep_kinds: bool = False,
+    rows: Rows = ALL_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Read one split.
 
@@ -76,6 +83,9 @@ def read_split(
     keep_kinds : bool
         Whether rows whose kind is a delete stay, and the column ``_VALUE_KIND`` is added at the end
         (primary-key tables only).
+    rows : mapping of str to int64 array
+        By file name, the ascending ordinals of the only rows to read. Files that it lacks are read
+        whole. Requires: of a key with a row among those left out, all rows are.
 
     Yields
     ------
@@ -96,14 +106,14 @@ def read_split(
     wanted = context.fields(tuple(columns))
     with names_expiry(context, split.snapshot_id):
         if split.raw and not keep_kinds:
-            yield from _read_raw(context, split, wanted, predicate)
+            yield from _read_raw(context, split, wanted, predicate, rows)
             return
         sections = split.sections
         if split.raw:  # its files may be on several levels; each is a run
             sections = tuple(((file,),) for file in split.files)
         for section in sections:
             for batch in _read_section(
-                context, split, section, wanted, predicate, keep_kinds=keep_kinds
+                context, split, section, wanted, predicate, keep_kinds=keep_kinds, only=rows
             ):
                 if batch.num_rows:
                     yield batch
@@ -145,13 +155,21 @@ def _read_raw(
     split: Split,
     wanted: tuple[DataField, ...],
     predicate: Predicate | None,
+    only: Rows = ALL_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Read the files of a split one after the other."""
 
     def read(file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
         deleted = deleted_rows(context, split, file)
         return read_file(
-            context, split, file, wanted, predicate=predicate, deleted=deleted, ahead=ahead
+            context,
+            split,
+            file,
+            wanted,
+            predicate=predicate,
+            deleted=deleted,
+            rows=only.get(file.file_name),
+            ahead=ahead,
         )
 
     ahead = ReadAhead.of(context.env)
@@ -183,6 +201,7 @@ def _read_section(
     predicate: Predicate | None,
     *,
     keep_kinds: bool,
+    only: Rows,
 ) -> Iterator[pa.RecordBatch]:
     spec = MergeSpec.of(context.schema, context.options)
     parts = scan_filter(context.schema, predicate)
@@ -205,6 +224,7 @@ def _read_section(
                     fields,
                     predicate=parts.below_merge,
                     deleted=deleted_rows(context, split, file),
+                    rows=only.get(file.file_name),
                     batch_bytes=batch_bytes,
                     ahead=ahead,
                 )
@@ -244,7 +264,7 @@ def _read_section(
         yield rows.select(names)
 
 
-def read_file(
+def read_file(  # noqa: PLR0913 - all that is known of one file
     context: ReadContext,
     split: Split,
     file: DataFileMeta,
@@ -252,6 +272,7 @@ def read_file(
     *,
     predicate: Predicate | None = None,
     deleted: Positions | None = None,
+    rows: Positions | None = None,
     batch_bytes: int | None = None,
     ahead: ReadAhead | None = None,
 ) -> DataFileRead:
@@ -267,6 +288,8 @@ def read_file(
         Bound to ``context.schema``.
     deleted : int64 array, optional
         Ascending ordinals of rows to leave out.
+    rows : int64 array, optional
+        Ascending ordinals of the only rows to read.
     batch_bytes : int, optional
         The size of a batch; by default from the memory.
     ahead : ReadAhead, optional
@@ -288,6 +311,7 @@ def read_file(
         file_size_bytes=file.file_size_bytes,
         row_count=file.row_count,
         deleted=deleted,
+        wanted=rows,
         batch_bytes=batch_bytes or context.env.memory.batch_bytes,
         zone=context.env.zone,
         orc_zone_moves=orc_zone_moves(context.options),

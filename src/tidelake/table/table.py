@@ -524,6 +524,7 @@ class Table(
             filter_text="none" if filter is None else str(filter),
             limit=limit,
             context=scan.context,
+            masks=scan.masks,
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -34,9 +34,9 @@ from tidelake.format.avro.values import column_of
 from tidelake.format.file_reader import (
     InputFiles,
     ReadRequest,
+    asked_rows,
     null_batches,
     open_sized,
-    without_rows,
 )
 from tidelake.format.read_error import corrupt
 from tidelake.format.schema_mapped_columns import OwnColumns, check_no_variant
@@ -100,7 +100,7 @@ def read_avro(
         block_bytes_max=BLOCK_BYTES_MAX,
     )
     rows = _read(_counted(blocks, request), array, wanted, columns, request)
-    return without_rows(rows, request.deleted)
+    return asked_rows(rows, request.deleted, request.wanted)
 
 
 def _read(

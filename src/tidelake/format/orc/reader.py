@@ -27,11 +27,11 @@ from pyarrow import orc
 from tidelake.format.file_reader import (
     InputFiles,
     ReadRequest,
+    asked_rows,
     check_row_count,
     check_texts,
     null_batches,
     open_sized,
-    without_rows,
 )
 from tidelake.format.orc.schema import FIELD_ID_KEY, check_type
 from tidelake.format.orc.stripes import OrcStripes
@@ -69,12 +69,13 @@ def read_orc(
     if not columns.fields:
         nothing = to_arrow_schema(request.fields)
         batches = null_batches(nothing, file.nrows, request.batch_rows)
-        return without_rows(batches, request.deleted)
+        return asked_rows(batches, request.deleted, request.wanted)
     stripes = OrcStripes(source, file, tail, columns.fields, zone_moves=request.orc_zone_moves)
     stripes.check(path)
     large = max((s.size_bytes for s in tail.stripes), default=0) > STRIPE_BYTES_MAX
     read = _scanned(source, stripes, path) if large else stripes.batches(path)
-    return without_rows(_wanted(read, stripes, columns, request), request.deleted)
+    rows = _wanted(read, stripes, columns, request)
+    return asked_rows(rows, request.deleted, request.wanted)
 
 
 def _ids(schema: pa.Schema) -> Mapping[int, str]:

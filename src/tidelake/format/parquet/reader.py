@@ -6,7 +6,8 @@
 3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch, page
    checksums verified: a large file on several cores (:mod:`tidelake.format.parquet.column_parts`),
    others in one thread. Missing columns are filled with null, others cast where needed.
-4. Rows of the deletion vector are left out; their ordinals are moved by the row groups skipped.
+4. Rows of the deletion vector are left out; their ordinals are moved by the row groups skipped. Of
+   rows that are asked for by their ordinals, only the row groups are read.
 5. Of a remote storage the file's end is read first, then the chunks wanted of several row groups
    (:mod:`tidelake.format.parquet.column_fetch`).
 6. Each row group must give as many rows as the footer says.
@@ -34,12 +35,12 @@ from tidelake.format.file_reader import (
     InputFiles,
     Positions,
     ReadRequest,
+    asked_rows,
     check_row_count,
     check_texts,
     null_batches,
     open_sized,
     reads_by_ranges,
-    without_rows,
 )
 from tidelake.format.parquet.column_fetch import ColumnFetch
 from tidelake.format.parquet.column_parts import column_parts, is_worth_threads, side_by_side
@@ -78,25 +79,36 @@ def read_parquet(
     file, is_sealed = _open(stack, fileio, request, remote)
     sources = map_columns(file, request.fields, path=path, file_fields=request.file_fields)
     groups = matching_row_groups(file.metadata, sources, request.predicate)
+    if request.wanted is not None:
+        places = np.searchsorted(request.wanted, _group_starts(file.metadata))
+        groups = [g for g in groups if places[g] < places[g + 1]]
     files = _Files(stack, fileio, request, remote)
     batches = _source_batches(files, file, sources, groups, is_sealed=is_sealed)
-    return without_rows(batches, _among_groups(request.deleted, file.metadata, groups))
+    deleted, wanted = (
+        _among_groups(named, file.metadata, groups) for named in (request.deleted, request.wanted)
+    )
+    return asked_rows(batches, deleted, wanted)
+
+
+def _group_starts(metadata: pq.FileMetaData) -> Positions:
+    """The ordinal of the first row of each row group, then the number of all rows."""
+    counts = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+    return np.r_[0, np.cumsum(counts, dtype=np.int64)]
 
 
 def _among_groups(
-    deleted: Positions | None, metadata: pq.FileMetaData, groups: list[int]
+    named: Positions | None, metadata: pq.FileMetaData, groups: list[int]
 ) -> Positions | None:
     """Convert ordinals of rows in the file to those among some row groups."""
-    if deleted is None or len(groups) == metadata.num_row_groups:
-        return deleted
-    counts = np.array([metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)])
-    starts = np.r_[0, np.cumsum(counts)]
+    if named is None or len(groups) == metadata.num_row_groups:
+        return named
+    starts = _group_starts(metadata)
     before = 0
     parts = [np.zeros(0, np.int64)]
     for group in groups:
-        first, last = np.searchsorted(deleted, starts[group : group + 2])
-        parts.append(deleted[first:last] - (starts[group] - before))
-        before += counts[group]
+        first, last = np.searchsorted(named, starts[group : group + 2])
+        parts.append(named[first:last] - (starts[group] - before))
+        before += starts[group + 1] - starts[group]
     return np.concatenate(parts)
 
 

@@ -1,11 +1,11 @@
 """Finds the masks of a read: from the cache, else computed here or where the caller says.
 
-1. Sections in which a key has one of its rows, or none, are looked up in the cache.
+1. Sections are looked up in the cache.
 2. Masks that are not known whole are computed, here on a few threads or, of many rows, by a
    function of the caller's (a job on executors).
 3. They are kept, within the bound of ``read.mask-cache-size``.
 
-A section whose fresh keys would not fit the memory has no mask: it is merged. Of their number that
+A section whose held keys would not fit the memory has no mask: it is merged. Of their number that
 is known before; of long texts only when they are read, and then noted.
 """
 
@@ -13,26 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tidelake.merge import MergeSpec
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.masks.cache import MaskCache, NewerFiles
-from tidelake.scan.masks.file_masks import (
-    FileMask,
-    MaskRequest,
-    merge_reason,
-    section_masks,
-    vector_mask,
-)
+from tidelake.scan.masks.file_masks import section_masks, vector_mask
 from tidelake.scan.masks.hidden_rows import HiddenRows
+from tidelake.scan.masks.mask_request import FileMask, MaskRequest
+from tidelake.scan.masks.rule import MaskRule
 from tidelake.scan.split import Section, Split
 
-__all__ = ["ComputeMasks", "SectionMasks", "find_masks", "fits_memory", "masks_here"]
+__all__ = ["ComputeMasks", "SectionMasks", "find_masks", "fits_memory", "masks_here", "refusal"]
 
 KEY_BYTES = 64
-"""What a fresh key takes while masks are computed, about, if it is a short one."""
+"""What a held key takes while masks are computed, about, if it is a short one."""
 
 Computed: TypeAlias = tuple[MaskRequest, Sequence[tuple[FileMask, HiddenRows]] | None]
 """A request with its masks; None in their place if they do not fit the memory."""
@@ -40,8 +37,25 @@ ComputeMasks: TypeAlias = Callable[[ReadContext, Sequence[MaskRequest]], Iterato
 """Computes the masks that the cache did not know whole, in any order."""
 
 
-SectionMasks: TypeAlias = Mapping[str, HiddenRows]
-"""The hidden rows of a section's files, by file name: all other rows are live."""
+@dataclass(frozen=True, slots=True)
+class SectionMasks:
+    """What a read leaves out of the files of a section, which need no merge then.
+
+    Parameters
+    ----------
+    hidden : mapping of str to HiddenRows
+        By file name: all other rows are live, each the only one of its key.
+    merged : mapping of str to HiddenRows
+        Of the hidden rows those that a merge of themselves alone makes live rows of.
+    """
+
+    hidden: Mapping[str, HiddenRows]
+    merged: Mapping[str, HiddenRows] = field(default_factory=dict)
+
+    @property
+    def merged_count(self) -> int:
+        """Number of rows to merge."""
+        return sum(rows.hidden_count for rows in self.merged.values())
 
 
 def find_masks(
@@ -73,6 +87,10 @@ def find_masks(
     ------
     CorruptError, NotFoundError
         As of :func:`~tidelake.scan.masks.file_masks.section_masks`.
+
+    Notes
+    -----
+    Only keys are read, and what decides between rows of one key.
     """
     bytes_max = context.options.get(declared.READ_MASK_CACHE_SIZE)
     if bytes_max == 0:
@@ -100,9 +118,18 @@ def find_masks(
                 cache.keep(mask.path, mask.names, hidden, bytes_max=bytes_max)
     cache.shrink(bytes_max)
     return [
-        None if request is None or own is None else _with_vectors(context, request, own, cache)
+        None if request is None or own is None else _section_masks(context, request, own, cache)
         for request, own in zip(requests, found, strict=True)
     ]
+
+
+def _section_masks(
+    context: ReadContext, request: MaskRequest, own: Mapping[str, HiddenRows], cache: MaskCache
+) -> SectionMasks:
+    hidden = _with_vectors(context, request, own, cache)
+    if request.rule is not MaskRule.LONE:
+        return SectionMasks(hidden)
+    return SectionMasks(hidden, {name: rows for name, rows in own.items() if rows.hidden_count})
 
 
 def masks_here(context: ReadContext, requests: Sequence[MaskRequest]) -> Iterator[Computed]:
@@ -112,7 +139,7 @@ def masks_here(context: ReadContext, requests: Sequence[MaskRequest]) -> Iterato
         context.env.executor.map_ahead(
             lambda request: section_masks(context, request, spec),
             requests,
-            weight=lambda request: _fresh_rows(request) * KEY_BYTES,
+            weight=lambda request: _held_rows(request) * KEY_BYTES,
             weight_max=context.env.memory.sort_keys_bytes,
         )
     ) as computed:
@@ -128,23 +155,37 @@ def _request(
 ) -> MaskRequest | None:
     """What must be known of a section; None if it has to be merged."""
     if split.raw or spec is None:
-        return MaskRequest(split, section, ())
-    if merge_reason(section, spec) is not None:
-        return None
+        return MaskRequest(split, section, section, ())
+    reason, request = refusal(context, split, section, spec, cache)
+    return None if reason else request
+
+
+def refusal(
+    context: ReadContext, split: Split, section: Section, spec: MergeSpec, cache: MaskCache
+) -> tuple[str | None, MaskRequest]:
+    """Why a section of several runs has no masks, or None; and what is known of them.
+
+    Only the cache and metadata are looked at: keys may turn out to be too long later.
+    """
     request = MaskRequest.of(context, split, section, spec, cache)
-    is_merged = not request.is_known and (
-        not fits_memory(context, request) or cache.is_refused(request.digest)
-    )
-    return None if is_merged else request
+    if context.options.get(declared.READ_MASK_CACHE_SIZE) == 0:
+        return f"{declared.READ_MASK_CACHE_SIZE.key} = 0", request
+    if request.is_known:
+        return None, request
+    if not fits_memory(context, request):
+        return f"{_held_rows(request):,} keys that do not fit the memory of a sort", request
+    if cache.is_refused(request.digest):
+        return "keys too long for the memory of a sort", request
+    return None, request
 
 
 def fits_memory(context: ReadContext, request: MaskRequest) -> bool:
-    """Whether the fresh keys fit, as far as their number tells."""
-    return _fresh_rows(request) * KEY_BYTES <= context.env.memory.sort_keys_bytes
+    """Whether the held keys fit, as far as their number tells."""
+    return _held_rows(request) * KEY_BYTES <= context.env.memory.sort_keys_bytes
 
 
-def _fresh_rows(request: MaskRequest) -> int:
-    return sum(file.row_count for file in request.fresh.values())
+def _held_rows(request: MaskRequest) -> int:
+    return sum(file.row_count for file in request.held.values())
 
 
 def _with_vectors(

@@ -81,6 +81,12 @@ class HiddenRows:
             return self.kept.tobytes()
         return np.packbits(self.flags(), bitorder="little").tobytes()
 
+    def positions(self) -> npt.NDArray[np.int64]:
+        """The ordinals of the rows, ascending."""
+        if self.kept.dtype == np.uint8:
+            return np.flatnonzero(self.flags())
+        return self.kept.astype(np.int64)
+
     def words(self) -> npt.NDArray[np.int64]:
         """The bits in words of 64 [words_count(rows)], lowest bit first."""
         words = np.zeros(words_count(self.rows_count), np.int64)

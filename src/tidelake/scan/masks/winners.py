@@ -1,11 +1,12 @@
 """The masks of a section whose rows are decided by more than their keys: by the merge itself.
 
 Under ``sequence.field``, where two writers wrote a bucket at the same time, and where deletes are
-ignored, a newer run need not win. Each key still has one row of the section, or none. So:
+ignored, a newer run need not win, nor an older one under first-row. Each key still has one row of
+the section, or none. So:
 
 1. The columns that decide are read of all files: key, sequence fields, sequence number, kind.
-2. Rows in a file's deletion vector are left out. The engine of the table merges the others, and
-   says which rows win.
+2. Rows in a file's deletion vector are left out. The engine of the table merges the others, run
+   by run, and says which rows win.
 3. All other rows are hidden, and winners that retract.
 
 A mask depends on all files of the section, and is kept under all of their names. Cost: these
@@ -22,10 +23,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
-from tidelake.merge import MergeSpec, merge_buffer
+from tidelake.merge import MergeSpec, merge_runs
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
 from tidelake.scan.masks.hidden_rows import HiddenRows
+from tidelake.scan.masks.rule import ordered_runs
 from tidelake.scan.read import deleted_rows, read_file
 from tidelake.scan.split import Section, Split
 from tidelake.types import DataField
@@ -48,7 +50,7 @@ def losing_rows(
     split, section
         The section, oldest run first, and its split.
     spec : MergeSpec
-        The table's rules. Requires: a merged row is one of its key's rows, and levels do not count.
+        The table's rules. Requires: a merged row is one of its key's rows.
 
     Returns
     -------
@@ -57,26 +59,33 @@ def losing_rows(
         larger than ``sort_keys_bytes`` of the memory.
     """
     assert not spec.combines, "a merged row is one of the rows"
-    assert not spec.looks_at_levels, "the runs' order decides"
-    files = [file for run in section for file in run]
+    runs = ordered_runs(section, spec)
+    files = [file for _, run in runs for file in run]
     names = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
     fields = (*context.fields(names), SEQUENCE_FIELD, KIND_FIELD)
     position = _unused_name(fields)
-    batches: list[pa.RecordBatch] = []
+    of_runs: list[list[pa.RecordBatch]] = []
     begin = nbytes = 0
-    for file in files:
-        rows = _live_rows(context, split, file, fields, position, begin)
-        nbytes += rows.nbytes
-        if nbytes > context.env.memory.sort_keys_bytes:
-            return None
-        batches += rows.to_batches()
-        begin += file.row_count
+    for _, run in runs:
+        of_runs.append([])
+        for file in run:
+            rows = _live_rows(context, split, file, fields, position, begin)
+            nbytes += rows.nbytes
+            if nbytes > context.env.memory.sort_keys_bytes:
+                return None
+            of_runs[-1] += rows.to_batches()
+            begin += file.row_count
     hidden = np.ones(begin, np.bool_)
-    if batches:
-        # run by run, oldest first, as they would have come
-        merged = merge_buffer(batches, spec, memory=context.env.memory)
-        adds = (merged[KIND_FIELD.name].to_numpy() & RETRACTS) == 0
-        hidden[merged[position].to_numpy()[adds]] = False
+    merged = merge_runs(
+        list(map(iter, of_runs)),
+        spec,
+        drop_deletes=True,
+        columns=[position],
+        memory=context.env.memory,
+        levels=[level for level, _ in runs],
+    )
+    for batch in merged:
+        hidden[batch.column(0).to_numpy()] = False
     ends = accumulate(file.row_count for file in files)
     return [
         (file, HiddenRows.of(hidden[end - file.row_count : end]))

@@ -1,8 +1,8 @@
 """Computes masks where the work is: of few rows on the driver's threads, of many as a Spark job.
 
 A job reads only keys. Its tasks give each file's mask as a bit per row, the driver keeps them. What
-the driver knew of masks does not travel, so all newer files are fresh in a task. Sections whose
-fresh keys fit the memory only without those that the driver knows are computed there.
+the driver knew of masks does not travel, so all other files are fresh in a task. Sections whose
+held keys fit the memory only without those that the driver knows are computed there.
 """
 
 from __future__ import annotations

@@ -3,25 +3,27 @@
 1. Raw splits: native, file by file. A file with a deletion vector is native under a mask of it.
 2. A section with a single run has every key once and needs no merge: native. The scan leaves out
    its deletes by their kind.
-3. A section of several runs under engine deduplicate: its files are native, each under a mask of
-   the rows that a merge would not give (:mod:`tidelake.scan.masks`).
-4. Everything else: merged by the kernel.
+3. A section of several runs: its files are native, each under a mask of the rows that a merge
+   would not give (:mod:`tidelake.scan.masks`).
+4. Of engines that combine rows a mask hides all rows of keys that several files have. These rows
+   alone are merged by the kernel; if they are the most, all are.
+5. Everything else: merged by the kernel.
 
 The masks are computed once from keys, with sequence fields if they decide, and kept by the catalog.
-If Spark cannot read a run (Avro on level 0), rule 3 takes the older runs, and the others are a
-section of their own. That requires that newer runs win.
+If Spark cannot read a run (Avro on level 0), rule 3 takes the older runs where newer ones win, and
+the others are a section of their own. Rule 4 takes any files, and merges the others whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tidelake.merge import MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Section, Split
-from tidelake.scan.masks import SectionMasks, newest_run_wins
+from tidelake.scan.masks import MergedPart, SectionMasks, mask_rule, masked_files
 from tidelake.scan.split import Run
 from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
 from tidelake.spark.read.native_storage import NativeStorage
@@ -31,6 +33,8 @@ __all__ = ["MASKED_ROWS_MAX", "FindMasks", "NativeAndMerged", "Part", "native_an
 
 MASKED_ROWS_MAX = 1 << 28
 """The most rows under masks in one read: each is a bit in the driver and in every task."""
+MERGED_SHARE_MAX = 0.5
+"""The most rows of a section, of those that Spark could scan, that are merged apart from it."""
 
 Part: TypeAlias = tuple[Split, Section]
 """A section with its split."""
@@ -48,10 +52,13 @@ class NativeAndMerged:
         Files that Spark scans.
     merged : list of Split
         For the kernel.
+    parts : list of MergedPart
+        For the kernel: rows of sections whose other rows Spark scans.
     """
 
     native: list[NativeGroup]
     merged: list[Split]
+    parts: list[MergedPart] = field(default_factory=list)
 
 
 def native_and_merged(
@@ -87,16 +94,23 @@ def native_and_merged(
     native = NativeFiles(context, fields, case_sensitive=case_sensitive, storage=storage)
     parts = [part for split in splits for part in _not_plain(native, split)]
     wanted = [] if find_masks is None else _maskable(context, native, parts)
-    masks = find_masks(wanted) if find_masks is not None and wanted else []
+    masks = find_masks([part for part, _ in wanted]) if find_masks is not None and wanted else []
     left = dict(zip(map(id, parts), parts, strict=True))
-    for part, hidden in zip(wanted, masks, strict=True):
-        if hidden is not None:
-            split, section = part
-            count = _readable_runs(context, native, part)
-            left[id(part)] = (split, section[count:])
-            for file in (f for run in section[:count] for f in run):
-                native.add_masked(split, file, hidden.get(file.file_name))
-    return NativeAndMerged(native.groups(), _joined(p for p in left.values() if p[1]))
+    of_rows: list[MergedPart] = []
+    for (part, files), own in zip(wanted, masks, strict=True):
+        if own is None or own.merged_count > MERGED_SHARE_MAX * _rows(files):
+            continue
+        split, section = part
+        for file in files:
+            native.add_masked(split, file, own.hidden.get(file.file_name))
+        names = {file.file_name for file in files}
+        if own.merged:
+            whole = {f.file_name for run in section for f in run} - names
+            found = MergedPart.of(split, section, own, whole)
+            of_rows += [found] if found is not None else []
+            section = ()
+        left[id(part)] = (split, _without(section, names))
+    return NativeAndMerged(native.groups(), _joined(p for p in left.values() if p[1]), of_rows)
 
 
 def _not_plain(native: NativeFiles, split: Split) -> Iterator[Part]:
@@ -131,32 +145,45 @@ def _is_plain(native: NativeFiles, split: Split, file: DataFileMeta) -> bool:
     return file.file_name not in split.deletions and native.readable(split, file)
 
 
-def _maskable(context: ReadContext, native: NativeFiles, parts: Sequence[Part]) -> list[Part]:
-    """The sections that Spark can read under masks, up to the most rows of them."""
-    found: list[Part] = []
+def _maskable(
+    context: ReadContext, native: NativeFiles, parts: Sequence[Part]
+) -> list[tuple[Part, tuple[DataFileMeta, ...]]]:
+    """The sections that Spark can read under masks, up to the most rows; with the files."""
+    found: list[tuple[Part, tuple[DataFileMeta, ...]]] = []
     rows = 0
     for part in parts:
-        runs = part[1][: _readable_runs(context, native, part)]
-        count = sum(file.row_count for run in runs for file in run)
-        if runs and rows + count <= MASKED_ROWS_MAX:
-            found.append(part)
+        files = _readable_files(context, native, part)
+        count = _rows(files)
+        if files and rows + count <= MASKED_ROWS_MAX:
+            found.append((part, files))
             rows += count
     return found
 
 
-def _readable_runs(context: ReadContext, native: NativeFiles, part: Part) -> int:
-    """How many of the oldest runs Spark reads under masks: all, or those that newer ones beat."""
+def _readable_files(
+    context: ReadContext, native: NativeFiles, part: Part
+) -> tuple[DataFileMeta, ...]:
+    """The files that Spark reads under masks: all, or those that the others leave to it."""
     split, section = part
-    unreadable = (
-        number
-        for number, run in enumerate(section)
-        if not all(native.readable(split, file, with_metadata=True) for file in run)
-    )
-    count = next(unreadable, len(section))
-    if count in {0, len(section)}:
-        return count
-    spec = MergeSpec.of(context.schema, context.options)
-    return count if newest_run_wins(section, spec) else 0
+    readable = {
+        f.file_name: native.readable(split, f, with_metadata=True) for run in section for f in run
+    }
+    if all(readable.values()):
+        return tuple(f for run in section for f in run)
+    if split.raw or not any(readable.values()):
+        return ()
+    rule = mask_rule(section, MergeSpec.of(context.schema, context.options))
+    return masked_files(section, rule, lambda file: readable[file.file_name])
+
+
+def _rows(files: Iterable[DataFileMeta]) -> int:
+    return sum(file.row_count for file in files)
+
+
+def _without(section: Section, names: Collection[str]) -> Section:
+    """The other files of a section."""
+    runs = (tuple(f for f in run if f.file_name not in names) for run in section)
+    return tuple(run for run in runs if run)
 
 
 def _joined(parts: Iterable[Part]) -> list[Split]:

@@ -4,8 +4,9 @@
 2. Files that need no merge go to Spark's own Parquet scan (:mod:`tidelake.spark.read.native_split`,
    :mod:`tidelake.spark.read.native_scan`); their rows never pass through Python.
 3. The other splits travel to the executors as bytes, packed into tasks of even weight. A task reads
-   and merges its splits and gives Arrow batches of the wanted columns.
-4. The DataFrame is the union of both.
+   and merges its splits and gives Arrow batches of the wanted columns. So do the rows that are
+   merged apart from the rest of their files, with their ordinals.
+4. The DataFrame is the union of all.
 
 Spark's optimiser cannot look into ``mapInArrow``: columns and filter must be given when the
 DataFrame is made. Otherwise whole rows cross from Python to the JVM (5 times the cost of a 2-column
@@ -35,7 +36,7 @@ from tidelake.scan import (
     split_from_bytes,
     split_to_bytes,
 )
-from tidelake.scan.masks import SectionMasks, find_masks
+from tidelake.scan.masks import MergedPart, SectionMasks, find_masks
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
@@ -46,7 +47,7 @@ from tidelake.spark.read.native_split import FindMasks, NativeAndMerged, Part, n
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
 from tidelake.spark.sessions.session import parallelism
-from tidelake.table.read.table_scan import SplitRows, TableScan
+from tidelake.table.read.table_scan import SplitRows, TableRows, TableScan
 from tidelake.types import DataField
 from tidelake.types.predicate import columns_of
 
@@ -147,6 +148,8 @@ def frame_of(
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
     if parts.merged:
         frames.append(_merged(spark, scan.rows, parts.merged, schema, storage.reason))
+    if parts.parts:
+        frames.append(_parts_merged(spark, scan.rows, parts.parts, schema))
     if not frames:
         return spark.createDataFrame([], schema)
     frame = reduce(DataFrame.unionAll, frames)
@@ -195,11 +198,36 @@ def _merged(
     """Rows of splits that the kernel reads on the executors; and why, if Spark reads none."""
     packed = packed_splits(spark, task.context, splits)
     blobs = [[split_to_bytes(s) for s in own] for own in packed]
+    numbers = _numbers(spark, task, packed, schema)
+    return numbers.mapInArrow(read_task(task, blobs, why), schema)
+
+
+def _parts_merged(
+    spark: SparkSession, rows: TableRows, parts: Sequence[MergedPart], schema: StructType
+) -> DataFrame:
+    """Rows that the kernel merges on the executors; Spark scans the others of their files."""
+    packed = packed_splits(spark, rows.context, parts)
+    blobs = [[(split_to_bytes(part.split), part.rows) for part in own] for own in packed]
+
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for blob, own in blobs[number]:
+                    part = MergedPart(split_from_bytes(blob), own)
+                    yield from spark_batches(rows.read_part(part), rows.fields)
+
+    read.__name__ = f"read {rows.context.uri}, rows of keys that several files have"
+    return _numbers(spark, rows, packed, schema).mapInArrow(read, schema)
+
+
+def _numbers(
+    spark: SparkSession, task: SplitRows, packed: Sequence[Sequence[Weighed]], schema: StructType
+) -> DataFrame:
+    """The numbers of tasks, which are told to be as large as the columns of their files."""
     whole = row_width(field_types(task.context.schema.fields))
     share = row_width(field.dataType for field in schema) / whole
-    size_bytes = int(sum(split.size_bytes for split in splits) * share)
-    numbers = task_numbers(spark, len(blobs), size_bytes=size_bytes)
-    return numbers.mapInArrow(read_task(task, blobs, why), schema)
+    size_bytes = int(sum(one.size_bytes for own in packed for one in own) * share)
+    return task_numbers(spark, len(packed), size_bytes=size_bytes)
 
 
 def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]) -> list[list[W]]:

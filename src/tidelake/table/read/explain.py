@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from tidelake.errors import shortened
 from tidelake.merge import MergeSpec
+from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.options import declared
 from tidelake.scan import ReadContext, ScanPlan, Section, Split
-from tidelake.scan.masks import merge_reason
+from tidelake.scan.masks import MaskCache, MaskRequest, MaskRule, masked_files, refusal
 from tidelake.table.handle.display import facts_html
 
 __all__ = ["ScanExplanation"]
@@ -41,6 +41,8 @@ class ScanExplanation:
         The limit.
     context : ReadContext
         The table.
+    masks : MaskCache
+        Known masks, to count rows by.
     """
 
     table: str
@@ -50,6 +52,7 @@ class ScanExplanation:
     filter_text: str
     limit: int | None
     context: ReadContext
+    masks: MaskCache = field(default_factory=MaskCache)
 
     def lines(self) -> list[tuple[str, str]]:
         """The parts as pairs of a name and a text."""
@@ -112,29 +115,19 @@ class ScanExplanation:
 
     def _spark_texts(self, merged: Sequence[Split]) -> Iterator[str]:
         """How Spark reads the files of sections that are merged here."""
-        by_reason: dict[str | None, list[Section]] = {}
-        for section in (section for split in merged for section in split.sections):
-            by_reason.setdefault(self._merge_reason(section), []).append(section)
-        for reason, sections in by_reason.items():
-            runs = [run for section in sections for run in section]
-            files = sum(map(len, runs))
-            newer = sum(f.row_count for section in sections for run in section[1:] for f in run)
-            what = (
-                "scanned under masks of the rows that newer ones replace"
-                if reason is None
-                else f"merged, because of {reason}"
-            )
-            saved = f"a compaction would replace or delete at most {newer:,} rows"
-            yield f"{files:,} files {what}; {saved}"
-
-    def _merge_reason(self, section: Section) -> str | None:
-        """Why Spark's executors merge a section; None if its files are scanned under masks."""
-        options = self.context.options
-        if options.get(declared.READ_MASK_CACHE_SIZE) == 0:
-            return f"{declared.READ_MASK_CACHE_SIZE.key} = 0"
-        if not all(f.file_name.endswith(SCANNED_SUFFIX) for run in section for f in run):
-            return "files that are not Parquet"
-        return merge_reason(section, MergeSpec.of(self.context.schema, options))
+        if not merged:
+            return
+        spec = MergeSpec.of(self.context.schema, self.context.options)
+        found: dict[tuple[MaskRule, str | None], _Sections] = {}
+        for split, section in ((s, section) for s in merged for section in s.sections):
+            reason, request = refusal(self.context, split, section, spec, self.masks)
+            masked = () if reason else masked_files(section, request.rule, _is_parquet)
+            if not masked and not reason:
+                reason = "files that are not Parquet"
+            own = found.setdefault((request.rule, reason), _Sections())
+            own.add(section, request, masked_count=len(masked))
+        for (rule, reason), own in found.items():
+            yield own.text(rule, reason)
 
     def _snapshot_text(self) -> str:
         if self.snapshot is None:
@@ -156,6 +149,51 @@ class ScanExplanation:
 
     def _repr_html_(self) -> str:
         return facts_html(f"Scan of {self.table}", self.lines())
+
+
+@dataclass(slots=True)
+class _Sections:
+    """Sections that are read alike."""
+
+    files: int = 0
+    masked: int = 0
+    rows_max: int = 0
+    hidden: int | None = 0
+
+    def add(self, section: Section, request: MaskRequest, *, masked_count: int) -> None:
+        """Count a section, and the files of it that are scanned under masks."""
+        self.files += sum(map(len, section))
+        self.masked += masked_count
+        self.rows_max += sum(f.row_count for run in section[1:] for f in run)
+        known = [mask.known.hidden_count for mask in request.files if mask.known is not None]
+        if self.hidden is not None and request.is_known:
+            self.hidden += sum(known)
+        else:
+            self.hidden = None
+
+    def text(self, rule: MaskRule, reason: str | None) -> str:
+        """What Spark does with the files."""
+        if reason is not None:
+            saved = f"a compaction would replace or delete at most {self.rows_max:,} rows"
+            return f"{self.files:,} files merged, because of {reason}; {saved}"
+        what = f"{self.masked:,} files scanned under masks of the rows"
+        if rule is MaskRule.LONE:
+            what += " whose keys several files have, and these rows merged"
+        elif rule is MaskRule.OLDEST:
+            what += " that older ones have"
+        else:
+            what += " that newer ones replace"
+        if self.masked < self.files:
+            what += f"; {self.files - self.masked:,} files that are not Parquet merged"
+        does = "merge" if rule is MaskRule.LONE else "replace or delete"
+        if self.hidden is not None:
+            return f"{what}; a compaction would {does} {self.hidden:,} rows"
+        of = " with older ones" if rule is MaskRule.LONE else ""
+        return f"{what}; a compaction would {does} at most {self.rows_max:,} rows{of}"
+
+
+def _is_parquet(file: DataFileMeta) -> bool:
+    return file.file_name.endswith(SCANNED_SUFFIX)
 
 
 def bytes_text(size: int) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
-from tidelake.scan.masks import MaskCache
+from tidelake.scan.masks import MaskCache, MergedPart
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.scan_request import ScanRequest
@@ -76,6 +76,10 @@ class TableRows:
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
         return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
+
+    def read_part(self, part: MergedPart) -> Iterator[pa.RecordBatch]:
+        """The rows of keys that several files have, merged."""
+        return part.read(self.context, self.columns, self.predicate)
 
 
 def stream(

@@ -18,7 +18,7 @@ from tidelake.errors import NotFoundError
 from tidelake.fileio import MemoryFileIO
 from tidelake.merge import MergeSpec
 from tidelake.scan import SNAPSHOT_EXPIRED
-from tidelake.scan.masks import MaskRequest, file_masks, find, find_masks
+from tidelake.scan.masks import MaskRequest, file_masks, find, find_masks, rule
 from tidelake.telemetry import Env, Memory
 from tidelake.types import DataField, parse_type
 
@@ -31,6 +31,11 @@ KEYS = {
     "decimal": (("DECIMAL(30, 2) NOT NULL",), lambda n: (Decimal(n - 9),)),
 }  # fmt: skip
 KINDS = ("+I", "+U", "-U", "-D")
+SUMS = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+REMOVES = {
+    "merge-engine": "partial-update",
+    "partial-update.remove-record-on-delete": "true",
+}
 
 
 def make_table(key="number", **options):
@@ -81,6 +86,12 @@ commits = st.lists(
             {"deletion-vectors.enabled": "true"},
             {"sequence.field": "v"},
             {"sequence.field": "v", "sequence.field.sort-order": "descending"},
+            {"merge-engine": "first-row", "ignore-delete": "true"},
+            {"merge-engine": "partial-update", "ignore-delete": "true"},
+            REMOVES,
+            REMOVES | {"changelog-producer": "lookup", "write-only": "false"},
+            SUMS,
+            SUMS | {"deletion-vectors.enabled": "true", "write-only": "false"},
         ]
     ),
 )
@@ -108,7 +119,7 @@ def test_masks_are_used_where_they_are_allowed():
 
 @pytest.mark.parametrize("options", [{}, {"deletion-vectors.enabled": "true"}], ids=["", "vectors"])
 def test_where_runs_are_of_one_time_the_merge_decides_which_rows_win(monkeypatch, options):
-    monkeypatch.setattr(file_masks, "newer_run_by_run", lambda _: False)
+    monkeypatch.setattr(rule, "newer_run_by_run", lambda _: False)
     reader, table = MaskedReader(), make_table("two", bucket="1", **options)
     for number in range(5):
         kinds = [KINDS[n * number % 4] for n in range(number, 30, number + 1)]
@@ -121,24 +132,85 @@ def test_where_runs_are_of_one_time_the_merge_decides_which_rows_win(monkeypatch
     assert reader.masked_count > 4
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"merge-engine": "first-row"},
-        {"merge-engine": "partial-update"},
-        {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"},
-        {"read.mask-cache-size": "0"},
-    ],
-    ids=lambda options: next(iter(options.values())),
-)
-def test_what_keys_alone_do_not_decide_is_merged(options):
-    reader, table = MaskedReader(), make_table(bucket="1", **options)
+def test_without_a_cache_rows_are_merged():
+    reader, table = MaskedReader(), make_table(bucket="1", **{"read.mask-cache-size": "0"})
     write(table, "number", [1, 2], value=5)
     write(table, "number", [2, 3], value=1)
     check(reader, table)
     assert reader.masked_count == 0
-    key = next(iter(options))
-    assert f"2 files merged, because of {key} = {options[key]};" in str(table.explain())
+    assert "2 files merged, because of read.mask-cache-size = 0;" in str(table.explain())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"merge-engine": "partial-update", "ignore-delete": "true"}, REMOVES, SUMS],
+    ids=["partial-update", "removes", "sums"],
+)
+def test_of_engines_that_combine_rows_keys_of_several_files_alone_are_merged(options):
+    reader, table = MaskedReader(), make_table(bucket="1", **options)
+    write(table, "number", range(40), value=5)
+    write(table, "number", [2, 3, 50], ["+I", "-D", "+I"], value=1)
+    check(reader, table)
+    assert (reader.masked_count, reader.merged_count) == (1, 0)
+    # an ignored delete is not written, so its key is in one file only
+    assert reader.rows_merged == (2 if "ignore-delete" in options else 4)
+    write(table, "number", [3, 50, 60], value=3)
+    reader.rows_merged = 0
+    check(reader, table)
+    assert reader.rows_merged == (6 if "ignore-delete" in options else 7)
+    check(reader, table, snapshot_id=1)
+    check(reader, table, snapshot_id=2)
+
+
+def test_a_delete_of_no_other_rows_is_left_out_under_every_engine():
+    for options in ({}, REMOVES, SUMS):
+        reader, table = MaskedReader(), make_table(bucket="1", **options)
+        write(table, "number", range(0, 20, 2))
+        write(table, "number", [4, 5], ["-D", "-D"])
+        check(reader, table)
+        assert 5 not in table.to_arrow()["k0"].to_pylist()
+        write(table, "number", [5, 9], value=3)  # the key of the delete is in two files now
+        check(reader, table)
+        assert reader.merged_count == 0
+
+
+def test_the_first_row_is_found_by_runs_and_levels():
+    reader, table = MaskedReader(), make_table(bucket="1", **{"merge-engine": "first-row"})
+    cache = reader.cache
+    write(table, "number", range(0, 20, 2), value=1)
+    write(table, "number", range(0, 20, 3), value=2)
+    masks, sought = find_counted(table, cache)
+    assert sought == [7]  # the keys of the newer run are held, those of the older stream past
+    assert [h.hidden_count for h in masks[0].hidden.values()] == [4]
+    check(reader, table)
+    table.compact(full=True)
+    write(table, "number", range(5, 25), value=3)
+    write(table, "number", range(25), value=4)
+    check(reader, table)
+    write(table, "number", [1, 99], value=5)
+    assert find_counted(table, cache)[1] == [2]
+    check(reader, table)
+    for snapshot in range(1, 4):
+        check(reader, table, snapshot_id=snapshot)
+    assert reader.merged_count == reader.rows_merged == 0
+    assert "files scanned under masks of the rows that older ones have" in str(table.explain())
+
+
+def test_of_one_more_run_under_an_engine_that_combines_only_its_keys_are_held():
+    table = make_table(bucket="1", **SUMS)
+    reader = MaskedReader(table.scan().masks)
+    for rows in (10, 9, 8):
+        write(table, "number", range(rows))
+    assert find_counted(table, reader.cache)[1] == [9, 8]
+    write(table, "number", [4, 20])
+    masks, sought = find_counted(table, reader.cache)
+    assert sought == [2]
+    assert sorted(h.hidden_count for h in masks[0].merged.values()) == [1, 8, 9, 9]
+    assert find_counted(table, reader.cache)[1] == []
+    check(reader, table)
+    assert reader.rows_merged == 27
+    assert "whose keys several files have, and these rows merged" in str(table.explain())
+    assert "a compaction would merge 27 rows" in str(table.explain())
 
 
 def test_the_explanation_says_what_spark_scans_and_what_a_compaction_saves():
@@ -207,7 +279,7 @@ def find_counted(table, cache, **scan):
 
     def compute(context, requests):
         for request in requests:
-            sought.extend(file.row_count for file in request.fresh.values())
+            sought.extend(file.row_count for file in request.held.values())
         return find.masks_here(context, requests)
 
     context, sections = sections_of(table, **scan)
@@ -248,7 +320,8 @@ def test_key_ranges_that_do_not_meet_are_not_read():
     write(table, "number", range(21, 29))
     masks, sought = find_counted(table, MaskedReader().cache)
     assert sorted(sought) == [2, 8]
-    assert [[hidden.hidden_count for hidden in found.values()] for found in masks] == [[1, 0]]
+    (found,) = masks
+    assert [hidden.hidden_count for hidden in found.hidden.values()] == [1, 0]
 
 
 def test_what_a_mask_is_kept_under_is_short():
@@ -273,7 +346,7 @@ def test_masks_with_vectors_are_the_same_objects_for_every_read():
     write(table, "number", range(3, 9))
     cache = MaskedReader().cache
     first, again = (
-        [m for m in found if m]
+        [m.hidden for m in found if m and m.hidden]
         for found in (find_masks(*sections_of(table), cache) for _ in range(2))
     )
     assert any(split.deletions for split, _ in sections_of(table)[1])

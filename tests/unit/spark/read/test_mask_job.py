@@ -74,7 +74,9 @@ def job(monkeypatch):
 def hidden_counts(table, cache):
     context, sections = sections_of(table)
     (masks,) = find_masks(context, sections, cache, compute=mask_computer(None))
-    return None if masks is None else sorted(hidden.hidden_count for hidden in masks.values())
+    if masks is None:
+        return None
+    return sorted(hidden.hidden_count for hidden in masks.hidden.values())
 
 
 def test_what_fits_only_with_what_the_driver_knows_is_computed_there(table, job):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from types import MappingProxyType
 
 import numpy as np
@@ -12,7 +13,7 @@ from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.scan import ReadContext, Split
-from tidelake.scan.masks import HiddenRows
+from tidelake.scan.masks import HiddenRows, SectionMasks
 from tidelake.spark.read import native_split
 from tidelake.spark.read.native_split import native_and_merged
 from tidelake.telemetry import Env
@@ -49,7 +50,9 @@ def first_hidden(sections):
     """Each file hides its first row, but for those of a name with x."""
     hidden = HiddenRows.of(np.arange(5) == 0)
     return [
-        {f.file_name: hidden for run in section for f in run if "x" not in f.file_name}
+        SectionMasks(
+            {f.file_name: hidden for run in section for f in run if "x" not in f.file_name}
+        )
         for _, section in sections
     ]
 
@@ -190,3 +193,64 @@ def test_spark_reads_no_column_of_the_name_of_its_row_index():
     parts = parts_with("_tmp_metadata_row_index", "BIGINT", ("k", "_tmp_metadata_row_index"), lone)
     assert (parts.native, len(parts.merged)) == ([], 1)
     assert parts_with("_tmp_metadata_row_index", "BIGINT", ("k",), lone).merged == []
+
+
+COMBINES = dataclasses.replace(CONTEXT, options=Options.parse({"merge-engine": "aggregation"}))
+
+
+def shared_rows(*counts):
+    """Masks of engines that combine rows: each file hides its first rows, which are merged."""
+
+    def masks(sections):
+        found = []
+        for _, section in sections:
+            files = [f.file_name for run in section for f in run]
+            rows = {
+                name: HiddenRows.of(np.arange(5) < count)
+                for name, count in zip(files, counts, strict=True)
+                if count
+            }
+            found.append(SectionMasks(rows, rows))
+        return found
+
+    return masks
+
+
+def combined(*runs, counts):
+    split = Split(7, serialize_row((), ()), 0, 1, (runs,), raw=False)
+    return native_and_merged(
+        COMBINES, [split], SCHEMA.fields[1:], case_sensitive=False, find_masks=shared_rows(*counts)
+    )
+
+
+def test_rows_whose_keys_several_files_have_are_merged_and_the_others_native():
+    parts = combined(run_of("a", "b"), run_of("c"), counts=(2, 0, 1))
+    assert {f.path[-9:]: f.hides for g in parts.native for f in g.masked} == {
+        "a.parquet": True,
+        "b.parquet": False,
+        "c.parquet": True,
+    }
+    assert parts.merged == []
+    (part,) = parts.parts
+    runs = [[f.file_name for f in run] for run in part.split.sections[0]]
+    assert runs == [["a.parquet"], ["c.parquet"]]
+    assert {name: list(own.positions()) for name, own in part.rows.items()} == {
+        "a.parquet": [0, 1],
+        "c.parquet": [0],
+    }
+    assert part.size_bytes == 4 + 2
+
+
+def test_where_most_rows_are_merged_all_are():
+    parts = combined(run_of("a"), run_of("b"), counts=(3, 3))
+    assert (parts.native, parts.parts) == ([], [])
+    assert [s.files_count for s in parts.merged] == [2]
+
+
+def test_a_file_that_spark_cannot_read_is_merged_whole_beside_the_keys_it_shares():
+    parts = combined(run_of("a"), run_of("b", suffix=".avro"), run_of("c"), counts=(1, 1, 0))
+    masked = {f.path[-9:]: f.hides for g in parts.native for f in g.masked}
+    assert masked == {"a.parquet": True, "c.parquet": False}
+    (part,) = parts.parts
+    assert [f.file_name for f in part.split.files] == ["a.parquet", "b.avro"]
+    assert list(part.rows) == ["a.parquet"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 from proving import fsck, kill, race
 from sizes import SIZE
+from stores.cut import commits_while_cut
 
 import tidelake
 from tidelake.cli.main import main
@@ -85,6 +87,22 @@ def test_a_writer_that_is_killed_loses_no_acknowledged_row(warehouse, tmp_path):
     figures = kill.kills(tmp_path, count=SIZE.kills, seed=11, warehouse=warehouse)
     print("hdfs", figures)
     assert figures["lost"] == 0
+
+
+@pytest.mark.timeout(3600)
+def test_commits_go_on_while_name_nodes_take_turns(two_name_nodes, root):
+    nodes = itertools.cycle(("failover 0 1", "failover 1 0"))
+    keys = two_name_nodes.service("turns")
+    figures = commits_while_cut(
+        f"hdfs://turns{root}", keys, lambda _: two_name_nodes.do(next(nodes)), SIZE.kills // 2
+    )
+    print("hdfs, failovers", figures)
+
+
+@pytest.mark.timeout(3600)
+def test_commits_go_on_after_a_name_node_has_started_again(hdfs, warehouse):
+    figures = commits_while_cut(warehouse, {}, lambda _: hdfs.do("restart"), SIZE.kills // 3)
+    print("hdfs, restarts", figures)
 
 
 def test_the_doctor_finds_nothing_wrong_and_leaves_nothing(root, warehouse, capsys):

@@ -27,7 +27,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import StorageRefusedError, TidelakeError, UnsupportedError
+from tidelake.errors import StorageError, StorageRefusedError, TidelakeError, UnsupportedError
 from tidelake.fileio import _optional
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
@@ -54,6 +54,11 @@ from tidelake.fileio.object_store.output import ObjectOutputFile
 from tidelake.fileio.object_store.probe import PROBE_NAME, PROBE_PREFIX, check_answers, check_safe
 from tidelake.fileio.object_store.publish import ObjectPublisher
 from tidelake.fileio.object_store.settings import StoreSettings
+from tidelake.fileio.object_store.whole_listing import (
+    WHOLE_TRIES_MAX,
+    ends_with,
+    last_of_full_pages,
+)
 from tidelake.telemetry import Env, PerProcess
 
 __all__ = ["DIRECTORY_MARKER", "ObjectStoreFileIO"]
@@ -258,10 +263,24 @@ class ObjectStoreFileIO:
             return any(True for page in pages for _ in page)
 
     def list_dir(self, path: str) -> list[FileStatus]:
-        """List a directory, all pages."""
+        """List a directory, all pages.
+
+        A store that ends a listing too early is noticed where the last page is full.
+        """
         prefix = check_path(path).strip("/")
-        with self._asked(path, "list") as obstore:
-            found = obstore.list_with_delimiter(self._clients.steady, prefix or None)
+        for _ in range(WHOLE_TRIES_MAX):
+            with self._asked(path, "list") as obstore:
+                found = obstore.list_with_delimiter(self._clients.steady, prefix or None)
+                last = last_of_full_pages(found)
+                if last is None or ends_with(obstore, self._clients.steady, prefix, last):
+                    break
+        else:
+            message = (
+                f"{self.uri_of(path)} holds more than the store lists: its listing ended after"
+                " full pages, although there are names behind the last one. Look at the store, or"
+                " at what stands between."
+            )
+            raise StorageError(message, kind="listing_not_whole", path=path)
         entries = [_directory(shared) for shared in found["common_prefixes"]]
         entries += [
             _file(entry)

@@ -83,9 +83,11 @@ class RenewingCalls:
                 self._renew(used, error)  # for the next file
             raise
 
-    def list(self, client: Any, prefix: str | None, *, chunk_size: int) -> Iterator[Any]:
-        """List all below a prefix, page by page."""
-        last: str | None = None
+    def list(
+        self, client: Any, prefix: str | None, *, chunk_size: int, offset: str | None = None
+    ) -> Iterator[Any]:
+        """List all below a prefix and behind a name, page by page."""
+        last = offset
         is_renewed = False
         while True:
             used = self._current()

@@ -84,6 +84,31 @@ def test_a_listing_that_loses_its_pages_hides_no_snapshot(s3):
     assert table.handle.snapshots.ids()[-1] >= newest + 1
 
 
+@pytest.mark.parametrize("below", ["", "/x"], ids=["files", "directories"])
+def test_a_listing_that_ends_after_a_full_page_is_noticed(s3, below):
+    files = opened(s3).fileio
+    for number in range(2001):
+        s3.bucket().put(f"house/d/n{number:04d}{below}", b"", 0)
+    assert len(files.list_dir("/house/d")) == 2001
+    asked = s3.count("GET", "list-type")
+    s3.bucket().delete(f"house/d/n2000{below}")
+    assert len(files.list_dir("/house/d")) == 2000
+    assert s3.count("GET", "list-type") == asked + 3
+    s3.fault("last_page", "GET", "list-type", count=10_000)
+    with pytest.raises(StorageError, match="house/d holds more than the store lists") as noticed:
+        files.list_dir("/house/d")
+    assert noticed.value.kind == "listing_not_whole"
+
+
+def test_a_table_that_a_store_does_not_list_is_no_missing_table(s3):
+    catalog = opened(s3)
+    for number in range(1_001):
+        s3.bucket().put(f"house/db.db/t{number:04d}/schema/schema-0", b"{}", 0)
+    s3.fault("last_page", "GET", "prefix=house%2Fdb.db%2F", count=10_000)
+    with pytest.raises(StorageError, match="holds more than the store lists"):
+        catalog.list_tables("db")
+
+
 def test_a_body_that_is_cut_is_read_again_or_an_error(s3):
     made(s3)
     s3.fault("cut", "GET", ".parquet", count=1)

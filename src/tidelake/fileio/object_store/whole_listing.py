@@ -31,11 +31,12 @@ def last_of_full_pages(found: Any) -> str | None:
     count = len(shared) + len(found["objects"])
     if not count or count % PAGE_NAMES:
         return None
-    names = [*(f"{one.rstrip('/')}/{HIGHEST}" for one in shared)]
-    return max([*names, *(entry["path"] for entry in found["objects"])])
+    files = [entry["path"] for entry in found["objects"]]
+    return max([*files, *(f"{one.rstrip('/')}/{HIGHEST}" for one in shared)])
 
 
 def ends_with(calls: Any, client: Any, prefix: str, last: str) -> bool:
     """Whether a store has nothing behind a name."""
-    behind = next(iter(calls.list(client, prefix or None, offset=last, chunk_size=1)), [])
-    return not behind
+    for page in calls.list(client, prefix or None, offset=last, chunk_size=1):
+        return not page
+    return True

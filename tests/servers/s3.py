@@ -28,7 +28,7 @@ import time
 import urllib.parse
 import uuid
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 from xml.sax.saxutils import escape, unescape
 
@@ -245,8 +245,6 @@ class S3Server:
     # a request's way
 
     def _answer(self, request: HttpRequest) -> HttpAnswer:
-        if "aws-chunked" in request.headers.get("content-encoding", ""):
-            request = replace(request, body=_unchunked(request.body))
         fault, recorded = self._arrived(request)
         try:
             if self.latency_ms:
@@ -597,18 +595,6 @@ def _entry(key: str, found: StoredObject) -> str:
         f"<Contents><Key>{key}</Key><LastModified>{modified}</LastModified>"
         f"<ETag>{found.etag}</ETag><Size>{len(found.data)}</Size></Contents>"
     )
-
-
-def _unchunked(body: bytes) -> bytes:
-    """The data of a body in Amazon's chunks: ``size;signature``, data, ... and a trailer."""
-    data, at = b"", 0
-    while True:
-        end = body.index(b"\r\n", at)
-        size = int(body[at:end].partition(b";")[0], 16)
-        if not size:
-            return data
-        data += body[end + 2 : end + 2 + size]
-        at = end + 4 + size
 
 
 def _content(found: StoredObject, wanted: str | None) -> HttpAnswer:

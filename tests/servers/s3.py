@@ -17,6 +17,7 @@ at once, and how many rounds they took. From a shell, ``python -m servers.s3 POR
 from __future__ import annotations
 
 import base64
+import calendar
 import contextlib
 import email.utils
 import json
@@ -124,6 +125,8 @@ class S3Server:
         self.page_keys = page_keys
         self.conditions = "honoured"
         """How it takes If-None-Match: 'honoured', 'ignored' or 'refused' (501)."""
+        self.delete_conditions = True
+        """Whether a delete honours If-Match, as AWS does; MinIO does not look at it."""
         self.keeps_metadata = True
         """Whether headers x-amz-meta-* come back with their object."""
         self.region: str | None = None
@@ -364,6 +367,11 @@ class S3Server:
             raise S3Error(self.expired_status, "ExpiredToken", "The provided token has expired.")
         if _bearer(request) in self.expired_tokens:
             raise S3Error(401, "AuthenticationRequired", "Authentication required.")
+        if "X-Amz-Expires" in request.query:
+            signed = time.strptime(request.query["X-Amz-Date"], "%Y%m%dT%H%M%SZ")
+            ends = calendar.timegm(signed) + int(request.query["X-Amz-Expires"])
+            if time.time() + (self.clock_offset_s or 0) > ends:
+                raise S3Error(403, "AccessDenied", "Request has expired")
         if self.key_ids is not None and key_id not in self.key_ids:
             raise S3Error(403, "InvalidAccessKeyId", "The key id you provided does not exist.")
         if key_id in self.read_only and request.method in MUTATING:
@@ -402,6 +410,8 @@ class S3Server:
                 return HttpAnswer(204)
             case "DELETE":
                 with self._lock:
+                    if self.delete_conditions:
+                        self._check_condition(request, objects, key)
                     objects.delete(key)
                 return HttpAnswer(204)
         with self._lock:

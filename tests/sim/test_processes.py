@@ -66,6 +66,15 @@ def test_racing_processes_put_no_key_into_two_dynamic_buckets(tmp_path):
     assert figures["commits"] == 40
 
 
+def test_processes_that_do_everything_leave_whole_commits_in_an_object_store(tmp_path, s3):
+    """Fewer of them: the store is this process."""
+    s3.keeps_requests = False
+    seconds = max(4, SIZE.soak_s // 2) if SIZE.soak_s > 60 else 4
+    figures = soak.soak(tmp_path, seconds=seconds, seed=7, processes=3, s3=s3)
+    assert figures["reader"]["snapshots"] > 0
+    assert s3.uploads == []
+
+
 def test_processes_that_do_everything_leave_whole_commits(tmp_path):
     figures = soak.soak(tmp_path, seconds=SIZE.soak_s, seed=7)
     assert figures["done"]["upsert"] > 0

@@ -127,3 +127,35 @@ def test_no_key_of_tidelakes_goes_to_hadoop(spark, minio, lake):
         for key, value in kept.items():
             conf.set(key, value)
     assert "FileScan parquet" in plan(lake.table("db.a"))
+
+
+def test_a_stream_with_state_goes_on_from_its_checkpoint_in_the_store(spark, minio, lake):
+    """Also where the driver died after a commit and before Spark noted the batch."""
+    lake.create_table("db.s", "k bigint, v bigint")
+    lake.create_table("db.sums", "k bigint, v bigint", primary_keys=["k"], options={"bucket": 1})
+    place = f"s3://lake/checkpoints-{next(NUMBERS)}"
+    files = tidelake.open(place, storage=minio.storage()).fileio
+
+    def run():
+        sums = lake.read_stream("db.s").groupBy("k").sum("v").toDF("k", "v")
+        query = lake.write_stream(
+            sums, "db.sums", checkpoint=f"{place}/one", mode="update", trigger="availableNow"
+        )
+        query.awaitTermination()
+        assert query._sink.run.wait(60)
+        return query
+
+    ids = []
+    for value in (1, 10):
+        lake.write(spark.range(3).selectExpr("id AS k", f"{value}L AS v"), "db.s")
+        ids.append(run().id)
+    assert rows(lake.table("db.sums")) == [(k, 11) for k in range(3)]
+    folder = f"/{place.rpartition(chr(47))[2]}/one"
+    commits = [int(s.name) for s in files.list_dir(f"{folder}/commits") if s.name.isdecimal()]
+    before = lake.catalog.table("db.sums").latest_snapshot_id
+    assert files.delete(f"{folder}/commits/{max(commits)}")
+    query = run()
+    assert [*ids, query.id] == [ids[0]] * 3
+    assert lake.catalog.table("db.sums").latest_snapshot_id == before
+    assert rows(lake.table("db.sums")) == [(k, 11) for k in range(3)]
+    assert files.list_dir(f"{folder}/state") != []

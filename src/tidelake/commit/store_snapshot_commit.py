@@ -247,7 +247,7 @@ class StoreSnapshotCommit:
         path, next_path = (self._paths.snapshot(snapshot.id + i) for i in (0, 1))
         if self._fileio.exists(next_path, within=directory):
             return False
-        self._fileio.delete(path, within=directory)
+        self._fileio.delete(path, within=directory, reused=True)
         if self._fileio.exists(next_path, within=directory):
             self._log.put_back(snapshot, within=directory)
             return False

@@ -242,9 +242,11 @@ class CachedFileIO:
         """List a directory."""
         return self._inner.list_dir(path)
 
-    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+    def delete(
+        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+    ) -> bool:
         """Delete a file, here too."""
-        deleted = self._inner.delete(path, within=within)
+        deleted = self._inner.delete(path, within=within, reused=reused)
         self._forget(path)
         return deleted
 

@@ -198,9 +198,11 @@ class DelayedFileIO:
         """List a directory."""
         return self._waited(lambda: self._inner.list_dir(path))
 
-    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+    def delete(
+        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+    ) -> bool:
         """Delete a file; False if it was missing."""
-        return self._waited(lambda: self._inner.delete(path, within=within))
+        return self._waited(lambda: self._inner.delete(path, within=within, reused=reused))
 
     def delete_dir(self, path: str) -> None:
         """Delete a directory with its content."""

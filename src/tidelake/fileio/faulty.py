@@ -265,14 +265,16 @@ class FaultyFileIO:
         """List a directory."""
         return self._call("list_dir", path, lambda: self._inner.list_dir(path))
 
-    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+    def delete(
+        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+    ) -> bool:
         """Delete a file."""
         self._remember(path)
         held = _inner_of(within)
         return self._call(
             "delete",
             path,
-            lambda: self._inner.delete(path, **held),
+            lambda: self._inner.delete(path, reused=reused, **held),
             late_effect=lambda: self._inner.delete(path),
         )
 

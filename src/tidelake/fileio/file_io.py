@@ -238,8 +238,14 @@ class FileIO(Protocol):
         """List a directory, in no order; empty if it is missing."""
         ...
 
-    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
-        """Delete a file; False if it, or the open directory, was missing."""
+    def delete(
+        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+    ) -> bool:
+        """Delete a file; False if it, or the open directory, was missing.
+
+        With `reused` others may use its name again. Once the call has returned, no request of it
+        takes effect any more: a storage whose requests may come late sees to that.
+        """
         ...
 
     def delete_dir(self, path: str) -> None:

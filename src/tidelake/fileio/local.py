@@ -269,7 +269,13 @@ class LocalFileIO:
             raise _translated(error, path, "list") from error
         return found
 
-    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+    def delete(
+        self,
+        path: str,
+        *,
+        within: OpenDirectory | None = None,
+        reused: bool = False,  # noqa: ARG002  (no request comes late)
+    ) -> bool:
         """Delete a file; False if it was missing."""
         name, held = _resolved(path, within)
         try:

@@ -163,7 +163,13 @@ class MemoryFileIO:
                 raise StorageError(f"Could not list {path}: it is a file.", path=path)
             return [self._status(plain, name) for name in self._dirs.get(plain, ())]
 
-    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+    def delete(
+        self,
+        path: str,
+        *,
+        within: OpenDirectory | None = None,
+        reused: bool = False,  # noqa: ARG002  (no request comes late)
+    ) -> bool:
         """Delete a file; False if it was missing."""
         with self._lock.value:
             try:

@@ -299,7 +299,13 @@ class HdfsFileIO:
         held = None if within is None else held_directory(within).hidden
         self._publisher.replace(check_path(path), data, held=held)
 
-    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+    def delete(
+        self,
+        path: str,
+        *,
+        within: OpenDirectory | None = None,
+        reused: bool = False,  # noqa: ARG002  (no request comes late)
+    ) -> bool:
         """Delete a file; False if there was none, or the open directory was moved or removed."""
         check_path(path)
         if within is not None:

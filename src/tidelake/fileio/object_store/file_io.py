@@ -53,6 +53,7 @@ from tidelake.fileio.object_store.locked import LockedPublisher, PutLock
 from tidelake.fileio.object_store.output import ObjectOutputFile
 from tidelake.fileio.object_store.probe import PROBE_NAME, PROBE_PREFIX, check_answers, check_safe
 from tidelake.fileio.object_store.publish import ObjectPublisher
+from tidelake.fileio.object_store.reused_name import ReusedName
 from tidelake.fileio.object_store.settings import StoreSettings
 from tidelake.fileio.object_store.whole_listing import (
     WHOLE_TRIES_MAX,
@@ -347,9 +348,17 @@ class ObjectStoreFileIO:
         with self._asked(path, "replace") as obstore:
             obstore.put(self._clients.steady, _key(path), data, use_multipart=False)
 
-    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+    def delete(
+        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+    ) -> bool:
         """Delete a file; False if there was none."""
         _check_within(path, within)
+        if reused:
+            names = ReusedName(self._clients, self._settings, self._env.clock)
+            with self._asked(path, "delete"):
+                done = names.delete(_key(path))
+            if done is not None:
+                return done
         with self._asked(path, "delete") as obstore:
             try:
                 obstore.head(self._clients.steady, _key(path))

@@ -436,7 +436,7 @@ class SnapshotLog:
                 break
             snapshot_id = newest
         # none exists, or they keep changing: no hint is better than one that is ahead
-        self._fileio.delete(hint, **_within(within))
+        self._fileio.delete(hint, within=within)
 
     def mend_earliest(self, *, within: OpenDirectory | None = None) -> None:
         """Let EARLIEST name the oldest snapshot, if its own is missing."""

@@ -259,7 +259,7 @@ class _Step:
         if not is_overtaken and log.put_back(target, within=place):
             is_overtaken = self._has_older()
             if is_overtaken:
-                handle.fileio.delete(path, within=place)
+                handle.fileio.delete(path, within=place, reused=True)
         if is_overtaken:
             log.write_hints(log.latest_id() or target.id, within=place)
             message = (
@@ -283,7 +283,7 @@ class _Step:
                 self._step_back(has_gap=has_gap)
             for snapshot_id in reversed(later):
                 path = handle.paths.snapshot(snapshot_id)
-                if not handle.fileio.delete(path, within=self.place):
+                if not handle.fileio.delete(path, within=self.place, reused=True):
                     self._check_same()
             removed.update(later)
         message = (
@@ -293,7 +293,7 @@ class _Step:
         raise ConflictError(message, kind="rollback_race", table=handle.identifier)
 
     def _delete_tag(self, name: str) -> None:
-        self.handle.fileio.delete(self.handle.paths.tag(name), within=self.tag_place)
+        self.handle.fileio.delete(self.handle.paths.tag(name), within=self.tag_place, reused=True)
 
     def _check_same(self) -> None:
         """Go on only in the table that was opened: a listing may already show another one."""

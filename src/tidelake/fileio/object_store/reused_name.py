@@ -1,0 +1,161 @@
+"""Deletes an object whose name is used again, so that no request for it takes effect later.
+
+A delete whose answer is lost may still be on its way. If the name is given to another object
+meanwhile, that one would go: after a rollback the next commit's snapshot. So
+
+1. The object is looked up. Its entity tag names it and no other.
+2. DELETE by a URL that is signed for :data:`LIFE_S` seconds, with ``If-Match``, sent once. A store
+   that knows the condition on deletes (AWS, Azure) deletes this object or none. The others refuse
+   the request once the URL has ended.
+3. Unclear: the same request is sent until the store refuses the URL because it has ended. From then
+   on it refuses the earlier requests too, whatever its clock says. Then the object is looked up
+   again: it is gone; or another one has the name, which stays; or it is deleted by another URL.
+4. Where no URL can be signed (anonymous, a shared access signature, a token), the client's own
+   delete is sent; if its answer is lost, that is an error as for any request.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import ssl
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+from tidelake.errors import StorageError
+from tidelake.fileio import _optional
+from tidelake.fileio.object_store.client import Clients
+from tidelake.fileio.object_store.settings import StoreSettings
+from tidelake.telemetry import Clock
+
+__all__ = ["ReusedName"]
+
+LIFE_S = 20
+"""For how long a URL is signed: longer than an answer takes."""
+URLS_MAX = 3
+ASKS_MAX = 12
+"""Times that one URL is sent after an unclear answer, over twice its life and the store's clock."""
+_CONDITION_UNKNOWN = 501
+_ENDS = re.compile(r"[?&](X-Amz-Expires|X-Goog-Expires|se)=")
+"""What says in a URL of S3, GCS and Azure when it ends; an anonymous one is signed by nobody."""
+
+
+class _Answer(Enum):
+    DELETED = auto()
+    """By this request, or by a copy of it."""
+    ANOTHER = auto()
+    UNCLEAR = auto()
+    REFUSED = auto()
+    """Nothing was deleted, and will be by this URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReusedName:
+    """Deletes objects of one bucket.
+
+    Parameters
+    ----------
+    clients : Clients
+        Of the bucket.
+    settings : StoreSettings
+        How it is reached.
+    clock : Clock
+        For waits.
+    """
+
+    clients: Clients
+    settings: StoreSettings
+    clock: Clock
+
+    def delete(self, key: str) -> bool | None:
+        """Delete an object.
+
+        Returns
+        -------
+        bool or None
+            False if it was missing, or another came under its name; None if the store signs no URL
+            or refuses it: then nothing was deleted, and nothing is on its way.
+
+        Raises
+        ------
+        StorageError
+            It is unknown whether it was deleted.
+        """
+        obstore = self.clients.calls
+        was_unclear = False
+        for _ in range(URLS_MAX):
+            try:
+                tag = obstore.head(self.clients.steady, key)["e_tag"]
+            except FileNotFoundError:
+                return was_unclear  # then it was ours that deleted it
+            url = self._signed(key)
+            if url is None or tag is None:
+                return None
+            answer = self._deleted(url, str(tag))
+            if answer is _Answer.UNCLEAR:
+                was_unclear = True
+                self._wait_for_end(url, str(tag), key)
+                continue
+            if answer is _Answer.REFUSED:
+                return None
+            return answer is not _Answer.ANOTHER
+        message = f"{key} could not be deleted: the storage gives no clear answer. Try again."
+        raise StorageError(message, path=f"/{key}")
+
+    def _signed(self, key: str) -> str | None:
+        obstore = _optional.obstore()
+        try:
+            return str(obstore.sign(self.clients.steady, "DELETE", key, timedelta(seconds=LIFE_S)))
+        except (obstore.exceptions.BaseError, OSError, ValueError):
+            return None
+
+    def _wait_for_end(self, url: str, tag: str, key: str) -> None:
+        """Wait until the store takes a URL no more."""
+        for _ in range(ASKS_MAX):
+            self.clock.sleep_ms(LIFE_S * 1000 / 4)
+            if self._deleted(url, tag) is _Answer.REFUSED:
+                return
+        message = (
+            f"Whether {key} was deleted is unknown: the storage does not answer, and a request may"
+            " still be on its way. Try again."
+        )
+        raise StorageError(message, path=f"/{key}")
+
+    def _deleted(self, url: str, tag: str) -> _Answer:
+        status = self._sent(url, {"If-Match": tag})
+        if status == _CONDITION_UNKNOWN:
+            status = self._sent(url, {})
+        if status is None or status in {408, 409, 429} or status >= 500:
+            return _Answer.UNCLEAR
+        if status == 412:
+            return _Answer.ANOTHER
+        return _Answer.DELETED if status < 300 or status == 404 else _Answer.REFUSED
+
+    def _sent(self, url: str, headers: dict[str, str]) -> int | None:
+        """Send a request once; the status of its answer, None without one."""
+        request = urllib.request.Request(url, method="DELETE", headers=headers)
+        try:
+            with self._opener().open(request, timeout=LIFE_S) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            error.close()
+            return int(error.code)
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """As the client is set: its proxy and certificates; else those of the machine."""
+        handlers: list[Any] = []
+        proxy, certificate = self.settings.text("proxy"), self.settings.text("ca-certificate")
+        if proxy is not None:
+            handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
+        if certificate is not None:
+            context = ssl.create_default_context()
+            context.load_verify_locations(cadata=Path(certificate).expanduser().read_text())
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        return urllib.request.build_opener(*handlers)

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from servers.hadoop_aws import s3a_jars
+from servers.hadoop_azure import abfs_jars
 from servers.program import AbsentError
 from servers.real_stores import RealStore, azurite, minio
 from stores.chosen import BY_MAKE_STORES
@@ -22,6 +24,22 @@ def started(start: Callable[[], AbstractContextManager[RealStore]]) -> Iterator[
         pytest.skip(str(reason))
     yield store
     running.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _jars_of_spark():
+    """Spark takes jars when its JVM starts, and the tests of a run share that."""
+    if "TIDELAKE_STORES" not in os.environ:
+        yield
+        return
+    try:
+        jars = ",".join(map(str, [*s3a_jars("4.3"), *abfs_jars("4.3")]))
+    except AbsentError:  # their own tests are skipped
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {jars} pyspark-shell")
+        yield
 
 
 @pytest.fixture(scope="session", name="minio")

@@ -30,6 +30,7 @@ def spark(azurite, tmp_path_factory):
         "spark.jars": ",".join(map(str, jars)),
         "spark.hadoop.fs.azure.abfs.endpoint": f"127.0.0.1:{azurite.port}",
         "spark.hadoop.fs.azure.always.use.https": "false",
+        "spark.hadoop.fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",  # speaks HTTP
         "spark.hadoop.fs.azure.account.hns.enabled": "false",
         "spark.hadoop.fs.azure.fns.account.service.type": "BLOB",
         f"spark.hadoop.fs.azure.account.key.{HOST}": ACCOUNT_KEY,

@@ -115,6 +115,27 @@ def test_a_run_that_died_before_its_first_batch_can_be_started_again(lake, strea
     assert [tuple(row) for row in lake.table(TABLE).collect()] == [(1, 10)]
 
 
+def test_a_batch_of_a_query_with_state_that_comes_again_keeps_its_state(
+    lake, stream, run, checkpoint
+):
+    """Spark refuses a batch whose state was not written again."""
+    lake.sql(KEYED)
+    for value in (1, 10):
+        stream.feed([1, 2], [value, value])
+        frame = stream.frame().groupBy("k").sum("v").toDF("k", "v")
+        assert run(frame, mode="update").exception() is None
+    before = snapshots(lake)
+    assert forget_last(checkpoint) == 1
+    for value in (100, None):
+        query = run(stream.frame().groupBy("k").sum("v").toDF("k", "v"), mode="update")
+        assert query.exception() is None
+        assert (snapshots(lake) == before) == (value is not None)
+        if value is not None:
+            assert rows(lake) == [(1, 11), (2, 11)]
+            stream.feed([1], [value])
+    assert rows(lake) == [(1, 111), (2, 11)]
+
+
 @pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
 @pytest.mark.parametrize("definition", [KEYED, APPEND], ids=["keyed", "append"])
 def test_a_batch_that_comes_again_is_committed_already(

@@ -17,7 +17,7 @@ import tidelake.spark
 
 pytestmark = [BY_MAKE_STORES, pytest.mark.spark]
 NUMBERS = itertools.count()
-HOST = f"{ACCOUNT}.blob.core.windows.net"
+HOST = f"{ACCOUNT}.dfs.core.windows.net"
 
 
 @pytest.fixture(scope="module")

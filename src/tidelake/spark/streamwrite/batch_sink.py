@@ -2,6 +2,7 @@
 
 1. The commit's user is the query's id in the checkpoint, its identifier the batch's number. The
    sink finds a batch that Spark repeats after a restart in the table's history, and does nothing.
+   It computes the rows of a query with state all the same: Spark refuses to go on without that.
 2. The rows are fitted to the table. With ``write.merge-schema`` the table gets their columns.
    Columns that the table got since the stream first began are null in its rows.
 3. A batch of few rows is written on the driver (:mod:`tidelake.spark.streamwrite.local_rows`), a
@@ -126,6 +127,8 @@ class BatchSink:
         done = WriteTransaction(handle, identity).replayed()
         self.run.begin(batch_id, is_committed=done is not None)
         if done is not None:
+            if self.checkpoint.has_state:
+                frame.write.format("noop").mode("overwrite").save()
             return done
         if merges_schema(handle):
             handle = with_merged_schema(handle, frame.schema)

@@ -173,6 +173,11 @@ class Checkpoint:
         """Whether Spark has recorded a batch of the query as done."""
         return self._has_entries("commits")
 
+    @property
+    def has_state(self) -> bool:
+        """Whether the query keeps state: windows, joins, aggregations."""
+        return self._has_entries("state")
+
     def _has_entries(self, name: str) -> bool:
         return any(entry.isdecimal() for entry in self.folder.names(name))
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import (
     AnalysisException,
     IllegalArgumentException,
     UnsupportedOperationException,
 )
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import tidelake.spark
 from tidelake import InvalidInputError
-from tidelake.spark.catalog import gateway, table, table_catalog, writing  # noqa: F401
+from tidelake.spark.catalog import (  # noqa: F401
+    gateway,
+    metadata_columns,
+    table,
+    table_catalog,
+    writing,
+)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +80,26 @@ def test_every_method_of_the_interfaces_is_there(spark):
                     assert hasattr(proxy, method.getName()), f"{proxy.__name__}: {method}"
                     checked += 1
     assert checked > 100
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_metadata_columns_are_java_s_objects_where_spark_takes_the_class(
+    spark, monkeypatch, compiles
+):
+    def refused(*_):
+        raise Py4JError("no such compiler")
+
+    if not compiles:
+        monkeypatch.setattr(metadata_columns, "defined_class", refused)
+    own = gateway.Gateway(spark)
+    struct = StructType([StructField("__a", StringType()), StructField("__b", LongType())])
+    made = metadata_columns.metadata_columns(own, struct)
+    told = [(str(c.name()), str(c.dataType().sql()), bool(c.isNullable())) for c in made]
+    assert told == [("__a", "STRING", True), ("__b", "BIGINT", True)]
+    in_python = metadata_columns.LakeMetadataColumn
+    kinds = [isinstance(c, in_python) or "Proxy" in c.getClass().getSimpleName() for c in made]
+    assert kinds == [not compiles] * 2
+    assert metadata_columns.metadata_columns(own, struct) is made
 
 
 # ---- reads

@@ -11,6 +11,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.scan import metadata_fields
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.metadata_columns import metadata_columns
 from tidelake.spark.catalog.scans.scan_builder import LakeScanBuilder, RowsScanBuilder
 from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.catalog.writing import (
@@ -138,35 +139,6 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
         )
 
 
-class _MetadataColumn(Proxy, implements=(f"{CATALOG}.MetadataColumn",)):
-    """A column beyond those of ``SELECT *``."""
-
-    def __init__(self, gateway: Gateway, field: st.StructField) -> None:
-        super().__init__(gateway)
-        self._field = field
-
-    def name(self) -> str:
-        """Its name."""
-        return self._field.name
-
-    def dataType(self) -> JavaObject:
-        """Its type."""
-        return self.gateway.data_type(self._field.dataType)
-
-    def isNullable(self) -> bool:
-        """As all columns of a scan."""
-        return True
-
-    def comment(self) -> None:
-        """None."""
-
-    def transform(self) -> None:
-        """None."""
-
-    def metadataInJSON(self) -> None:
-        """None: no statement of Spark's own updates rows."""
-
-
 class LakeTable(
     Relation,
     implements=(
@@ -262,8 +234,7 @@ class LakeTable(
     def metadataColumns(self) -> JavaObject:
         """The position of a row: ``__paimon_file_path`` and others."""
         struct = spark_schema(tuple(self._metadata.values()), table=self._table.identifier)
-        made = [_MetadataColumn(self.gateway, field) for field in struct.fields]
-        return self.gateway.proxies(f"{CATALOG}.MetadataColumn", made)
+        return metadata_columns(self.gateway, struct)
 
     def canRenameConflictingMetadataColumns(self) -> bool:
         """No: a column of the table hides the metadata column of its name."""

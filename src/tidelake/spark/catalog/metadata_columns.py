@@ -1,0 +1,101 @@
+"""Columns beyond those of ``SELECT *``, as Spark's connector interfaces need them.
+
+Spark asks each relation of each query for them, and each of them for five properties: with Python
+objects these were 20 calls from the JVM for every table. So they are objects of a Java class
+(:mod:`tidelake.spark.catalog.streams.java_class`), made once for a list of columns. A Spark that
+does not take the class gets Python objects.
+"""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JError
+from pyspark.sql import types as st
+
+from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
+
+__all__ = ["LakeMetadataColumn", "metadata_columns"]
+
+_INTERFACE = f"{CONNECTOR}.catalog.MetadataColumn"
+_NAME = "TidelakeMetadataColumn"
+_JAVA = f"""
+package {PACKAGE};
+
+public final class {_NAME} implements {_INTERFACE} {{
+  private final String name;
+  private final org.apache.spark.sql.types.DataType dataType;
+
+  public {_NAME}(String name, org.apache.spark.sql.types.DataType dataType) {{
+    this.name = name;
+    this.dataType = dataType;
+  }}
+
+  public String name() {{ return name; }}
+  public org.apache.spark.sql.types.DataType dataType() {{ return dataType; }}
+  public boolean isNullable() {{ return true; }}
+  public String comment() {{ return null; }}
+  public org.apache.spark.sql.connector.expressions.Transform transform() {{ return null; }}
+  public String metadataInJSON() {{ return null; }}
+}}
+"""
+
+
+def metadata_columns(gateway: Gateway, struct: st.StructType) -> JavaObject:
+    """An array of metadata columns; nobody may change it.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    struct : StructType
+        Their names and types.
+    """
+    return gateway.kept((_NAME, struct.json()), lambda: _made(gateway, struct))
+
+
+def _made(gateway: Gateway, struct: st.StructType) -> JavaObject:
+    try:
+        defined_class(gateway, _NAME, _JAVA)
+        kind = gateway.java(f"{PACKAGE}.{_NAME}")
+        return gateway.array(
+            _INTERFACE, [kind(f.name, gateway.data_type(f.dataType)) for f in struct.fields]
+        )
+    except (Py4JError, TypeError):  # py4j calls a class that is missing a package
+        return gateway.proxies(_INTERFACE, [LakeMetadataColumn(gateway, f) for f in struct.fields])
+
+
+class LakeMetadataColumn(Proxy, implements=(_INTERFACE,)):
+    """One of them as a Python object.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    field : StructField
+        Its name and type.
+    """
+
+    def __init__(self, gateway: Gateway, field: st.StructField) -> None:
+        super().__init__(gateway)
+        self._field = field
+
+    def name(self) -> str:
+        """Its name."""
+        return self._field.name
+
+    def dataType(self) -> JavaObject:
+        """Its type."""
+        return self.gateway.data_type(self._field.dataType)
+
+    def isNullable(self) -> bool:
+        """As all columns of a scan."""
+        return True
+
+    def comment(self) -> None:
+        """None."""
+
+    def transform(self) -> None:
+        """None."""
+
+    def metadataInJSON(self) -> None:
+        """None: no statement of Spark's own updates rows."""

@@ -82,6 +82,7 @@ PIECES: dict[str, Piece] = {
     "service-go": _tests("tests/unit/service/client/test_go_client.py"),
     "service-strangers": _tests("tests/unit/service/executor/test_hostile.py"),
     "masks": Piece((RELIABILITY, "masks", "--size", "full")),
+    "masks-spark": _tests("tests/spark/test_masks.py", "-k", "drawn"),
     "mutants": Piece((RELIABILITY, "mutants", "--size", "full")),
     "machine": _tests("tests/model/test_state_machine.py"),
     "grid": _tests("tests/unit/table/write/test_engine_grid.py"),

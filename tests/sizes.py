@@ -81,6 +81,8 @@ class Sizes:
     """Those clients."""
     mask_tables: int
     """Tables that are read by masks and by merges."""
+    spark_mask_tables: int
+    """Those of them that Spark reads, too."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
@@ -118,6 +120,7 @@ SMALL = Sizes(
     service_steps=5,
     service_clients=16,
     mask_tables=4,
+    spark_mask_tables=2,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
@@ -153,6 +156,7 @@ FULL = Sizes(
     service_steps=60,
     service_clients=64,
     mask_tables=300,
+    spark_mask_tables=40,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

@@ -9,9 +9,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 import pytest
+from proving.mask_tables import run_seed
 from py4j.protocol import Py4JError
+from sizes import SIZE
 
 from tidelake import AddColumn
+from tidelake.errors import UnsupportedError
 from tidelake.spark.read import mask_job, masked_scan
 from tidelake.store.lsm import keyed_file
 from tidelake.types import DataField, parse_type
@@ -341,3 +344,16 @@ def test_random_commits_and_compactions(lake, options):
         found = sorted(row.v for row in frame.collect())
         assert found == sorted(table.to_arrow(columns=["v"])["v"].to_pylist())
         assert "MapInArrow" not in plan_of(frame)
+
+
+@pytest.mark.parametrize("seed", range(SIZE.spark_mask_tables))
+def test_drawn_tables_are_the_same_by_spark(lake, seed):
+    def rows(table):
+        try:
+            found = lake.table("db.t").toArrow()
+        except UnsupportedError:
+            return None  # Spark lacks a type
+        nullable = pa.schema([field.with_nullable(True) for field in table.schema])
+        return [tuple(row.values()) for row in found.cast(nullable).to_pylist()]
+
+    run_seed(seed, lambda: lake.catalog, steps=5, also=rows)

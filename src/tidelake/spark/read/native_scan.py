@@ -35,6 +35,7 @@ from tidelake.spark.read.masked_scan import FIRST_WORD, ROW_INDEX, MaskedFile, m
 from tidelake.spark.read.native_storage import NativeStorage, local_or_none
 from tidelake.spark.read.plan_size import field_types, unread_column
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.table.read.native_types import is_read_alike
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
 __all__ = ["READ_OPTIONS", "ROWS_OPTION", "NativeFiles", "NativeGroup", "native_frame"]
@@ -42,10 +43,8 @@ __all__ = ["READ_OPTIONS", "ROWS_OPTION", "NativeFiles", "NativeGroup", "native_
 PATTERN_CHARACTERS = frozenset("[]{}*?\\:^\n")
 SKIPPED_PREFIXES = ("_", ".")
 SKIPPED_SUFFIX = "_COPYING_"
-FRACTION_DIGITS_MAX = 6
 RESERVED_COLUMNS = frozenset({ROW_INDEX, FIRST_WORD})
 """Columns that a scan under masks has besides those of the files."""
-_ONLY_KERNEL = frozenset({TypeRoot.TIME, TypeRoot.VARIANT})
 _INTEGERS = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
@@ -218,7 +217,7 @@ def _is_native(source: DataField | None, field: DataField) -> bool:
         return True
     if source.name.lower() == ROW_INDEX:
         return False  # Spark would give the positions of rows instead, or refuse the type
-    return _read_alike(source.type) and _widens(source.type, field.type)
+    return is_read_alike(source.type) and _widens(source.type, field.type)
 
 
 def native_frame(
@@ -307,17 +306,6 @@ def _names_differ(context: ReadContext, fields: Sequence[DataField]) -> bool:
         len({name.lower() for name in names}) == len(names)
         for names in (*schemas, [f.name for f in fields])
     )
-
-
-def _read_alike(data_type: DataType) -> bool:
-    """Whether Spark reads a column of the type as the kernel does."""
-    if data_type.root in _TIMESTAMPS:
-        return (data_type.precision or 0) <= FRACTION_DIGITS_MAX
-    if data_type.root is TypeRoot.ROW:
-        names = [name.lower() for _, name in data_type.child_fields]
-        if len(set(names)) != len(names):
-            return False  # the session decides which of them Spark means
-    return data_type.root not in _ONLY_KERNEL and all(map(_read_alike, data_type.children))
 
 
 def _widens(source: DataType, target: DataType) -> bool:

@@ -11,9 +11,11 @@ from tidelake.errors import shortened
 from tidelake.merge import MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.options.declared import READ_NATIVE
 from tidelake.scan import ReadContext, ScanPlan, Section, Split
 from tidelake.scan.masks import MaskCache, MaskRequest, MaskRule, masked_files, refusal
 from tidelake.table.handle.display import facts_html
+from tidelake.table.read.native_types import is_read_alike
 
 __all__ = ["ScanExplanation"]
 
@@ -118,16 +120,29 @@ class ScanExplanation:
         if not merged:
             return
         spec = MergeSpec.of(self.context.schema, self.context.options)
+        always = self._never_scanned()
         found: dict[tuple[MaskRule, str | None], _Sections] = {}
         for split, section in ((s, section) for s in merged for section in s.sections):
             reason, request = refusal(self.context, split, section, spec, self.masks)
+            reason = always or reason
             masked = () if reason else masked_files(section, request.rule, _is_parquet)
             if not masked and not reason:
                 reason = "files that are not Parquet"
             own = found.setdefault((request.rule, reason), _Sections())
             own.add(section, request, masked_count=len(masked))
+        unsure = self.context.fileio.is_remote and self.context.options.get(READ_NATIVE) == "auto"
         for (rule, reason), own in found.items():
-            yield own.text(rule, reason)
+            is_masked = reason is None
+            beside = "; merged where Spark lacks the classes or settings of the storage"
+            yield own.text(rule, reason) + (beside if is_masked and unsure else "")
+
+    def _never_scanned(self) -> str | None:
+        """Why Spark's own scan reads no file of the table."""
+        if self.context.options.get(READ_NATIVE) == "never":
+            return f"{READ_NATIVE.key} = never"
+        fields = self.context.fields(self.columns)
+        others = [f.name for f in fields if not is_read_alike(f.type)]
+        return f"types that Spark reads otherwise: {', '.join(others)}" if others else None
 
     def _snapshot_text(self) -> str:
         if self.snapshot is None:

@@ -226,6 +226,23 @@ def test_the_explanation_says_what_spark_scans_and_what_a_compaction_saves():
     assert "2 files merged, because of files that are not Parquet;" in str(other.explain())
 
 
+def test_the_explanation_says_where_spark_scans_no_file():
+    fields = [
+        DataField(0, "k", parse_type("BIGINT NOT NULL")),
+        DataField(1, "at", parse_type("TIME(3)")),
+        DataField(2, "v", parse_type("INT")),
+    ]
+    catalog = open_catalog("/w", fileio=MemoryFileIO(), env=Env.seeded(3))
+    options = {"bucket": 1, "write-only": "true"}
+    table = catalog.create_table("db.t", fields, primary_keys=["k"], options=options)
+    for _ in range(2):
+        table.write([{"k": 1, "at": None, "v": 2}])
+    assert "merged, because of types that Spark reads otherwise: at;" in str(table.explain())
+    assert "2 files scanned under masks" in str(table.explain(columns=["v"]))
+    never = table.with_options({"read.native": "never"})
+    assert "merged, because of read.native = never;" in str(never.explain(columns=["v"]))
+
+
 ALTERED = {
     "renamed, and another of its name": (
         RenameColumn("s", "s_old"),

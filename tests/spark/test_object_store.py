@@ -206,3 +206,19 @@ def test_keys_do_not_show(lake, python):
     assert not [text for text in shown if SECRET in text]
     with pytest.raises(InvalidInputError, match="was given an opened catalog"):
         tidelake.spark.attach(lake.spark, lake.catalog, storage={"s3.region": "x"})
+
+
+def test_tables_in_google_cloud_storage_are_read_and_written_by_python_workers(spark, store):
+    """The server speaks its form of a condition; without keys nothing asks for a token."""
+    storage = {"gs.endpoint": store.url}
+    cloud = tidelake.spark.attach(spark, "gs://other/gs", storage=storage, catalog="gcs")
+    cloud.create_table("db.t", "k bigint, v string", primary_keys=["k"], options={"bucket": 1})
+    for first, value in ((0, "a"), (2, "b")):
+        frame = spark.range(first, first + 3).selectExpr("id AS k", f"'{value}' AS v")
+        cloud.write(frame, "db.t")
+    cloud.compact("db.t", full=True)
+    found = cloud.table("db.t")
+    assert "read gs://other" in found._jdf.queryExecution().toString()
+    assert rows(found) == [(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "b")]
+    table = tidelake.open("gs://other/gs", storage=storage).table("db.t")
+    check_table(table.fileio, table.paths.location)

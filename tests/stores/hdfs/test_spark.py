@@ -109,7 +109,9 @@ def test_files_that_need_no_merge_are_read_by_sparks_own_scan(spark, lake, house
     assert same("db.a") == [("x/y", 1), ("ü z=1%", 3)]
 
 
-def test_streams_read_and_write_tables(spark, lake, same, tmp_path):
+def test_streams_read_and_write_tables(spark, lake, same, hdfs):
+    """Their checkpoints are in HDFS too."""
+    checkpoints = hdfs.uri("/spark/checkpoints")
     lake.create_table("db.src", "k bigint, v string", primary_keys=["k"], options={"bucket": 1})
     lake.create_table("db.plain", "k bigint")
     lake.create_table("db.copy", "k bigint, v string", primary_keys=["k"], options={"bucket": 1})
@@ -123,14 +125,14 @@ def test_streams_read_and_write_tables(spark, lake, same, tmp_path):
         first = lake.write_stream(
             lake.read_stream("db.src", options={"read.changelog": False}),
             "db.copy",
-            checkpoint=tmp_path / "keyed",
+            checkpoint=f"{checkpoints}/keyed",
             trigger="availableNow",
         )
         second = (
             spark.readStream.table("dfs.db.plain")
             .writeStream.format(tidelake.spark.STREAM)
             .trigger(availableNow=True)
-            .option("checkpointLocation", str(tmp_path / "plain"))
+            .option("checkpointLocation", f"{checkpoints}/plain")
             .toTable("dfs.db.plain_copy")
         )
         first.awaitTermination()

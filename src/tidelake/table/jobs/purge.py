@@ -1,7 +1,6 @@
 """Empties a table and removes its history: rows, older snapshots, tags, changelogs, consumers.
 
 1. The table is truncated, unless it is empty. The newest snapshot then is the one that stays.
-1. The table is truncated, unless it is empty. The newest snapshot then is the one that stays.
 2. All files that older snapshots and tags name are listed, minus those that the remaining snapshots
    need. Nothing is removed so far.
 3. EARLIEST is set to the snapshot that stays. Then tags are removed, older snapshots (the oldest

@@ -28,6 +28,7 @@ from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options, declared
 from tidelake.scan.masks import MaskCache
+from tidelake.scan.merged_orders import MergedOrders
 from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.handle.arguments import check_location
 from tidelake.table.handle.display import facts_html
@@ -61,6 +62,7 @@ class Catalog:
         self._table_options = dict(table_options or {})
         self._manifests = ManifestCache(env.memory.manifest_cache_bytes, reads=env.reads.ranges)
         self._masks = MaskCache()
+        self._orders = MergedOrders()
 
     @property
     def warehouse(self) -> str:
@@ -452,6 +454,7 @@ class Catalog:
                 guard=found.guard,
                 served=found.served,
                 masks=self._masks,
+                orders=self._orders,
             )
         )
 

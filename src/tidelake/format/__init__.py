@@ -7,6 +7,7 @@ may not enter.
 from tidelake.format.data_file import DataFileRead, open_writer, orc_times_shift, read_batches
 from tidelake.format.fetching.read_ahead import ReadAhead, files_in_turn
 from tidelake.format.field_schema import check_timestamps
+from tidelake.format.file_reader import BATCH_ROWS, null_batches
 from tidelake.format.file_writer import DataFileFooter, DataFileWriter
 from tidelake.format.format_options import (
     FormatOptions,
@@ -30,6 +31,7 @@ from tidelake.format.system_fields import (
 from tidelake.format.writable import check_file_formats
 
 __all__ = [
+    "BATCH_ROWS",
     "KEY_PREFIX",
     "KIND_FIELD",
     "SEQUENCE_FIELD",
@@ -51,6 +53,7 @@ __all__ = [
     "is_system_name",
     "key_field",
     "kv_fields",
+    "null_batches",
     "open_writer",
     "orc_times_shift",
     "orc_zone_moves",

@@ -8,10 +8,16 @@ from tidelake.merge.engines.engine_of import engine_of
 from tidelake.merge.engines.retractions import check_retractions, deletes_remove
 from tidelake.merge.functions import OVERFLOW
 from tidelake.merge.input_deduplication import deduplicate_input
-from tidelake.merge.runs.bounded import RunSource, merge_bounded, merge_bounded_with_changes
+from tidelake.merge.runs.bounded import (
+    RunSource,
+    merge_bounded,
+    merge_bounded_with_changes,
+    read_in_order,
+)
 from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.runs.fold import fold_rows
 from tidelake.merge.runs.key_search import rows_with_keys
+from tidelake.merge.runs.merged_order import MergedOrder, OrderRecorder
 from tidelake.merge.runs.run_cursor import batch_parts
 from tidelake.merge.runs.sections import KeyRange, KeyRank, Section, by_level, key_rank, sections_of
 from tidelake.merge.runs.sort_buffer import merge_buffer, sort_buffer
@@ -29,7 +35,9 @@ __all__ = [
     "MergeEngine",
     "MergeSpec",
     "Merged",
+    "MergedOrder",
     "MergedRows",
+    "OrderRecorder",
     "RunSource",
     "Section",
     "Segments",
@@ -48,6 +56,7 @@ __all__ = [
     "merge_buffer",
     "merge_runs",
     "merge_with_changes",
+    "read_in_order",
     "rows_with_keys",
     "sections_of",
     "sort_buffer",

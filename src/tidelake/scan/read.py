@@ -9,6 +9,10 @@
 4. A data file stores keys twice (``_KEY_k`` and ``k``); only the second is read. Sequence numbers
    and kinds are not read if the manifest gives them (:mod:`tidelake.scan.system_columns`).
 
+5. The order of a merge is noted where it is worth it. A later read of the same section needs its
+   wanted columns alone (:mod:`tidelake.scan.merged_orders`); its filter on partition columns is
+   applied to the rows given.
+
 Files of an older schema are read with the current fields: the format finds columns by field id.
 
 Of a remote storage the next files of a chain are opened early, and the first rows of all runs of a
@@ -22,12 +26,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from tidelake.format import (
+    BATCH_ROWS,
     KIND_FIELD,
     SEQUENCE_FIELD,
     DataFileRead,
@@ -35,20 +42,30 @@ from tidelake.format import (
     files_in_turn,
     held_bytes,
     kv_fields,
+    null_batches,
     orc_zone_moves,
     read_batches,
 )
-from tidelake.merge import MergeSpec, RunSource, by_level, merge_bounded
+from tidelake.merge import (
+    MergedOrder,
+    MergeSpec,
+    OrderRecorder,
+    RunSource,
+    by_level,
+    merge_bounded,
+    read_in_order,
+)
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_file import read_deletions
 from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
 from tidelake.scan.expired import names_expiry
+from tidelake.scan.merged_orders import MergedOrders, order_key, orders_bytes_max
 from tidelake.scan.pruning.prune import scan_filter
 from tidelake.scan.split import Run, Section, Split
 from tidelake.scan.system_columns import KnownColumns, known_system_columns
 from tidelake.types import DataField
-from tidelake.types.predicate import Predicate, columns_of, evaluate
+from tidelake.types.predicate import Predicate, columns_of, conjoin, evaluate
 
 __all__ = ["ALL_ROWS", "Rows", "deleted_rows", "read_changes", "read_file", "read_split"]
 
@@ -65,6 +82,7 @@ def read_split(
     predicate: Predicate | None,
     keep_kinds: bool = False,
     rows: Rows = ALL_ROWS,
+    orders: MergedOrders | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read one split.
 
@@ -86,6 +104,8 @@ def read_split(
     rows : mapping of str to int64 array
         By file name, the ascending ordinals of the only rows to read. Files that it lacks are read
         whole. Requires: of a key with a row among those left out, all rows are.
+    orders : MergedOrders, optional
+        Known orders of merges of whole files; new ones are added.
 
     Yields
     ------
@@ -113,7 +133,14 @@ def read_split(
             sections = tuple(((file,),) for file in split.files)
         for section in sections:
             for batch in _read_section(
-                context, split, section, wanted, predicate, keep_kinds=keep_kinds, only=rows
+                context,
+                split,
+                section,
+                wanted,
+                predicate,
+                keep_kinds=keep_kinds,
+                only=rows,
+                orders=None if rows else orders,
             ):
                 if batch.num_rows:
                     yield batch
@@ -202,66 +229,149 @@ def _read_section(
     *,
     keep_kinds: bool,
     only: Rows,
+    orders: MergedOrders | None,
 ) -> Iterator[pa.RecordBatch]:
     spec = MergeSpec.of(context.schema, context.options)
     parts = scan_filter(context.schema, predicate)
-    needed = [f.name for f in wanted]
-    if parts.above_merge is not None:
-        needed += sorted(columns_of(parts.above_merge))
-    table_fields = context.fields(spec.with_needed(needed))
-    known = known_system_columns(section, keep_kinds=keep_kinds)
-    stored = [f for f in (SEQUENCE_FIELD, KIND_FIELD) if f not in known]
-    fields = (*table_fields, *stored)
-    ahead = ReadAhead.of(context.env).shared_by(len(section))
+    below, above = parts.below_merge, parts.above_merge
+    key = None
+    if orders is not None and not keep_kinds and parts.key is None:
+        key = order_key(context, split, section, spec)
+    if key is not None:
+        below, above = None, conjoin(p for p in (parts.partition, above) if p is not None)
+    tested: tuple[DataField, ...] = ()
+    if above is not None:
+        tested = context.fields(tuple(sorted(columns_of(above))))
+    names = [f.name for f in wanted] + ([KIND_FIELD.name] if keep_kinds else [])
+    needed = list(dict.fromkeys([*names, *(f.name for f in tested)]))
+    read = _SectionRead(context, split, section, spec, tuple(needed), below, keep_kinds, only)
+    rows = None
+    if key is not None and orders is not None:
+        order = orders.get(key)
+        rows = read.noted(key, orders) if order is None else read.in_order(order)
+    for batch in read.merged() if rows is None else rows:
+        given = batch
+        if above is not None:
+            mask = evaluate(above, batch.select([f.name for f in tested]), tested)
+            given = batch.filter(mask)
+        yield given.select(names)
 
-    def source(level: int, run: Run) -> RunSource:
-        def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
-            def read(file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
-                return read_file(
-                    context,
-                    split,
-                    file,
-                    fields,
-                    predicate=parts.below_merge,
-                    deleted=deleted_rows(context, split, file),
-                    rows=only.get(file.file_name),
-                    batch_bytes=batch_bytes,
-                    ahead=ahead,
-                )
 
-            with closing(_in_turn(context, run, read, ahead)) as turns:
-                for file, rows in turns:
-                    columns = KnownColumns(known, file)
-                    for batch in rows:
-                        yield columns.added_to(batch)
+@dataclass(frozen=True, slots=True)
+class _SectionRead:
+    """One section that is read.
 
+    Parameters
+    ----------
+    context, split, section
+        The section.
+    spec : MergeSpec
+        How it is merged.
+    names : tuple of str
+        The columns wanted of the merged rows.
+    below : Predicate, optional
+        A filter of the rows of single runs.
+    keep_kinds, only
+        `keep_kinds` and `rows` of :func:`read_split`.
+    """
+
+    context: ReadContext
+    split: Split
+    section: Section
+    spec: MergeSpec
+    names: tuple[str, ...]
+    below: Predicate | None
+    keep_kinds: bool
+    only: Rows
+
+    def merged(self, recorder: OrderRecorder | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows by a merge."""
+        context, spec = self.context, self.spec
+        needed = [name for name in self.names if name != KIND_FIELD.name]
+        known = known_system_columns(self.section, keep_kinds=self.keep_kinds)
+        stored = [f for f in (SEQUENCE_FIELD, KIND_FIELD) if f not in known]
+        fields = (*context.fields(spec.with_needed(needed)), *stored)
+        runs = [(0, run) for run in self.section]
+        if spec.looks_at_levels:
+            runs = list(by_level(self.section, lambda file: file.level))
+        return merge_bounded(
+            [self._source(fields, known, run, level) for level, run in runs],
+            spec,
+            memory=context.env.memory,
+            spill_files=context.spill_files,
+            drop_deletes=not self.keep_kinds,
+            # a merge gives at least one column, so that its batches have a number of rows
+            columns=self.names or spec.key_columns,
+            together=context.read_together,
+            recorder=recorder,
+        )
+
+    def noted(self, key: bytes, orders: MergedOrders) -> Iterator[pa.RecordBatch]:
+        """The rows by a merge whose order is kept when all rows are read."""
+        bytes_max = orders_bytes_max(self.context)
+        recorder = OrderRecorder(len(self.section), bytes_max=bytes_max)
+        yield from self.merged(recorder)
+        order = recorder.order()
+        if order is not None:
+            orders.keep(key, order, bytes_max=bytes_max)
+
+    def in_order(self, order: MergedOrder) -> Iterator[pa.RecordBatch] | None:
+        """The rows by their order; None if the memory cannot have all runs open."""
+        context = self.context
+        if not self.names:
+            return null_batches(pa.schema([]), len(order.run_of), BATCH_ROWS)
+        fields = context.fields(self.names)
+        sources = [self._source(fields, frozenset(), run, 0) for run in self.section]
+        memory = context.env.memory
+        return read_in_order(sources, order, memory=memory, together=context.read_together)
+
+    def _source(
+        self,
+        fields: tuple[DataField, ...],
+        known: frozenset[DataField],
+        run: Run,
+        level: int,
+    ) -> RunSource:
+        """A run that reads these columns, and adds the known ones."""
+        ahead = ReadAhead.of(self.context.env).shared_by(len(self.section))
         sizes = [(f.file_name, f.file_size_bytes, f.row_count) for f in run]
         held = (held_bytes(n, fields, file_size_bytes=s, row_count=c) for n, s, c in sizes)
-        return RunSource(batches, sum(size for _, size, _ in sizes), max(held), level=level)
+        return RunSource(
+            partial(self._run, fields, known, run, ahead),
+            sum(size for _, size, _ in sizes),
+            max(held),
+            level=level,
+        )
 
-    runs = [(0, run) for run in section]
-    if spec.looks_at_levels:
-        runs = list(by_level(section, lambda file: file.level))
-    names = [f.name for f in wanted] + ([KIND_FIELD.name] if keep_kinds else [])
-    tested: tuple[DataField, ...] = ()
-    if parts.above_merge is not None:
-        tested = context.fields(tuple(sorted(columns_of(parts.above_merge))))
-    # a merge gives at least one column, so that its batches have a number of rows
-    merged = list(dict.fromkeys([*names, *(f.name for f in tested)])) or list(spec.key_columns)
-    for batch in merge_bounded(
-        [source(level, run) for level, run in runs],
-        spec,
-        memory=context.env.memory,
-        spill_files=context.spill_files,
-        drop_deletes=not keep_kinds,
-        columns=merged,
-        together=context.read_together,
-    ):
-        rows = batch
-        if parts.above_merge is not None:
-            mask = evaluate(parts.above_merge, batch.select([f.name for f in tested]), tested)
-            rows = batch.filter(mask)
-        yield rows.select(names)
+    def _run(
+        self,
+        fields: tuple[DataField, ...],
+        known: frozenset[DataField],
+        run: Run,
+        ahead: ReadAhead,
+        batch_bytes: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a run."""
+        context, split = self.context, self.split
+
+        def read(file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
+            return read_file(
+                context,
+                split,
+                file,
+                fields,
+                predicate=self.below,
+                deleted=deleted_rows(context, split, file),
+                rows=self.only.get(file.file_name),
+                batch_bytes=batch_bytes,
+                ahead=ahead,
+            )
+
+        with closing(_in_turn(context, run, read, ahead)) as turns:
+            for file, rows in turns:
+                columns = KnownColumns(known, file)
+                for batch in rows:
+                    yield columns.added_to(batch)
 
 
 def read_file(  # noqa: PLR0913 - all that is known of one file

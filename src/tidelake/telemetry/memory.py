@@ -65,6 +65,8 @@ class Memory:
         merge are then parts of the first.
     manifest_cache_bytes : int
         Decoded manifests that a catalog keeps. An eighth.
+    merge_orders_bytes : int
+        Orders of merges that a catalog keeps, about a byte a row. A thirty-second.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class Memory:
     batch_bytes: int = 64 * MIB
     read_ahead_bytes: int = 128 * MIB
     manifest_cache_bytes: int = 256 * MIB
+    merge_orders_bytes: int = 64 * MIB
 
     @classmethod
     def of(cls, total_bytes: int) -> Memory:
@@ -106,6 +109,7 @@ class Memory:
             batch_bytes=min(most.batch_bytes, total_bytes // 32),
             read_ahead_bytes=min(most.read_ahead_bytes, total_bytes // 16 // tasks),
             manifest_cache_bytes=min(most.manifest_cache_bytes, total_bytes // 8),
+            merge_orders_bytes=min(most.merge_orders_bytes, total_bytes // 32),
         )
 
     @property

@@ -33,12 +33,13 @@ from itertools import islice
 import pyarrow as pa
 
 from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
+from tidelake.merge.runs.merged_order import MergedOrder, OrderRecorder, rows_in_order
 from tidelake.merge.runs.sorted_runs import merge_runs
 from tidelake.merge.runs.spill import COPIES, SpilledRun, SpillFiles
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import Executor, Memory
 
-__all__ = ["RunSource", "merge_bounded", "merge_bounded_with_changes"]
+__all__ = ["RunSource", "merge_bounded", "merge_bounded_with_changes", "read_in_order"]
 
 RUNS_MIN = 2
 UNPACKED_BATCH_BYTES_MIN = 16 << 10
@@ -76,6 +77,7 @@ def merge_bounded(
     drop_deletes: bool,
     columns: Sequence[str] | None = None,
     together: Executor | None = None,
+    recorder: OrderRecorder | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Merge sorted runs as :func:`merge_runs` does, through local disk if they are too many.
 
@@ -91,6 +93,8 @@ def merge_bounded(
         Gives the files for spilled rows; called only if there are any.
     together : Executor, optional
         Reads the first batches of all runs at once: for a remote storage.
+    recorder : OrderRecorder, optional
+        Notes the order of the result, unless runs are merged first.
 
     Yields
     ------
@@ -100,6 +104,8 @@ def merge_bounded(
     above_count = sum(run.level > 0 for run in sources) if spec.looks_at_levels else 0
     assert all(run.level > 0 for run in sources[:above_count]), "level 0 comes last"
     with _few_enough(sources, above_count, spec, memory, spill_files) as runs:
+        if recorder is not None and len(runs) != len(sources):
+            recorder.give_up()
         yield from merge_runs(
             _opened(runs, memory, together),
             spec,
@@ -107,7 +113,36 @@ def merge_bounded(
             columns=columns,
             memory=memory,
             levels=[run.level for run in runs],
+            recorder=recorder,
         )
+
+
+def read_in_order(
+    sources: Sequence[RunSource],
+    order: MergedOrder,
+    *,
+    memory: Memory,
+    together: Executor | None = None,
+) -> Iterator[pa.RecordBatch] | None:
+    """Give the rows of a merge whose order is known, without their keys.
+
+    Parameters
+    ----------
+    sources : sequence of RunSource
+        The runs that were merged, oldest first, with the columns wanted.
+    order : MergedOrder
+        The order.
+    memory, together
+        See :func:`merge_bounded`.
+
+    Returns
+    -------
+    iterator of pyarrow.RecordBatch or None
+        Never empty batches; None if the memory cannot have all runs open.
+    """
+    if sum(run.held_bytes for run in sources) > memory.merge_pages_bytes:
+        return None
+    return rows_in_order(order, _opened(sources, memory, together, batches=2))
 
 
 def merge_bounded_with_changes(
@@ -203,9 +238,13 @@ def _few_enough(
 
 
 def _opened(
-    runs: Sequence[RunSource], memory: Memory, together: Executor | None = None
+    runs: Sequence[RunSource],
+    memory: Memory,
+    together: Executor | None = None,
+    *,
+    batches: int = 1,
 ) -> list[Iterator[pa.RecordBatch]]:
-    share = min(memory.batch_bytes, memory.merge_rows_bytes // max(1, len(runs)))
+    share = min(memory.batch_bytes, memory.merge_rows_bytes // (batches * max(1, len(runs))))
     opened = [run.open(share) for run in runs]
     if together is None or len(opened) == 1:
         return opened

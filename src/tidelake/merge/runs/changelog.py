@@ -134,8 +134,8 @@ def merge_with_changes(
         del slices  # else the group's batches stay alive while the next are read
         yield part
         del part
-    for rows, level in groups.rest():
-        yield _of_one_run(rows, level, rule, drop_deletes=drop_deletes)
+    for rows, cursor in groups.rest():
+        yield _of_one_run(rows, cursor.level, rule, drop_deletes=drop_deletes)
 
 
 def _of_one_run(

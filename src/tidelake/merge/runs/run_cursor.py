@@ -64,6 +64,8 @@ class RunSlice:
         No sequence number of the rows lies outside.
     level : int
         The level of the run.
+    run : int
+        The number of the run, 0 for the oldest.
     """
 
     rows: pa.RecordBatch
@@ -71,15 +73,17 @@ class RunSlice:
     kinds: npt.NDArray[np.int8]
     sequence_bounds: tuple[int, int]
     level: int = 0
+    run: int = 0
 
 
 class _Held:
     """A batch, and the position in it."""
 
-    def __init__(self, batch: pa.RecordBatch, spec: MergeSpec, level: int) -> None:
+    def __init__(self, batch: pa.RecordBatch, spec: MergeSpec, level: int, run: int) -> None:
         self._batch = batch
         self._spec = spec
         self._level = level
+        self._run = run
         self._key_columns = [batch.column(name) for name in spec.key_columns]
         self._kinds = batch.column(KIND_FIELD.name).to_numpy()
         sequence = batch.column(SEQUENCE_FIELD.name).to_numpy()
@@ -140,7 +144,9 @@ class _Held:
         rows = self._batch.slice(self._taken, count)
         kinds = self._kinds[self._taken : self._taken + count]
         self._taken += count
-        return RunSlice(rows, self._keys[begin:end], kinds, self._sequence_bounds, self._level)
+        return RunSlice(
+            rows, self._keys[begin:end], kinds, self._sequence_bounds, self._level, self._run
+        )
 
 
 class RunCursor:
@@ -158,6 +164,8 @@ class RunCursor:
         Batches above this size are cut, and no more bytes of keys are encoded at a time.
     level : int
         The run's level, if it matters.
+    run : int
+        The run's number, if it matters.
     """
 
     def __init__(
@@ -167,11 +175,14 @@ class RunCursor:
         *,
         slice_bytes_max: int,
         level: int = 0,
+        run: int = 0,
     ) -> None:
         self._batches = batches
         self._spec = spec
         self.level = level
         """The run's level."""
+        self.run = run
+        """The run's number."""
         self._slice_bytes_max = slice_bytes_max
         self._parts: list[pa.RecordBatch] = []  # cut off the current batch; the next one is last
         self._left: _Held | None = None  # the rest of the batch before the current one
@@ -198,9 +209,10 @@ class RunCursor:
         """Copy the remaining rows, so that their batch is released, and read the next one."""
         assert self._held is not None
         rest = self._held.rest()
-        left = _Held(rest.take(pa.array(np.arange(rest.num_rows))), self._spec, self.level)
+        copied = rest.take(pa.array(np.arange(rest.num_rows)))
+        left = _Held(copied, self._spec, self.level, self.run)
         self._held = None
-        del rest
+        del rest, copied
         self._held = self._next_held()
         if self._held is None:
             self._held = left
@@ -215,7 +227,7 @@ class RunCursor:
                 return None
             self._batch_bytes = batch.nbytes
             self._parts = list(batch_parts(batch, bytes_max=self._slice_bytes_max))[::-1]
-        return _Held(self._parts.pop(), self._spec, self.level)
+        return _Held(self._parts.pop(), self._spec, self.level, self.run)
 
     def _all_held(self) -> list[_Held]:
         return [held for held in (self._left, self._held) if held is not None]
@@ -269,6 +281,7 @@ def _together(slices: Sequence[RunSlice]) -> RunSlice:
         np.concatenate([s.kinds for s in slices]),
         (min(lows), max(highs)),
         slices[0].level,
+        slices[0].run,
     )
 
 

@@ -53,8 +53,8 @@ class RunGroups:
     ) -> None:
         share = min(SLICE_BYTES_MAX, memory.merge_rows_bytes // max(1, len(runs)))
         self._live = [
-            RunCursor(run, spec, slice_bytes_max=share, level=level)
-            for run, level in zip(runs, levels, strict=True)
+            RunCursor(run, spec, slice_bytes_max=share, level=level, run=number)
+            for number, (run, level) in enumerate(zip(runs, levels, strict=True))
         ]
         self._widths: tuple[int, ...] = ()
 
@@ -69,11 +69,11 @@ class RunGroups:
         cut = min(cursor.last_key for cursor in self._live)
         return [rows for cursor in self._live if (rows := cursor.advance(cut)) is not None]
 
-    def rest(self) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Give the rest of the last run, and its level."""
+    def rest(self) -> Iterator[tuple[pa.RecordBatch, RunCursor]]:
+        """Give the rest of the last run, each batch with the run."""
         for cursor in self._live:
             for rows in cursor.rest():
-                yield rows, cursor.level
+                yield rows, cursor
 
 
 def _common_widths(live: Sequence[RunCursor], widths: tuple[int, ...]) -> tuple[int, ...]:

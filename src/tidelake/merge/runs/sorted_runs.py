@@ -24,9 +24,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
-from tidelake.merge.engines.engine import MergeEngine
+from tidelake.merge.engines.engine import Merged, MergeEngine
 from tidelake.merge.engines.engine_of import engine_of
 from tidelake.merge.engines.materialise import gather
+from tidelake.merge.runs.merged_order import OrderRecorder
 from tidelake.merge.runs.run_cursor import RunSlice
 from tidelake.merge.runs.run_groups import RunGroups
 from tidelake.merge.segments import RankOf, Segments, merge_order, segments_of
@@ -45,6 +46,7 @@ def merge_runs(
     columns: Sequence[str] | None = None,
     memory: Memory = UNLIMITED,
     levels: Sequence[int] | None = None,
+    recorder: OrderRecorder | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Merge sorted runs.
 
@@ -68,6 +70,8 @@ def merge_runs(
         The runs' levels. They count if compactions look keys up (``MergeSpec.by_lookup``): a row
         of a level from 1 contains the higher levels' rows of its key. Under first-row a row of a
         level from 1 wins over level 0.
+    recorder : OrderRecorder, optional
+        Notes the order of the result. Requires: the engine combines no rows.
 
     Yields
     ------
@@ -83,29 +87,44 @@ def merge_runs(
     groups = RunGroups(runs, spec, memory=memory, levels=known)
     while (slices := groups.next_group()) is not None:
         if len(slices) == 1:
-            batch = _as_they_are(slices[0].rows, drop_deletes=drop_deletes, columns=columns)
+            rows, adds = slices[0].rows, _adds(slices[0].rows, drop_deletes=drop_deletes)
+            if recorder is not None:
+                recorder.add_rows(slices[0].run, rows.num_rows if adds is None else adds)
+            batch = _as_they_are(rows, adds, columns=columns)
+            del rows
         else:
-            batch = _merge_group(slices, spec, engine, drop_deletes=drop_deletes, columns=columns)
+            rows, merged = _merge_group(slices, spec, engine, drop_deletes=drop_deletes)
+            if recorder is not None:
+                recorder.add_group(slices, merged.rows)
+            batch = gather(rows, merged, columns=columns, near=True)
+            del rows, merged
         del slices  # else the group's batches stay alive while the next are read
         if batch.num_rows:
             yield batch
         del batch
-    for rows, _ in groups.rest():
-        batch = _as_they_are(rows, drop_deletes=drop_deletes, columns=columns)
+    for rest, cursor in groups.rest():
+        adds = _adds(rest, drop_deletes=drop_deletes)
+        if recorder is not None:
+            recorder.add_rows(cursor.run, rest.num_rows if adds is None else adds)
+        batch = _as_they_are(rest, adds, columns=columns)
         if batch.num_rows:
             yield batch
 
 
+def _adds(rows: pa.RecordBatch, *, drop_deletes: bool) -> npt.NDArray[np.bool_] | None:
+    """Which rows are given; None if all are."""
+    if not drop_deletes:
+        return None
+    adds: npt.NDArray[np.bool_] = (rows.column(KIND_FIELD.name).to_numpy() & 1) == 0
+    return None if adds.all() else adds
+
+
 def _as_they_are(
-    rows: pa.RecordBatch, *, drop_deletes: bool, columns: Sequence[str] | None
+    rows: pa.RecordBatch, adds: npt.NDArray[np.bool_] | None, *, columns: Sequence[str] | None
 ) -> pa.RecordBatch:
     """Rows of keys that no other run has."""
     wanted = rows if columns is None else rows.select(list(columns))
-    if drop_deletes:
-        add = (rows.column(KIND_FIELD.name).to_numpy() & 1) == 0
-        if not add.all():
-            return wanted.filter(pa.array(add))
-    return wanted
+    return wanted if adds is None else wanted.filter(pa.array(adds))
 
 
 def _merge_group(
@@ -114,15 +133,12 @@ def _merge_group(
     engine: MergeEngine,
     *,
     drop_deletes: bool,
-    columns: Sequence[str] | None,
-) -> pa.RecordBatch:
-    """Merge whole keys of several runs, oldest run first."""
+) -> tuple[pa.Table, Merged]:
+    """Merge whole keys of several runs, oldest run first; their rows, and what they become."""
     rows = pa.Table.from_batches([s.rows for s in slices])
     segments = rows_that_count(group_segments(slices, spec, rows), level_of_rows(slices), spec)
     merged = engine.merge(rows, segments)
-    if drop_deletes:
-        merged = merged.without_retracts()
-    return gather(rows, merged, columns=columns, near=True)
+    return rows, merged.without_retracts() if drop_deletes else merged
 
 
 def group_segments(slices: Sequence[RunSlice], spec: MergeSpec, rows: pa.Table) -> Segments:

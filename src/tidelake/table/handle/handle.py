@@ -20,6 +20,7 @@ from tidelake.options.bucket_mode import BucketMode
 from tidelake.options.column_options import options_for_older_schema
 from tidelake.scan import ReadContext
 from tidelake.scan.masks import MaskCache
+from tidelake.scan.merged_orders import MergedOrders
 from tidelake.store import StoreContext
 from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.table.handle.time_travel import TimeTravel
@@ -45,6 +46,8 @@ class TableHandle(TableState):
         The server that decides the table's newest snapshot and schema, if there is one.
     masks : MaskCache
         Which rows of a file newer ones replace, shared by the tables of a catalog.
+    orders : MergedOrders
+        Orders of merges that were read, shared by the tables of a catalog.
     """
 
     identifier: str
@@ -52,6 +55,7 @@ class TableHandle(TableState):
     guard: Guard = nullcontext
     served: ManagedTable | None = None
     masks: MaskCache = field(default_factory=MaskCache)
+    orders: MergedOrders = field(default_factory=MergedOrders)
 
     def __reduce__(self) -> tuple[object, ...]:
         # the copy begins with an empty cache, and has no guard: copies in other processes do not

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
 from tidelake.scan.masks import MaskCache, MergedPart
+from tidelake.scan.merged_orders import MergedOrders
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.scan_request import ScanRequest
@@ -62,11 +63,17 @@ class TableRows:
         The columns wanted.
     predicate : Predicate, optional
         Bound; all rows satisfy it.
+    orders : MergedOrders, optional
+        Known orders of merges; they stay in this process.
     """
 
     context: ReadContext
     columns: tuple[str, ...]
     predicate: Predicate | None = None
+    orders: MergedOrders | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (TableRows, (self.context, self.columns, self.predicate))
 
     @property
     def fields(self) -> tuple[DataField, ...]:
@@ -75,7 +82,13 @@ class TableRows:
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
-        return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
+        return read_split(
+            self.context,
+            split,
+            columns=self.columns,
+            predicate=self.predicate,
+            orders=self.orders,
+        )
 
     def read_part(self, part: MergedPart) -> Iterator[pa.RecordBatch]:
         """The rows of keys that several files have, merged."""
@@ -183,6 +196,8 @@ class TableScan:
         The snapshot to read.
     masks : MaskCache
         Known masks of the catalog's files.
+    orders : MergedOrders, optional
+        Known orders of the catalog's merges.
     """
 
     context: ReadContext
@@ -192,6 +207,7 @@ class TableScan:
     limit: int | None = None
     snapshot: Snapshot | None = None
     masks: MaskCache = field(default_factory=MaskCache)
+    orders: MergedOrders | None = None
 
     def __repr__(self) -> str:
         wanted = "" if self.limit is None else f", at most {self.limit} rows"
@@ -204,7 +220,7 @@ class TableScan:
     @property
     def rows(self) -> TableRows:
         """The reader of the splits."""
-        return TableRows(self.context, self.columns, self.predicate)
+        return TableRows(self.context, self.columns, self.predicate, self.orders)
 
     @property
     def schema(self) -> pa.Schema:
@@ -271,7 +287,9 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
         planned = plan_scan(
             context, snapshot, manifests=handle.manifests, predicate=predicate, limit=limit
         )
-        return TableScan(context, planned, names, predicate, limit, snapshot, handle.masks)
+        return TableScan(
+            context, planned, names, predicate, limit, snapshot, handle.masks, handle.orders
+        )
 
     return request.planned(handle, plan)
 

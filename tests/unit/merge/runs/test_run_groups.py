@@ -48,8 +48,8 @@ def test_runs_of_one_size_make_few_small_groups(runs_count):
             assert len(s.kinds) == len(s.keys)
             assert s.sequence_bounds == (s.level, s.level)
             found[s.level] += s.keys.tolist()
-    for rows, level in groups.rest():
-        found[level] += rows.column("k").to_pylist()
+    for rows, cursor in groups.rest():
+        found[cursor.level] += rows.column("k").to_pylist()
     for level, run in enumerate(runs):
         assert found[level] == [k for batch in run for k in batch.column("k").to_pylist()]
     # a group for each end of a batch would be 20 of each run

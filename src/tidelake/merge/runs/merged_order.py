@@ -1,0 +1,261 @@
+"""The order of a merge, noted while it runs, and rows put in it again without their keys.
+
+Where a merge gives rows as they are, its result is told by two facts about immutable runs: which
+rows of each run it gives, and for each row of the result, from which run it comes. Inside a run the
+rows keep their order. That takes a bit for each row read and a byte for each row given.
+
+1. :class:`OrderRecorder` notes both, group by group, while :func:`merge_runs` works.
+2. :func:`rows_in_order` reads the same runs again, any of their columns. A **group** of the result
+   is as long as a batch. Its bytes give each run's places in it, and so how many rows each run has
+   to have at hand, and the position of each row. One gather per column follows.
+
+No key, sequence number or kind is read or compared the second time.
+
+Complexity: O(n). Memory: a batch of each run, the rows of a group, and these gathered.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.codec.arrow_memory import joined, take_rows
+from tidelake.merge.runs.run_cursor import RunSlice
+
+__all__ = ["MergedOrder", "OrderRecorder", "rows_in_order"]
+
+RUNS_MAX = 255
+GROUP_ROWS = 65_536
+COMPARED_RUNS_MAX = 8
+"""Of so many runs each is looked for by a comparison; a sort costs as much as these."""
+OBJECT_BYTES = 400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedOrder:
+    """The result of a merge, without its rows. Immutable.
+
+    Parameters
+    ----------
+    run_of : uint8 array [rows of the result]
+        The run of each row, 0 for the oldest.
+    kept : tuple of uint8 arrays
+        For each run a bit per row that is read, lowest first: whether the result has it.
+    rows_counts : tuple of int
+        The rows of each run.
+    """
+
+    run_of: npt.NDArray[np.uint8]
+    kept: tuple[npt.NDArray[np.uint8], ...]
+    rows_counts: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+        return OBJECT_BYTES + self.run_of.nbytes + sum(bits.nbytes for bits in self.kept)
+
+
+class OrderRecorder:
+    """Notes the order of one merge.
+
+    Parameters
+    ----------
+    runs_count : int
+        How many runs are merged.
+    bytes_max : int
+        With more bytes nothing is noted: one for each row read, and one for each row given.
+    """
+
+    def __init__(self, runs_count: int, *, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._nbytes = 0
+        self._is_whole = runs_count <= RUNS_MAX
+        self._run_of: list[npt.NDArray[np.uint8]] = []
+        self._kept: list[list[npt.NDArray[np.bool_]]] = [[] for _ in range(runs_count)]
+
+    def give_up(self) -> None:
+        """Note nothing: the runs are not those that a reader will find."""
+        self._is_whole = False
+        self._run_of.clear()
+        self._kept.clear()
+
+    def add_group(self, slices: Sequence[RunSlice], rows: npt.NDArray[np.int64]) -> None:
+        """Note what a merge gives of a group.
+
+        Parameters
+        ----------
+        slices : sequence of RunSlice
+            The group.
+        rows : int64 array
+            Positions of the rows given, in their order; the slices lie one after the other.
+        """
+        counts = [s.rows.num_rows for s in slices]
+        if not self._has_room(sum(counts) + len(rows)):
+            return
+        self._run_of.append(np.repeat(np.array([s.run for s in slices], np.uint8), counts)[rows])
+        flags = np.zeros(sum(counts), np.bool_)
+        flags[rows] = True
+        begin = 0
+        for s, count in zip(slices, counts, strict=True):
+            self._kept[s.run].append(flags[begin : begin + count])
+            begin += count
+
+    def add_rows(self, run: int, adds: npt.NDArray[np.bool_] | int) -> None:
+        """Note rows of a run that no other run has.
+
+        Parameters
+        ----------
+        run : int
+            The run.
+        adds : bool array or int
+            Which of the rows are given; or how many, if all are.
+        """
+        flags = np.ones(adds, np.bool_) if isinstance(adds, int) else adds
+        given = int(np.count_nonzero(flags))
+        if self._has_room(len(flags) + given):
+            self._run_of.append(np.full(given, run, np.uint8))
+            self._kept[run].append(flags)
+
+    def order(self) -> MergedOrder | None:
+        """The order, after the last group; None if it was too large."""
+        if not self._is_whole:
+            return None
+        kept = [np.concatenate([np.zeros(0, np.bool_), *flags]) for flags in self._kept]
+        return MergedOrder(
+            np.concatenate([np.zeros(0, np.uint8), *self._run_of]),
+            tuple(np.packbits(flags, bitorder="little") for flags in kept),
+            tuple(len(flags) for flags in kept),
+        )
+
+    def _has_room(self, nbytes: int) -> bool:
+        self._nbytes += nbytes
+        if self._is_whole and self._nbytes > self._bytes_max:
+            self.give_up()
+        return self._is_whole
+
+
+def rows_in_order(
+    order: MergedOrder, runs: Sequence[Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a merge whose order is known.
+
+    Requires: the runs have the rows that were merged, in their order.
+
+    Parameters
+    ----------
+    order : MergedOrder
+        The order.
+    runs : sequence of iterators of pyarrow.RecordBatch
+        The runs, oldest first, with the columns wanted, at least one; all of one schema.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Never empty.
+    """
+    live = [
+        _Run(run, kept, count)
+        for run, kept, count in zip(runs, order.kept, order.rows_counts, strict=True)
+    ]
+    for run in live:
+        run.fill(1)
+    group_rows = min(GROUP_ROWS, max(run.batch_rows for run in live))
+    for begin in range(0, len(order.run_of), max(1, group_rows)):
+        window = order.run_of[begin : begin + group_rows]
+        places = _rows_of_runs(window, len(live))
+        for run, own in zip(live, places, strict=True):
+            run.fill(len(own))
+        yield from _group(live, places, len(window))
+
+
+def _rows_of_runs(window: npt.NDArray[np.uint8], runs_count: int) -> list[npt.NDArray[np.int64]]:
+    """Each run's places in the window."""
+    if runs_count <= COMPARED_RUNS_MAX:
+        return [np.flatnonzero(window == run) for run in range(runs_count)]
+    ends = np.cumsum(np.bincount(window, minlength=runs_count))
+    return np.split(np.argsort(window, kind="stable"), ends[:-1])
+
+
+def _group(
+    live: Sequence[_Run], places: Sequence[npt.NDArray[np.int64]], rows_count: int
+) -> Iterator[pa.RecordBatch]:
+    """The next rows of the result, those of each run at its places."""
+    if max(map(len, places)) == rows_count:  # one run
+        [run] = [run for run, own in zip(live, places, strict=True) if len(own)]
+        parts, positions = run.take(rows_count)
+        if sum(part.num_rows for part in parts) == rows_count:
+            yield from parts  # all its rows, as they are
+            return
+    else:
+        positions, parts = np.empty(rows_count, np.int64), []
+        begin = 0
+        for run, own in zip(live, places, strict=True):
+            if len(own):
+                rows, taken = run.take(len(own))
+                positions[own] = taken + begin
+                begin += sum(part.num_rows for part in rows)
+                parts += rows
+    columns = [
+        take_rows(joined([part.column(n) for part in parts]), positions, near=True)
+        for n in range(parts[0].num_columns)
+    ]
+    yield pa.RecordBatch.from_arrays(columns, schema=parts[0].schema)
+
+
+class _Run:
+    """A run that is read again: the rows at hand, and which of them count."""
+
+    def __init__(
+        self, batches: Iterator[pa.RecordBatch], kept: npt.NDArray[np.uint8], rows_count: int
+    ) -> None:
+        self._batches = batches
+        self._kept = kept
+        self._rows_count = rows_count
+        self._rows_read = 0
+        self._held: deque[tuple[pa.RecordBatch, npt.NDArray[np.int64]]] = deque()
+        self._ready = 0
+        self.batch_rows = 0
+        """Rows of the largest batch."""
+
+    def fill(self, count: int) -> None:
+        """Read until so many rows that count are at hand, or the run has ended."""
+        while self._ready < count and self._rows_read < self._rows_count:
+            batch = next(self._batches, None)
+            assert batch is not None, "a run has the rows that it had"
+            self.batch_rows = max(self.batch_rows, batch.num_rows)
+            positions = np.flatnonzero(self._flags(batch.num_rows))
+            if len(positions):
+                self._held.append((batch, positions))
+                self._ready += len(positions)
+
+    def _flags(self, count: int) -> npt.NDArray[np.uint8]:
+        """Which of the next rows count [count]."""
+        begin, end = self._rows_read, self._rows_read + count
+        assert end <= self._rows_count, "a run has the rows that it had"
+        self._rows_read = end
+        first = begin // 8
+        bits = np.unpackbits(self._kept[first : -(-end // 8)], bitorder="little")
+        return bits[begin - 8 * first : end - 8 * first]
+
+    def take(self, count: int) -> tuple[list[pa.RecordBatch], npt.NDArray[np.int64]]:
+        """Take so many rows that count: parts of batches, and the rows' positions in these."""
+        self._ready -= count
+        parts: list[pa.RecordBatch] = []
+        taken: list[npt.NDArray[np.int64]] = []
+        begin = 0
+        while count:
+            batch, positions = self._held.popleft()
+            own = positions[:count]
+            if count < len(positions):
+                self._held.appendleft((batch, positions[count:]))
+            count -= len(own)
+            low, high = int(own[0]), int(own[-1]) + 1
+            parts.append(batch.slice(low, high - low))
+            taken.append(own + (begin - low))
+            begin += high - low
+        return parts, taken[0] if len(taken) == 1 else np.concatenate(taken)

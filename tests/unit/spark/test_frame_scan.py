@@ -27,8 +27,7 @@ class Rows:
 
     def __call__(self, *, exact):
         self.asked.append(exact)
-        execution = SimpleNamespace(optimizedPlan=lambda: "the plan")
-        return SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda: execution), exact=exact)
+        return SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda: "the plan"), exact=exact)
 
 
 @pytest.fixture
@@ -71,9 +70,10 @@ def test_an_answer_is_as_small_as_its_rows():
     assert "SupportsReportStatistics" in str(scan.Java.implements)
 
 
-def test_a_rule_that_spark_does_not_take_is_told_once(monkeypatch, caplog):
+@pytest.mark.parametrize("kind", [Py4JError, TypeError])
+def test_a_rule_that_spark_does_not_take_is_told_once(monkeypatch, caplog, kind):
     def refuse(*_):
-        raise Py4JError("no such class o17")
+        raise kind("no such class o17")
 
     monkeypatch.setattr(scan_rule, "defined_class", refuse)
     monkeypatch.setattr(scan_rule, "_WARNED_OF", set())

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from tidelake.format import KIND_FIELD
 from tidelake.metadata.data_file import DataFileMeta
@@ -31,7 +32,9 @@ from tidelake.scan import ReadContext, Split
 from tidelake.scan.masks import HiddenRows
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema, to_spark_type
-from tidelake.spark.read.masked_scan import FIRST_WORD, ROW_INDEX, MaskedFile, masked_frame
+from tidelake.spark.read.buckets import Buckets
+from tidelake.spark.read.listed_files import FIRST_WORD, ROW_INDEX
+from tidelake.spark.read.masked_scan import MaskedFile, masked_frame, takes_masks
 from tidelake.spark.read.native_storage import NativeStorage, local_or_none
 from tidelake.spark.read.plan_size import field_types, unread_column
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
@@ -43,6 +46,8 @@ __all__ = ["READ_OPTIONS", "ROWS_OPTION", "NativeFiles", "NativeGroup", "native_
 PATTERN_CHARACTERS = frozenset("[]{}*?\\:^\n")
 SKIPPED_PREFIXES = ("_", ".")
 SKIPPED_SUFFIX = "_COPYING_"
+SCHEMES_WITH_BLOCKS = ("hdfs:", "viewfs:")
+"""Storages that know which hosts have the blocks of a file."""
 RESERVED_COLUMNS = frozenset({ROW_INDEX, FIRST_WORD})
 """Columns that a scan under masks has besides those of the files."""
 _INTEGERS = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
@@ -84,6 +89,8 @@ class NativeGroup:
         If masks hide rows: the files once more, each with its mask.
     rows_count : int, optional
         Rows in the files, deletes included.
+    listed : tuple of MaskedFile
+        If they hide none: the files once more, unless Spark must find them itself.
     """
 
     source: SourceFields
@@ -91,6 +98,7 @@ class NativeGroup:
     live_only: bool = False
     masked: tuple[MaskedFile, ...] = ()
     rows_count: int | None = field(default=None, compare=False)
+    listed: tuple[MaskedFile, ...] = ()
 
 
 class NativeFiles:
@@ -144,7 +152,7 @@ class NativeFiles:
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
-        added = MaskedFile(path, file.file_size_bytes, file.row_count, None)
+        added = MaskedFile(path, file.file_size_bytes, file.row_count, None, split.bucket)
         key = (source, live_only, self._has_reserved(file))
         self._plain.setdefault(key, []).append(added)
 
@@ -153,7 +161,7 @@ class NativeFiles:
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
-        masked = MaskedFile(path, file.file_size_bytes, file.row_count, hidden)
+        masked = MaskedFile(path, file.file_size_bytes, file.row_count, hidden, split.bucket)
         self._masked.setdefault(source, []).append(masked)
 
     def plain_path(self, split: Split, file: DataFileMeta) -> str | None:
@@ -188,8 +196,14 @@ class NativeFiles:
                 files, beside[:] = [*files, *beside], []
             found.append(NativeGroup(source, tuple(f.path for f in files), masked=tuple(files)))
         return [
-            NativeGroup(source, tuple(f.path for f in files), live_only, rows_count=_rows(files))
-            for (source, live_only, _), files in plain.items()
+            NativeGroup(
+                source,
+                tuple(f.path for f in files),
+                live_only,
+                rows_count=_rows(files),
+                listed=() if has_reserved or not _is_listable(files) else tuple(files),
+            )
+            for (source, live_only, has_reserved), files in plain.items()
             if files
         ] + found
 
@@ -204,6 +218,11 @@ class NativeFiles:
             )
             self._sources[file.schema_id] = source if readable else None
         return self._sources[file.schema_id]
+
+
+def _is_listable(files: Sequence[MaskedFile]) -> bool:
+    """Whether Spark need not ask the storage for the files: it looks for near blocks on some."""
+    return not any(file.path.startswith(SCHEMES_WITH_BLOCKS) for file in files)
 
 
 def _rows(files: Sequence[MaskedFile]) -> int:
@@ -228,6 +247,7 @@ def native_frame(
     *,
     with_kinds: bool = False,
     among: Sequence[DataField] = (),
+    buckets: Buckets | None = None,
 ) -> DataFrame:
     """One native scan.
 
@@ -246,6 +266,8 @@ def native_frame(
         table's files. Requires: not ``group.live_only``.
     among : sequence of DataField
         All columns of the table, so that Spark knows the share of those needed.
+    buckets : Buckets, optional
+        How the table's rows are spread.
     """
     own = [f for f in group.source if f is not None]
     if group.live_only or with_kinds:
@@ -253,18 +275,22 @@ def native_frame(
     read = {f.id for f in own}
     unread = unread_column(field_types(f for f in among if f.id not in read))
     schema = StructType([*spark_schema(own).fields, *unread])
-    if group.masked:
-        frame = masked_frame(spark, group.masked, schema, READ_OPTIONS)
+    options = dict(READ_OPTIONS)
+    if group.rows_count is not None:
+        options[ROWS_OPTION] = str(group.rows_count)
+    files, found = group.masked or group.listed, len(schema)
+    if group.masked or (files and not is_remote() and takes_masks(spark)):
+        if buckets and not buckets.hold_for([f.name for f in fields], group.source):
+            buckets = None
+        names, found = [f.name for f in own], len(own)
+        frame = masked_frame(spark, files, schema, options, wanted=names, buckets=buckets)
     else:
-        options = dict(READ_OPTIONS)
-        if group.rows_count is not None:
-            options[ROWS_OPTION] = str(group.rows_count)
         frame = spark.read.schema(schema).options(**options).parquet(*group.paths)
     if group.live_only:
         frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
     pairs = list(zip(group.source, fields, strict=True))
     kinds = [_kind_name().alias(ROW_KIND_COLUMN)] if with_kinds else []
-    if len(pairs) != len(schema) or any(s is None or _changed(s, f) for s, f in pairs):
+    if len(pairs) != found or any(s is None or _changed(s, f) for s, f in pairs):
         frame = frame.select(*kinds, *(_mapped(s, f) for s, f in pairs))
     return frame if condition is None else frame.filter(condition)
 

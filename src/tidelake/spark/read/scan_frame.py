@@ -40,6 +40,7 @@ from tidelake.scan.masks import MergedPart, SectionMasks, find_masks
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
+from tidelake.spark.read.buckets import buckets_of
 from tidelake.spark.read.mask_job import mask_computer
 from tidelake.spark.read.masked_scan import takes_masks
 from tidelake.spark.read.native_scan import native_frame
@@ -143,7 +144,11 @@ def frame_of(
     else:
         parts = NativeAndMerged([], list(scan.plan.splits))
     every = scan.context.schema.fields
-    frames = [native_frame(spark, group, needed, condition, among=every) for group in parts.native]
+    buckets = buckets_of(scan.context, scan.plan.splits)
+    frames = [
+        native_frame(spark, group, needed, condition, among=every, buckets=buckets)
+        for group in parts.native
+    ]
     if len(needed) > len(wanted):
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
     if parts.merged:

@@ -71,13 +71,13 @@ class Context:
     "error", [Py4JError("no viable constructor"), TypeError("'JavaPackage' object is not callable")]
 )
 def test_a_spark_that_does_not_take_the_file_index_is_told_once(monkeypatch, caplog, error):
-    def defined_class(*_):
+    def define(_):
         raise error
 
-    monkeypatch.setattr(masked_scan, "defined_class", defined_class)
+    monkeypatch.setattr(masked_scan, "define_listed_files", define)
     context = Context()
     assert [takes_masks(Spark(context)) for _ in range(3)] == [False] * 3
     assert [str(error) in record.getMessage() for record in caplog.records] == [True]
-    monkeypatch.setattr(masked_scan, "defined_class", lambda *_: None)
+    monkeypatch.setattr(masked_scan, "define_listed_files", lambda _: None)
     assert takes_masks(Spark(Context()))
     assert not takes_masks(Spark(context))

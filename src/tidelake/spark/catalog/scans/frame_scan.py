@@ -148,7 +148,7 @@ class FrameScan(
         self._schema = gateway.schema(schema)
         self._frame: DataFrame | None = None
         self._relation: JavaObject | None = None
-        self._plan: JavaObject | None = None
+        self._execution: JavaObject | None = None
 
     def readSchema(self) -> JavaObject:
         """The columns."""
@@ -159,16 +159,16 @@ class FrameScan(
         return self._shown
 
     def get(self) -> JavaObject:
-        """The plan of the rows, for :mod:`tidelake.spark.catalog.scans.scan_rule`.
+        """The execution of the rows: the rule of the optimiser takes its plan.
 
         Spark may ask several times, as pruning by a join copies a scan; nothing once the rows are
         an RDD.
         """
         if self._rows is not None:
             self._frame = self._rows(exact=False)  # Spark's own filter goes down into the plan
-            self._plan = self._frame._jdf.queryExecution().optimizedPlan()
+            self._execution = self._frame._jdf.queryExecution()
             self._rows = None  # the JVM frees this scan late, and its splits may be many
-        return self._plan
+        return self._execution
 
     def toV1TableScan(self, _context: JavaObject) -> JavaObject:
         """The rows; adaptive execution asks several times and gets the same."""
@@ -177,7 +177,7 @@ class FrameScan(
             frame = self._frame if self._rows is None else self._rows(exact=True)
             assert frame is not None
             self._relation = frame_relation(self.gateway, frame, self._schema, self._shown)
-            self._rows = self._frame = self._plan = None
+            self._rows = self._frame = self._execution = None
         return self._relation
 
 

@@ -14,6 +14,9 @@ Spark's optimiser replaces each of our scans by that plan:
 4. ``count(*)`` over files that Spark reads whole is their known number of rows, in DataFrames of
    ``tl.table`` too.
 5. Filters, columns and limits go on down into the plan, by rules of Spark's that have run before.
+6. A mask of replaced rows is looked at last, after the comparisons of the query: most rows that a
+   query leaves out then cost no look into a mask. What may fail for a value (a cast, a division)
+   stays behind the mask, because a replaced row must not fail.
 
 A write of Spark's older interface plans its query a second time, from its analysed form. There the
 first plan is left alone, because nobody runs it.
@@ -29,7 +32,10 @@ import logging
 from py4j.protocol import Py4JError
 
 from tidelake.spark.catalog.gateway import Gateway
+from tidelake.spark.catalog.scans.bucketed_joins import install_bucketed_joins
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
+from tidelake.spark.read.listed_files import ROW_INDEX
+from tidelake.spark.read.masked_scan import takes_masks
 from tidelake.spark.read.native_scan import ROWS_OPTION
 
 __all__ = ["RULE", "install_rule"]
@@ -47,16 +53,24 @@ _AGGREGATE = f"{_EXPRESSIONS}.aggregate"
 _OPTIMIZER = f"{_CATALYST}.optimizer"
 _LATER_RULES = (
     f"{_OPTIMIZER}.PushPredicateThroughNonJoin",
+    f"{_OPTIMIZER}.CombineFilters",
     f"{_OPTIMIZER}.LimitPushDown",
     f"{_OPTIMIZER}.ColumnPruning",
     f"{_OPTIMIZER}.CollapseProject",
     f"{_OPTIMIZER}.RemoveNoopOperators",
     f"{PACKAGE}.SchemaPruning",
 )
+_NEVER_FAIL = (
+    *("And", "Or", "Not", "IsNull", "IsNotNull", "In", "InSet", "EqualTo", "EqualNullSafe"),
+    *("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"),
+    *("StartsWith", "EndsWith", "Contains", "AttributeReference", "Literal"),
+)
+"""Expressions that give a value for each row, whatever the session's settings."""
 _JAVA = f"""
 package {PACKAGE};
 
 import {_CATALYST}.catalog.CatalogTable;
+import {_CATALYST}.expressions.Expression;
 import {_LOGICAL}.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -64,6 +78,7 @@ import org.apache.spark.sql.execution.datasources.v2.V1ScanWrapper;
 import scala.collection.immutable.Seq;
 
 public final class {_NAME} extends {_CATALYST}.rules.Rule {{
+  private static final String NEVER_FAIL = " {" ".join(_NEVER_FAIL)} ";
 
   public static void install(org.apache.spark.sql.classic.SparkSession session) {{
     org.apache.spark.sql.ExperimentalMethods methods = session.experimental();
@@ -77,9 +92,83 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
   public {_CATALYST}.trees.TreeNode apply({_CATALYST}.trees.TreeNode plan) {{
     LogicalPlan given = (LogicalPlan) plan;
     LogicalPlan made = counted(replaced(given));
-    if (made == given) return given;
-{"".join(f"    made = {rule}$.MODULE$.apply(made);{chr(10)}" for rule in _LATER_RULES)}
+    if (made != given) {{
+{"".join(f"      made = {rule}$.MODULE$.apply(made);{chr(10)}" for rule in _LATER_RULES)}
+    }}
+    return withMasksLast(made);
+  }}
+
+  private static LogicalPlan withMasksLast(LogicalPlan plan) {{
+    Seq children = plan.children();
+    Object[] made = new Object[children.size()];
+    boolean changed = false;
+    for (int i = 0; i < made.length; i++) {{
+      made[i] = withMasksLast((LogicalPlan) children.apply(i));
+      changed |= made[i] != children.apply(i);
+    }}
+    LogicalPlan found = changed ? withChildren(plan, made) : plan;
+    if (!(found instanceof {_LOGICAL}.Filter)) return found;
+    {_LOGICAL}.Filter filter = ({_LOGICAL}.Filter) found;
+    Expression condition = maskLast(filter.condition());
+    if (condition == filter.condition()) return found;
+    LogicalPlan below = (LogicalPlan) found.children().apply(0);
+    LogicalPlan ordered = new {_LOGICAL}.Filter(condition, below);
+    ordered.copyTagsFrom(found);
+    return ordered;
+  }}
+
+  private static Expression maskLast(Expression condition) {{
+    if (!isMask(condition)) return condition;
+    java.util.ArrayList parts = new java.util.ArrayList();
+    split(condition, parts);
+    java.util.ArrayList later = new java.util.ArrayList();
+    Expression made = null;
+    boolean changed = false;
+    for (int i = 0; i < parts.size(); i++) {{
+      Expression part = (Expression) parts.get(i);
+      if (later.isEmpty() && !isMask(part)) {{
+        made = and(made, part);
+      }} else if (isMask(part) || !neverFails(part)) {{
+        later.add(part);
+      }} else {{
+        made = and(made, part);
+        changed = true;
+      }}
+    }}
+    if (!changed) return condition;
+    for (int i = 0; i < later.size(); i++) made = and(made, (Expression) later.get(i));
     return made;
+  }}
+
+  private static void split(Expression condition, java.util.ArrayList parts) {{
+    if (condition instanceof {_CATALYST}.expressions.And) {{
+      split((Expression) condition.children().apply(0), parts);
+      split((Expression) condition.children().apply(1), parts);
+    }} else {{
+      parts.add(condition);
+    }}
+  }}
+
+  private static Expression and(Expression left, Expression right) {{
+    return left == null ? right : new {_CATALYST}.expressions.And(left, right);
+  }}
+
+  private static boolean isMask(Expression condition) {{
+    if (condition instanceof {_CATALYST}.expressions.Attribute) {{
+      return ((({_CATALYST}.expressions.Attribute) condition).name()).equals("{ROW_INDEX}");
+    }}
+    for (int i = 0; i < condition.children().size(); i++) {{
+      if (isMask((Expression) condition.children().apply(i))) return true;
+    }}
+    return false;
+  }}
+
+  private static boolean neverFails(Expression condition) {{
+    if (NEVER_FAIL.indexOf(" " + condition.getClass().getSimpleName() + " ") < 0) return false;
+    for (int i = 0; i < condition.children().size(); i++) {{
+      if (!neverFails((Expression) condition.children().apply(i))) return false;
+    }}
+    return true;
   }}
 
   private static LogicalPlan replaced(LogicalPlan plan) {{
@@ -185,10 +274,35 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
     Object scan = ((V1ScanWrapper) relation.scan()).v1Scan();
     if (!(scan instanceof java.util.function.Supplier)) return relation;
     if (!java.lang.reflect.Proxy.isProxyClass(scan.getClass())) return relation;
-    LogicalPlan rows = (LogicalPlan) ((java.util.function.Supplier) scan).get();
+    Object rows = ((java.util.function.Supplier) scan).get();
     if (rows == null) return relation;  // they are an RDD already
-    LogicalPlan columns = withIds(rows, relation.output());
+    LogicalPlan columns = withIds(
+        rowsOf((org.apache.spark.sql.execution.QueryExecution) rows), relation.output());
     return columns == null ? relation : withNames(columns, nameOf(relation.relation()));
+  }}
+
+  private static LogicalPlan rowsOf(org.apache.spark.sql.execution.QueryExecution rows) {{
+    // there is nothing to optimise in scans of files alone
+    return isOfScans(rows.analyzed()) ? rows.analyzed() : rows.optimizedPlan();
+  }}
+
+  private static boolean isOfScans(LogicalPlan plan) {{
+    if (plan instanceof LogicalRelation) return true;
+    if (plan instanceof {_LOGICAL}.Filter) {{
+      Expression condition = (({_LOGICAL}.Filter) plan).condition();
+      if (!isMask(condition) && !neverFails(condition)) return false;
+    }} else if (plan instanceof {_LOGICAL}.Project) {{
+      Seq columns = (({_LOGICAL}.Project) plan).projectList();
+      for (int i = 0; i < columns.size(); i++) {{
+        if (!(columns.apply(i) instanceof {_CATALYST}.expressions.Attribute)) return false;
+      }}
+    }} else if (!(plan instanceof {_LOGICAL}.Union)) {{
+      return false;
+    }}
+    for (int i = 0; i < plan.children().size(); i++) {{
+      if (!isOfScans((LogicalPlan) plan.children().apply(i))) return false;
+    }}
+    return true;
   }}
 
   private static LogicalPlan withIds(LogicalPlan rows, Seq wanted) {{
@@ -262,10 +376,22 @@ def install_rule(gateway: Gateway) -> bool:
     try:
         defined_class(gateway, _NAME, _JAVA)
         gateway.java(RULE).install(gateway.spark._jsparkSession)
-    except Py4JError as error:
+    except (Py4JError, TypeError) as error:  # py4j calls a class that is missing a package
         _warn_once(gateway.spark.version, str(error))
         return False
+    _install_bucketed_joins(gateway)
     return True
+
+
+def _install_bucketed_joins(gateway: Gateway) -> None:
+    """The same for joins by buckets; without them Spark shuffles, and says nothing."""
+    if not takes_masks(gateway.spark):
+        return
+    try:
+        install_bucketed_joins(gateway)
+    except (Py4JError, TypeError) as error:
+        text = "Joins on bucket keys are shuffled, because Spark %s does not take our buckets: %s"
+        logging.getLogger(__name__).info(text, gateway.spark.version, error)
 
 
 def _warn_once(version: str, problem: str) -> None:

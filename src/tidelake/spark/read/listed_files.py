@@ -1,0 +1,307 @@
+"""Java classes of native scans: the index of the files listed, and the plan of a scan.
+
+Both know of masks (:mod:`tidelake.spark.read.masked_scan`) and of buckets
+(:mod:`tidelake.spark.read.buckets`). The plan is made in one call: a DataFrame for each step would
+be analysed again and again, and each function of its condition is a call from Python.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tidelake.spark.sessions.java_class import PACKAGE, defined_class
+
+__all__ = ["FIRST_WORD", "LISTED_FILES", "MASK", "ROW_INDEX", "SCAN_PLAN", "define_listed_files"]
+
+FIRST_WORD = "_first_word"
+"""The partition column. No data column may have its name."""
+ROW_INDEX = "_tmp_metadata_row_index"
+"""The column that Spark's Parquet reader fills in with the position of a row in its file."""
+WORD_BITS, WORD_SHIFT = 64, 6
+LISTED_FILES = "TidelakeListedFiles"
+"""The class of the file index, in the package :data:`PACKAGE`."""
+_SCALA = "scala.collection.immutable"
+_STATUS = "org.apache.hadoop.fs.FileStatus"
+_JAVA = f"""
+package {PACKAGE};
+
+public final class {LISTED_FILES} implements FileIndex {{
+  private final String listed;
+  private final org.apache.spark.sql.types.StructType partitionSchema;
+  private final {_STATUS}[] files;
+  private final int[] firstWords;
+  private final int[] buckets;
+  private final long sizeInBytes;
+  private final int bucketsCount;
+  private final String bucketFunction;
+  private final String bucketKey;
+  private final String sortKeys;
+  private final boolean isByBucket;
+
+  public {LISTED_FILES}(String listed, org.apache.spark.sql.types.StructType partitionSchema,
+      org.apache.hadoop.conf.Configuration conf, int bucketsCount, String bucketFunction,
+      String bucketKey, String sortKeys) throws java.io.IOException {{
+    this.listed = listed;
+    this.partitionSchema = partitionSchema;
+    this.bucketsCount = bucketsCount;
+    this.bucketFunction = bucketFunction;
+    this.bucketKey = bucketKey;
+    this.sortKeys = sortKeys;
+    isByBucket = false;
+    String[] lines = listed.split("\\n");
+    files = new {_STATUS}[lines.length];
+    firstWords = new int[lines.length];
+    buckets = new int[lines.length];
+    long total = 0;
+    org.apache.hadoop.fs.FileSystem storage = null;
+    for (int i = 0; i < lines.length; i++) {{
+      String[] parts = lines[i].split(":", 4);
+      org.apache.hadoop.fs.Path path = new org.apache.hadoop.fs.Path(parts[3]);
+      if (storage == null) {{ storage = path.getFileSystem(conf); }}
+      long size = Long.parseLong(parts[2]);
+      total += size;
+      firstWords[i] = Integer.parseInt(parts[0]);
+      buckets[i] = Integer.parseInt(parts[1]);
+      files[i] = new {_STATUS}(
+          size, false, 1, storage.getDefaultBlockSize(path), 0L, storage.makeQualified(path));
+    }}
+    sizeInBytes = total;
+  }}
+
+  private {LISTED_FILES}({LISTED_FILES} other) {{
+    listed = other.listed;
+    partitionSchema = other.partitionSchema;
+    files = other.files;
+    firstWords = other.firstWords;
+    buckets = other.buckets;
+    sizeInBytes = other.sizeInBytes;
+    bucketsCount = other.bucketsCount;
+    bucketFunction = other.bucketFunction;
+    bucketKey = other.bucketKey;
+    sortKeys = other.sortKeys;
+    isByBucket = true;
+  }}
+
+  public {_SCALA}.Seq rootPaths() {{
+    Object[] paths = new Object[files.length];
+    for (int i = 0; i < files.length; i++) {{ paths[i] = files[i].getPath(); }}
+    return seq(paths);
+  }}
+  public {_SCALA}.Seq listFiles({_SCALA}.Seq partitionFilters, {_SCALA}.Seq dataFilters) {{
+    Object[] found = new Object[files.length];
+    for (int i = 0; i < files.length; i++) {{
+      Object[] values = new Object[] {{ Integer.valueOf(firstWords[i]) }};
+      found[i] = PartitionDirectory.apply(
+          new org.apache.spark.sql.catalyst.expressions.GenericInternalRow(values),
+          new {_STATUS}[] {{ files[i] }});
+    }}
+    return seq(found);
+  }}
+  public String[] inputFiles() {{
+    String[] names = new String[files.length];
+    for (int i = 0; i < files.length; i++) {{ names[i] = files[i].getPath().toString(); }}
+    return names;
+  }}
+  public void refresh() {{ }}
+  public long sizeInBytes() {{ return sizeInBytes; }}
+  public org.apache.spark.sql.types.StructType partitionSchema() {{ return partitionSchema; }}
+  public boolean equals(Object other) {{
+    if (!(other instanceof {LISTED_FILES})) return false;
+    {LISTED_FILES} that = ({LISTED_FILES}) other;
+    return listed.equals(that.listed) && isByBucket == that.isByBucket
+        && bucketsCount == that.bucketsCount && bucketKey.equals(that.bucketKey)
+        && sortKeys.equals(that.sortKeys);
+  }}
+  public int hashCode() {{ return listed.hashCode(); }}
+
+  public int bucketsCount() {{ return bucketsCount; }}
+  public String bucketFunction() {{ return bucketFunction; }}
+  public String bucketKey() {{ return bucketKey; }}
+  public String[] sortKeys() {{
+    return sortKeys.isEmpty() ? new String[0] : sortKeys.split("\\n");
+  }}
+  public boolean isByBucket() {{ return isByBucket; }}
+  public {LISTED_FILES} byBucket() {{ return new {LISTED_FILES}(this); }}
+
+  public {_SCALA}.Seq byBucket({_SCALA}.Seq packed) {{
+    java.util.HashMap numbers = new java.util.HashMap();
+    java.util.ArrayList[] parts = new java.util.ArrayList[files.length];
+    for (int i = 0; i < files.length; i++) {{
+      numbers.put(files[i].getPath(), Integer.valueOf(i));
+      parts[i] = new java.util.ArrayList();
+    }}
+    for (int i = 0; i < packed.size(); i++) {{
+      PartitionedFile[] some = ((FilePartition) packed.apply(i)).files();
+      for (int j = 0; j < some.length; j++) {{
+        insert(parts[((Integer) numbers.get(some[j].toPath())).intValue()], some[j]);
+      }}
+    }}
+    java.util.ArrayList[] found = new java.util.ArrayList[bucketsCount];
+    for (int i = 0; i < bucketsCount; i++) {{ found[i] = new java.util.ArrayList(); }}
+    for (int i = 0; i < files.length; i++) {{ found[buckets[i]].addAll(parts[i]); }}
+    Object[] made = new Object[bucketsCount];
+    for (int i = 0; i < bucketsCount; i++) {{
+      Object[] some = found[i].toArray(new PartitionedFile[0]);
+      made[i] = new FilePartition(i, (PartitionedFile[]) some);
+    }}
+    return seq(made);
+  }}
+  private static void insert(java.util.ArrayList parts, PartitionedFile part) {{
+    int at = parts.size();
+    while (at > 0 && ((PartitionedFile) parts.get(at - 1)).start() > part.start()) {{ at--; }}
+    parts.add(at, part);
+  }}
+
+  private static {_SCALA}.Seq seq(Object[] values) {{
+    return ({_SCALA}.Seq) {_SCALA}.ArraySeq$.MODULE$.unsafeWrapArray(values);
+  }}
+}}
+"""
+SCAN_PLAN = "TidelakeScanPlan"
+"""The class that makes the plan of a scan, in the package :data:`PACKAGE`."""
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
+_CLASSIC = "org.apache.spark.sql.classic"
+_TYPES = "org.apache.spark.sql.types"
+MASK = "TidelakeMask"
+"""The class of the bits of a scan's masks, in the package :data:`PACKAGE`."""
+_MASK_JAVA = f"""
+package {PACKAGE};
+
+import {_TYPES}.ArrayType;
+import {_TYPES}.DataTypes;
+
+public final class {MASK} extends {_EXPRESSIONS}.Literal {{
+  private final {_EXPRESSIONS}.UnsafeArrayData words;
+
+  public static {MASK} of(byte[] given) {{
+    long[] words = new long[given.length / 8];
+    java.nio.ByteBuffer.wrap(given).order(java.nio.ByteOrder.LITTLE_ENDIAN).asLongBuffer()
+        .get(words);
+    return new {MASK}({_EXPRESSIONS}.UnsafeArrayData.fromPrimitiveArray(words));
+  }}
+
+  private {MASK}({_EXPRESSIONS}.UnsafeArrayData words) {{
+    super(words, new ArrayType(DataTypes.LongType, false));
+    this.words = words;
+  }}
+
+  // Spark prints and hashes the expressions of a plan again and again
+  public String toString() {{ return "mask[" + words.numElements() + "]"; }}
+  public String sql() {{ return toString(); }}
+  public int hashCode() {{ return words.numElements(); }}
+  public boolean equals(Object other) {{
+    if (this == other) return true;
+    return other instanceof {MASK} && words.equals((({MASK}) other).words);
+  }}
+
+  // only the driver has this class
+  protected Object writeReplace() {{
+    return new {_EXPRESSIONS}.Literal(words, new ArrayType(DataTypes.LongType, false));
+  }}
+}}
+"""
+_PLAN_JAVA = f"""
+package {PACKAGE};
+
+import {_EXPRESSIONS}.Attribute;
+import {_EXPRESSIONS}.Expression;
+import {_EXPRESSIONS}.Literal$;
+import {_LOGICAL}.LogicalPlan;
+import {_TYPES}.DataTypes;
+import {_TYPES}.StructType;
+
+public final class {SCAN_PLAN} {{
+  private {SCAN_PLAN}() {{ }}
+
+  public static {_CLASSIC}.Dataset of({_CLASSIC}.SparkSession session, String listed, String schema,
+      String options, String wanted, Object mask, boolean allHide, int bucketsCount,
+      String bucketFunction, String bucketKey, String sortKeys) throws java.io.IOException {{
+    StructType partition = new StructType().add("{FIRST_WORD}", DataTypes.IntegerType, false);
+    {LISTED_FILES} files = new {LISTED_FILES}(listed, partition, conf(session, listed),
+        bucketsCount, bucketFunction, bucketKey, sortKeys);
+    HadoopFsRelation relation = new HadoopFsRelation(files, partition,
+        (StructType) {_TYPES}.DataType$.MODULE$.fromJson(schema), scala.Option.empty(),
+        new {PACKAGE}.parquet.ParquetFileFormat(), options(options), session);
+    LogicalPlan plan = LogicalRelation$.MODULE$.apply(relation, false);
+    if (mask != null) {{
+      plan = new {_LOGICAL}.Filter(isShown(plan, (Expression) mask, allHide), plan);
+    }}
+    String[] names = wanted.split("\\n");
+    Object[] columns = new Object[names.length];
+    for (int i = 0; i < names.length; i++) columns[i] = named(plan, names[i]);
+    plan = new {_LOGICAL}.Project(seq(columns), plan);
+    return {_CLASSIC}.Dataset$.MODULE$.ofRows(session, plan);
+  }}
+
+  private static org.apache.hadoop.conf.Configuration conf(
+      {_CLASSIC}.SparkSession session, String listed) {{
+    // the first file's path is the last of four parts; a copy of all settings costs milliseconds
+    boolean isLocal = listed.split(":", 4)[3].startsWith("/");
+    return isLocal ? session.sparkContext().hadoopConfiguration()
+        : session.sessionState().newHadoopConf();
+  }}
+
+  private static {_SCALA}.Map options(String given) {{
+    {_SCALA}.Map made = {_SCALA}.Map$.MODULE$.empty();
+    String[] parts = given.split("\\n");
+    for (int i = 0; i < parts.length; i += 2) {{
+      made = ({_SCALA}.Map) made.updated(parts[i], parts[i + 1]);
+    }}
+    return made;
+  }}
+
+  private static Expression isShown(LogicalPlan plan, Expression mask, boolean allHide) {{
+    Expression position = named(plan, "{ROW_INDEX}");
+    Expression first = named(plan, "{FIRST_WORD}");
+    Expression number =
+        new {_EXPRESSIONS}.ShiftRight(position, literal(Integer.valueOf({WORD_SHIFT})));
+    Expression word = new {_EXPRESSIONS}.GetArrayItem(
+        mask, new {_EXPRESSIONS}.Add(first, toInt(number)), false);
+    Expression bit = toInt(
+        new {_EXPRESSIONS}.BitwiseAnd(position, literal(Long.valueOf({WORD_BITS - 1}))));
+    Expression isSet = new {_EXPRESSIONS}.BitwiseAnd(
+        new {_EXPRESSIONS}.ShiftRight(word, bit), literal(Long.valueOf(1)));
+    Expression shown = new {_EXPRESSIONS}.EqualTo(isSet, literal(Long.valueOf(0)));
+    if (allHide) return shown;
+    Expression plain = new {_EXPRESSIONS}.LessThan(first, literal(Integer.valueOf(0)));
+    return new {_EXPRESSIONS}.Or(plain, shown);
+  }}
+
+  private static Expression literal(Object value) {{ return Literal$.MODULE$.apply(value); }}
+
+  private static Expression toInt(Expression value) {{
+    return {_EXPRESSIONS}.Cast$.MODULE$.apply(value, DataTypes.IntegerType, false);
+  }}
+
+  private static Attribute named(LogicalPlan plan, String name) {{
+    {_SCALA}.Seq columns = plan.output();
+    for (int i = 0; i < columns.size(); i++) {{
+      if (((Attribute) columns.apply(i)).name().equals(name)) return (Attribute) columns.apply(i);
+    }}
+    throw new IllegalArgumentException(name);
+  }}
+
+  private static {_SCALA}.Seq seq(Object[] values) {{
+    return {_SCALA}.ArraySeq$.MODULE$.unsafeWrapArray(values);
+  }}
+}}
+"""
+
+
+def define_listed_files(spark: SparkSession) -> None:
+    """Define the classes in the session's JVM.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic one.
+
+    Raises
+    ------
+    Py4JError, TypeError
+        This Spark has other private classes.
+    """
+    defined_class(spark, LISTED_FILES, _JAVA)
+    defined_class(spark, MASK, _MASK_JAVA)
+    defined_class(spark, SCAN_PLAN, _PLAN_JAVA)

@@ -104,9 +104,9 @@ def test_buckets_are_in_order_where_no_two_files_of_one_overlap():
     (key,) = context.fields(("k",))
 
     def file(name, low, high):
-        ends = [serialize_row((end,), (key.type,)) for end in (low, high)]
+        first, last = (serialize_row((end,), (key.type,)) for end in (low, high))
         return DataFileMeta(
-            name, 10, 1, *ends, EMPTY_STATS, EMPTY_STATS, 0, 0, schema_id=0, level=5
+            name, 10, 1, first, last, EMPTY_STATS, EMPTY_STATS, 0, 0, schema_id=0, level=5
         )
 
     def found(*files, bucket=1):

@@ -11,7 +11,10 @@
    rollback went further back. The temporary tag is removed.
 
 All steps run in the snapshot directory that existed before the table was found to be the opened
-one. So nothing is removed from a table that is dropped and recreated meanwhile.
+one. So nothing is removed from a table that is dropped and recreated meanwhile. In an object store
+a directory is only a path: there the table is checked again after each listing whose names are
+removed, and right before and after the target's file is restored, which goes again if the table is
+another.
 
 Data files and manifests of removed snapshots stay as orphans. Schemas stay too: the table keeps its
 columns. Consumers stay.
@@ -143,7 +146,8 @@ def _roll_back(
     try:
         with fileio.open_dir(paths.tag_dir, make=True) as tag_place:
             handle.schemas.check_same(handle.schema, table=handle.identifier)
-            step = _Step(handle, place, tag_place, target)
+            pin = f"{PIN_PREFIX}{handle.env.ids.uuid()}"
+            step = _Step(handle, place, tag_place, target, pin)
             removed = step.remove_later(tags, is_there=is_there, latest_id=latest_id)
     except StorageError as error:
         message = (
@@ -202,12 +206,15 @@ class _Step:
         The directories of its snapshots and tags.
     target : Snapshot
         The newest snapshot afterwards.
+    pin : str
+        The temporary tag.
     """
 
     handle: TableHandle
     place: OpenDirectory
     tag_place: OpenDirectory
     target: Snapshot
+    pin: str
 
     def remove_later(
         self, tags: Sequence[str], *, is_there: bool, latest_id: int
@@ -215,10 +222,9 @@ class _Step:
         """Make the target the newest snapshot; returns the ids of the removed ones."""
         handle, place, target = self.handle, self.place, self.target
         fileio, paths = handle.fileio, handle.paths
-        pin = f"{PIN_PREFIX}{handle.env.ids.uuid()}"
-        handle.tags.create(pin, target, within=self.tag_place)
+        handle.tags.create(self.pin, target, within=self.tag_place)
         if is_there and not fileio.exists(paths.snapshot(target.id), within=place):
-            self._delete_tag(pin)
+            self._delete_tag(self.pin)
             message = (
                 f"Snapshot {target.id} of table '{handle.identifier}' expired while the table was"
                 " rolled back to it; nothing was changed. Roll back to a newer one, or to a tag."
@@ -226,9 +232,10 @@ class _Step:
             raise NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
         _remove_changelogs(handle, target.id)
         if not is_there:
-            handle.snapshots.put_back(target, within=place)
+            self._restore()
         next_path = paths.snapshot(target.id + 1)
         has_gap = latest_id > target.id and not fileio.exists(next_path, within=place)
+        self._check_path()
         self._step_back(has_gap=has_gap)
         for name in tags:
             self._delete_tag(name)
@@ -236,15 +243,41 @@ class _Step:
         self._put_back()
         handle.snapshots.write_hints(target.id, within=place)
         handle.snapshots.mend_earliest(within=place)
-        for name in handle.tags.names():
-            try:
-                is_later = handle.tags.load(name).snapshot.id > target.id
-            except NotFoundError:
-                continue  # a listing may be old
-            if is_later or name.startswith(PIN_PREFIX):  # a tag made meanwhile, or our own
-                self._delete_tag(name)
-        self._delete_tag(pin)
+        later = [name for name in handle.tags.names() if self._is_later(name)]
+        self._check_path()
+        for name in later:  # tags made meanwhile, or our own
+            self._delete_tag(name)
+        self._delete_tag(self.pin)
         return tuple(sorted(removed))
+
+    def _is_later(self, tag: str) -> bool:
+        if tag.startswith(PIN_PREFIX):
+            return True
+        try:
+            return self.handle.tags.load(tag).snapshot.id > self.target.id
+        except NotFoundError:
+            return False  # a listing may be old
+
+    def _restore(self) -> bool:
+        """Create the target's file; False if there is one of its id.
+
+        Raises
+        ------
+        NotFoundError
+            The table is another one, and the file is not in it.
+        """
+        handle, place, target = self.handle, self.place, self.target
+        self._check_path()
+        if not handle.snapshots.put_back(target, within=place):
+            return False
+        try:
+            self._check_path()
+        except NotFoundError:
+            found = handle.snapshots.find(target.id)
+            if found is not None and _is_same(found, target):
+                handle.fileio.delete(handle.paths.snapshot(target.id), within=place, reused=True)
+            raise
+        return True
 
     def _put_back(self) -> None:
         """Restore the target's file if it expired meanwhile.
@@ -256,7 +289,7 @@ class _Step:
         if handle.fileio.exists(path, within=place):
             return
         is_overtaken = self._has_older()
-        if not is_overtaken and log.put_back(target, within=place):
+        if not is_overtaken and self._restore():
             is_overtaken = self._has_older()
             if is_overtaken:
                 handle.fileio.delete(path, within=place, reused=True)
@@ -279,6 +312,7 @@ class _Step:
             later = tuple(_later(handle, target_id, latest_id))
             if not later:
                 return removed
+            self._check_path()
             if removed:  # another commit moved the hint
                 self._step_back(has_gap=has_gap)
             for snapshot_id in reversed(later):
@@ -297,7 +331,17 @@ class _Step:
 
     def _check_same(self) -> None:
         """Go on only in the table that was opened: a listing may already show another one."""
-        self.handle.schemas.check_same(self.handle.schema, table=self.handle.identifier)
+        try:
+            self.handle.schemas.check_same(self.handle.schema, table=self.handle.identifier)
+        except NotFoundError:
+            if not self.handle.fileio.holds_directories:
+                self._delete_tag(self.pin)  # it may have come into the other table
+            raise
+
+    def _check_path(self) -> None:
+        """Where a directory is only a path, go on only in the table that was opened."""
+        if not self.handle.fileio.holds_directories:
+            self._check_same()
 
     def _step_back(self, *, has_gap: bool) -> None:
         """Move LATEST off the snapshots that will be removed."""

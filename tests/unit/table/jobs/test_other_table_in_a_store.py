@@ -1,0 +1,84 @@
+"""A job that is slow in an object store, while its table is dropped and created anew."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import tidelake
+from tidelake import NotFoundError
+from tidelake.metadata import SnapshotLog
+from tidelake.table.jobs.rollback import _Step
+
+SCHEMA = pa.schema({"k": pa.int64()})
+PLACE = "house/db.db/t/"
+
+
+def opened(s3):
+    return tidelake.open("s3://lake/house", storage=s3.storage())
+
+
+@pytest.fixture
+def table(s3):
+    made = opened(s3).create_table("db.t", SCHEMA, options={"bucket": "-1"})
+    for k in range(4):
+        made.write([{"k": k}])
+    return made
+
+
+def anew(s3, writes=0):
+    catalog = opened(s3)
+    catalog.drop_table("db.t")
+    made = catalog.create_table("db.t", SCHEMA, options={"bucket": "-1"})
+    for k in range(writes):
+        made.write([{"k": 100 + k}])
+
+
+def keys(s3):
+    return sorted(opened(s3).table("db.t").to_arrow()["k"].to_pylist())
+
+
+def after(monkeypatch, owner, name, act, *, nth=1, before=False):
+    """Another process acts right after, or before, one call of a method."""
+    method, calls = getattr(owner, name), []
+
+    def slow(*args, **more):
+        calls.append(name)
+        if before and len(calls) == nth:
+            act()
+        done = method(*args, **more)
+        if not before and len(calls) == nth:
+            act()
+        return done
+
+    monkeypatch.setattr(owner, name, slow)
+
+
+def check_only_the_new_one(s3, writes=0):
+    assert keys(s3) == [100 + k for k in range(writes)]
+    names = [key.removeprefix(PLACE) for key in s3.listing(PLACE)]
+    snapshots = [name for name in names if name.startswith("snapshot/snapshot-")]
+    assert snapshots == [f"snapshot/snapshot-{i + 1}" for i in range(writes)]
+    assert not [name for name in names if name.startswith("tag/")]
+    opened(s3).table("db.t").write([{"k": 9}])
+    assert 9 in keys(s3)
+
+
+@pytest.mark.parametrize("call", ["before", "after"])
+def test_a_rollback_puts_its_target_into_no_other_table(s3, table, monkeypatch, call):
+    if call == "before":
+        after(monkeypatch, _Step, "_remove_snapshots", lambda: anew(s3))
+    else:  # right before the put, after all checks of what was there before
+        table.create_tag("old", snapshot_id=1)
+        table.expire_snapshots(retain_max=2, retain_min=1)
+        after(monkeypatch, SnapshotLog, "put_back", lambda: anew(s3), before=True)
+    with pytest.raises(NotFoundError, match="dropped and recreated"):
+        table.rollback_to("old" if call == "after" else 2)
+    check_only_the_new_one(s3)
+
+
+def test_a_rollback_removes_no_snapshot_and_no_tag_of_another_table(s3, table, monkeypatch):
+    after(monkeypatch, _Step, "_step_back", lambda: anew(s3, writes=4))
+    with pytest.raises(NotFoundError, match="dropped and recreated"):
+        table.rollback_to(2)
+    check_only_the_new_one(s3, writes=4)

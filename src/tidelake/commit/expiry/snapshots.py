@@ -21,6 +21,9 @@ very same file. If it is not, the expiry ends. The snapshot gets its file back i
 is there: then it is the target of a rollback. A rollback holds its target by a tag until it has
 read its file for the last time, so one of the two sees the other.
 
+In an object store a directory is only a path. There the first remaining snapshot is read right
+before each removal too, and the table is checked before and after a file is given back.
+
 A process that dies leaves no snapshot that cannot be read. At most the files of one removed
 snapshot stay behind as orphans, and the next expiry goes on. Two that run at once remove the same
 files. A reader of a snapshot that expires gets an error that says so; ``time-retained`` prevents
@@ -28,12 +31,13 @@ that.
 
 Source: Paimon's ``ExpireSnapshotsImpl`` and ``SnapshotDeletion`` (1.3.1), which remove data first
 and snapshots last, all of them at once. Cost: the lists of each snapshot and the manifests that it
-added; all manifests of a tag; for each snapshot two reads of the file of the first remaining one.
+added; all manifests of a tag; for each snapshot two reads of the file of the first remaining one,
+three in an object store.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -271,6 +275,9 @@ class _Expiry:
         snapshot = Snapshot.from_json(data, path=path)
         candidates = self._candidates(snapshot)
         files = self._free(candidates)
+        if not context.fileio.holds_directories and not self._end_is_there():
+            self.is_over = True  # the path may be another table's by now
+            return None
         if self.changelog_directory is not None:
             kept = KeptChangelogs(context.fileio, context.paths)
             kept.keep(snapshot_id, data, within=self.changelog_directory)
@@ -281,10 +288,30 @@ class _Expiry:
         if not self._end_is_there():
             self.is_over = True
             if context.log.latest_id() is None:  # the table was rolled back to this very snapshot
-                put_new(context.fileio, path, data, within=self.directory)
+                self._give_back(path, data)
             return None
         remove_files(context, files)
         return len(files)
+
+    def _give_back(self, path: str, data: bytes) -> None:
+        """Restore the file of a snapshot, unless the path is another table's by now."""
+        fileio = self.context.fileio
+        if self._is_other_table() or not put_new(fileio, path, data, within=self.directory):
+            return
+        with suppress(NotFoundError):
+            if self._is_other_table() and fileio.read_bytes(path) == data:
+                fileio.delete(path, within=self.directory, reused=True)
+
+    def _is_other_table(self) -> bool:
+        """Whether a directory is only a path, and its table is not the one that was opened."""
+        context = self.context
+        if context.fileio.holds_directories:
+            return False
+        try:
+            SchemaLog(context.fileio, context.paths).check_same(context.schema, table=context.table)
+        except NotFoundError:
+            return True
+        return False
 
     def _candidates(self, snapshot: Snapshot) -> _Candidates:
         context = self.context

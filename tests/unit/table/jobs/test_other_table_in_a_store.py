@@ -7,6 +7,8 @@ import pytest
 
 import tidelake
 from tidelake import NotFoundError
+from tidelake.commit.expiry import snapshots
+from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.metadata import SnapshotLog
 from tidelake.table.jobs.rollback import _Step
 
@@ -82,3 +84,28 @@ def test_a_rollback_removes_no_snapshot_and_no_tag_of_another_table(s3, table, m
     with pytest.raises(NotFoundError, match="dropped and recreated"):
         table.rollback_to(2)
     check_only_the_new_one(s3, writes=4)
+
+
+@pytest.mark.parametrize("writes", [0, 2])
+@pytest.mark.parametrize("nth", [1, 2])
+def test_an_expiry_puts_and_removes_no_snapshot_of_another_table(
+    s3, table, monkeypatch, nth, writes
+):
+    """Before its delete (the files that stay were read), and after it."""
+    name = "unreferenced" if nth == 1 else "refresh"
+    after(monkeypatch, References, name, lambda: anew(s3, writes), nth=nth)
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    check_only_the_new_one(s3, writes)
+
+
+def test_an_expiry_takes_its_snapshot_out_of_another_table(s3, table, monkeypatch):
+    """Rolled back to the very snapshot that it removed, the table is another right at the put."""
+
+    def rolled_back():
+        for snapshot_id in (2, 3, 4):
+            s3.bucket().delete(f"{PLACE}snapshot/snapshot-{snapshot_id}")
+
+    after(monkeypatch, References, "refresh", rolled_back, nth=2)
+    after(monkeypatch, snapshots, "put_new", lambda: anew(s3), before=True)
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    check_only_the_new_one(s3)

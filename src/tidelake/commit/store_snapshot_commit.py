@@ -125,6 +125,8 @@ class StoreSnapshotCommit:
             if after.other_table is not None:
                 self._settle(snapshot, directory, after.other_table)
                 raise after.other_table
+            if outcome is Outcome.LOST and directory.has_late_put:
+                outcome = Outcome.IN_DOUBT  # a rollback frees the name, and ours takes it
             if outcome is Outcome.PUBLISHED and after.is_rolled_back:
                 outcome = self._withdraw(snapshot, directory)
             if outcome is Outcome.PUBLISHED:

@@ -397,6 +397,10 @@ class _FaultyDirectory:
     def path(self) -> str:
         return self.inner.path
 
+    @property
+    def has_late_put(self) -> bool:
+        return self.inner.has_late_put
+
     def close(self) -> None:
         self.inner.close()  # for a dead process too: the system closes it
 

@@ -130,6 +130,11 @@ class OpenDirectory(Protocol):
         """The path it was opened by."""
         ...
 
+    @property
+    def has_late_put(self) -> bool:
+        """Whether a put into it was not answered, and may take effect once the name is free."""
+        ...
+
     def close(self) -> None:
         """Close it; may be called several times."""
         ...
@@ -307,6 +312,8 @@ class PathDirectory:
     path : str
         Where it is.
     """
+
+    has_late_put: bool = False
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -8,6 +8,7 @@ from unit.fileio.object_store.test_publish import faults, named
 
 import tidelake
 from tidelake.errors import OutcomeUnknownError, StorageError
+from tidelake.fileio.object_store.publish import ObjectPublisher
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -54,6 +55,70 @@ def test_a_commit_that_meets_a_fault_is_there_once_or_says_that_it_is_not(s3, pl
     snapshots = found.system_table("snapshots").to_arrow().to_pylist()
     ours = [one for one in snapshots if one["commit_user"] == "w"]
     assert len(ours) == 1
+
+
+@pytest.fixture
+def two(s3):
+    """Two writers of a table with one snapshot."""
+    first = opened(s3).create_table("db.t", SCHEMA, options={"bucket": "-1"})
+    first.write([{"k": 1, "v": "a"}])
+    return first, opened(s3, env=Env.seeded(4)).table("db.t")
+
+
+def beside_the_put(monkeypatch, act, *, before):
+    """Another acts right before, or after, the first put of snapshot 2."""
+    put, puts = ObjectPublisher._put, []
+
+    def slow(self, path, *what, **more):
+        if not path.endswith("snapshot-2"):
+            return put(self, path, *what, **more)
+        puts.append(path)
+        if before and len(puts) == 1:
+            act()
+        answer = put(self, path, *what, **more)
+        if not before and len(puts) == 1:
+            act()
+        return answer
+
+    monkeypatch.setattr(ObjectPublisher, "_put", slow)
+
+
+def keys_of(table):
+    return sorted(row["k"] for row in table.to_arrow().to_pylist())
+
+
+def test_a_put_that_comes_once_a_rollback_has_freed_its_name_finds_its_files(s3, two, monkeypatch):
+    ours, other = two
+    s3.fault("defer", "PUT", "snapshot-2", after=10**9)
+    beside_the_put(monkeypatch, lambda: other.write([{"k": 2, "v": "b"}]), before=False)
+    assert ours.write([{"k": 3, "v": "c"}]).snapshot_ids == (3,)
+    other.rollback_to(snapshot_id=1)
+    s3.settle()
+    found = opened(s3, env=Env.seeded(5)).table("db.t")
+    assert (found.latest_snapshot_id, keys_of(found)) == (2, [1, 3])
+    found.write([{"k": 4, "v": "d"}])
+    assert keys_of(found) == [1, 3, 4]
+
+
+def test_a_commit_that_may_come_late_is_unknown_and_not_lost(s3, two, monkeypatch):
+    """Its caller would delete the data files of one that is lost."""
+    ours, other = two
+    ours = ours.with_options({"commit.max-retries": "0"})
+    s3.fault("defer", "PUT", "snapshot-2", after=10**9)
+    beside_the_put(monkeypatch, lambda: other.write([{"k": 2, "v": "b"}]), before=False)
+    with pytest.raises(OutcomeUnknownError):
+        ours.write([{"k": 3, "v": "c"}])
+    other.rollback_to(snapshot_id=1)
+    s3.settle()
+    assert keys_of(opened(s3).table("db.t")) == [1, 3]
+
+
+def test_a_race_that_was_lost_for_good_leaves_no_file(s3, two, monkeypatch):
+    ours, other = two
+    beside_the_put(monkeypatch, lambda: other.write([{"k": 2, "v": "b"}]), before=True)
+    assert ours.write([{"k": 3, "v": "c"}]).snapshot_ids == (3,)
+    lists = [key for key in s3.listing("w/db.db/t/manifest/") if "manifest-list" in key]
+    assert len(lists) == 2 * 3
 
 
 LATENCY_MS = 20

@@ -331,7 +331,18 @@ class ObjectStoreFileIO:
         """Publish a file by one conditional put, and the truth by reading back."""
         _check_within(path, within)
         self._ready_to_write()
-        return self._put_shared(path, data)
+        if within is None or self._checked_as() == LOCKED:
+            return self._put_shared(path, data)
+        assert isinstance(within, PathDirectory), "it was checked"
+        try:
+            put = self._publisher.settled_put(path, data, self._env.ids.uuid(), verb="publish")
+        except StorageRefusedError:
+            raise
+        except StorageError:
+            within.has_late_put = True
+            raise
+        within.has_late_put = within.has_late_put or put.may_come_late
+        return put.is_ours
 
     def _put_shared(self, path: str, data: bytes, *, verb: str = "publish") -> bool:
         """Put a file whose name others may want."""

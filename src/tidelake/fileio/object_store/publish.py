@@ -44,7 +44,8 @@ class SettledPut:
     is_ours : bool
         Whether our object is there; otherwise another's is.
     may_come_late : bool
-        Whether a try was not answered, so that it may take effect at any later time.
+        Whether a try was not answered, so that it may take effect at any later time: a conditional
+        one only while the name is free. The answer that the name is taken is one.
     """
 
     is_ours: bool
@@ -86,13 +87,14 @@ class ObjectPublisher:
             As of :meth:`put_if_absent`.
         """
         unclear: BaseException | None = None
+        may_come_late = False
         for attempt in range(TRIES_MAX):
             if attempt:
                 jitter = 1 + self.rng.uniform(0, WAIT_JITTER)
                 self.clock.sleep_ms(FIRST_WAIT_MS * 2 ** (attempt - 1) * jitter)
             failure = self._put(path, data, mark, is_conditional=is_conditional)
             if failure is None:
-                return SettledPut(is_ours=True, may_come_late=unclear is not None)
+                return SettledPut(is_ours=True, may_come_late=may_come_late)
             if refusal_of(failure).is_definite and not _is_taken(failure):
                 if unclear is None:
                     raise translated(
@@ -100,9 +102,10 @@ class ObjectPublisher:
                     ) from self.bucket.cause(failure)
                 break
             unclear = failure
+            may_come_late = may_come_late or not _is_taken(failure)
             found = self.is_ours(path, data, mark)
             if found is not None:
-                return SettledPut(found, may_come_late=True)
+                return SettledPut(found, may_come_late)
         assert unclear is not None, "a clear answer was returned"
         raise self._unknown(path, verb, unclear) from self.bucket.cause(unclear)
 

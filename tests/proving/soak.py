@@ -19,6 +19,7 @@ objects of the server itself.
 from __future__ import annotations
 
 import collections
+import contextlib
 import faulthandler
 import json
 import os
@@ -27,6 +28,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -357,6 +359,8 @@ class Watch:
     """The schema file that it began with: a table created anew has another."""
     held: dict[tuple, Held] = field(default_factory=dict)
     """By what makes a snapshot another one than that of the same id after a rollback."""
+    gone: str = ""
+    """What was missing when a snapshot could last not be read."""
 
 
 class Reader:
@@ -414,8 +418,9 @@ class Reader:
         key = _marks(document)
         try:
             rows = watch.reader.rows(document)
-        except (FileNotFoundError, KeyError):
+        except (FileNotFoundError, KeyError) as error:
             self.counts["gone while read"] += 1
+            watch.gone = f"snapshot {document['id']} of {document['commitUser']}: {type(error).__name__} {error}"
             return None
         problems = wrong_blocks(rows)
         if problems:
@@ -427,6 +432,25 @@ class Reader:
             what = _unlike(watch.held[key], held)
             raise SoakViolation(f"{watch.name}, snapshot {document['id']} has changed: {what}")
         return held
+
+    def shown(self, watch: Watch) -> str:
+        """What a table has now: its snapshots, tags and hints, and when it was made."""
+        directory = watch.location
+        names = {
+            folder: sorted(s.name for s in self.files.list_dir(f"{directory}/{folder}"))
+            for folder in ("snapshot", "tag", "schema")
+        }
+        hints = {
+            hint: self._text(f"{directory}/snapshot/{hint}") for hint in ("EARLIEST", "LATEST")
+        }
+        made = json.loads(self._text(f"{directory}/schema/schema-0") or "{}").get("timeMillis")
+        return f"{names}, hints {hints}, made at {made} ms, last missing: {watch.gone or 'nothing'}"
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return self.files.read_bytes(path).decode(errors="replace")
+        except FileNotFoundError:
+            return None
 
     def _compare(self, watch: Watch, before: dict, after: dict) -> None:
         """A snapshot differs from the one before in blocks of its committer alone."""
@@ -490,7 +514,8 @@ def soak(
     try:
         while any(child.poll() is None for child in children):
             for watch in reader.watches:
-                reader.look(watch)
+                with _showing(reader, watch):
+                    reader.look(watch)
             time.sleep(READER_PAUSE_S)
             failed = any(child.poll() not in (None, 0) for child in children)
             if failed or time.monotonic() - began > seconds + END_S_MAX:
@@ -503,12 +528,13 @@ def soak(
     logs = [read_log(directory / f"log-{n}") for n in range(processes)]
     _judge_errors(logs)
     for watch in reader.watches:
-        if not reader.files.list_dir(f"{watch.location}/schema"):
-            create(catalog, watch.name)
-        reader.look(watch)
-        _judge_told(watch, reader, logs)
-        _all_works(catalog, watch)
-        reader.look(watch)
+        with _showing(reader, watch):
+            if not reader.files.list_dir(f"{watch.location}/schema"):
+                create(catalog, watch.name)
+            reader.look(watch)
+            _judge_told(watch, reader, logs)
+            _all_works(catalog, watch)
+            reader.look(watch)
     ended = [entry for log in logs for entry in log if "end" in entry]
     done = collections.Counter(entry["end"] for entry in ended if entry.get("ok"))
     errors = collections.Counter(entry["error"] for entry in ended if "error" in entry)
@@ -519,6 +545,16 @@ def soak(
         "reader": dict(reader.counts),
         "violations": 0,
     }
+
+
+@contextlib.contextmanager
+def _showing(reader: Reader, watch: Watch) -> Iterator[None]:
+    """Say with a failure what the table has at that moment."""
+    try:
+        yield
+    except (AssertionError, TidelakeError) as error:
+        said = str(error) or repr(error)
+        raise SoakViolation(f"{watch.name}: {said}; it has {reader.shown(watch)}") from error
 
 
 def read_log(path: Path) -> list[dict]:
@@ -565,7 +601,8 @@ def _judge_told(watch: Watch, reader: Reader, logs: list[list[dict]]) -> None:
     ids = reader._ids(watch)
     document = reader._document(watch, f"snapshot/snapshot-{ids[-1]}") if ids else None
     held = {} if document is None else reader.held(watch, document)
-    assert held is not None
+    if held is None:
+        raise SoakViolation(f"its newest snapshot, {ids[-1]}, cannot be read: {watch.gone}")
     if watch.name in ("first", "log"):
         return  # a later row changes nothing, or has a block of its own: pairs of snapshots tell
     for number, log in enumerate(logs):

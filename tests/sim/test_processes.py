@@ -7,6 +7,8 @@ import pytest
 from proving import aborts, forks, kill, race, soak
 from sizes import SIZE
 
+import tidelake
+
 
 @pytest.fixture(autouse=True)
 def _children_find_the_modules(monkeypatch):
@@ -79,3 +81,23 @@ def test_processes_that_do_everything_leave_whole_commits(tmp_path):
     figures = soak.soak(tmp_path, seconds=SIZE.soak_s, seed=7)
     assert figures["done"]["upsert"] > 0
     assert figures["reader"]["snapshots"] > 0
+
+
+def test_a_soak_that_fails_shows_what_the_table_has(tmp_path):
+    catalog = tidelake.open(str(tmp_path))
+    soak.create(catalog, "log")
+    table = catalog.table("db.log")
+    table.write(soak.rows_of_block(1, "1-1"))
+    table.create_tag("one")
+    lists = table.paths.manifest_dir
+    for status in table.fileio.list_dir(lists):
+        table.fileio.delete(f"{lists}/{status.name}")
+    reader = soak.Reader(str(tmp_path), soak.PlainFiles())
+    [watch] = [one for one in reader.watches if one.name == "log"]
+    with pytest.raises(soak.SoakViolation) as caught, soak._showing(reader, watch):
+        soak._judge_told(watch, reader, [])
+    said = str(caught.value)
+    for word in ("log: its newest snapshot, 1, cannot be read", "snapshot-1", "tag-one", "LATEST"):
+        assert word in said
+    assert f"made at {table.handle.schema.time_ms} ms" in said
+    assert "manifest-list" in said

@@ -5,12 +5,17 @@
    writes to a directory that no process lists or reads.
 2. Delete it, with the directories that killed drops left there.
 
-If the storage cannot rename it (an object store, a mount point, or another file system than the
-warehouse's), it is deleted in place. A directory without a schema is no table, so a table's
-``schema`` is renamed first, or where nothing can be renamed deleted first; its snapshots go last,
-because another drop finishes one that was interrupted as long as there are any. While a table's
-files are deleted one by one, a sign of it stands in the staging directory, so that nobody creates
-the table there: what is put under the old names would be deleted too.
+A drop that may still be refused, such as that of a database in which a table was made meanwhile,
+ends the name with ``-moving`` first, and renames again once it is decided. No other drop deletes a
+directory of this name, not even where its process died: nobody knows then whether its tables were
+to go. Move it back to where it belongs, or delete it.
+
+If the storage cannot rename a directory (an object store, a mount point, or another file system
+than the warehouse's), it is deleted in place. A directory without a schema is no table, so the
+``schema`` of a table is renamed first, or where nothing can be renamed deleted first; its snapshots
+go last, because another drop finishes one that was interrupted as long as there are any. While a
+table's files are deleted one by one, a sign of it stands in the staging directory, so that nobody
+creates the table there: what is put under the old names would be deleted too.
 
 Each of several drops of one table has its own sign, and creators wait for all of them. A drop
 removes the sign of another only if that one ended with an error, and said so, or began more than an
@@ -39,6 +44,8 @@ __all__ = ["STAGING_DIRECTORY", "DroppedDirectories"]
 STAGING_DIRECTORY = ".tidelake-staging"
 """Directory of a warehouse that is not searched for tables."""
 DROPPED = "-dropped"
+MOVING = "-moving"
+"""Of a directory that its drop may still move back."""
 DROPPING = re.compile(r"(.+)-[0-9a-f-]{36}-dropping(-ended)?")
 """A sign, by the table's path in the warehouse: ``<database>.db.<table>-<uuid>-dropping``."""
 ENDED = "-ended"
@@ -66,8 +73,15 @@ class DroppedDirectories:
         self._directory = f"{warehouse.rstrip('/')}/{STAGING_DIRECTORY}"
         self._ids = ids
 
-    def move(self, path: str) -> str | None:
+    def move(self, path: str, *, decided: bool = False) -> str | None:
         """Move a directory to the staging directory; None if the storage cannot rename it.
+
+        Parameters
+        ----------
+        path : str
+            The directory of a database or a table.
+        decided : bool
+            Whether the drop is over with the move; otherwise :meth:`restore` may follow.
 
         Raises
         ------
@@ -76,7 +90,7 @@ class DroppedDirectories:
         StorageError
             The storage failed; the directory may have been moved.
         """
-        moved = f"{self._directory}/{self._ids.uuid()}{DROPPED}"
+        moved = f"{self._directory}/{self._ids.uuid()}{DROPPED if decided else MOVING}"
         try:
             self._fileio.move_dir(path, moved)
         except (UnsupportedError, StorageRefusedError, AlreadyExistsError):
@@ -84,13 +98,31 @@ class DroppedDirectories:
         return moved
 
     def restore(self, moved: str, path: str) -> None:
-        """Move a directory back; what was made in its place meanwhile stays there."""
+        """Move a directory back; what was made in its place meanwhile stays there.
+
+        Raises
+        ------
+        StorageError
+            Something of the same name was made meanwhile: the old one stays where it is.
+        """
+        files, kept = self._fileio, list[str]()
         try:
-            self._fileio.move_dir(moved, path)
+            files.move_dir(moved, path)
         except AlreadyExistsError:
-            for status in self._fileio.list_dir(moved):
-                self._fileio.move_dir(f"{moved}/{status.name}", f"{path}/{status.name}")
-            self._fileio.delete_dir(moved)
+            for status in files.list_dir(moved):
+                try:
+                    files.move_dir(f"{moved}/{status.name}", f"{path}/{status.name}")
+                except AlreadyExistsError:
+                    kept.append(status.name)
+            if not kept:
+                files.delete_dir(moved)
+        if kept:
+            message = (
+                f"A drop was undone, but {moved} still holds {', '.join(sorted(kept))}: others of"
+                f" these names were made in {path} meanwhile. Move it there under other names, or"
+                " delete it."
+            )
+            raise StorageError(message, kind="drop_undone", path=moved)
 
     def delete(self, moved: str, *, what: str) -> None:
         """Delete a moved directory, and those that other drops left.
@@ -100,6 +132,11 @@ class DroppedDirectories:
         StorageError
             The storage failed: the table is gone, but some files remain.
         """
+        if moved.endswith(MOVING):  # from now on other drops may finish this one
+            decided = f"{moved.removesuffix(MOVING)}{DROPPED}"
+            with suppress(NotFoundError, StorageError):  # deleting it reports what is wrong
+                self._fileio.move_dir(moved, decided)
+                moved = decided
         try:
             self._fileio.delete_dir(moved)
         except StorageError as error:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.metastore import CatalogEntry
 from tidelake.catalog.warehouse import Warehouse, not_empty
-from tidelake.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from tidelake.errors import AlreadyExistsError, NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.telemetry import Ids
 from tidelake.types import TableSchema
@@ -100,7 +100,7 @@ class FilesystemMetastore:
                 return True
             try:  # a table may have been created meanwhile
                 self._check_droppable(name, moved, cascade=cascade)
-            except InvalidInputError:
+            except BaseException:  # an interrupt too
                 dropped.restore(moved, path)
                 raise
             dropped.delete(moved, what=f"Database '{name}'")
@@ -174,7 +174,7 @@ class FilesystemMetastore:
                 return True
             return False
         with suppress(NotFoundError):  # another dropped it at the same time
-            moved = dropped.move(path)
+            moved = dropped.move(path, decided=True)
             if moved is None:
                 dropped.delete_in_place(path)
             else:

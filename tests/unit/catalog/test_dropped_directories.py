@@ -12,7 +12,7 @@ import pytest
 
 import tidelake
 from tidelake import InvalidInputError, NotFoundError, StorageError, TidelakeError
-from tidelake.catalog.dropped_directories import STAGING_DIRECTORY
+from tidelake.catalog.dropped_directories import STAGING_DIRECTORY, DroppedDirectories
 from tidelake.fileio import FaultMode, FaultyFileIO, LocalFileIO, MemoryFileIO, SimulatedCrash
 from tidelake.telemetry import Env
 
@@ -221,3 +221,55 @@ def test_a_warehouse_within_a_database_of_another_is_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="a database of another warehouse") as refused:
         made(inner, "d.t")
     assert refused.value.kind == "warehouse_inside"
+
+
+def test_a_drop_of_another_table_deletes_no_database_that_may_come_back():
+    """A table is made just before the database is moved away, and a second drop runs just after."""
+    files = MemoryFileIO()
+    on(files).create_database("db")
+    made(on(files), "other.t")
+
+    class Late(FaultyFileIO):
+        def move_dir(self, source, target):
+            if source == "/w/db.db":
+                made(on(files))
+            super().move_dir(source, target)
+            if source == "/w/db.db":
+                on(files).drop_table("other.t")
+
+    with pytest.raises(InvalidInputError, match="holds 1 tables"):
+        on(Late(files)).drop_database("db")
+    assert on(files).table("db.t").count() == 1
+    assert names(files, STAGING) == []
+
+
+def test_an_interrupted_drop_of_a_database_moves_it_back():
+    files = MemoryFileIO()
+    made(on(files))
+
+    class Interrupted(FaultyFileIO):
+        def list_dir(self, path):
+            if path.startswith(STAGING):
+                raise KeyboardInterrupt
+            return super().list_dir(path)
+
+    with pytest.raises(KeyboardInterrupt):
+        on(Interrupted(files)).drop_database("db", cascade=True)
+    assert on(files).table("db.t").count() == 1
+
+
+def test_what_comes_back_beside_a_taken_name_is_kept_and_named():
+    """Two of three tables find their place free; the third is kept from all further drops."""
+    files = MemoryFileIO()
+    for name in "abc":
+        made(on(files), f"db.{name}")
+    dropped = DroppedDirectories(files, "/w", Env.seeded(next(SEEDS)).ids)
+    moved = dropped.move("/w/db.db")
+    made(on(files), "db.b", rows=2)
+    made(on(files), "other.t")
+    with pytest.raises(StorageError, match=rf"{moved} still holds b: ") as kept:
+        dropped.restore(moved, "/w/db.db")
+    assert kept.value.kind == "drop_undone"
+    on(files).drop_table("other.t")
+    assert [on(files).table(f"db.{name}").count() for name in "abc"] == [1, 2, 1]
+    assert names(files, moved) == ["b"]

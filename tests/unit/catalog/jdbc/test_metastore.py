@@ -467,3 +467,27 @@ def test_what_other_processes_read_needs_no_database(sqlite_place, tmp_path):
     assert copied.table("db.t").to_arrow().to_pylist() == [ROW]
     assert copied.uri == catalog.uri == sqlite_place.warehouse
     assert list(tmp_path.glob("c.db*")) == []
+
+
+def test_an_interrupted_drop_of_a_database_comes_back_whatever_else_is_dropped(
+    sqlite_place, monkeypatch
+):
+    """A catalog of the same directory, without the database, drops a table meanwhile."""
+    catalog, beside = sqlite_place.open(), tidelake.open(sqlite_place.warehouse)
+    beside.create_table("other.t", SCHEMA)
+    catalog.create_database("db")
+    catalog.fileio.make_dirs(f"{sqlite_place.warehouse}/db.db/kept")
+    looked = []
+
+    def check(self, *given):
+        CHECK(self, *given)
+        looked.append(given)
+        if len(looked) == 2:
+            beside.drop_table("other.t")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(JdbcMetastore, "_check_empty", check)
+    with pytest.raises(KeyboardInterrupt):
+        catalog.drop_database("db")
+    assert catalog.list_databases() == ["db"]
+    assert catalog.fileio.exists(f"{sqlite_place.warehouse}/db.db/kept")

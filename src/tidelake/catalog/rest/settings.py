@@ -70,7 +70,7 @@ class RestSettings:
     headers : mapping
         Headers of each request; they may hold secrets, and are not shown.
     options : mapping
-        The other options of the catalog.
+        The other options of the catalog, without those that may hold secrets: none is needed here.
     lost_secrets : bool
         Whether this is a copy in a process to which token and headers did not come along.
     """
@@ -134,7 +134,7 @@ class RestSettings:
             headers=MappingProxyType(
                 {name: Secret(value) for name, value in header_map(given).items()}
             ),
-            options=MappingProxyType(option_map(given)),
+            options=MappingProxyType(shown_options(option_map(given))),
         )
 
     def hidden_in(self, text: str) -> str:

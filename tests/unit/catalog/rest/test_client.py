@@ -195,6 +195,16 @@ def test_an_answer_that_repeats_the_token_does_not_show_it():
     assert b"s3cret" not in pickle.dumps(client.settings)
 
 
+def test_options_that_may_hold_secrets_are_neither_shown_nor_sent():
+    """Those of a storage, and whatever is named like a secret."""
+    options = {"s3.secret-key": "s3cret-k", "proxy.password": "s3cret-p", "prefix": "mine"}
+    settings = RestSettings.of({"uri": "http://c", "warehouse": "w", **options})
+    assert "s3cret" not in repr(settings)
+    assert b"s3cret" not in pickle.dumps(settings)
+    assert pickle.loads(pickle.dumps(settings)) == settings
+    assert settings.options == {"prefix": "mine"}
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

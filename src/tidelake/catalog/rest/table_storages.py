@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidelake.catalog.rest.client import RestClient
-from tidelake.errors import UnsupportedError, shortened
+from tidelake.errors import StorageRefusedError, UnsupportedError, shortened
 from tidelake.fileio import FileIO
 from tidelake.fileio.location import SCHEMES, parse_location
 from tidelake.fileio.object_store import NEEDED, CredentialSource, known_settings
@@ -30,22 +30,30 @@ class TableStorages:
     ----------
     client : RestClient
         The server, whose configuration may say how to reach a storage.
-    given : mapping
-        What the user says of it; may hold secrets.
+    given : mapping or SentSecrets
+        What the user says of it; may hold secrets. Those that did not come along to this process
+        are asked for when a storage is opened.
     env : Env
         Clock, ids and randomness.
     """
 
-    def __init__(self, client: RestClient, given: Mapping[str, object], *, env: Env) -> None:
+    def __init__(
+        self, client: RestClient, given: Mapping[str, object] | SentSecrets, *, env: Env
+    ) -> None:
         self._client = client
-        self._given = dict(given)
+        self._given: SentSecrets | dict[str, object]
+        self._given = given if isinstance(given, SentSecrets) else dict(given)
         self._env = env
 
     def __repr__(self) -> str:
         return f"TableStorages({self._client!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        sent = SentSecrets(option_texts(self._given)) if self._given else None
+        sent: SentSecrets | None = None
+        if isinstance(self._given, SentSecrets):
+            sent = self._given
+        elif self._given:
+            sent = SentSecrets(option_texts(self._given))
         return (_arrived, (self._client, sent, self._env))
 
     def __call__(self, path: str, keys: CredentialSource | None) -> tuple[FileIO, str]:
@@ -56,7 +64,7 @@ class TableStorages:
         UnsupportedError
             It is none that is known here, or the server's keys are not for it.
         StorageError
-            The server gives no keys.
+            The server gives no keys, or the user's did not come along to this process.
         """
         if path.partition("://")[0].lower() not in SCHEMES:
             message = (
@@ -65,7 +73,7 @@ class TableStorages:
             )
             raise UnsupportedError(message, kind="table_storage", path=path)
         location = parse_location(path, what="The table's path")
-        reached = self._client.storage_options(self._given)
+        reached = self._client.storage_options(self._options())
         if keys is None:
             return open_storage(location, reached, self._env), location.path
         if location.scheme not in NEEDED:
@@ -80,6 +88,25 @@ class TableStorages:
         fileio = open_storage(location, reached, self._env, credentials=keys)
         return fileio, location.path
 
+    def _options(self) -> Mapping[str, object]:
+        """What the user says of the storage."""
+        given = self._given
+        found: Mapping[str, object] | None
+        found = given.found if isinstance(given, SentSecrets) else given
+        if found is None:
+            settings = self._client.settings
+            message = (
+                f"The catalog '{settings.warehouse}' at {settings.uri} was copied into another"
+                " process, and the options of its storage did not come along, since they may hold"
+                " secrets: open the catalog there. On Spark they come along in a session with a"
+                " JVM of its own."
+            )
+            raise StorageRefusedError(message, kind="catalog_elsewhere")
+        return found
+
 
 def _arrived(client: RestClient, sent: SentSecrets | None, env: Env) -> TableStorages:
-    return TableStorages(client, {} if sent is None else sent.reveal(), env=env)
+    if sent is None:
+        return TableStorages(client, {}, env=env)
+    found = sent.found  # kept: a process forgets the secrets that came first
+    return TableStorages(client, sent if found is None else found, env=env)

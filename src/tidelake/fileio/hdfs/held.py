@@ -27,6 +27,8 @@ __all__ = ["ABANDONED_MS", "HELD_PREFIX", "HeldDirectory", "Sweeps", "held_direc
 HELD_PREFIX = ".tidelake-held-"
 ABANDONED_MS = 3_600_000
 SWEEP_SECONDS = 3_600.0
+SWEPT_MAX = 1_000
+"""Directories that a process remembers; an older one may be cleared too often."""
 
 
 class Sweeps:
@@ -48,7 +50,10 @@ class Sweeps:
         before = self._swept.get(directory)
         if before is not None and now - before < SWEEP_SECONDS:
             return False
-        self._swept[directory] = now
+        self._swept.pop(directory, None)
+        self._swept[directory] = now  # the last to be forgotten
+        for oldest in list(self._swept)[:-SWEPT_MAX]:
+            self._swept.pop(oldest, None)
         return True
 
 

@@ -195,7 +195,10 @@ def user_name() -> str:
 
 
 def act_as_user() -> None:
-    """Tell the client, which reads :data:`USER` alone, who Spark's user is."""
+    """Tell the client, which reads :data:`USER` alone, who Spark's user is.
+
+    The variable is the whole process's: other clients of HDFS in it read it too.
+    """
     if not os.environ.get(USER) and os.environ.get(USER_OF_SPARK):
         os.environ[USER] = os.environ[USER_OF_SPARK]
 

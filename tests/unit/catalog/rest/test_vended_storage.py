@@ -12,6 +12,7 @@ from unit.fileio.object_store.test_renewing import EndingAt
 
 import tidelake
 from tidelake.catalog.identifier import Identifier
+from tidelake.catalog.rest.table_storages import TableStorages
 from tidelake.errors import (
     InvalidInputError,
     StorageError,
@@ -174,6 +175,21 @@ def test_keys_that_end_in_a_long_job_are_renewed_in_the_process_of_its_tasks(
         lost.to_arrow()
     assert refused.value.kind == "credentials"
     assert "its token did not come along" in str(refused.value)
+
+
+def test_a_copy_without_the_storages_options_arrives_and_names_the_catalog(
+    catalog, server, monkeypatch
+):
+    given = {"s3.secret-key": "hush"}
+    storages = TableStorages(catalog.metastore.client, given, env=Env.seeded(1))
+    sent = pickle.dumps(storages)
+    assert b"hush" not in sent
+    assert pickle.loads(sent)._options() == given
+    monkeypatch.setattr(secret, "_REGISTRY", {})  # another process, to which no secret came
+    copied = pickle.loads(pickle.dumps(pickle.loads(sent)))  # and further
+    with pytest.raises(StorageRefusedError, match=f"catalog 'lake' at {server.url} was") as refused:
+        copied("s3://lake/house/db.db/t", None)
+    assert refused.value.kind == "catalog_elsewhere"
 
 
 def test_a_renamed_table_gives_no_keys_under_its_old_name(s3, server, catalog, table):

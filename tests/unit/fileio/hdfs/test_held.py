@@ -8,7 +8,7 @@ from servers.name_node import CHANGED_MS, Fault, NameNode, library, rpc_error
 from tidelake.errors import NotFoundError, StorageError
 from tidelake.fileio import _optional
 from tidelake.fileio.hdfs import HdfsFileIO, HdfsSettings
-from tidelake.fileio.hdfs.held import ABANDONED_MS, HELD_PREFIX
+from tidelake.fileio.hdfs.held import ABANDONED_MS, HELD_PREFIX, SWEPT_MAX, Sweeps
 from tidelake.fileio.location import parse_location
 from tidelake.telemetry import Env
 
@@ -98,3 +98,13 @@ def test_who_stood_still_in_the_midst_of_a_put_says_that_nobody_knows(node, file
             files.put_if_absent(f"{DIRECTORY}/snapshot-1", b"1", within=slow)
     assert caught.value.kind == "outcome_unknown"
     assert files.list_dir(DIRECTORY) == []
+
+
+def test_the_directories_that_were_cleared_last_are_remembered():
+    """A process that goes through many tables forgets the first ones, not the one in use."""
+    sweeps = Sweeps(Env.seeded(1).clock)
+    for number in range(SWEPT_MAX + 1):
+        assert sweeps.is_due(f"/w/{number}")
+    assert not sweeps.is_due(f"/w/{SWEPT_MAX}")
+    assert not sweeps.is_due("/w/1")
+    assert len(sweeps._swept) == SWEPT_MAX

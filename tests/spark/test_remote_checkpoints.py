@@ -96,6 +96,8 @@ def test_a_folder_in_a_store_is_read_and_written(spark, place):
     assert checkpoint.put_mark(MARK)
     assert not checkpoint.put_mark(SinkMark("default.other", 1, "append", 0))
     assert checkpoint.mark() == MARK
+    left = [found.name for found in (directory / "c").iterdir() if found.suffix != ".crc"]
+    assert left == [MARK_FILE], "nothing hidden stays"
     folder.replace("offsets/0", 'v1\n{"batchWatermarkMs": 7}\n0')
     folder.replace("offsets/.1.tmp", "")
     assert sorted(folder.names("offsets")) == [".1.tmp", "0"]

@@ -5,8 +5,12 @@ Spark writes a checkpoint by Hadoop's class for the scheme, with Hadoop's settin
 the same settings, through the JVM of the query's session. Tidelake's own keys are not used: they
 may reach another store.
 
-A file is created on the condition that its name is free. ``s3a`` sends the condition to the store
-(Hadoop 3.4.2), a file system keeps it itself.
+A new file takes a free name, whole:
+
+- An object is there from the close of its stream on. It is created on the condition that its name
+  is free, which ``s3a`` sends to the store (Hadoop 3.4.2; an older one is refused).
+- A file of a file system, such as HDFS, is there from its creation on, still empty. So it is
+  written under a hidden name and renamed, which replaces nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tidelake.errors import StorageError, UnsupportedError, shortened
+from tidelake.telemetry import SystemIds
 
 __all__ = ["HadoopFolder"]
 
@@ -27,7 +32,11 @@ T = TypeVar("T")
 ALIASES = {"s3": "s3a"}
 """Schemes that users write for one of Hadoop's."""
 JARS = {"s3a": "hadoop-aws", "abfs": "hadoop-azure", "abfss": "hadoop-azure", "gs": "gcs-connector"}
+WHOLE_AT_CLOSE = frozenset({"gs", "s3", "s3a"})
+"""Schemes whose files are there from the close of their stream on."""
 CONDITION = "fs.option.create.conditional.overwrite"
+S3A = "S3AFileSystem"
+ABORTABLE = "fs.capability.outputstream.abortable"
 ERROR_TEXT_MAX = 200
 _MISSING = (
     "java.io.FileNotFoundException",
@@ -141,10 +150,20 @@ class HadoopFolder:
         return _asked(listed, self.uri, "read")
 
     def put_new(self, name: str, text: str) -> bool:
-        """Write a file whose name is free."""
+        """Write a file whose name is free.
+
+        Raises
+        ------
+        UnsupportedError
+            The ``s3a`` is too old to tell the store the condition.
+        """
+        is_object = self.uri.partition(":")[0].lower() in WHOLE_AT_CLOSE
 
         def put() -> bool:
             try:
+                if not is_object:
+                    return self._put_by_rename(name, text)
+                self._check_condition(name)
                 self._write(name, text, overwrite=False)
             except Py4JJavaError as error:
                 if _is_a(error, _TAKEN):
@@ -153,6 +172,35 @@ class HadoopFolder:
             return True
 
         return _asked(put, self.uri, "written")
+
+    def _check_condition(self, name: str) -> None:
+        system = self._system
+        if system.getClass().getSimpleName() != S3A or system.hasPathCapability(
+            self._path(name), CONDITION
+        ):
+            return
+        message = (
+            f"The checkpoint {self.uri} is not supported: two queries could begin in it at once,"
+            " since Spark's hadoop-aws cannot ask the store whether a name is free. Give Spark"
+            " hadoop-aws 3.4.2 or later, and leave fs.s3a.create.conditional.enabled as it is."
+        )
+        raise UnsupportedError(message, kind="checkpoint_storage", path=self.uri)
+
+    def _put_by_rename(self, name: str, text: str) -> bool:
+        """Write under a hidden name, then rename; False if the name is taken."""
+        hidden, is_named = f".{name}.{SystemIds().uuid()}", False
+        if self._system.exists(self._path(name)):
+            return False
+        try:
+            self._write(hidden, text, overwrite=False)
+            is_named = bool(self._system.rename(self._path(hidden), self._path(name)))
+        finally:
+            if not is_named:
+                self._system.delete(self._path(hidden), False)
+        if not is_named and not self._system.exists(self._path(name)):
+            message = f"{hidden} was not renamed to {name}"
+            raise OSError(message)
+        return is_named
 
     def replace(self, name: str, text: str) -> None:
         """Write or overwrite a file."""
@@ -167,7 +215,13 @@ class HadoopFolder:
         if not overwrite:
             builder = builder.opt(CONDITION, "true")  # left aside where it is not known
         stream = builder.build()
-        stream.write(text.encode())
+        try:
+            stream.write(text.encode())
+        except BaseException:  # an interrupt too
+            if stream.hasCapability(ABORTABLE):
+                stream.abort()  # else the close makes an object of what was written
+            stream.close()
+            raise
         stream.close()
 
     def _path(self, name: str) -> Any:

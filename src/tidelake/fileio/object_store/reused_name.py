@@ -7,9 +7,11 @@ meanwhile, that one would go: after a rollback the next commit's snapshot. So
 2. DELETE by a URL that is signed for :data:`LIFE_S` seconds, with ``If-Match``, sent once. A store
    that knows the condition on deletes (AWS, Azure) deletes this object or none. The others refuse
    the request once the URL has ended.
-3. Unclear: the same request is sent until the store refuses the URL because it has ended. From then
-   on it refuses the earlier requests too, whatever its clock says. Then the object is looked up
-   again: it is gone; or another one has the name, which stays; or it is deleted by another URL.
+3. Unclear: the request is not sent again, since it may have taken effect and another object may
+   have the name. A second URL, signed right after the first one for as long and for a name that
+   never exists, is sent until the store refuses it because it has ended. From then on it refuses
+   the first one too, whatever its clock says. Then the object is looked up again: it is gone; or
+   another one has the name, which stays; or it is deleted by another URL.
 4. Where no URL can be signed (anonymous, a shared access signature, a token), the client's own
    delete is sent; if its answer is lost, that is an error as for any request.
 """
@@ -39,7 +41,9 @@ LIFE_S = 20
 """For how long a URL is signed: longer than an answer takes."""
 URLS_MAX = 3
 ASKS_MAX = 12
-"""Times that one URL is sent after an unclear answer, over twice its life and the store's clock."""
+"""Times that a store is asked after an unclear answer, over twice a URL's life and its clock."""
+NEVER = ".never"
+"""Ends the name that never exists."""
 _CONDITION_UNKNOWN = 501
 _ENDS = re.compile(r"[?&](X-Amz-Expires|X-Goog-Expires|se)=")
 """What says in a URL of S3, GCS and Azure when it ends; an anonymous one is signed by nobody."""
@@ -78,8 +82,9 @@ class ReusedName:
         Returns
         -------
         bool or None
-            False if it was missing, or another came under its name; None if the store signs no URL
-            or refuses it: then nothing was deleted, and nothing is on its way.
+            True if the object that was looked up first is gone. False if it was missing, or another
+            came under its name; None if the store signs no URL or refuses it: then nothing was
+            deleted, and nothing is on its way.
 
         Raises
         ------
@@ -87,19 +92,21 @@ class ReusedName:
             It is unknown whether it was deleted.
         """
         obstore = self.clients.calls
-        was_unclear = False
+        first: str | None = None
         for _ in range(URLS_MAX):
             try:
                 tag = obstore.head(self.clients.steady, key)["e_tag"]
             except FileNotFoundError:
-                return was_unclear  # then it was ours that deleted it
-            url = self._signed(key)
-            if url is None or tag is None:
+                return first is not None  # then it was ours that deleted it
+            if first not in {None, tag}:
+                return True  # it is gone; what has the name now came later
+            url, never = self._signed(key), self._signed(key + NEVER)
+            if url is None or never is None or tag is None:
                 return None
             answer = self._deleted(url, str(tag))
             if answer is _Answer.UNCLEAR:
-                was_unclear = True
-                self._wait_for_end(url, str(tag), key)
+                first = str(tag)
+                self._wait_for_end(never, first, key)
                 continue
             if answer is _Answer.REFUSED:
                 return None
@@ -114,11 +121,11 @@ class ReusedName:
         except (obstore.exceptions.BaseError, OSError, ValueError):
             return None
 
-    def _wait_for_end(self, url: str, tag: str, key: str) -> None:
-        """Wait until the store takes a URL no more."""
+    def _wait_for_end(self, never: str, tag: str, key: str) -> None:
+        """Wait until the store takes a URL no more, and so none that was signed before it."""
         for _ in range(ASKS_MAX):
             self.clock.sleep_ms(LIFE_S * 1000 / 4)
-            if self._deleted(url, tag) is _Answer.REFUSED:
+            if self._deleted(never, tag) is _Answer.REFUSED:
                 return
         message = (
             f"Whether {key} was deleted is unknown: the storage does not answer, and a request may"

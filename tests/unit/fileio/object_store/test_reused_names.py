@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import pytest
 from servers.s3 import S3Server
@@ -31,8 +32,10 @@ class StoreClock(SystemClock):
     """A wait takes no time here, and has passed in the store."""
 
     s3: S3Server
+    act: Callable[[], object] = field(default=lambda: None)
 
     def sleep_ms(self, duration_ms):
+        self.act()
         self.s3.clock_offset_s = (self.s3.clock_offset_s or 0) + duration_ms / 1000
 
 
@@ -61,6 +64,16 @@ def test_what_comes_later_under_the_name_stays(store, mode):
     assert store.bucket().get(KEY) is None
     assert files.put_if_absent(NAME, b"theirs")
     store.settle()
+    assert store.bucket().get(KEY).data == b"theirs"
+
+
+@pytest.mark.parametrize("mode", ["lost", "status_after"])
+def test_what_came_under_the_name_before_the_answer_stays(store, mode):
+    """The delete took effect, nobody knows, and another commits meanwhile."""
+    files = bucket(store)
+    store.fault(mode, "DELETE", "snapshot-2", **UNCLEAR[mode])
+    files._env.clock.act = lambda: store.bucket().put(KEY, b"theirs", 0)
+    assert files.delete(NAME, reused=True) is True
     assert store.bucket().get(KEY).data == b"theirs"
 
 

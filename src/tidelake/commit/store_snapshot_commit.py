@@ -249,7 +249,8 @@ class StoreSnapshotCommit:
         path, next_path = (self._paths.snapshot(snapshot.id + i) for i in (0, 1))
         if self._fileio.exists(next_path, within=directory):
             return False
-        self._fileio.delete(path, within=directory, reused=True)
+        ours = snapshot.to_json().encode()  # by now another may have the name
+        self._fileio.delete(path, within=directory, reused=True, expected=ours)
         if self._fileio.exists(next_path, within=directory):
             self._log.put_back(snapshot, within=directory)
             return False

@@ -243,10 +243,15 @@ class CachedFileIO:
         return self._inner.list_dir(path)
 
     def delete(
-        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+        self,
+        path: str,
+        *,
+        within: OpenDirectory | None = None,
+        reused: bool = False,
+        expected: bytes | None = None,
     ) -> bool:
         """Delete a file, here too."""
-        deleted = self._inner.delete(path, within=within, reused=reused)
+        deleted = self._inner.delete(path, within=within, reused=reused, expected=expected)
         self._forget(path)
         return deleted
 

@@ -199,10 +199,17 @@ class DelayedFileIO:
         return self._waited(lambda: self._inner.list_dir(path))
 
     def delete(
-        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+        self,
+        path: str,
+        *,
+        within: OpenDirectory | None = None,
+        reused: bool = False,
+        expected: bytes | None = None,
     ) -> bool:
         """Delete a file; False if it was missing."""
-        return self._waited(lambda: self._inner.delete(path, within=within, reused=reused))
+        return self._waited(
+            lambda: self._inner.delete(path, within=within, reused=reused, expected=expected)
+        )
 
     def delete_dir(self, path: str) -> None:
         """Delete a directory with its content."""

@@ -266,7 +266,12 @@ class FaultyFileIO:
         return self._call("list_dir", path, lambda: self._inner.list_dir(path))
 
     def delete(
-        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+        self,
+        path: str,
+        *,
+        within: OpenDirectory | None = None,
+        reused: bool = False,
+        expected: bytes | None = None,
     ) -> bool:
         """Delete a file."""
         self._remember(path)
@@ -274,7 +279,7 @@ class FaultyFileIO:
         return self._call(
             "delete",
             path,
-            lambda: self._inner.delete(path, reused=reused, **held),
+            lambda: self._inner.delete(path, reused=reused, expected=expected, **held),
             late_effect=lambda: self._inner.delete(path),
         )
 

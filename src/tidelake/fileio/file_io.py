@@ -244,12 +244,20 @@ class FileIO(Protocol):
         ...
 
     def delete(
-        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+        self,
+        path: str,
+        *,
+        within: OpenDirectory | None = None,
+        reused: bool = False,
+        expected: bytes | None = None,
     ) -> bool:
         """Delete a file; False if it, or the open directory, was missing.
 
         With `reused` others may use its name again. Once the call has returned, no request of it
         takes effect any more: a storage whose requests may come late sees to that.
+
+        With `expected` a file of other bytes is another's: it stays, and the answer is False. A
+        storage that deletes on a condition does so on this one; others look right before.
         """
         ...
 
@@ -294,6 +302,35 @@ def put_new(fileio: FileIO, path: str, data: bytes, *, within: OpenDirectory | N
         if fileio.exists(path, **held):
             return False
     raise contradicted(path)
+
+
+def is_expected(fileio: BytesReader, path: str, expected: bytes | None) -> bool:
+    """Whether a file has the bytes given; True if none are given.
+
+    Examples
+    --------
+    >>> from tidelake.fileio import MemoryFileIO
+    >>> files = MemoryFileIO()
+    >>> files.write_once("/a", b"1")
+    >>> [is_expected(files, "/a", given) for given in (None, b"1", b"2")]
+    [True, True, False]
+    >>> is_expected(files, "/b", b"1")
+    False
+    """
+    if expected is None:
+        return True
+    try:
+        return fileio.read_bytes(path) == expected
+    except NotFoundError:
+        return False
+
+
+class BytesReader(Protocol):
+    """The part of a storage that reads a whole file."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """Read a whole file. ``NotFoundError`` if it is missing."""
+        ...
 
 
 class RangeReader(Protocol):

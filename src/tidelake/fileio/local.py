@@ -46,6 +46,7 @@ from tidelake.fileio.file_io import (
     file_closed,
     file_missing,
     file_too_large,
+    is_expected,
     name_taken,
     parent_of,
     range_missing,
@@ -275,8 +276,11 @@ class LocalFileIO:
         *,
         within: OpenDirectory | None = None,
         reused: bool = False,  # noqa: ARG002  (no request comes late)
+        expected: bytes | None = None,
     ) -> bool:
         """Delete a file; False if it was missing."""
+        if not is_expected(self, path, expected):
+            return False
         name, held = _resolved(path, within)
         try:
             os.unlink(name, dir_fd=held)

@@ -169,6 +169,7 @@ class MemoryFileIO:
         *,
         within: OpenDirectory | None = None,
         reused: bool = False,  # noqa: ARG002  (no request comes late)
+        expected: bytes | None = None,
     ) -> bool:
         """Delete a file; False if it was missing."""
         with self._lock.value:
@@ -178,8 +179,10 @@ class MemoryFileIO:
                 return False
             if plain in self._dirs:
                 raise StorageError(f"Could not delete {path}: it is a directory.", path=path)
-            if self._files.pop(plain, None) is None:
+            found = self._files.get(plain)
+            if found is None or expected not in {None, found[0]}:
                 return False
+            del self._files[plain]
             del self._dirs[parent_of(plain)][_name(plain)]
             return True
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from unit.commit.commit_world import APPEND, KEYED, World, message
 
-from tidelake.errors import NotFoundError, OutcomeUnknownError
+from tidelake.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from tidelake.fileio import FaultyFileIO
 from tidelake.metadata import SchemaLog
 
@@ -16,12 +16,13 @@ OF_ANOTHER = KEYED.time_ms + 1
 
 
 class Meanwhile(FaultyFileIO):
-    """Others act right before or after our snapshot is put, and right after it is deleted."""
+    """Others act right before or after our snapshot is put, and before or after its delete."""
 
-    def __init__(self, world, snapshot_id, *, before=None, after=None, deleted=None):
+    def __init__(self, world, snapshot_id, *, before=None, after=None, deleting=None, deleted=None):
         super().__init__(world.fileio)
         self._path = world.paths.snapshot(snapshot_id)
-        self._acts = {"before": before, "after": after, "deleted": deleted}
+        self._acts = {"before": before, "after": after}
+        self._acts |= {"deleting": deleting, "deleted": deleted}
 
     def _act(self, when):
         act, self._acts[when] = self._acts[when], None
@@ -37,6 +38,8 @@ class Meanwhile(FaultyFileIO):
         return done
 
     def delete(self, path, **held):
+        if path == self._path:
+            self._act("deleting")
         done = super().delete(path, **held)
         if path == self._path:
             self._act("deleted")
@@ -168,3 +171,17 @@ def test_it_is_not_called_published_where_anothers_took_its_number(world):
     with pytest.raises(OutcomeUnknownError, match=r"^Snapshot 3 .*rollback"):
         commit(world, fileio)
     assert world.manifest_files() > before
+
+
+def test_a_commit_of_another_that_took_its_number_after_a_rollback_stays(world):
+    """A rollback has removed our snapshot already; what has its number is acknowledged."""
+
+    def meanwhile():
+        world.fileio.delete(world.paths.snapshot(3))
+        put_anothers(world, 2)
+        put_anothers(world, 3)
+
+    fileio = Meanwhile(world, 3, before=lambda: roll_back(world), deleting=meanwhile)
+    with pytest.raises(ConflictError, match="was rolled back"):
+        commit(world, fileio)
+    assert world.log.load(3).commit_user == "another"

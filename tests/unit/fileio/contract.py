@@ -233,6 +233,19 @@ class FileIOContract:
         with pytest.raises(NotFoundError):
             files.read_bytes(f"{root}/a")
 
+    def test_delete_of_expected_bytes_leaves_others(self, files, root):
+        files.make_dirs(f"{root}/t")
+        for i, more in enumerate(({}, {"reused": True})):
+            path = f"{root}/t/{i}"
+            files.write_once(path, b"theirs")
+            assert files.delete(path, expected=b"ours", **more) is False
+            with files.open_dir(f"{root}/t") as held:
+                assert files.delete(path, within=held, expected=b"ours", **more) is False
+                assert files.read_bytes(path) == b"theirs"
+                assert files.delete(path, within=held, expected=b"theirs", **more) is True
+                assert files.delete(path, within=held, expected=b"theirs", **more) is False
+        assert files.list_dir(f"{root}/t") == []
+
     def test_delete_of_a_directory_is_refused(self, files, root):
         files.make_dirs(f"{root}/d")
         with pytest.raises(StorageError):

@@ -45,6 +45,7 @@ from tidelake.fileio.file_io import (
     check_path,
     dir_missing,
     file_missing,
+    is_expected,
     name_taken,
     parent_of,
 )
@@ -305,9 +306,11 @@ class HdfsFileIO:
         *,
         within: OpenDirectory | None = None,
         reused: bool = False,  # noqa: ARG002  (no request comes late)
+        expected: bytes | None = None,
     ) -> bool:
         """Delete a file; False if there was none, or the open directory was moved or removed."""
-        check_path(path)
+        if not is_expected(self, check_path(path), expected):
+            return False
         if within is not None:
             return self._delete_within(path, held_directory(within))
 

@@ -40,6 +40,7 @@ from tidelake.fileio.file_io import (
     dir_missing,
     file_missing,
     file_too_large,
+    is_expected,
     name_taken,
     parent_of,
     range_missing,
@@ -360,16 +361,23 @@ class ObjectStoreFileIO:
             obstore.put(self._clients.steady, _key(path), data, use_multipart=False)
 
     def delete(
-        self, path: str, *, within: OpenDirectory | None = None, reused: bool = False
+        self,
+        path: str,
+        *,
+        within: OpenDirectory | None = None,
+        reused: bool = False,
+        expected: bytes | None = None,
     ) -> bool:
         """Delete a file; False if there was none."""
         _check_within(path, within)
-        if reused:
+        if reused or expected is not None:
             names = ReusedName(self._clients, self._settings, self._env.clock)
             with self._asked(path, "delete"):
-                done = names.delete(_key(path))
+                done = names.delete(_key(path), expected)
             if done is not None:
                 return done
+            if not is_expected(self, path, expected):
+                return False
         with self._asked(path, "delete") as obstore:
             try:
                 obstore.head(self._clients.steady, _key(path))

@@ -3,7 +3,8 @@
 A delete whose answer is lost may still be on its way. If the name is given to another object
 meanwhile, that one would go: after a rollback the next commit's snapshot. So
 
-1. The object is looked up. Its entity tag names it and no other.
+1. The object is looked up, and its bytes where the caller says which it means. Its entity tag
+   names it and no other.
 2. DELETE by a URL that is signed for :data:`LIFE_S` seconds, with ``If-Match``, sent once. A store
    that knows the condition on deletes (AWS, Azure) deletes this object or none. The others refuse
    the request once the URL has ended.
@@ -76,8 +77,8 @@ class ReusedName:
     settings: StoreSettings
     clock: Clock
 
-    def delete(self, key: str) -> bool | None:
-        """Delete an object.
+    def delete(self, key: str, expected: bytes | None = None) -> bool | None:
+        """Delete an object; with `expected` only one of these bytes.
 
         Returns
         -------
@@ -91,15 +92,14 @@ class ReusedName:
         StorageError
             It is unknown whether it was deleted.
         """
-        obstore = self.clients.calls
         first: str | None = None
         for _ in range(URLS_MAX):
             try:
-                tag = obstore.head(self.clients.steady, key)["e_tag"]
+                tag, is_wanted = self._looked_up(key, expected)
             except FileNotFoundError:
                 return first is not None  # then it was ours that deleted it
-            if first not in {None, tag}:
-                return True  # it is gone; what has the name now came later
+            if not is_wanted or first not in {None, tag}:
+                return first is not None  # it is gone; what has the name now came later
             url, never = self._signed(key), self._signed(key + NEVER)
             if url is None or never is None or tag is None:
                 return None
@@ -113,6 +113,15 @@ class ReusedName:
             return answer is not _Answer.ANOTHER
         message = f"{key} could not be deleted: the storage gives no clear answer. Try again."
         raise StorageError(message, path=f"/{key}")
+
+    def _looked_up(self, key: str, expected: bytes | None) -> tuple[str | None, bool]:
+        """The entity tag of what is there, and whether its bytes are as expected."""
+        obstore = self.clients.calls
+        if expected is None:
+            return obstore.head(self.clients.steady, key)["e_tag"], True
+        found = obstore.get(self.clients.steady, key)
+        is_wanted = found.meta["size"] == len(expected) and bytes(found.bytes()) == expected
+        return found.meta["e_tag"], is_wanted
 
     def _signed(self, key: str) -> str | None:
         obstore = _optional.obstore()

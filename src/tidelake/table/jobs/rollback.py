@@ -292,7 +292,8 @@ class _Step:
         if not is_overtaken and self._restore():
             is_overtaken = self._has_older()
             if is_overtaken:
-                handle.fileio.delete(path, within=place, reused=True)
+                ours = target.to_json().encode()
+                handle.fileio.delete(path, within=place, reused=True, expected=ours)
         if is_overtaken:
             log.write_hints(log.latest_id() or target.id, within=place)
             message = (

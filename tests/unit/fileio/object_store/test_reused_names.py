@@ -77,6 +77,18 @@ def test_what_came_under_the_name_before_the_answer_stays(store, mode):
     assert store.bucket().get(KEY).data == b"theirs"
 
 
+@pytest.mark.parametrize("mode", [None, "drop", "lost"])
+def test_of_expected_bytes_another_s_object_stays(store, mode):
+    files = bucket(store)
+    if mode is not None:
+        store.fault(mode, "DELETE", "snapshot-2")
+    files._env.clock.act = lambda: store.bucket().put(KEY, b"theirs", 0)
+    assert files.delete(NAME, reused=True, expected=b"ours") is True
+    store.bucket().put(KEY, b"theirs", 0)
+    assert files.delete(NAME, reused=True, expected=b"ours") is False
+    assert store.bucket().get(KEY).data == b"theirs"
+
+
 def test_what_is_missing_is_said(store):
     files = bucket(store)
     assert files.delete(NAME, reused=True)

@@ -252,7 +252,10 @@ class S3Server:
         try:
             if self.latency_ms:
                 time.sleep(self.latency_ms / 1000)
-            return self._with_fault(request, fault)
+            answer = self._with_fault(request, fault)
+            now_s = time.time() + (self.clock_offset_s or 0)
+            answer.headers = {**answer.headers, "Date": email.utils.formatdate(now_s, usegmt=True)}
+            return answer
         finally:
             with self._lock:
                 self._in_flight -= 1

@@ -54,7 +54,7 @@ from tidelake.fileio.object_store.locked import LockedPublisher, PutLock
 from tidelake.fileio.object_store.output import ObjectOutputFile
 from tidelake.fileio.object_store.probe import PROBE_NAME, PROBE_PREFIX, check_answers, check_safe
 from tidelake.fileio.object_store.publish import ObjectPublisher
-from tidelake.fileio.object_store.reused_name import ReusedName
+from tidelake.fileio.object_store.reused_name import ReusedName, StoreTime
 from tidelake.fileio.object_store.settings import StoreSettings
 from tidelake.fileio.object_store.whole_listing import (
     WHOLE_TRIES_MAX,
@@ -116,6 +116,7 @@ class ObjectStoreFileIO:
         self._put_lock = put_lock
         self._lock = PerProcess(threading.Lock)
         self._made: Clients | None = None
+        self._store_time = StoreTime()
         endpoint = settings.values.get("endpoint", "")
         secrets = tuple(secret.reveal() for secret in settings.secrets.values())
         name = f"{location.scheme}://{location.authority}"
@@ -371,7 +372,7 @@ class ObjectStoreFileIO:
         """Delete a file; False if there was none."""
         _check_within(path, within)
         if reused or expected is not None:
-            names = ReusedName(self._clients, self._settings, self._env.clock)
+            names = ReusedName(self._clients, self._settings, self._env.clock, self._store_time)
             with self._asked(path, "delete"):
                 done = names.delete(_key(path), expected)
             if done is not None:
@@ -383,7 +384,9 @@ class ObjectStoreFileIO:
                 obstore.head(self._clients.steady, _key(path))
             except FileNotFoundError:
                 return False
-            obstore.delete(self._clients.steady, _key(path))
+            # sent again, it could delete what came under the name meanwhile
+            client = self._clients.once if reused else self._clients.steady
+            obstore.delete(client, _key(path))
         return True
 
     def delete_dir(self, path: str) -> None:

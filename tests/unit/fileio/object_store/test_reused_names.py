@@ -124,6 +124,31 @@ def test_without_a_signed_url_the_client_deletes(s3):
     assert (s3.count("DELETE"), s3.count("POST", "?delete")) == (0, 1)
 
 
+@pytest.mark.parametrize("offset_s", [-600, -45, 25, 600])
+@pytest.mark.parametrize("mode", ["lost", "drop", "defer"])
+def test_a_clock_that_differs_takes_no_protection_away(store, caplog, offset_s, mode):
+    files = bucket(store)
+    store.clock_offset_s = offset_s
+    nth = 2 if offset_s > 20 else 1  # the first URL is refused, and tells the store's time
+    store.fault(mode, "DELETE", "snapshot-2", nth=nth, **UNCLEAR[mode])
+    assert files.delete(NAME, reused=True) is True
+    assert store.count("POST", "?delete") == 0, "the client's own delete has no end"
+    assert files.put_if_absent(NAME, b"theirs")
+    store.settle()
+    assert store.bucket().get(KEY).data == b"theirs"
+    assert not caplog.records
+
+
+def test_that_no_url_is_taken_is_said_once(s3, caplog):
+    settings = parse_settings("s3", {"s3.endpoint": s3.url, "s3.anonymous": "true"})
+    files = ObjectStoreFileIO(parse_location("s3://lake/house"), settings, env_of(s3))
+    for _ in range(2):
+        s3.bucket().put(KEY, b"ours", 0)
+        assert files.delete(NAME, reused=True)
+    [said] = caplog.records
+    assert "takes no signed URL" in said.getMessage()
+
+
 def test_a_late_delete_of_a_rollback_takes_no_snapshot_that_was_committed_since(store):
     """The store's deletes are late until all is over; see ADR 80."""
     store.bucket().delete(KEY)

@@ -140,6 +140,7 @@ class NameNode:
             return
         self.parent(path, make=create_parent)
         self.nodes[path] = None
+        self.times.pop(path.rpartition("/")[0], None)  # changed now
 
     def rename(self, source: str, target: str, *, overwrite: bool) -> None:
         if source not in self.nodes:

@@ -115,7 +115,7 @@ class FileIOContract:
             with pytest.raises(NotFoundError):
                 files.put_if_absent(f"{root}/t/snapshot/{name}", b"1", within=held)
             self.check_nothing_is_in_it(files, f"{root}/t/snapshot/{name}", held)
-        assert files.delete(f"{root}/t/snapshot/old", within=held) is False
+        self.check_nothing_is_deleted(files, f"{root}/t/snapshot/old", held)
         held.close()
         assert [s.name for s in files.list_dir(f"{root}/t/snapshot")] == ["old"]
         assert files.read_bytes(f"{root}/t/snapshot/old") == b"theirs"
@@ -123,6 +123,10 @@ class FileIOContract:
     def check_nothing_is_in_it(self, files, path, held):
         """Of a directory that was removed while it was held."""
         assert not files.exists(path, within=held)
+
+    def check_nothing_is_deleted(self, files, path, held):
+        """Nor there."""
+        assert files.delete(path, within=held) is False
 
     def test_a_directory_that_is_held_is_the_same_under_another_name(self, files, root):
         files.make_dirs(f"{root}/t/snapshot")

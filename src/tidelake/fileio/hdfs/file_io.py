@@ -52,7 +52,7 @@ from tidelake.fileio.file_io import (
 from tidelake.fileio.files import TAIL_BYTES, open_tailed
 from tidelake.fileio.hdfs.calls import HdfsCalls, T, Work
 from tidelake.fileio.hdfs.errors import CLIENT_ERRORS, refusal_of
-from tidelake.fileio.hdfs.held import HELD_PREFIX, HeldDirectory, Sweeps, held_directory
+from tidelake.fileio.hdfs.held import HELD_PREFIX, HeldDirectory, Holds, Sweeps, held_directory
 from tidelake.fileio.hdfs.jobs import (
     NewFile,
     check_ranges,
@@ -96,6 +96,7 @@ class HdfsFileIO:
         self._calls = HdfsCalls(location, settings, env.clock)
         self._sweeps = Sweeps(env.clock)
         self._new = NewFile(settings.replication, settings.block_bytes, settings.umask)
+        self._holds = Holds(env.clock, self._new.directory_mode)
         self._publisher = HdfsPublisher(self._calls, env.clock, env.ids, self._new)
 
     def __repr__(self) -> str:
@@ -202,13 +203,17 @@ class HdfsFileIO:
             return self._is_there(path)
         found = self._is_there(path)
         # after the file: so it was the held one's
-        if self._is_there(held_directory(within).hidden):
-            return found
+        self._check_held(held_directory(within))
+        return found
+
+    def _check_held(self, held: HeldDirectory) -> None:
+        if self._is_there(held.hidden):
+            return
         message = (
-            f"{self.uri_of(within.path)} was moved or removed while it was open, so what is in it"
+            f"{self.uri_of(held.path)} was moved or removed while it was open, so what is in it"
             " is unknown."
         )
-        raise StorageRefusedError(message, kind="directory_moved", path=within.path)
+        raise StorageRefusedError(message, kind="directory_moved", path=held.path)
 
     def list_dir(self, path: str) -> list[FileStatus]:
         """List a directory; empty if it is missing."""
@@ -277,7 +282,7 @@ class HdfsFileIO:
                 raise
             self._mkdir(path, path)
             self._mkdir(hidden, path)
-        return HeldDirectory(path, hidden, self._calls, self._sweeps)
+        return self._holds.add(HeldDirectory(path, hidden, self._calls, self._sweeps))
 
     def _mkdir(self, made: str, path: str) -> None:
         """Make one directory in another, which must be there; fine if it exists."""
@@ -308,7 +313,13 @@ class HdfsFileIO:
         reused: bool = False,  # noqa: ARG002  (no request comes late)
         expected: bytes | None = None,
     ) -> bool:
-        """Delete a file; False if there was none, or the open directory was moved or removed."""
+        """Delete a file; False if there was none.
+
+        Raises
+        ------
+        StorageRefusedError
+            The open directory was moved or removed; nothing was deleted.
+        """
         if not is_expected(self, check_path(path), expected):
             return False
         if within is not None:
@@ -340,7 +351,10 @@ class HdfsFileIO:
             client.delete(taken, False)
             return True
 
-        return self._asked(take, path, "delete")
+        if self._asked(take, path, "delete"):
+            return True
+        self._check_held(held)
+        return False
 
     def delete_dir(self, path: str) -> None:
         """Delete a directory with its content, at once."""
@@ -394,6 +408,7 @@ class HdfsFileIO:
     # the name node
 
     def _asked(self, work: Work[T], path: str, verb: str, *, refused: bool = False) -> T:
+        self._holds.renew()
         return self._calls.steady(work, path, verb, refused=refused)
 
     def _status(self, path: str) -> Any:

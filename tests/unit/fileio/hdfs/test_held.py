@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 from servers.name_node import CHANGED_MS, Fault, NameNode, library, rpc_error
 
-from tidelake.errors import NotFoundError, StorageError
+from tidelake.errors import NotFoundError, StorageError, StorageRefusedError
 from tidelake.fileio import _optional
 from tidelake.fileio.hdfs import HdfsFileIO, HdfsSettings
-from tidelake.fileio.hdfs.held import ABANDONED_MS, HELD_PREFIX, SWEPT_MAX, Sweeps
+from tidelake.fileio.hdfs.held import (
+    ABANDONED_MS,
+    HELD_PREFIX,
+    RENEW_SECONDS,
+    SWEPT_MAX,
+    Sweeps,
+)
 from tidelake.fileio.location import parse_location
 from tidelake.telemetry import Env
 
@@ -73,6 +79,22 @@ def test_one_s_own_goes_even_where_those_of_others_may_not_be_touched(node, file
     assert held.hidden not in node.nodes
 
 
+def test_who_works_elsewhere_for_an_hour_keeps_its_directories(node, files, env):
+    """An expiry that reads and deletes for hours puts nothing into what it holds."""
+    other = HdfsFileIO(parse_location("hdfs://nn:8020/w"), HdfsSettings(), Env.seeded(2))
+    with files.open_dir(DIRECTORY) as slow:
+        node.times[slow.hidden] = CHANGED_MS - ABANDONED_MS - 1
+        env.clock.sleep_ms(RENEW_SECONDS * 900)
+        files.exists("/w/t")
+        assert slow.hidden in node.times
+        env.clock.sleep_ms(RENEW_SECONDS * 100)
+        files.exists("/w/t")
+        other.open_dir(DIRECTORY).close()
+        assert files.put_if_absent(f"{DIRECTORY}/snapshot-1", b"1", within=slow)
+        assert files.delete(f"{DIRECTORY}/snapshot-1", within=slow)
+    assert [path for path in node.nodes if path.startswith(f"{DIRECTORY}/")] == []
+
+
 def test_who_stood_still_for_an_hour_puts_nothing(node, files):
     slow = files.open_dir(DIRECTORY)
     node.times[slow.hidden] = CHANGED_MS - ABANDONED_MS - 1
@@ -80,7 +102,11 @@ def test_who_stood_still_for_an_hour_puts_nothing(node, files):
     other.open_dir(DIRECTORY).close()
     with pytest.raises(NotFoundError, match="t/snapshot"):
         files.put_if_absent(f"{DIRECTORY}/snapshot-1", b"1", within=slow)
-    assert files.delete(f"{DIRECTORY}/snapshot-1", within=slow) is False
+    node.nodes[f"{DIRECTORY}/snapshot-1"] = b"theirs"
+    for name in ("snapshot-1", "snapshot-2"):
+        with pytest.raises(StorageRefusedError, match="was moved or removed"):
+            files.delete(f"{DIRECTORY}/{name}", within=slow)
+    assert node.nodes.pop(f"{DIRECTORY}/snapshot-1") == b"theirs"
     slow.close()
     assert files.list_dir(DIRECTORY) == []
 

@@ -3,6 +3,9 @@
 The client sends a call again by itself when its connection broke, under another identity, so that
 the name node cannot tell the copy. A rename that took effect may so be answered with "file not
 found". Whoever must know looks afterwards (:mod:`tidelake.fileio.hdfs.publish`).
+
+Nor can a call be taken back. One that took longer than ``hdfs.timeout`` goes on in its thread after
+its caller has been told, and may reach the name node at any later time.
 """
 
 from __future__ import annotations

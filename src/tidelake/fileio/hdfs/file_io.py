@@ -310,10 +310,13 @@ class HdfsFileIO:
         path: str,
         *,
         within: OpenDirectory | None = None,
-        reused: bool = False,  # noqa: ARG002  (no request comes late)
+        reused: bool = False,
         expected: bytes | None = None,
     ) -> bool:
         """Delete a file; False if there was none.
+
+        A name that is used again is only safe within an open directory: a call that is not
+        answered in time may come late.
 
         Raises
         ------
@@ -323,7 +326,7 @@ class HdfsFileIO:
         if not is_expected(self, check_path(path), expected):
             return False
         if within is not None:
-            return self._delete_within(path, held_directory(within))
+            return self._delete_within(path, held_directory(within), reused=reused)
 
         def delete(client: Any) -> bool | None:
             try:
@@ -338,17 +341,25 @@ class HdfsFileIO:
             raise StorageRefusedError(message, path=path)
         return done
 
-    def _delete_within(self, path: str, held: HeldDirectory) -> bool:
-        """Rename the file out of its place, which concerns the open directory's file or none."""
+    def _delete_within(self, path: str, held: HeldDirectory, *, reused: bool) -> bool:
+        """Rename the file out of its place, which concerns the open directory's file or none.
+
+        If its name is used again, it stays in the hidden directory, which goes with all in it: a
+        copy of the rename that comes later finds its target taken or its directory gone.
+        """
         taken = f"{held.hidden}/{self._env.ids.uuid()}"
 
         def take(client: Any) -> bool:
             try:
                 client.rename(path, taken, False)
-            except FileNotFoundError:  # also if it was done, and the call sent again
+            except CLIENT_ERRORS as error:  # also if it was done, and the call sent again
+                found = refusal_of(error)
+                if not (found.is_missing or found.is_taken):
+                    raise
                 if not is_there(client, taken):
                     return False
-            client.delete(taken, False)
+            if not reused:
+                client.delete(taken, False)
             return True
 
         if self._asked(take, path, "delete"):

@@ -70,6 +70,29 @@ def test_a_directory_is_looked_through_once_an_hour(node, files, env):
     assert node.calls.count("list_status") == 3
 
 
+def test_a_delete_of_a_reused_name_that_comes_late_takes_nothing(node, files, monkeypatch):
+    """The client sends a call again where its connection broke; the first may still arrive."""
+    path, sent, rename = f"{DIRECTORY}/snapshot-1", [], node.rename
+
+    def record(source, target, *, overwrite):
+        sent.append((source, target))
+        rename(source, target, overwrite=overwrite)
+
+    files.write_once(path, b"old")
+    with files.open_dir(DIRECTORY) as held:
+        monkeypatch.setattr(node, "rename", record)
+        assert files.delete(path, within=held, reused=True)
+        assert files.put_if_absent(path, b"new", within=held)
+        late = sent[0]
+        with pytest.raises(FileExistsError):
+            rename(*late, overwrite=False)
+    with pytest.raises(FileNotFoundError):
+        rename(*late, overwrite=False)
+    assert files.read_bytes(path) == b"new"
+    assert [s.name for s in files.list_dir(DIRECTORY)] == ["snapshot-1"]
+    assert not [name for name in node.nodes if HELD_PREFIX in name]
+
+
 @pytest.mark.parametrize("call", ["list_status", "delete"])
 def test_one_s_own_goes_even_where_those_of_others_may_not_be_touched(node, files, call):
     left_by_another(node, "dead", ABANDONED_MS + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+import pyarrow as pa
 import pytest
 
 import tidelake.spark
@@ -33,7 +34,8 @@ def warehouse(spark, tmp_path_factory):
         "CREATE TABLE db.ints (k INT, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket' = '4');"
         "CREATE TABLE db.sums (k BIGINT, n INT, PRIMARY KEY (k) NOT ENFORCED) WITH ("
         "'bucket' = '4', 'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum',"
-        "'write-only' = 'true')"
+        "'write-only' = 'true');"
+        "CREATE TABLE db.grown (k INT, w STRING) WITH ('bucket' = '4', 'bucket-key' = 'k')"
     )
     numbers = spark.range(0, 60, 1, 1)
     lake.write(numbers.selectExpr("id AS k", "concat('v', id) AS v"), "db.a")
@@ -48,6 +50,11 @@ def warehouse(spark, tmp_path_factory):
         lake.write(numbers.selectExpr("id AS k"), f"db.{name}")
     for _ in range(2):
         lake.write(numbers.selectExpr("id AS k", "int(id) AS n"), "db.sums")
+    ints = pa.table({"k": pa.array(range(60), pa.int32()), "w": [str(n) for n in range(60)]})
+    for _ in range(3):
+        lake.catalog.table("db.grown").write(ints)
+    lake.sql("ALTER TABLE db.grown MODIFY k BIGINT")
+    assert lake.catalog.table("db.grown").compact(full=True).files
     numbers.selectExpr("id AS k").write.parquet(str(place / "plain"))
     spark.read.parquet(str(place / "plain")).createOrReplaceTempView("plain")
     spark.sql("USE buckets.db")
@@ -130,6 +137,7 @@ WITH_SHUFFLE = {
     "an expression": "SELECT v, x FROM a JOIN b ON a.k = b.k + 1",
     "a file of Spark's": "SELECT v FROM a JOIN plain ON a.k = plain.k",
     "rows that are merged": "SELECT v, n FROM a JOIN sums ON a.k = sums.k",
+    "a key of another type before": "SELECT v, w FROM a JOIN grown ON a.k = grown.k",
 }
 
 

@@ -22,6 +22,7 @@ from tidelake.scan.metadata_columns import (
 )
 from tidelake.scan.plan import ScanPlan, plan_scan
 from tidelake.scan.pruning.file_index import UnusedIndex
+from tidelake.scan.pruning.prune_entries import bucket_keys_retyped
 from tidelake.scan.pruning.pruned_files import PrunedFile
 from tidelake.scan.read import deleted_rows, read_changes, read_file, read_split
 from tidelake.scan.split import Section, Split
@@ -38,6 +39,7 @@ __all__ = [
     "Section",
     "Split",
     "UnusedIndex",
+    "bucket_keys_retyped",
     "bucket_starts",
     "check_located",
     "deleted_rows",

@@ -20,7 +20,13 @@ from tidelake.scan.pruning.prune_columns import UNKNOWN, YES, Stats, verdicts
 from tidelake.scan.pruning.pruned_files import BY_BUCKET, BY_POSTPONE, Tally
 from tidelake.types.predicate import ColumnRange, Predicate, columns_of, may_match
 
-__all__ = ["StatsPruning", "in_buckets_named", "in_partitions", "manifest_may_hold"]
+__all__ = [
+    "StatsPruning",
+    "bucket_keys_retyped",
+    "in_buckets_named",
+    "in_partitions",
+    "manifest_may_hold",
+]
 
 
 def manifest_may_hold(
@@ -55,7 +61,7 @@ def in_buckets_named(
 ) -> EntryTable:
     """The entries of buckets that may hold matching rows; never those of the postpone bucket."""
     chosen = tally.dropped(entries, entries["bucket"] < 0, BY_POSTPONE)
-    if parts.rest is None or not context.schema.bucket_keys or _bucket_keys_retyped(context):
+    if parts.rest is None or not context.schema.bucket_keys or bucket_keys_retyped(context):
         return chosen
     function = context.options.get(declared.BUCKET_FUNCTION_TYPE)
     named = buckets_named(context.schema, parts.rest, function=function)
@@ -68,8 +74,12 @@ def in_buckets_named(
     return tally.dropped(chosen, excluded, BY_BUCKET)
 
 
-def _bucket_keys_retyped(context: ReadContext) -> bool:
-    """Whether files may be in the bucket of an older type's hash."""
+def bucket_keys_retyped(context: ReadContext) -> bool:
+    """Whether files may be in the bucket of an older type's hash.
+
+    A compaction rewrites rows under the schema of its time, but leaves them in their bucket. So the
+    schema of a file does not tell.
+    """
     for name in context.schema.bucket_keys:
         field = context.schema.field(name)
         older = (f for s in context.schemas.values() for f in s.fields if f.id == field.id)

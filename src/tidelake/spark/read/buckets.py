@@ -18,7 +18,7 @@ from tidelake.merge import MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
-from tidelake.scan import ReadContext, Split, file_sections
+from tidelake.scan import ReadContext, Split, bucket_keys_retyped, file_sections
 from tidelake.types import DataField, TypeRoot
 
 __all__ = ["Buckets", "buckets_of"]
@@ -107,7 +107,7 @@ def buckets_of(context: ReadContext, splits: Sequence[Split]) -> Buckets | None:
     count = options.get(declared.BUCKET)
     if mode is not BucketMode.FIXED or count < BUCKETS_MIN:
         return None
-    if any(split.total_buckets != count for split in splits):
+    if any(split.total_buckets != count for split in splits) or bucket_keys_retyped(context):
         return None
     keys = context.fields(schema.bucket_keys)
     if len(keys) != 1 or keys[0].type.root not in _KEY_TYPES:

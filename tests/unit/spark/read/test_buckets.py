@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import MappingProxyType
 
 import pytest
@@ -74,6 +75,18 @@ def test_other_tables_have_no_buckets(columns, how):
 def test_files_of_another_number_of_buckets_have_none():
     context = context_of({"k": "BIGINT NOT NULL"})
     assert buckets_of(context, [split_of(), split_of(1, total=2)]) is None
+
+
+def test_a_key_that_had_another_type_has_none_whatever_schema_its_files_have():
+    """A compaction writes rows under the new type into the bucket of the old one's hash."""
+    context = context_of({"k": "BIGINT", "v": "STRING"}, keys=(), bucket_key="k")
+    now = dataclasses.replace(context.schema, id=1)
+    for column, kept in ((0, False), (1, True)):
+        fields = list(now.fields)
+        fields[column] = dataclasses.replace(fields[column], type=parse_type("INT"))
+        schemas = {0: dataclasses.replace(context.schema, fields=tuple(fields)), 1: now}
+        altered = dataclasses.replace(context, schema=now, schemas=MappingProxyType(schemas))
+        assert (buckets_of(altered, [split_of()]) is not None) == kept
 
 
 def test_files_hold_to_the_buckets_while_their_keys_are_those_of_the_table():

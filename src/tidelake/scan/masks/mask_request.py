@@ -11,7 +11,7 @@ The columns of the key keep their ids and types for ever, so nothing else decide
 merge may be altered; it is part of what such a mask is kept under (:func:`_deciding`).
 
 A row that the vector of another file deletes hides nothing, so the vector is part of that file's
-name.
+name. Where older files hide rows, it is also part of what the mask of its own file is kept under.
 """
 
 from __future__ import annotations
@@ -118,9 +118,8 @@ class MaskRequest:
             for file, low, high in zip(run.files, run.lows, run.highs, strict=True):
                 others = tuple(f for run in (*older, *newer) for f in run.meeting(low, high))
                 if others or file.delete_row_count != 0:
-                    path = context.paths.data_file(split.partition, split.bucket, file)
                     named = {name(other): other for other in others}
-                    key = _kept_under(path, file, rule)
+                    key = _kept_under(context, split, file, rule)
                     found.append(_looked_up(file, number, key, named, cache))
         return cls(split, section, runs, tuple(found), rule)
 
@@ -248,11 +247,16 @@ def _deciding(context: ReadContext, spec: MergeSpec) -> str:
     return repr((len(spec.key_columns), named, rules, reads))
 
 
-def _kept_under(path: str, file: DataFileMeta, rule: MaskRule) -> str:
-    """What the masks of a file by a rule are kept under."""
+def _kept_under(context: ReadContext, split: Split, file: DataFileMeta, rule: MaskRule) -> str:
+    """What the masks of a file by a rule are kept under.
+
+    Where older files hide rows, those that the file's own vector deletes are not looked up.
+    """
+    path = context.paths.data_file(split.partition, split.bucket, file)
     if rule is MaskRule.NEWEST:
         return path
-    return f"{path}|{rule.value}{file.level}" if rule is MaskRule.OLDEST else f"{path}|{rule.value}"
+    level = file.level if rule is MaskRule.OLDEST else ""
+    return f"{path}|{rule.value}{level}|{_name(split, file)}"
 
 
 def _name_of(split: Split, rule: MaskRule, file: DataFileMeta) -> str:

@@ -17,6 +17,7 @@ from tidelake.catalog import open_catalog
 from tidelake.errors import NotFoundError
 from tidelake.fileio import MemoryFileIO
 from tidelake.merge import MergeSpec
+from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.scan import SNAPSHOT_EXPIRED
 from tidelake.scan.masks import MaskRequest, file_masks, find, find_masks, rule
 from tidelake.telemetry import Env, Memory
@@ -352,6 +353,34 @@ def test_what_a_mask_is_kept_under_is_short():
     assert len({mask.path for mask in masks}) == 12
     own = max(len(context.paths.data_file(split.partition, split.bucket, m.file)) for m in masks)
     assert max(len(mask.path) for mask in masks) <= own + 50
+
+
+@pytest.mark.parametrize(
+    ("options", "by_vector"),
+    [({}, False), (SUMS, True), ({"merge-engine": "first-row"}, True)],
+    ids=["newest", "lone", "oldest"],
+)
+def test_where_older_files_hide_rows_a_mask_is_kept_under_the_vector_of_its_file(
+    options, by_vector
+):
+    """Rows that the vector deletes are not looked up then: under an older vector they may live."""
+    table = make_table(bucket="1", **options)
+    write(table, "number", range(10))
+    write(table, "number", range(5, 15))
+    context, ((split, section),) = sections_of(table)
+    spec = MergeSpec.of(context.schema, context.options)
+    newer = section[1][0].file_name
+    where = DeletionRange("/w/db/t/index/index-1", 1, 24, 2, 33)
+
+    def kept_under(deletions):
+        of_vectors = dataclasses.replace(split, deletions=deletions)
+        request = MaskRequest.of(context, of_vectors, section, spec, MaskedReader().cache)
+        return {mask.file.file_name: mask.path for mask in request.files}
+
+    without, with_vector = kept_under({}), kept_under({newer: where})
+    assert without.keys() == with_vector.keys()
+    changed = {name for name in without if without[name] != with_vector[name]}
+    assert changed == ({newer} if by_vector else set())
 
 
 def test_masks_with_vectors_are_the_same_objects_for_every_read():

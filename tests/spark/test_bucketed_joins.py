@@ -14,6 +14,7 @@ pytestmark = pytest.mark.usefixtures("production_conf")
 
 BUCKETED = "Buckets 4 by "
 SHUFFLE = "Exchange hashpartitioning"
+SHUFFLES_ONE_SIDE = "spark.sql.sources.v2.bucketing.shuffle.enabled"
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +165,29 @@ def test_tasks_know_spark_s_classes_alone(spark, warehouse, no_broadcast):
     sent = bytes(serializer.serialize(plan, tag).array())
     assert b"FileSourceScanExec" in sent
     assert b"datasources.Tidelake" not in sent
+
+
+@pytest.mark.parametrize("shuffles_one_side", ["false", "true"])
+def test_where_spark_shuffles_one_side_to_the_other_nothing_is_read_by_bucket(
+    spark, warehouse, no_broadcast, shuffles_one_side
+):
+    """Spark cannot compute our buckets for rows of its own."""
+    text = "SELECT v, plain.k FROM a JOIN b ON a.k = b.k JOIN plain ON plain.k = b.k"
+    with settings(spark, {SHUFFLES_ONE_SIDE: shuffles_one_side}):
+        by_bucket = shuffles_one_side == "false"
+        check(spark, text, buckets=2 if by_bucket else 0, shuffles=2 if by_bucket else 3)
+
+
+def test_a_cache_by_bucket_is_shuffled_where_spark_shuffles_one_side(
+    spark, warehouse, no_broadcast
+):
+    spark.sql("CACHE TABLE kept AS SELECT k, sum(x) AS t FROM b GROUP BY k")
+    try:
+        with settings(spark, {SHUFFLES_ONE_SIDE: "true"}):
+            found = spark.sql("SELECT kept.k, t FROM kept JOIN plain ON kept.k = plain.k")
+            assert len(rows_of(found)) == 40
+    finally:
+        spark.sql("UNCACHE TABLE kept")
 
 
 def test_buckets_and_a_shuffle_of_sparks_do_not_mix(spark, warehouse, no_broadcast):

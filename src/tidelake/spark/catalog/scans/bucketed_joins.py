@@ -3,6 +3,7 @@
 1. A rule of the optimiser looks for joins of two tables on their bucket keys, and for groups by
    them. It follows each key down to the scan that it comes from. A side that Spark sends to all
    tasks is no reason, nor are fewer buckets than tasks run at once: a shuffle would use all cores.
+   Where Spark may shuffle one side to the buckets of the other, it does nothing.
 2. It marks the file indexes of these scans (``TidelakeListedFiles.byBucket``). The rows stay the
    same.
 3. A strategy of the planner puts :mod:`tidelake.spark.catalog.scans.bucketed_scan` above the scans
@@ -112,6 +113,7 @@ public final class {_RULE} extends {_CATALYST}.rules.Rule {{
   }}
 
   public {_CATALYST}.trees.TreeNode apply({_CATALYST}.trees.TreeNode plan) {{
+    if ({BUCKETED_SCAN}.areShuffledTo()) return plan;
     java.util.IdentityHashMap found = new java.util.IdentityHashMap();
     find((LogicalPlan) plan, found);
     return found.isEmpty() ? plan : marked((LogicalPlan) plan, found);

@@ -126,12 +126,17 @@ public final class {BUCKETED_SCAN} extends SparkPlan {{
   public boolean supportsColumnar() {{ return scan.supportsColumnar(); }}
   public scala.Option vectorTypes() {{ return scan.vectorTypes(); }}
 
+  // Spark would compute our function for rows of its own, which it cannot
+  public static boolean areShuffledTo() {{
+    return org.apache.spark.sql.internal.SQLConf.get().v2BucketingShuffleEnabled();
+  }}
+
   public {_PHYSICAL}.Partitioning outputPartitioning() {{
     {LISTED_FILES} listed = listed();
     if (listed == null) return scan.outputPartitioning();
     int count = listed.bucketsCount();
     Attribute key = named(listed.bucketKey());
-    if (key == null) return new {_PHYSICAL}.UnknownPartitioning(count);
+    if (key == null || areShuffledTo()) return new {_PHYSICAL}.UnknownPartitioning(count);
     {_SEQ} types = sequence(new Object[] {{DataTypes.IntegerType}});
     Object[] numbers = new Object[count];
     for (int i = 0; i < count; i++) {{

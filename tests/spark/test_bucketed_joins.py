@@ -190,6 +190,19 @@ def test_a_cache_by_bucket_is_shuffled_where_spark_shuffles_one_side(
         spark.sql("UNCACHE TABLE kept")
 
 
+@pytest.mark.parametrize("kind", ["FULL", "RIGHT"])
+def test_a_small_right_side_that_is_not_sent_to_all_tasks_is_read_by_bucket(spark, warehouse, kind):
+    """Spark sends the left side of a right join alone, and no side of a full join."""
+    left, right = (
+        spark.sql(text)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+        for text in ("SELECT k, v FROM a", "SELECT k, n FROM b")
+    )
+    assert right < left
+    text = f"SELECT a.k, v, n FROM a {kind} JOIN b ON a.k = b.k"
+    with settings(spark, {"spark.sql.autoBroadcastJoinThreshold": str(right)}):
+        check(spark, text, buckets=2, shuffles=0)
+
+
 def test_buckets_and_a_shuffle_of_sparks_do_not_mix(spark, warehouse, no_broadcast):
     """A side that Spark's own hash spreads is never taken for one of our buckets."""
     text = "SELECT v, x FROM a JOIN b ON a.k = b.k JOIN plain ON plain.k = b.k"

@@ -142,7 +142,7 @@ public final class {_RULE} extends {_CATALYST}.rules.Rule {{
     if (keys.isEmpty()) return;
     LogicalPlan left = (LogicalPlan) join.children().apply(0);
     LogicalPlan right = (LogicalPlan) join.children().apply(1);
-    if (!isLarge(right) || (isInner(join) && !isLarge(left))) return;
+    if ((maySendRight(join) && !isLarge(right)) || (maySendLeft(join) && !isLarge(left))) return;
     {_SEQ} leftKeys = ({_SEQ}) ((scala.Product) keys.get()).productElement(1);
     {_SEQ} rightKeys = ({_SEQ}) ((scala.Product) keys.get()).productElement(2);
     if (leftKeys.size() > 1 && mustKeysBeAll()) return;
@@ -165,9 +165,14 @@ public final class {_RULE} extends {_CATALYST}.rules.Rule {{
         org.apache.spark.sql.internal.SQLConf.get().getConfString("{ALL_KEYS}", "true"));
   }}
 
-  private static boolean isInner(Join join) {{
+  private static boolean maySendLeft(Join join) {{
     return join.joinType() instanceof {_CATALYST}.plans.InnerLike
         || join.joinType() instanceof {_CATALYST}.plans.RightOuter$;
+  }}
+
+  private static boolean maySendRight(Join join) {{
+    return !(join.joinType() instanceof {_CATALYST}.plans.RightOuter$)
+        && !(join.joinType() instanceof {_CATALYST}.plans.FullOuter$);
   }}
 
   private static boolean isLarge(LogicalPlan plan) {{

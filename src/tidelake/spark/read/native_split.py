@@ -98,7 +98,7 @@ def native_and_merged(
     left = dict(zip(map(id, parts), parts, strict=True))
     of_rows: list[MergedPart] = []
     for (part, files), own in zip(wanted, masks, strict=True):
-        if own is None or own.merged_count > MERGED_SHARE_MAX * _rows(files):
+        if own is None or _merged_count(own, files) > MERGED_SHARE_MAX * _rows(files):
             continue
         split, section = part
         for file in files:
@@ -174,6 +174,12 @@ def _readable_files(
         return ()
     rule = mask_rule(section, MergeSpec.of(context.schema, context.options))
     return masked_files(section, rule, lambda file: readable[file.file_name])
+
+
+def _merged_count(masks: SectionMasks, files: Iterable[DataFileMeta]) -> int:
+    """How many rows of the files are merged."""
+    rows = (masks.merged.get(file.file_name) for file in files)
+    return sum(own.hidden_count for own in rows if own is not None)
 
 
 def _rows(files: Iterable[DataFileMeta]) -> int:

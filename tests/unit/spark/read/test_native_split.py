@@ -247,6 +247,13 @@ def test_where_most_rows_are_merged_all_are():
     assert [s.files_count for s in parts.merged] == [2]
 
 
+def test_of_a_file_that_spark_cannot_read_no_row_counts_among_those_that_are_merged():
+    parts = combined(run_of("a"), run_of("b", suffix=".avro"), counts=(1, 3))
+    assert [[f.path[-9:] for f in group.masked] for group in parts.native] == [["a.parquet"]]
+    assert len(parts.parts) == 1
+    assert combined(run_of("a"), run_of("b", suffix=".avro"), counts=(3, 1)).native == []
+
+
 def test_a_file_that_spark_cannot_read_is_merged_whole_beside_the_keys_it_shares():
     parts = combined(run_of("a"), run_of("b", suffix=".avro"), run_of("c"), counts=(1, 1, 0))
     masked = {f.path[-9:]: f.hides for g in parts.native for f in g.masked}

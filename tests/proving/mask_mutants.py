@@ -75,7 +75,7 @@ PLANTED = (
     (
         "the merge of some rows leaves out those of one file",
         "check_masks_of_engines",
-        (MergedPart, "read", edited("in self.rows.items()", "in list(self.rows.items())[1:]")),
+        (MergedPart, "read", edited("(self.rows)", "(dict(list(self.rows.items())[1:]))")),
     ),
     (
         "rows asked for are counted from their row group on",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
 from tidelake.scan.masks.find import SectionMasks
 from tidelake.scan.masks.hidden_rows import HiddenRows
@@ -78,5 +79,21 @@ class MergedPart:
         self, context: ReadContext, columns: tuple[str, ...], predicate: Predicate | None
     ) -> Iterator[pa.RecordBatch]:
         """The merged rows; see :func:`~tidelake.scan.read.read_split`."""
-        rows = {name: own.positions() for name, own in self.rows.items()}
+        rows = _Positions(self.rows)
         return read_split(context, self.split, columns=columns, predicate=predicate, rows=rows)
+
+
+class _Positions(Mapping[str, Positions]):
+    """The positions of hidden rows, made when a file is opened: they take 8 bytes a row."""
+
+    def __init__(self, rows: Mapping[str, HiddenRows]) -> None:
+        self._rows = rows
+
+    def __getitem__(self, name: str) -> Positions:
+        return self._rows[name].positions()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)

@@ -19,7 +19,16 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.merge import MergeSpec
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.scan import SNAPSHOT_EXPIRED
-from tidelake.scan.masks import MaskRequest, file_masks, find, find_masks, rule
+from tidelake.scan.masks import (
+    HiddenRows,
+    MaskRequest,
+    MergedPart,
+    file_masks,
+    find,
+    find_masks,
+    merged_part,
+    rule,
+)
 from tidelake.telemetry import Env, Memory
 from tidelake.types import DataField, parse_type
 
@@ -161,6 +170,32 @@ def test_of_engines_that_combine_rows_keys_of_several_files_alone_are_merged(opt
     assert reader.rows_merged == (6 if "ignore-delete" in options else 7)
     check(reader, table, snapshot_id=1)
     check(reader, table, snapshot_id=2)
+
+
+def test_positions_of_merged_rows_are_made_when_their_file_is_opened(monkeypatch):
+    """They take 8 bytes a row, and a section may have hundreds of millions of rows."""
+    table = make_table(bucket="1", **SUMS)
+    for number in range(3):
+        write(table, "number", range(number, 20), value=number)
+    context, ((split, section),) = sections_of(table)
+    (masks,) = find_masks(context, [(split, section)], MaskedReader().cache)
+    part = MergedPart.of(split, section, masks)
+    made, given = [], []
+    positions = HiddenRows.positions
+
+    def counted(hidden):
+        made.append(hidden.rows_count)
+        return positions(hidden)
+
+    monkeypatch.setattr(HiddenRows, "positions", counted)
+    monkeypatch.setattr(merged_part, "read_split", lambda *_, rows, **__: given.append(rows))
+    part.read(context, ("v",), None)
+    (rows,) = given
+    assert (made, len(rows)) == ([], 3)
+    assert sorted(rows) == sorted(f.file_name for run in section for f in run)
+    assert rows.get(section[2][0].file_name).tolist() == list(range(18))
+    assert rows.get("another") is None
+    assert made == [18]
 
 
 def test_a_delete_of_no_other_rows_is_left_out_under_every_engine():

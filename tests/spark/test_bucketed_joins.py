@@ -14,6 +14,7 @@ pytestmark = pytest.mark.usefixtures("production_conf")
 
 BUCKETED = "Buckets 4 by "
 SHUFFLE = "Exchange hashpartitioning"
+SORT = "Sort ["
 SHUFFLES_ONE_SIDE = "spark.sql.sources.v2.bucketing.shuffle.enabled"
 
 
@@ -165,6 +166,52 @@ def test_tasks_know_spark_s_classes_alone(spark, warehouse, no_broadcast):
     sent = bytes(serializer.serialize(plan, tag).array())
     assert b"FileSourceScanExec" in sent
     assert b"datasources.Tidelake" not in sent
+
+
+PREFIXES = "'b', 'B', 'é', '\U0001f600', '\ufffd', ''"
+KEYS = {
+    "longs": ("BIGINT", "id - 30"),
+    "texts": ("STRING", f"concat(elt(id % 6 + 1, {PREFIXES}), int(id / 6))"),
+}
+
+
+@pytest.fixture(scope="module")
+def ordered(spark, warehouse):
+    """Pairs of tables with a bucket's rows in several files; partitions are up or down in keys."""
+    for name, (kind, key) in KEYS.items():
+        rows = spark.range(0, 60, 1, 1).selectExpr(f"{key} AS k")
+        rows = rows.selectExpr("k", "ntile(3) OVER (ORDER BY k) AS third").coalesce(1)
+        for table, part in ((f"{name}_up", "third"), (f"{name}_down", "3 - third")):
+            warehouse.sql(
+                f"CREATE TABLE db.{table} (p INT, k {kind}, PRIMARY KEY (p, k) NOT ENFORCED)"
+                " PARTITIONED BY (p) WITH ('bucket' = '4', 'bucket-key' = 'k')"
+            )
+            warehouse.write(rows.selectExpr(f"{part} AS p", "k"), f"db.{table}")
+    return warehouse
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_files_of_a_bucket_that_do_not_overlap_need_no_sort(spark, ordered, no_broadcast, name):
+    """One after the other, whatever their order in the plan and however Spark cuts them."""
+    text = f"SELECT u.k, u.p, d.p FROM {name}_up u JOIN {name}_down d ON u.k = d.k"
+    with settings(spark, {"spark.sql.files.maxPartitionBytes": "300"}):
+        check(spark, text, buckets=2, shuffles=0)
+        frame = spark.sql(text)
+        assert SORT not in plan_of(frame)
+        assert frame.count() == 60
+        scan = frame._jdf.queryExecution().sparkPlan().collectLeaves().apply(0)
+        packed = scan.inputRDD().filePartitions()
+        read = parts_of(scan.productElement(0).location().byBucket(packed.reverse()))
+    assert sorted(read) == sorted(parts_of(packed))
+    assert any(start > 0 for _, start in read)
+    places = {path: place for place, (path, _) in enumerate(read)}
+    assert read == sorted(read, key=lambda part: (places[part[0]], part[1]))
+
+
+def parts_of(packed):
+    """The path and the start of each part of a file, task after task."""
+    tasks = [list(packed.apply(number).files()) for number in range(packed.size())]
+    return [(part.filePath().toString(), part.start()) for own in tasks for part in own]
 
 
 @pytest.mark.parametrize("shuffles_one_side", ["false", "true"])

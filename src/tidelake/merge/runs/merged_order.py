@@ -5,18 +5,17 @@ rows of each run it gives, and for each row of the result, from which run it com
 rows keep their order. That takes a bit for each row read and a byte for each row given.
 
 1. :class:`OrderRecorder` notes both, group by group, while :func:`merge_runs` works.
-2. :func:`rows_in_order` reads the same runs again, any of their columns. A **group** of the result
-   is as long as a batch. Its bytes give each run's places in it, and so how many rows each run has
-   to have at hand, and the position of each row. One gather per column follows.
+2. :func:`rows_in_order` reads the same runs again, any of their columns. The bytes of a **group**
+   of the result give each run's places in it. Rows are given as far as the batch at hand of each
+   run goes: their places are their positions, and one gather per column follows.
 
 No key, sequence number or kind is read or compared the second time.
 
-Complexity: O(n). Memory: a batch of each run, the rows of a group, and these gathered.
+Complexity: O(n). Memory: a batch of each run, its rows joined, and these gathered.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -162,15 +161,25 @@ def rows_in_order(
         _Run(run, kept, count)
         for run, kept, count in zip(runs, order.kept, order.rows_counts, strict=True)
     ]
-    for run in live:
-        run.fill(1)
-    group_rows = min(GROUP_ROWS, max(run.batch_rows for run in live))
-    for begin in range(0, len(order.run_of), max(1, group_rows)):
-        window = order.run_of[begin : begin + group_rows]
-        places = _rows_of_runs(window, len(live))
-        for run, own in zip(live, places, strict=True):
-            run.fill(len(own))
-        yield from _group(live, places, len(window))
+    for begin in range(0, len(order.run_of), GROUP_ROWS):
+        group = order.run_of[begin : begin + GROUP_ROWS]
+        places, at = _rows_of_runs(group, len(live)), 0
+        while at < len(group):
+            for run, own in zip(live, places, strict=True):
+                if len(own):
+                    run.fill()
+            # batches of runs differ in rows: waiting for one run must not pile up those of another
+            short = (
+                own[run.ready]
+                for run, own in zip(live, places, strict=True)
+                if len(own) > run.ready
+            )
+            end = int(min(short, default=len(group)))
+            counts = [int(np.searchsorted(own, end)) for own in places]
+            now = [own[:count] - at for own, count in zip(places, counts, strict=True)]
+            places = [own[count:] for own, count in zip(places, counts, strict=True)]
+            yield _gathered(live, now, end - at)
+            at = end
 
 
 def _rows_of_runs(window: npt.NDArray[np.uint8], runs_count: int) -> list[npt.NDArray[np.int64]]:
@@ -181,34 +190,34 @@ def _rows_of_runs(window: npt.NDArray[np.uint8], runs_count: int) -> list[npt.ND
     return np.split(np.argsort(window, kind="stable"), ends[:-1])
 
 
-def _group(
+def _gathered(
     live: Sequence[_Run], places: Sequence[npt.NDArray[np.int64]], rows_count: int
-) -> Iterator[pa.RecordBatch]:
+) -> pa.RecordBatch:
     """The next rows of the result, those of each run at its places."""
     if max(map(len, places)) == rows_count:  # one run
         [run] = [run for run, own in zip(live, places, strict=True) if len(own)]
-        parts, positions = run.take(rows_count)
-        if sum(part.num_rows for part in parts) == rows_count:
-            yield from parts  # all its rows, as they are
-            return
+        part, positions = run.take(rows_count)
+        if part.num_rows == rows_count:
+            return part  # all its rows, as they are
+        parts = [part]
     else:
         positions, parts = np.empty(rows_count, np.int64), []
         begin = 0
         for run, own in zip(live, places, strict=True):
             if len(own):
-                rows, taken = run.take(len(own))
+                part, taken = run.take(len(own))
                 positions[own] = taken + begin
-                begin += sum(part.num_rows for part in rows)
-                parts += rows
+                begin += part.num_rows
+                parts.append(part)
     columns = [
         take_rows(joined([part.column(n) for part in parts]), positions, near=True)
         for n in range(parts[0].num_columns)
     ]
-    yield pa.RecordBatch.from_arrays(columns, schema=parts[0].schema)
+    return pa.RecordBatch.from_arrays(columns, schema=parts[0].schema)
 
 
 class _Run:
-    """A run that is read again: the rows at hand, and which of them count."""
+    """A run that is read again: the batch at hand, and which of its rows count."""
 
     def __init__(
         self, batches: Iterator[pa.RecordBatch], kept: npt.NDArray[np.uint8], rows_count: int
@@ -217,21 +226,21 @@ class _Run:
         self._kept = kept
         self._rows_count = rows_count
         self._rows_read = 0
-        self._held: deque[tuple[pa.RecordBatch, npt.NDArray[np.int64]]] = deque()
-        self._ready = 0
-        self.batch_rows = 0
-        """Rows of the largest batch."""
+        self._batch: pa.RecordBatch | None = None
+        self._positions = np.zeros(0, np.int64)
 
-    def fill(self, count: int) -> None:
-        """Read until so many rows that count are at hand, or the run has ended."""
-        while self._ready < count and self._rows_read < self._rows_count:
+    @property
+    def ready(self) -> int:
+        """Rows at hand that count."""
+        return len(self._positions)
+
+    def fill(self) -> None:
+        """Read until at least one row that counts is at hand."""
+        while not self.ready:
             batch = next(self._batches, None)
             assert batch is not None, "a run has the rows that it had"
-            self.batch_rows = max(self.batch_rows, batch.num_rows)
-            positions = np.flatnonzero(self._flags(batch.num_rows))
-            if len(positions):
-                self._held.append((batch, positions))
-                self._ready += len(positions)
+            self._batch = batch
+            self._positions = np.flatnonzero(self._flags(batch.num_rows))
 
     def _flags(self, count: int) -> npt.NDArray[np.uint8]:
         """Which of the next rows count [count]."""
@@ -242,20 +251,12 @@ class _Run:
         bits = np.unpackbits(self._kept[first : -(-end // 8)], bitorder="little")
         return bits[begin - 8 * first : end - 8 * first]
 
-    def take(self, count: int) -> tuple[list[pa.RecordBatch], npt.NDArray[np.int64]]:
-        """Take so many rows that count: parts of batches, and the rows' positions in these."""
-        self._ready -= count
-        parts: list[pa.RecordBatch] = []
-        taken: list[npt.NDArray[np.int64]] = []
-        begin = 0
-        while count:
-            batch, positions = self._held.popleft()
-            own = positions[:count]
-            if count < len(positions):
-                self._held.appendleft((batch, positions[count:]))
-            count -= len(own)
-            low, high = int(own[0]), int(own[-1]) + 1
-            parts.append(batch.slice(low, high - low))
-            taken.append(own + (begin - low))
-            begin += high - low
-        return parts, taken[0] if len(taken) == 1 else np.concatenate(taken)
+    def take(self, count: int) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+        """Take so many rows of those at hand: a part of the batch, and their positions in it."""
+        batch, own = self._batch, self._positions[:count]
+        assert batch is not None
+        self._positions = self._positions[count:]
+        if not self.ready:
+            self._batch = None  # so that it does not stay while the next is read
+        low, high = int(own[0]), int(own[-1]) + 1
+        return batch.slice(low, high - low), own - low

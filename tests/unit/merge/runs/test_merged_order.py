@@ -112,3 +112,55 @@ def test_a_run_that_has_other_rows_is_noticed():
     short = [iter([runs[0].slice(1)]), iter([runs[1]])]
     with pytest.raises(AssertionError, match="the rows that it had"):
         list(rows_in_order(order, short))
+
+
+def all_of(count: int) -> np.ndarray:
+    return np.packbits(np.ones(count, np.bool_), bitorder="little")
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_wide_rows_of_one_run_do_not_pile_up_for_narrow_ones_of_another(interleaved):
+    count, wide_rows, came = 4_096, 16, [0]
+    narrow = pa.record_batch({"v": pa.nulls(count, pa.string())})
+    wide = pa.record_batch({"v": ["x" * 1_000] * wide_rows})
+
+    def wide_batches():
+        for _ in range(count // wide_rows):
+            came[0] += 1
+            yield wide
+
+    run_of = (
+        np.tile(np.array([1, 0], np.uint8), count)
+        if interleaved
+        else np.repeat(np.array([1, 0], np.uint8), count)
+    )
+    order = merged_order.MergedOrder(run_of, (all_of(count),) * 2, (count, count))
+    given = 0
+    for batch in rows_in_order(order, [iter([narrow]), wide_batches()]):
+        given += batch.num_rows
+        assert batch.nbytes < 3 * wide.nbytes or came[0] == count // wide_rows
+        assert came[0] <= given // wide_rows + 1
+    assert given == 2 * count
+
+
+def test_of_batches_with_few_rows_that_count_one_is_held():
+    batches_count, rows_count = 50, 800
+    kept = np.zeros(batches_count * rows_count, np.bool_)
+    kept[::400] = True
+    came = [0]
+
+    def sparse():
+        for number in range(batches_count):
+            came[0] += 1
+            yield pa.record_batch({"v": np.arange(rows_count) + number * rows_count})
+
+    order = merged_order.MergedOrder(
+        np.zeros(2 * batches_count, np.uint8),
+        (np.packbits(kept, bitorder="little"), all_of(0)),
+        (len(kept), 0),
+    )
+    found: list[int] = []
+    for batch in rows_in_order(order, [sparse(), iter([])]):
+        found += batch.column(0).to_pylist()
+        assert came[0] <= len(found) // 2
+    assert found == list(range(0, len(kept), 400))

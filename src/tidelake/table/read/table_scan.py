@@ -6,9 +6,11 @@ without one, the first rows of the next splits are read meanwhile, within the me
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Protocol
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ from tidelake.scan.merged_orders import MergedOrders
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.scan_request import ScanRequest
-from tidelake.telemetry import ProcessMark, check_wanted
+from tidelake.telemetry import Ahead, Executor, ProcessMark, SerialExecutor, check_wanted
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate, bind, parse_filter
@@ -125,41 +127,73 @@ def _in_turn(
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of splits one after the other."""
     size_bytes = sum(split.size_bytes for split in splits)
-    if may_read_ahead and len(splits) > 1 and size_bytes >= AHEAD_BYTES_MIN:
+    is_threaded = not isinstance(rows.context.env.executor, SerialExecutor)
+    if may_read_ahead and is_threaded and len(splits) > 1 and size_bytes >= AHEAD_BYTES_MIN:
         yield from _beside_each_other(rows, splits)
         return
     for split in splits:
-        yield from _wanted(rows.read(split))
+        yield from _wanted(rows, split)
 
 
 def _beside_each_other(
     rows: SplitRows, splits: Sequence[Split]
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of splits in their order; threads read the beginnings of the next ones."""
+    """The rows of splits in their order; threads read the beginnings of the next ones.
+
+    The caller's thread reads the first split: its first rows wait for no other rows.
+    """
     env = rows.context.env
     bytes_max = env.memory.read_ahead_bytes // SPLITS_AHEAD
-    begun: dict[int, Generator[pa.RecordBatch, None, None]] = {}
-
-    def beginning(number: int) -> list[pa.RecordBatch]:
-        read = begun[number] = _wanted(rows.read(splits[number]))
-        held, size = [], 0
-        for batch in read:
-            held.append(batch)
-            size += batch.nbytes
-            if size >= bytes_max:
-                break
-        return held
-
-    numbers = range(len(splits))
-    ahead = env.executor.map_ahead(beginning, numbers, weight=lambda _: 1, weight_max=SPLITS_AHEAD)
+    rest = iter(splits)
+    reads = deque([_SplitRead(rows, next(rest))])
     try:
-        with closing(ahead):
-            for number, held in zip(numbers, ahead, strict=True):
-                yield from _released(held)
-                yield from begun.pop(number)
-    finally:  # no thread reads any more
-        for read in begun.values():
+        while reads:
+            for split in islice(rest, SPLITS_AHEAD - len(reads)):
+                reads.append(_SplitRead(rows, split))
+                reads[-1].begin(env.executor, bytes_max)
+            yield from reads[0].batches()
+            reads.popleft()
+    finally:
+        for read in reads:
             read.close()
+
+
+class _SplitRead:
+    """A split that is read in its turn; a thread may read its first rows before."""
+
+    def __init__(self, rows: SplitRows, split: Split) -> None:
+        self._batches = _wanted(rows, split)
+        self._first: Ahead[list[pa.RecordBatch]] | None = None
+
+    def begin(self, executor: Executor, bytes_max: int) -> None:
+        """Read so many bytes of rows on a thread."""
+        self._first = executor.ahead(_beginning(self._batches, bytes_max))
+        self._first.begin()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, in the caller's thread from where the other one stopped."""
+        if self._first is not None:
+            yield from _released(next(self._first))
+        yield from self._batches
+
+    def close(self) -> None:
+        """Wait for the thread, and close the files."""
+        if self._first is not None:
+            self._first.close()
+        self._batches.close()
+
+
+def _beginning(
+    batches: Iterator[pa.RecordBatch], bytes_max: int
+) -> Generator[list[pa.RecordBatch], None, None]:
+    """The first rows, as one item."""
+    held, size = [], 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= bytes_max:
+            break
+    yield held
 
 
 def _released(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -169,9 +203,9 @@ def _released(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield held.pop()
 
 
-def _wanted(batches: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, None]:
-    """Give batches until nobody wants them."""
-    for batch in batches:
+def _wanted(rows: SplitRows, split: Split) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a split until nobody wants them."""
+    for batch in rows.read(split):
         check_wanted()
         yield batch
 
@@ -270,7 +304,7 @@ class TableScan:
         return sum(batch.num_rows for batch in replace(self, columns=())._read(split))
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        return _wanted(self.rows.read(split))
+        return _wanted(self.rows, split)
 
 
 def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -39,13 +40,13 @@ def in_turn(table: tidelake.Table) -> pa.Table:
     return replace(scan, context=replace(scan.context, env=env)).reader().read_all()
 
 
-def watched(monkeypatch) -> set[str]:
-    """The names of the threads that read splits."""
-    names: set[str] = set()
+def watched(monkeypatch) -> list[str]:
+    """For each split, in the order in which they begin, the name of the thread that begins it."""
+    names: list[str] = []
     read = table_scan.TableRows.read
 
     def noted(self, split):
-        names.add(threading.current_thread().name)
+        names.append(threading.current_thread().name)
         return read(self, split)
 
     monkeypatch.setattr(table_scan.TableRows, "read", noted)
@@ -57,7 +58,8 @@ def test_the_rows_come_in_the_order_of_the_splits(rows_table, monkeypatch):
     assert len(rows_table.scan().plan.splits) == BUCKETS
     threads = watched(monkeypatch)
     assert rows_table.to_batches().read_all().equals(alone)
-    assert threading.current_thread().name not in threads
+    own = threading.current_thread().name
+    assert (threads.count(own), len(threads)) == (1, BUCKETS)  # the first split waits for none
     assert alone.num_rows == 1500
     assert rows_table.to_arrow().equals(alone)
 
@@ -75,7 +77,7 @@ def test_a_limit_or_a_small_read_takes_no_thread(rows_table, monkeypatch):
     assert rows_table.to_batches(limit=1200).read_all().num_rows == 1200
     monkeypatch.setattr(table_scan, "AHEAD_BYTES_MIN", 1 << 30)
     assert rows_table.to_batches().read_all().num_rows == 1500
-    assert threads == {threading.current_thread().name}
+    assert set(threads) == {threading.current_thread().name}
 
 
 def test_a_read_that_is_left_has_no_thread_at_work_and_no_open_file(rows_table, monkeypatch):
@@ -114,3 +116,39 @@ def test_an_error_comes_in_its_turn(rows_table):
 
 def replace_splits(scan, splits) -> list[int]:
     return [b.num_rows for b in replace(scan, plan=replace(scan.plan, splits=splits)).batches()]
+
+
+class Batches:
+    """Splits of made batches, each after a while."""
+
+    context = SimpleNamespace(uri="/lake/d.t", env=Env.system())
+    fields = ()
+
+    def __init__(self, *, count: int = 20, seconds: float = 0.0) -> None:
+        self.splits = [SimpleNamespace(size_bytes=1 << 30, number=n) for n in range(6)]
+        self.came = [0] * 6
+        self._count, self._seconds = count, seconds
+
+    def read(self, split):
+        for _ in range(self._count):
+            time.sleep(self._seconds)
+            self.came[split.number] += 1
+            yield pa.record_batch({"a": [split.number]})
+
+
+def test_the_first_rows_wait_for_nothing_of_their_split_or_others():
+    rows = Batches(seconds=0.01)
+    batches = table_scan.stream(rows, rows.splits, None)
+    next(batches)
+    assert rows.came[0] == 1
+    assert not any(rows.came[4:])
+    assert sum(1 for _ in batches) == 6 * 20 - 1
+
+
+def test_one_thread_reads_batch_after_batch():
+    rows = Batches()
+    rows.context = SimpleNamespace(
+        uri="/lake/d.t", env=replace(Env.system(), executor=SerialExecutor())
+    )
+    for number, _ in enumerate(table_scan.stream(rows, rows.splits, None), 1):
+        assert sum(rows.came) == number

@@ -38,7 +38,7 @@ from tidelake.format.parquet.writer import ParquetFileWriter
 from tidelake.format.read_error import corrupt, reading
 from tidelake.format.system_fields import is_system_name, key_field
 from tidelake.format.value_casts import Retyping
-from tidelake.telemetry import Executor, SerialExecutor
+from tidelake.telemetry import Executor, SerialExecutor, check_wanted
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
@@ -245,6 +245,7 @@ class DataFileRead:
         try:
             batches = self.opened()
             while True:
+                check_wanted()  # also of batches without a row that matches: these are not given
                 with reading(path):
                     batch = next(batches, None)
                     if batch is None:

@@ -64,6 +64,7 @@ from tidelake.scan.merged_orders import MergedOrders, order_key, orders_bytes_ma
 from tidelake.scan.pruning.prune import scan_filter
 from tidelake.scan.split import Run, Section, Split
 from tidelake.scan.system_columns import KnownColumns, known_system_columns
+from tidelake.telemetry import check_wanted
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, conjoin, evaluate
 
@@ -142,6 +143,7 @@ def read_split(
                 only=rows,
                 orders=None if rows else orders,
             ):
+                check_wanted()
                 if batch.num_rows:
                     yield batch
 

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tidelake
+from tidelake import col
 from tidelake.errors import CorruptError
 from tidelake.fileio import MemoryFileIO
 from tidelake.table.read import table_scan
@@ -152,3 +154,28 @@ def test_one_thread_reads_batch_after_batch():
     )
     for number, _ in enumerate(table_scan.stream(rows, rows.splits, None), 1):
         assert sum(rows.came) == number
+
+
+def test_a_read_that_is_left_waits_for_no_rows_that_match(monkeypatch):
+    monkeypatch.setattr(table_scan, "AHEAD_BYTES_MIN", 1)
+    catalog = tidelake.open("/lake", fileio=MemoryFileIO(), env=Env.system())
+    schema = pa.schema({"p": pa.int32(), "a": pa.string()})
+    table = catalog.create_table("d.t", schema, partition_keys=["p"])
+    for p in range(4):
+        texts = ["a", "z"] * 200 if p else ["a", "m"] * 200
+        table.write(pa.table({"p": [p] * 400, "a": texts}).cast(schema))
+    came, plain = [0], pq.ParquetFile.iter_batches
+
+    def small(file, _rows, *args, **kwargs):
+        for batch in plain(file, 4, *args, **kwargs):
+            time.sleep(0.02)
+            came[0] += 1
+            yield batch
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", small)
+    batches = table.scan(filter=col("a") == "m").batches()
+    assert next(batches).num_rows
+    while came[0] < 10:
+        time.sleep(0.01)
+    batches.close()
+    assert came[0] < 60

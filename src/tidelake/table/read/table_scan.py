@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Protocol
@@ -144,7 +144,7 @@ def _beside_each_other(
     """
     env = rows.context.env
     bytes_max = env.memory.read_ahead_bytes // SPLITS_AHEAD
-    rest = iter(splits)
+    mark, rest = ProcessMark(), iter(splits)
     reads = deque([_SplitRead(rows, next(rest))])
     try:
         while reads:
@@ -154,8 +154,10 @@ def _beside_each_other(
             yield from reads[0].batches()
             reads.popleft()
     finally:
-        for read in reads:
-            read.close()
+        if mark.is_here:  # in a forked child the parent's threads may be inside
+            with ExitStack() as stack:  # if one fails, the others are closed all the same
+                for read in reads:
+                    stack.callback(read.close)
 
 
 class _SplitRead:
@@ -178,9 +180,9 @@ class _SplitRead:
 
     def close(self) -> None:
         """Wait for the thread, and close the files."""
-        if self._first is not None:
-            self._first.close()
-        self._batches.close()
+        with closing(self._batches):
+            if self._first is not None:
+                self._first.close()
 
 
 def _beginning(

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from proving.forked import answer_of, fork
 
 import tidelake
 from tidelake import col
-from tidelake.errors import CorruptError
+from tidelake.errors import ClosedError, CorruptError
 from tidelake.fileio import MemoryFileIO
 from tidelake.table.read import table_scan
 from tidelake.telemetry import Env, SerialExecutor
@@ -179,3 +180,46 @@ def test_a_read_that_is_left_waits_for_no_rows_that_match(monkeypatch):
         time.sleep(0.01)
     batches.close()
     assert came[0] < 60
+
+
+def test_a_child_refuses_a_read_whose_threads_are_in_the_midst_of_a_batch():
+    rows = Batches(count=2, seconds=0.05)
+    batches = table_scan.stream(rows, rows.splits, None)
+    next(batches)
+
+    def go_on() -> str:
+        try:
+            next(batches)
+        except ClosedError as error:
+            return error.kind
+        return "read"
+
+    assert answer_of(fork(go_on)) == "forked"
+    assert sum(1 for _ in batches) == 11
+
+
+def test_all_splits_are_closed_if_one_fails_to(monkeypatch):
+    memory = replace(Env.system().memory, read_ahead_bytes=1)
+    rows, closed, kept = Batches(), [], []
+    rows.context = SimpleNamespace(uri="/lake/d.t", env=replace(Env.system(), memory=memory))
+
+    def failing(rows, split):
+        try:
+            yield from rows.read(split)
+        finally:
+            closed.append(split.number)
+            if split.number:
+                raise OSError(str(split.number))
+
+    def stubborn(rows, split):
+        kept.append(failing(rows, split))  # so that nothing but a call closes it
+        return kept[-1]
+
+    monkeypatch.setattr(table_scan, "_wanted", stubborn)
+    batches = table_scan.stream(rows, rows.splits, None)
+    next(batches)
+    while sum(rows.came[1:4]) < 3:
+        time.sleep(0.001)
+    with pytest.raises(OSError, match="1"):
+        batches.close()
+    assert sorted(closed) == [0, 1, 2, 3]

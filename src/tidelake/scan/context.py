@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidelake.errors import CorruptError
 from tidelake.merge import SpillFiles
 from tidelake.merge.spec import FIRST_ROW
 from tidelake.metadata.table_state import TableState
 from tidelake.options import declared
+from tidelake.telemetry import Memory
 from tidelake.types import DataField, TableSchema
 
 __all__ = ["ReadContext"]
@@ -56,6 +57,10 @@ class ReadContext(TableState):
             and not self.all_rows
             and self.options.get(declared.DELETION_VECTORS_MERGE_ON_READ) is False
         )
+
+    def within(self, memory: Memory) -> ReadContext:
+        """The same table, read within such shares."""
+        return replace(self, env=replace(self.env, memory=memory))
 
     def file_schema(self, schema_id: int, *, file_name: str) -> TableSchema:
         """The schema that a data file was written with.

@@ -17,7 +17,7 @@ allocator cannot use again:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["MEMORY_BYTES_MIN", "UNLIMITED", "Memory"]
 
@@ -110,6 +110,24 @@ class Memory:
             read_ahead_bytes=min(most.read_ahead_bytes, total_bytes // 16 // tasks),
             manifest_cache_bytes=min(most.manifest_cache_bytes, total_bytes // 8),
             merge_orders_bytes=min(most.merge_orders_bytes, total_bytes // 32),
+        )
+
+    def shared_by(self, count: int) -> Memory:
+        """Give the shares of each of `count` reads side by side, whose rows may wait for a turn.
+
+        Requires: ``count <= tasks_max``; shares per task stay as they are, but half of
+        :attr:`read_ahead_bytes` is left for rows that wait.
+
+        Examples
+        --------
+        >>> memory = Memory.of(4 << 30)
+        >>> memory.batch_bytes >> 20, memory.shared_by(4).batch_bytes >> 20
+        (64, 16)
+        """
+        return replace(
+            self,
+            batch_bytes=self.batch_bytes // max(1, count),
+            read_ahead_bytes=self.read_ahead_bytes // (2 if count > 1 else 1),
         )
 
     @property

@@ -22,7 +22,7 @@ from tidelake.scan.merged_orders import MergedOrders
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.scan_request import ScanRequest
-from tidelake.telemetry import Ahead, Executor, ProcessMark, SerialExecutor, check_wanted
+from tidelake.telemetry import Ahead, Executor, Memory, ProcessMark, SerialExecutor, check_wanted
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate, bind, parse_filter
@@ -32,7 +32,7 @@ __all__ = ["SplitRows", "TableRows", "TableScan", "scan_all_rows", "scan_table",
 AHEAD_BYTES_MIN = 16 << 20
 """A smaller read is over before threads have helped."""
 SPLITS_AHEAD = 4
-"""Splits that are read side by side."""
+"""Most splits that are read side by side; no more than tasks fit the memory."""
 
 
 class SplitRows(Protocol):
@@ -50,6 +50,14 @@ class SplitRows(Protocol):
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
+        ...
+
+
+class SharingRows(SplitRows, Protocol):
+    """Reads splits, also within a part of the memory."""
+
+    def within(self, memory: Memory) -> SplitRows:
+        """The same rows, read within such shares."""
         ...
 
 
@@ -82,6 +90,10 @@ class TableRows:
         """The columns wanted."""
         return self.context.fields(self.columns)
 
+    def within(self, memory: Memory) -> TableRows:
+        """The same rows, read within such shares."""
+        return replace(self, context=self.context.within(memory))
+
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
         return read_split(
@@ -98,7 +110,7 @@ class TableRows:
 
 
 def stream(
-    rows: SplitRows, splits: Sequence[Split], limit: int | None
+    rows: SharingRows, splits: Sequence[Split], limit: int | None
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of splits one after the other, at most `limit` of them.
 
@@ -123,34 +135,37 @@ def stream(
 
 
 def _in_turn(
-    rows: SplitRows, splits: Sequence[Split], *, may_read_ahead: bool
+    rows: SharingRows, splits: Sequence[Split], *, may_read_ahead: bool
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of splits one after the other."""
     size_bytes = sum(split.size_bytes for split in splits)
-    is_threaded = not isinstance(rows.context.env.executor, SerialExecutor)
-    if may_read_ahead and is_threaded and len(splits) > 1 and size_bytes >= AHEAD_BYTES_MIN:
-        yield from _beside_each_other(rows, splits)
+    env = rows.context.env
+    count = min(SPLITS_AHEAD, env.memory.tasks_max, len(splits))
+    if isinstance(env.executor, SerialExecutor):
+        count = 1
+    if may_read_ahead and count > 1 and size_bytes >= AHEAD_BYTES_MIN:
+        yield from _beside_each_other(rows, splits, count)
         return
     for split in splits:
         yield from _wanted(rows, split)
 
 
 def _beside_each_other(
-    rows: SplitRows, splits: Sequence[Split]
+    rows: SharingRows, splits: Sequence[Split], count: int
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of splits in their order; threads read the beginnings of the next ones.
 
     The caller's thread reads the first split: its first rows wait for no other rows.
     """
-    env = rows.context.env
-    bytes_max = env.memory.read_ahead_bytes // SPLITS_AHEAD
+    executor, memory = rows.context.env.executor, rows.context.env.memory
+    bytes_max, shared = memory.read_ahead_bytes // count, rows.within(memory.shared_by(count))
     mark, rest = ProcessMark(), iter(splits)
-    reads = deque([_SplitRead(rows, next(rest))])
+    reads = deque([_SplitRead(shared, next(rest))])
     try:
         while reads:
-            for split in islice(rest, SPLITS_AHEAD - len(reads)):
-                reads.append(_SplitRead(rows, split))
-                reads[-1].begin(env.executor, bytes_max)
+            for split in islice(rest, count - len(reads)):
+                reads.append(_SplitRead(shared, split))
+                reads[-1].begin(executor, bytes_max)
             yield from reads[0].batches()
             reads.popleft()
     finally:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from tidelake.table.handle.time_travel import Moment, Time
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.read.table_scan import stream
 from tidelake.table.system.system_table import AUDIT_LOG, BINLOG, READ_OPTIMIZED, MetadataTable
+from tidelake.telemetry import Memory
 from tidelake.types import DataField, DataType, RowKind, TypeRoot, parse_type
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import (
@@ -120,6 +121,10 @@ class ViewRows:
         names = dict.fromkeys((*self.columns, *sorted(looked_at)))
         names.pop(ROW_KIND.name, None)
         return tuple(names)
+
+    def within(self, memory: Memory) -> ViewRows:
+        """The same rows, read within such shares."""
+        return replace(self, context=self.context.within(memory))
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a split of the state."""

@@ -18,7 +18,7 @@ from tidelake import col
 from tidelake.errors import ClosedError, CorruptError
 from tidelake.fileio import MemoryFileIO
 from tidelake.table.read import table_scan
-from tidelake.telemetry import Env, SerialExecutor
+from tidelake.telemetry import Env, Memory, SerialExecutor
 
 BUCKETS = 9
 SCHEMA = pa.schema({"k": pa.int64(), "a": pa.string()})
@@ -131,6 +131,11 @@ class Batches:
         self.splits = [SimpleNamespace(size_bytes=1 << 30, number=n) for n in range(6)]
         self.came = [0] * 6
         self._count, self._seconds = count, seconds
+        self.memory: Memory | None = None
+
+    def within(self, memory):
+        self.memory = memory
+        return self
 
     def read(self, split):
         for _ in range(self._count):
@@ -223,3 +228,31 @@ def test_all_splits_are_closed_if_one_fails_to(monkeypatch):
     with pytest.raises(OSError, match="1"):
         batches.close()
     assert sorted(closed) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3])
+def test_as_many_splits_are_open_as_tasks_fit_the_memory(tasks):
+    memory = Memory.of(tasks * 512 << 20)
+    rows = Batches(seconds=0.001)
+    rows.context = SimpleNamespace(uri="/lake/d.t", env=replace(Env.system(), memory=memory))
+    batches = table_scan.stream(rows, rows.splits, None)
+    next(batches)
+    time.sleep(0.1)
+    assert [count > 0 for count in rows.came] == [True] * tasks + [False] * (6 - tasks)
+    assert sum(1 for _ in batches) == 6 * 20 - 1
+    if tasks > 1:
+        assert rows.memory is not None
+        assert tasks * rows.memory.batch_bytes <= memory.batch_bytes
+
+
+def test_splits_beside_each_other_are_read_within_their_shares(rows_table, monkeypatch):
+    found: list[int] = []
+    read = table_scan.TableRows.read
+
+    def noted(self, split):
+        found.append(self.context.env.memory.batch_bytes)
+        return read(self, split)
+
+    monkeypatch.setattr(table_scan.TableRows, "read", noted)
+    assert rows_table.to_batches().read_all().num_rows == 1500
+    assert set(found) == {rows_table.handle.env.memory.batch_bytes // 4}

@@ -10,6 +10,8 @@
    makes the next item of an iterator early, and no more.
 4. A long piece calls :func:`check_wanted` regularly, which ends it if its result is no longer
    needed. Interrupts that arrive during the wait do not cut it short.
+5. The garbage collector may leave a call in any thread: in one that runs a piece of this call, or
+   work that such a piece waits for. That thread cannot wait; the piece ends what it works on.
 
 A piece may run others on threads of a higher level (:class:`ThreadExecutor`); on those of its own
 level or a lower one it runs them itself, because they could all be waiting for it.
@@ -29,7 +31,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tidelake.telemetry.fork import PerProcess, ProcessMark
@@ -49,6 +51,9 @@ R = TypeVar("R")
 
 AHEAD_MAX = 64
 """Most pieces that `map_ahead` begins before their results are asked for."""
+
+RECHECK_SECONDS = 0.2
+"""A piece that waits for others looks so often whether they have begun to wait for it."""
 
 
 class Executor(Protocol):
@@ -325,22 +330,31 @@ class _Batch:
         self._counts = threading.Lock()
         self._running_count = 0
         self.is_wanted = True
+        self.is_left = False
+        """Whether nobody waits for the pieces that still run: they end what they work on."""
+        self.awaited_by: _Batch | None = None
+        """The batch whose piece waits for an outcome of this one."""
         self.ended: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
 
     def run(self, number: int, work: Callable[[T], R], item: T) -> None:
         """Do one piece, unless the batch was stopped; its outcome goes into :attr:`ended`."""
-        with self._counts:
-            if not self.is_wanted:
-                return
-            self._running_count += 1
-        _HERE.batch = self
+        _HERE.batch = self  # before the lock: a garbage collection in here does not wait for it
+        try:
+            with self._counts:
+                if not self.is_wanted:
+                    return
+                self._running_count += 1
+            self._run(number, work, item)
+        finally:
+            _HERE.batch = None
+
+    def _run(self, number: int, work: Callable[[T], R], item: T) -> None:
         value: R | None = None
         has_failed = True
         try:
             value = work(item)
             has_failed = False
         finally:
-            _HERE.batch = None
             with self._counts:
                 self._running_count -= 1
             self.ended.put((number, value, sys.exception() if has_failed else None))
@@ -348,23 +362,38 @@ class _Batch:
     def outcome(self, number: int, came: dict[int, _Outcome]) -> _Outcome:
         """Wait for a piece; the outcomes of others are put into `came`."""
         self.mark.check("What runs on several threads")
-        while number not in came:
-            ended, *outcome = self.ended.get()
-            came[ended] = tuple(outcome)
+        self.awaited_by = _HERE.batch
+        try:
+            while number not in came:
+                ended, *outcome = self.ended.get()
+                came[ended] = tuple(outcome)
+        finally:
+            self.awaited_by = None
         return came.pop(number)
 
     def stop(self) -> None:
-        """Let no piece begin, and wait for those that run."""
+        """Let no piece begin, and wait for those that run, unless one of them waits for this."""
         if self.mark.is_here:  # a forked child does not have the parent's threads
             self.is_wanted = False
             _wait_through_interrupts(self._wait)
 
     def _wait(self) -> None:
-        while True:
+        while not self._waits_for_here:
             with self._counts:
                 if not self._running_count:
                     return
-            self.ended.get()  # each piece that runs puts its outcome there when it is not counted
+            with suppress(Empty):
+                # each piece that runs puts its outcome there when it is not counted
+                self.ended.get(timeout=None if _HERE.batch is None else RECHECK_SECONDS)
+        self.is_left = True
+
+    @property
+    def _waits_for_here(self) -> bool:
+        """Whether a piece of this batch cannot end before this thread goes on."""
+        batch = _HERE.batch
+        while batch is not None and batch is not self:
+            batch = batch.awaited_by
+        return batch is self
 
 
 class Ahead(Generic[T]):
@@ -418,22 +447,29 @@ class Ahead(Generic[T]):
     def begin(self) -> None:
         """Make the next item now, on a thread."""
         if self._threads is not None and not self._is_begun:
-            piece = partial(self._batch.run, self._number, _next_of, self._items)
+            piece = partial(
+                self._batch.run, self._number, partial(_next_of, self._batch), self._items
+            )
             self._is_begun = self._threads.begin(piece)
 
     def close(self) -> None:
         """Wait for the item that is being made, drop it, and close the iterator."""
         self._batch.stop()
-        # in a forked child the parent's thread may be inside
-        if self._batch.mark.is_here and isinstance(self._items, Generator):
+        # in a forked child the parent's thread may be inside, in a piece that was left its own
+        is_free = self._batch.mark.is_here and not self._batch.is_left
+        if is_free and isinstance(self._items, Generator):
             self._items.close()
 
 
 _END = object()
 
 
-def _next_of(items: Iterator[T]) -> T | object:
-    return next(items, _END)
+def _next_of(batch: _Batch, items: Iterator[T]) -> T | object:
+    try:
+        return next(items, _END)
+    finally:
+        if batch.is_left and isinstance(items, Generator):
+            items.close()
 
 
 class _CleanUp:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import pickle
 import signal
 import threading
@@ -317,6 +318,108 @@ def test_an_iterator_left_early_is_closed_when_nobody_works_on_it():
     count = len(events)
     time.sleep(0.1)
     assert len(events) == count <= 3
+
+
+class Cycle:
+    """What only the garbage collector finds."""
+
+    def __init__(self, iterator) -> None:
+        self.itself, self.iterator = self, iterator
+
+
+def _left_in(executor, go, collected, events):
+    """Items in a cycle; the piece that makes the second one collects them."""
+
+    def items():
+        try:
+            yield 0
+            go.wait(SECONDS_MAX)
+            gc.collect()
+            collected.set()
+            yield 1
+        finally:
+            events.append("closed")
+
+    def taken():
+        with executor.ahead(items()) as ahead:
+            yield from ahead
+
+    return Cycle(taken())
+
+
+def test_a_read_that_is_collected_by_its_own_thread_ends_and_others_go_on():
+    executor, events = CoreExecutor(1, level=1), []
+    go, collected = threading.Event(), threading.Event()
+    cycle = _left_in(executor, go, collected, events)
+    assert next(cycle.iterator) == 0
+    gc.disable()
+    try:
+        del cycle
+        go.set()
+        assert collected.wait(SECONDS_MAX)
+    finally:
+        gc.enable()
+    with executor.ahead(iter(range(5))) as items:
+        assert list(items) == list(range(5))
+    assert events == ["closed"]
+
+
+def test_a_read_that_is_collected_by_work_it_waits_for_ends_too():
+    executor, inner = ThreadExecutor(1), ThreadExecutor(1, level=1)
+    go, collected, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def collect(_: int) -> int:
+        go.wait(SECONDS_MAX)
+        gc.collect()
+        collected.set()
+        return 1
+
+    def items():
+        try:
+            yield 0
+            yield from inner.map(collect, [0])
+        finally:
+            closed.set()
+
+    def taken():
+        with executor.ahead(items()) as ahead:
+            yield from ahead
+
+    cycle = Cycle(taken())
+    assert next(cycle.iterator) == 0
+    gc.disable()
+    try:
+        del cycle
+        go.set()
+        assert collected.wait(SECONDS_MAX)
+    finally:
+        gc.enable()
+    assert closed.wait(SECONDS_MAX)
+    assert list(inner.map(str, range(3))) == ["0", "1", "2"]
+    assert list(executor.map(str, range(3))) == ["0", "1", "2"]
+
+
+def test_a_map_that_is_collected_by_its_own_thread_ends():
+    executor, collected = ThreadExecutor(1), threading.Event()
+    go = threading.Event()
+
+    def work(n: int) -> int:
+        if n:
+            go.wait(SECONDS_MAX)
+            gc.collect()
+            collected.set()
+        return n
+
+    cycle = Cycle(executor.map(work, range(2)))
+    assert next(cycle.iterator) == 0
+    gc.disable()
+    try:
+        del cycle
+        go.set()
+        assert collected.wait(SECONDS_MAX)
+    finally:
+        gc.enable()
+    assert list(executor.map(str, range(3))) == ["0", "1", "2"]
 
 
 def test_items_wanted_by_a_thread_of_the_same_level_are_made_there():

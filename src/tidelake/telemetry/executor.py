@@ -210,7 +210,10 @@ class ThreadExecutor:
         """Queue a piece of a batch of this level; False if the caller has to do it itself."""
         if self._may_wait_for_itself:
             return False
-        self._threads.value.submit(piece)
+        try:
+            self._threads.value.submit(piece)
+        except RuntimeError:  # there is no thread
+            return False
         return True
 
     @property
@@ -303,17 +306,17 @@ class _Threads:
         RuntimeError
             There is no thread, and the system refuses a new one.
         """
-        self._pieces.put(piece)
-        with self._starts:
+        with self._starts:  # a thread first: a piece that nobody serves is not in the queue
             if self._unstarted_count:
                 try:
                     _thread.start_new_thread(self._serve, ())
                 except RuntimeError:
                     if not self._is_served:
                         raise
-                    return
-                self._unstarted_count -= 1
-                self._is_served = True
+                else:
+                    self._unstarted_count -= 1
+                    self._is_served = True
+        self._pieces.put(piece)
 
     def _serve(self) -> None:
         while True:

@@ -164,6 +164,28 @@ def test_a_system_without_threads_gives_an_error_and_no_endless_wait(monkeypatch
     assert list(executor.map(str, range(3))) == ["0", "1", "2"]
 
 
+def test_a_system_without_threads_makes_items_where_they_are_wanted(monkeypatch):
+    def refused(*_):
+        raise RuntimeError("can't start new thread")
+
+    makers: list[int] = []
+
+    def items():
+        for n in range(4):
+            makers.append(threading.get_ident())
+            yield n
+
+    executor = ThreadExecutor(2)
+    with executor.ahead(items()) as taken:
+        with monkeypatch.context() as patch:
+            patch.setattr(_thread, "start_new_thread", refused)
+            assert [next(taken), next(taken)] == [0, 1]
+            assert set(makers) == {threading.get_ident()}
+        assert list(taken) == [2, 3]
+    assert len(makers) == 4
+    assert len(set(makers)) == 2
+
+
 def test_a_clean_up_is_not_cut_short_by_an_interrupt():
     done = []
 

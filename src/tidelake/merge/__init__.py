@@ -17,7 +17,7 @@ from tidelake.merge.runs.bounded import (
 from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.runs.fold import fold_rows
 from tidelake.merge.runs.key_search import rows_with_keys
-from tidelake.merge.runs.merged_order import MergedOrder, OrderRecorder
+from tidelake.merge.runs.merged_order import MergedOrder, OrderRecorder, order_bytes
 from tidelake.merge.runs.run_cursor import batch_parts
 from tidelake.merge.runs.sections import KeyRange, KeyRank, Section, by_level, key_rank, sections_of
 from tidelake.merge.runs.sort_buffer import merge_buffer, sort_buffer
@@ -56,6 +56,7 @@ __all__ = [
     "merge_buffer",
     "merge_runs",
     "merge_with_changes",
+    "order_bytes",
     "read_in_order",
     "rows_with_keys",
     "sections_of",

@@ -10,8 +10,9 @@ A filter on key columns is applied to the files, before the merge, so such a rea
 uses an order. The same holds for engines that combine rows or look at levels, for reads of row
 kinds, and for sections of few rows.
 
-Memory: at most :attr:`~tidelake.telemetry.Memory.merge_orders_bytes`, and no more than the option
-``read.mask-cache-size``; about a byte a row. The orders unused for longest go first.
+Memory: at most :attr:`~tidelake.telemetry.Memory.merge_orders_bytes`, and as much again for orders
+that are being noted; about a byte a row. The orders unused for longest go first. The option
+``read.mask-cache-size`` bounds a table's own.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tidelake.format import orc_zone_moves
-from tidelake.merge import MergedOrder, MergeSpec
+from tidelake.merge import MergedOrder, MergeSpec, order_bytes
 from tidelake.metadata.manifest.lazy_file_list import rows_of
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.split import Section, Split
 from tidelake.telemetry import PerProcess
 
-__all__ = ["MergedOrders", "order_key", "orders_bytes_max"]
+__all__ = ["MergedOrders", "noted_bytes", "order_key", "orders_bytes_max"]
 
 DIGEST_BYTES = 20
 ROWS_MIN = 16_384
@@ -42,9 +45,11 @@ class MergedOrders:
     """
 
     def __init__(self) -> None:
-        self._lock = PerProcess(threading.Lock)
-        self._kept: OrderedDict[bytes, MergedOrder] = OrderedDict()
+        # a garbage collection under the lock may end a read, which gives its room back
+        self._lock = PerProcess(threading.RLock)
+        self._kept: OrderedDict[bytes, tuple[str, MergedOrder]] = OrderedDict()
         self._bytes = 0
+        self._noted = PerProcess(_Noted)
 
     @property
     def nbytes(self) -> int:
@@ -57,26 +62,89 @@ class MergedOrders:
     def get(self, key: bytes) -> MergedOrder | None:
         """The order of a section; None if none is kept."""
         with self._lock.value:
-            order = self._kept.get(key)
-            if order is not None:
-                self._kept.move_to_end(key)
-            return order
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[1]
 
-    def keep(self, key: bytes, order: MergedOrder, *, bytes_max: int) -> None:
-        """Keep the order of a section, unless it is larger than the whole bound."""
-        if order.nbytes > bytes_max:
+    def keep(
+        self,
+        key: bytes,
+        order: MergedOrder,
+        *,
+        bytes_max: int,
+        table: str = "",
+        table_bytes_max: int | None = None,
+    ) -> None:
+        """Keep the order of a section, unless it is larger than a whole bound.
+
+        Parameters
+        ----------
+        key, order
+            The section's.
+        bytes_max : int
+            The bound of all orders.
+        table : str
+            The table.
+        table_bytes_max : int, optional
+            The bound of its orders.
+        """
+        own_max = bytes_max if table_bytes_max is None else min(bytes_max, table_bytes_max)
+        if order.nbytes > own_max:
             return
         with self._lock.value:
-            before = self._kept.pop(key, None)
-            self._kept[key] = order
-            self._bytes += order.nbytes - (0 if before is None else before.nbytes)
+            if key in self._kept:
+                self._drop(key)
+            self._kept[key] = (table, order)
+            self._bytes += order.nbytes
+            if own_max < bytes_max:
+                self._drop_own(table, own_max)
             while self._bytes > bytes_max:
-                _, dropped = self._kept.popitem(last=False)
-                self._bytes -= dropped.nbytes
+                self._drop(next(iter(self._kept)))
+
+    def _drop_own(self, table: str, bytes_max: int) -> None:
+        own = [(key, order.nbytes) for key, (owner, order) in self._kept.items() if owner == table]
+        own_bytes = sum(nbytes for _, nbytes in own)
+        for key, nbytes in own:
+            if own_bytes <= bytes_max:
+                return
+            self._drop(key)
+            own_bytes -= nbytes
+
+    def _drop(self, key: bytes) -> None:
+        _, dropped = self._kept.pop(key)
+        self._bytes -= dropped.nbytes
+
+    @contextmanager
+    def room(self, nbytes: int, *, bytes_max: int) -> Iterator[bool]:
+        """Whether an order may take so much while it is noted, besides others that are noted."""
+        noted = self._noted.value
+        with self._lock.value:
+            has_room = noted.nbytes + nbytes <= bytes_max
+            if has_room:
+                noted.nbytes += nbytes
+        try:
+            yield has_room
+        finally:
+            if has_room:
+                with self._lock.value:
+                    noted.nbytes -= nbytes
+
+
+class _Noted:
+    """What the orders take that are being noted."""
+
+    nbytes = 0
+
+
+def noted_bytes(section: Section) -> int:
+    """What the order of a section takes at most."""
+    return order_bytes(sum(map(rows_of, section)), len(section))
 
 
 def orders_bytes_max(context: ReadContext) -> int:
-    """The bound of the orders that a catalog keeps, for this table's reads."""
+    """The bound of the orders of one table that its catalog keeps."""
     option = context.options.get(declared.READ_MASK_CACHE_SIZE)
     return min(context.env.memory.merge_orders_bytes, option)
 
@@ -95,7 +163,9 @@ def order_key(
     spec : MergeSpec
         The table's rules.
     """
-    if len(section) < 2 or spec.combines or spec.looks_at_levels or not orders_bytes_max(context):
+    if len(section) < 2 or spec.combines or spec.looks_at_levels:
+        return None
+    if noted_bytes(section) > orders_bytes_max(context):
         return None
     if sum(map(rows_of, section)) < ROWS_MIN:
         return None

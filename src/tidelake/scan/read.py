@@ -60,7 +60,7 @@ from tidelake.metadata.index.deletion_file import read_deletions
 from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
 from tidelake.scan.expired import names_expiry
-from tidelake.scan.merged_orders import MergedOrders, order_key, orders_bytes_max
+from tidelake.scan.merged_orders import MergedOrders, noted_bytes, order_key, orders_bytes_max
 from tidelake.scan.pruning.prune import scan_filter
 from tidelake.scan.split import Run, Section, Split
 from tidelake.scan.system_columns import KnownColumns, known_system_columns
@@ -309,13 +309,21 @@ class _SectionRead:
         )
 
     def noted(self, key: bytes, orders: MergedOrders) -> Iterator[pa.RecordBatch]:
-        """The rows by a merge whose order is kept when all rows are read."""
-        bytes_max = orders_bytes_max(self.context)
-        recorder = OrderRecorder(len(self.section), bytes_max=bytes_max)
-        yield from self.merged(recorder)
-        order = recorder.order()
-        if order is not None:
-            orders.keep(key, order, bytes_max=bytes_max)
+        """The rows by a merge whose order is kept when all rows are read, where it has room."""
+        bytes_max = self.context.env.memory.merge_orders_bytes
+        nbytes = noted_bytes(self.section)
+        with orders.room(nbytes, bytes_max=bytes_max) as has_room:
+            recorder = OrderRecorder(len(self.section), bytes_max=nbytes) if has_room else None
+            yield from self.merged(recorder)
+            order = None if recorder is None else recorder.order()
+            if order is not None:
+                orders.keep(
+                    key,
+                    order,
+                    bytes_max=bytes_max,
+                    table=self.context.uri,
+                    table_bytes_max=orders_bytes_max(self.context),
+                )
 
     def in_order(self, order: MergedOrder) -> Iterator[pa.RecordBatch] | None:
         """The rows by their order; None if the memory cannot have all runs open."""

@@ -66,7 +66,8 @@ class Memory:
     manifest_cache_bytes : int
         Decoded manifests that a catalog keeps. An eighth.
     merge_orders_bytes : int
-        Orders of merges that a catalog keeps, about a byte a row. A thirty-second.
+        Orders of merges that a catalog keeps, about a byte a row; as much again while more are
+        noted. A thirty-second.
 
     Examples
     --------

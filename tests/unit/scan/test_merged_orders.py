@@ -12,8 +12,8 @@ import pytest
 import tidelake
 from tidelake import col
 from tidelake.fileio import MemoryFileIO
-from tidelake.merge import MergedOrder
-from tidelake.scan import merged_orders
+from tidelake.merge import MergedOrder, order_bytes
+from tidelake.scan import merged_orders, read
 from tidelake.scan.merged_orders import MergedOrders
 from tidelake.telemetry import Env, Memory
 
@@ -174,6 +174,71 @@ def test_kept_orders_are_replaced_and_dropped_by_age():
     assert [orders.get(key) is not None for key in (b"a", b"b", b"c")] == [True, False, True]
     orders.keep(b"large", merged_orders_of(9_000), bytes_max=1_000)
     assert orders.get(b"large") is None
+
+
+def test_a_small_bound_of_one_table_drops_its_own_orders_alone():
+    orders = MergedOrders()
+    order = merged_orders_of(100)
+    for key in (b"a", b"b"):
+        orders.keep(key, order, bytes_max=9_000, table="large", table_bytes_max=9_000)
+    for key in (b"c", b"d"):
+        small = order.nbytes + 1
+        orders.keep(key, order, bytes_max=9_000, table="small", table_bytes_max=small)
+    assert [orders.get(key) is not None for key in (b"a", b"b", b"c", b"d")] == [1, 1, 0, 1]
+    orders.keep(b"e", merged_orders_of(5_000), bytes_max=9_000, table="small", table_bytes_max=600)
+    assert orders.get(b"e") is None
+    assert orders.nbytes == 3 * order.nbytes
+
+
+def test_a_table_with_a_small_option_leaves_the_orders_of_others():
+    table = make()
+    table.to_arrow()
+    kept = table.handle.orders.nbytes
+    other = table.with_options({"read.mask-cache-size": "1500"})
+    table.handle.orders.keep(
+        b"other", merged_orders_of(9), bytes_max=1 << 20, table="x", table_bytes_max=1 << 20
+    )
+    other.to_arrow()
+    assert table.handle.orders.nbytes > kept
+
+
+def test_a_section_of_too_many_rows_is_not_noted_at_all(monkeypatch):
+    bytes_max = order_bytes(1_000, 3)
+    memory = replace(Memory(), merge_orders_bytes=bytes_max)
+    table = make(env=replace(Env.system(), memory=memory))
+    monkeypatch.setattr(read, "OrderRecorder", None)
+    assert table.to_arrow().num_rows
+    assert not len(table.handle.orders)
+
+
+def test_merges_beside_each_other_share_the_room_for_notes():
+    orders = MergedOrders()
+    with orders.room(60, bytes_max=100) as first, orders.room(60, bytes_max=100) as second:
+        assert [first, second] == [True, False]
+        with orders.room(40, bytes_max=100) as third:
+            assert third
+    with orders.room(100, bytes_max=100) as alone:
+        assert alone
+
+
+def test_a_read_without_room_for_notes_merges():
+    table = make()
+    orders, bytes_max = table.handle.orders, Memory().merge_orders_bytes
+    with orders.room(bytes_max, bytes_max=bytes_max):
+        expected = table.to_arrow()
+        assert not len(orders)
+    assert table.to_arrow().equals(expected)
+    assert len(orders) == 2
+
+
+def test_a_read_that_is_left_gives_its_room_back():
+    table = make()
+    batches = table.to_batches()
+    next(batches)
+    del batches
+    bytes_max = Memory().merge_orders_bytes
+    with table.handle.orders.room(bytes_max, bytes_max=bytes_max) as has_room:
+        assert has_room
 
 
 def merged_orders_of(count: int) -> MergedOrder:

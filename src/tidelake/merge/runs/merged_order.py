@@ -26,7 +26,7 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import joined, take_rows
 from tidelake.merge.runs.run_cursor import RunSlice
 
-__all__ = ["MergedOrder", "OrderRecorder", "rows_in_order"]
+__all__ = ["MergedOrder", "OrderRecorder", "order_bytes", "rows_in_order"]
 
 RUNS_MAX = 255
 GROUP_ROWS = 65_536
@@ -59,6 +59,17 @@ class MergedOrder:
         return OBJECT_BYTES + self.run_of.nbytes + sum(bits.nbytes for bits in self.kept)
 
 
+def order_bytes(rows_count: int, runs_count: int) -> int:
+    """The most memory of an order, while it is noted and after.
+
+    Examples
+    --------
+    >>> order_bytes(1_000_000, 3)
+    1125403
+    """
+    return OBJECT_BYTES + rows_count + rows_count // 8 + runs_count
+
+
 class OrderRecorder:
     """Notes the order of one merge.
 
@@ -67,15 +78,15 @@ class OrderRecorder:
     runs_count : int
         How many runs are merged.
     bytes_max : int
-        With more bytes nothing is noted: one for each row read, and one for each row given.
+        With more bytes nothing is noted: a bit for each row read, and a byte for each row given.
     """
 
     def __init__(self, runs_count: int, *, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._nbytes = 0
+        self._nbytes = 0.0
         self._is_whole = runs_count <= RUNS_MAX
-        self._run_of: list[npt.NDArray[np.uint8]] = []
-        self._kept: list[list[npt.NDArray[np.bool_]]] = [[] for _ in range(runs_count)]
+        self._run_of = bytearray()  # it grows without a second copy
+        self._kept = [_Bits() for _ in range(runs_count)]
 
     def give_up(self) -> None:
         """Note nothing: the runs are not those that a reader will find."""
@@ -94,14 +105,14 @@ class OrderRecorder:
             Positions of the rows given, in their order; the slices lie one after the other.
         """
         counts = [s.rows.num_rows for s in slices]
-        if not self._has_room(sum(counts) + len(rows)):
+        if not self._has_room(sum(counts) / 8 + len(rows)):
             return
-        self._run_of.append(np.repeat(np.array([s.run for s in slices], np.uint8), counts)[rows])
+        self._run_of += np.repeat(np.array([s.run for s in slices], np.uint8), counts)[rows].data
         flags = np.zeros(sum(counts), np.bool_)
         flags[rows] = True
         begin = 0
         for s, count in zip(slices, counts, strict=True):
-            self._kept[s.run].append(flags[begin : begin + count])
+            self._kept[s.run].add(flags[begin : begin + count])
             begin += count
 
     def add_rows(self, run: int, adds: npt.NDArray[np.bool_] | int) -> None:
@@ -116,26 +127,45 @@ class OrderRecorder:
         """
         flags = np.ones(adds, np.bool_) if isinstance(adds, int) else adds
         given = int(np.count_nonzero(flags))
-        if self._has_room(len(flags) + given):
-            self._run_of.append(np.full(given, run, np.uint8))
-            self._kept[run].append(flags)
+        if self._has_room(len(flags) / 8 + given):
+            self._run_of += np.full(given, run, np.uint8).data
+            self._kept[run].add(flags)
 
     def order(self) -> MergedOrder | None:
         """The order, after the last group; None if it was too large."""
         if not self._is_whole:
             return None
-        kept = [np.concatenate([np.zeros(0, np.bool_), *flags]) for flags in self._kept]
         return MergedOrder(
-            np.concatenate([np.zeros(0, np.uint8), *self._run_of]),
-            tuple(np.packbits(flags, bitorder="little") for flags in kept),
-            tuple(len(flags) for flags in kept),
+            np.frombuffer(self._run_of, np.uint8),
+            tuple(bits.whole() for bits in self._kept),
+            tuple(bits.count for bits in self._kept),
         )
 
-    def _has_room(self, nbytes: int) -> bool:
+    def _has_room(self, nbytes: float) -> bool:
         self._nbytes += nbytes
         if self._is_whole and self._nbytes > self._bytes_max:
             self.give_up()
         return self._is_whole
+
+
+class _Bits:
+    """Flags, packed as they come."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._packed = bytearray()
+        self._rest = np.zeros(0, np.bool_)  # less than a byte
+
+    def add(self, flags: npt.NDArray[np.bool_]) -> None:
+        self.count += len(flags)
+        flags = np.concatenate([self._rest, flags])
+        whole = len(flags) - len(flags) % 8
+        self._packed += np.packbits(flags[:whole], bitorder="little").data
+        self._rest = flags[whole:].copy()
+
+    def whole(self) -> npt.NDArray[np.uint8]:
+        last = np.packbits(self._rest, bitorder="little")
+        return np.concatenate([np.frombuffer(self._packed, np.uint8), last])
 
 
 def rows_in_order(

@@ -125,8 +125,9 @@ SOURCE_SPLIT_OPEN_FILE_COST: Final = memory_size(
 READ_MASK_CACHE_SIZE: Final = memory_size(
     "read.mask-cache-size",
     64 << 20,
-    "The most memory of a catalog for masks, which say what rows of a file newer ones replace. With"
-    " 0 reads merge. Smaller: large tables find their masks again for each query.",
+    "The most memory of a catalog for masks, which say what rows of a file newer ones replace; and"
+    " the most for the orders of this table's merges, which later reads repeat. With 0 reads merge."
+    " Smaller: large tables find their masks again for each query, and merge again.",
 )
 READ_NATIVE: Final = enumeration(
     "read.native",

@@ -30,7 +30,7 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
 from tidelake.codec.bucket import hash_rows
-from tidelake.errors import ConflictError, InvalidInputError
+from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index.hash_index import read_hash_index
 from tidelake.metadata.index_entry import IndexEntry
@@ -188,16 +188,26 @@ class _Assigner:
         return buckets
 
     def _check(self, rows: pa.RecordBatch, hashes: np.ndarray) -> None:
-        """Check that the JVM's hashes are the kernel's."""
+        """Check that the JVM's hashes are the kernel's.
+
+        Raises
+        ------
+        UnsupportedError
+            They are not: known keys would get a second bucket.
+        """
         keys = rows.select([f.name for f in self._key_fields])
         try:
             keys = conform(keys, self._key_fields, table=self._table)
         except InvalidInputError:  # the task that gets the rows raises the error
             return
         expected = hash_rows(keys.columns, [f.type for f in self._key_fields])
-        assert (expected == hashes).all(), (
-            f"the hash expression and the kernel's hash of keys of table '{self._table}' disagree"
-        )
+        if not (expected == hashes).all():
+            message = (
+                f"Spark hashes keys of table '{self._table}' differently from Tidelake, so known"
+                " ones could get a second bucket. Nothing was committed; write with a version of"
+                " Spark that Tidelake supports."
+            )
+            raise UnsupportedError(message, kind="hash_differs", table=self._table)
 
     def _index(self, number: int) -> DynamicBuckets:
         if number not in self._indexes:

@@ -273,9 +273,12 @@ class BucketIndex:
         rest = np.flatnonzero((buckets < 0) | (np.arange(len(buckets)) % SPOT_CHECK == 0))
         wanted = distinct[rest]
         self._searched[bucket] += SEARCH_COST * len(wanted)
-        begin = 0
+        begin, last = 0, np.iinfo(np.int64).min
         for chunk in self._unread[bucket].sorted_chunks():
+            first, before = chunk[:1].view(">i4")[0], last
             last = chunk[-1:].view(">i4").astype(np.int32)[0]
+            if not before < first <= last:
+                raise self._unsorted(bucket)
             end = begin + int(np.searchsorted(wanted[begin:], last, side="right"))
             if end > begin:
                 found = rest[begin + found_in_sorted(wanted[begin:end], chunk)]
@@ -324,6 +327,13 @@ class BucketIndex:
             " jobs wrote to it. Rewrite the partition with mode='overwrite'."
         )
         return CorruptError(message, kind="index_twice")
+
+    def _unsorted(self, bucket: int) -> CorruptError:
+        message = (
+            f"The hash index file of bucket {bucket} of {self._where} is not sorted as its name"
+            " says, so known keys would look new: restore the file from a backup."
+        )
+        return CorruptError(message, kind="index_unsorted")
 
     def _found_here(self, distinct: Hashes) -> Buckets:
         """The same by the hashes in memory."""

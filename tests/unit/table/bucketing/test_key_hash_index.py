@@ -201,6 +201,14 @@ def test_a_hash_in_a_sorted_file_and_in_another_is_damage():
         BucketIndex(twice, Fill(target_rows=9000), where="t").assign(array([7]))
 
 
+@pytest.mark.parametrize("hashes", [[40, 41, 42, 1, 2, 3], [1, 2, 3, 3, 4, 5], [3, 2, 1, 4, 5, 6]])
+def test_a_file_that_is_not_sorted_as_its_name_says_is_damage(hashes):
+    known = {3: Stored(*hashes, *range(50, 150), sorted_count=106)}
+    with pytest.raises(CorruptError, match="bucket 3 of t is not sorted") as raised:
+        BucketIndex(known, Fill(target_rows=9000), where="t").assign(array([2]))
+    assert raised.value.kind == "index_unsorted"
+
+
 def test_keys_of_this_write_need_no_look_into_the_files():
     stored = Stored(*range(1000))
     index = BucketIndex({0: stored}, Fill(target_rows=1000), where="t")

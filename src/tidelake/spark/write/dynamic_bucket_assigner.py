@@ -230,9 +230,11 @@ def check_one_bucket_per_key(handle: TableHandle, messages: Sequence[CommitMessa
     for message in messages:
         change = message.index
         if change is not None and change.file is not None:
-            entry = IndexEntry(message.partition, message.bucket, change.file)
-            hashes = read_hash_index(handle.fileio, handle.paths, entry)
-            new.setdefault(message.partition, []).append(change.new_hashes(hashes))
+            added = change.told_hashes
+            if added is None:
+                entry = IndexEntry(message.partition, message.bucket, change.file)
+                added = change.new_hashes(read_hash_index(handle.fileio, handle.paths, entry))
+            new.setdefault(message.partition, []).append(added)
     for parts in new.values():
         hashes = np.sort(np.concatenate(parts))
         if (hashes[1:] == hashes[:-1]).any():

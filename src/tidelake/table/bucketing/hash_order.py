@@ -24,8 +24,9 @@ SORTED_MIN = 1 << 16
 TAIL_SHARE = 8
 """The part that is not sorted may be one in so many of the bucket's hashes."""
 
-ADDED_MAX = 1 << 22
-"""New hashes that a message carries at most: 16 MiB."""
+ADDED_MAX = 1 << 19
+"""New hashes that a message carries at most: 2 MiB, for the driver has the messages of all buckets
+at once."""
 
 Hashes = npt.NDArray[np.int32]
 

@@ -149,3 +149,12 @@ def test_an_overwrite_drops_the_index_of_what_it_replaces():
     assert files.read(after[-1]).tolist() == [8]
     assert IndexDelta.of(before, dropped=frozenset([b"r"])) is None
     assert IndexDelta.of(before, dropped=frozenset([P, Q])).after({}) == []
+
+
+def test_new_hashes_that_the_message_has_are_not_read_from_its_file():
+    files = Files({1: {(P, 0): [1, 2]}, 2: {(P, 0): [1, 2, 5]}})
+    changes = files.plan(((P, 0), 1, [1, 2], [3]), is_sorted=True)
+    [own] = {f.file_name for f in changes.files.values()}
+    del files.hashes[own]
+    found = changes.against(files.entries_of(2), 2)
+    assert sorted(found[P, 0].tolist()) == [1, 2, 3, 5]  # type: ignore[index, union-attr]

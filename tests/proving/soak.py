@@ -420,7 +420,8 @@ class Reader:
             rows = watch.reader.rows(document)
         except (FileNotFoundError, KeyError) as error:
             self.counts["gone while read"] += 1
-            watch.gone = f"snapshot {document['id']} of {document['commitUser']}: {type(error).__name__} {error}"
+            what = f"snapshot {document['id']} of {document['commitUser']}"
+            watch.gone = f"{what}: {type(error).__name__} {error}"
             return None
         problems = wrong_blocks(rows)
         if problems:

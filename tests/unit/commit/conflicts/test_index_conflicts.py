@@ -157,4 +157,4 @@ def test_new_hashes_that_the_message_has_are_not_read_from_its_file():
     [own] = {f.file_name for f in changes.files.values()}
     del files.hashes[own]
     found = changes.against(files.entries_of(2), 2)
-    assert sorted(found[P, 0].tolist()) == [1, 2, 3, 5]  # type: ignore[index, union-attr]
+    assert sorted(found[P, 0].tolist()) == [1, 2, 3, 5]

@@ -43,9 +43,9 @@ def test_a_key_in_two_buckets_is_found_without_a_look_into_the_files():
     ).handle
 
     def message(bucket: int, *added: int) -> CommitMessage:
-        file = IndexFile(HASH, f"missing-{bucket}", 40, 10)  # type: ignore[call-arg]
+        file = IndexFile(HASH, f"missing-{bucket}", 40, 10)
         told = b"".join(h.to_bytes(4, "little") for h in added)
-        return CommitMessage(b"", bucket, -1, index=IndexChange(1, file, 7, told))  # type: ignore[call-arg]
+        return CommitMessage(b"", bucket, -1, index=IndexChange(1, file, 7, told))
 
     check_one_bucket_per_key(handle, [message(0, 1, 2), message(1, 3)])
     with pytest.raises(ConflictError, match="two buckets"):

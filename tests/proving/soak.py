@@ -420,8 +420,8 @@ class Reader:
             rows = watch.reader.rows(document)
         except (FileNotFoundError, KeyError) as error:
             self.counts["gone while read"] += 1
-            what = f"snapshot {document['id']} of {document['commitUser']}"
-            watch.gone = f"{what}: {type(error).__name__} {error}"
+            who = f"snapshot {document['id']} of {document['commitUser']}"
+            watch.gone = f"{who}: {type(error).__name__} {error}"
             return None
         problems = wrong_blocks(rows)
         if problems:

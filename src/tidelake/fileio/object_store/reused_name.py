@@ -96,7 +96,7 @@ class StoreTime:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Reply:
     """An answer's status and date, in seconds since the epoch; None where there is none."""
 
     status: int | None = None
@@ -223,23 +223,23 @@ class ReusedName:
         )
         raise StorageError(message, path=f"/{key}")
 
-    def _deleted(self, url: _Url, tag: str) -> _Said:
+    def _deleted(self, url: _Url, tag: str) -> _Reply:
         said = self._sent(url.text, {"If-Match": tag})
         if said.status == _CONDITION_UNKNOWN:
             said = self._sent(url.text, {})
         return said
 
-    def _sent(self, url: str, headers: dict[str, str]) -> _Said:
+    def _sent(self, url: str, headers: dict[str, str]) -> _Reply:
         """Send a request once."""
         request = urllib.request.Request(url, method="DELETE", headers=headers)
         try:
             with self._opener().open(request, timeout=LIFE_S) as answer:
-                return _Said(int(answer.status), _date_s(answer.headers))
+                return _Reply(int(answer.status), _date_s(answer.headers))
         except urllib.error.HTTPError as error:
             error.close()
-            return _Said(int(error.code), _date_s(error.headers))
+            return _Reply(int(error.code), _date_s(error.headers))
         except (OSError, http.client.HTTPException, ValueError):
-            return _Said()
+            return _Reply()
 
     def _opener(self) -> urllib.request.OpenerDirector:
         """As the client is set: its proxy and certificates; else those of the machine."""
@@ -254,7 +254,7 @@ class ReusedName:
         return urllib.request.build_opener(*handlers)
 
 
-def _meaning(said: _Said) -> _Answer:
+def _meaning(said: _Reply) -> _Answer:
     status = said.status
     if status is None or status in {408, 409, 429} or status >= 500:
         return _Answer.UNCLEAR

@@ -92,11 +92,11 @@ class IndexChange:
 
     def new_hashes(self, of_file: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The hashes that the writer added, given all of the file."""
-        told = self.told_hashes
+        told = self.carried_hashes
         return of_file[self.known_count :] if told is None else told
 
     @property
-    def told_hashes(self) -> npt.NDArray[np.int32] | None:
+    def carried_hashes(self) -> npt.NDArray[np.int32] | None:
         """The same without the file; None if only the file has them."""
         return None if self.added is None else np.frombuffer(self.added, "<i4").astype(np.int32)
 

@@ -12,9 +12,19 @@ import pytest
 import tidelake
 from tidelake import col
 from tidelake.fileio import MemoryFileIO
+<<<<<<< HEAD
 from tidelake.merge import MergedOrder, order_bytes
 from tidelake.scan import merged_orders, read
 from tidelake.scan.merged_orders import MergedOrders
+=======
+from tidelake.merge import MergedOrder, MergeSpec
+from tidelake.metadata.index.deletion_file import DeletionRange
+from tidelake.options import Options
+from tidelake.scan import merged_orders
+from tidelake.scan.context import ReadContext
+from tidelake.scan.merged_orders import MergedOrders, order_key
+from tidelake.scan.split import Split
+>>>>>>> 29e6d5a7 (Tests: each part of the name of a merge's order)
 from tidelake.telemetry import Env, Memory
 
 SCHEMA = pa.schema({"p": pa.int32(), "k": pa.int64(), "a": pa.string(), "b": pa.int64()})
@@ -134,6 +144,78 @@ def test_another_direction_of_the_sequence_has_another_order():
     assert table.to_arrow().equals(descending)
     table.set_options({"sequence.field.sort-order": "ascending"})
     assert table.to_arrow().equals(ascending)
+
+
+def by_hand(table: tidelake.Table) -> pa.Table:
+    """The rows as a catalog without orders reads them."""
+    again = tidelake.open("/lake", fileio=table.handle.fileio).table("d.t")
+    assert not len(again.handle.orders)
+    return again.to_arrow()
+
+
+def test_another_sequence_field_has_another_order():
+    table = make({"sequence.field": "b"})
+    table.write(rows(np.arange(500, 1500), 10))
+    by_number = table.to_arrow()
+    table.set_options({"sequence.field": "a"})
+    by_text = table.to_arrow()
+    assert by_text.equals(by_hand(table))
+    assert not by_text.equals(by_number)
+    table.set_options({"sequence.field": "b"})
+    assert table.to_arrow().equals(by_number)
+
+
+def test_another_column_of_the_same_name_has_another_order():
+    table = make({"sequence.field": "b"})
+    table.write(rows(np.arange(500, 1500), -1))
+    table.to_arrow()
+    table.reset_options(["sequence.field"])
+    table.drop_column("b")
+    table.add_column("b", "BIGINT")
+    table.set_options({"sequence.field": "b"})
+    found = table.to_arrow(columns=["a"])
+    assert found.equals(by_hand(table).select(["a"]))
+    assert "600 of -1" in found["a"].to_pylist()
+
+
+def test_another_type_of_the_sequence_field_has_another_order():
+    table = make({"sequence.field": "b"})
+    table.write(rows(np.arange(500, 1500), 10))
+    by_number = table.to_arrow(columns=["a"])
+    table.retype_column("b", "STRING")
+    by_text = table.to_arrow(columns=["a"])
+    assert by_text.equals(by_hand(table).select(["a"]))
+    assert not by_text.equals(by_number)
+
+
+def test_what_values_depend_on_is_part_of_an_orders_name():
+    scan = make().scan()
+    context, split = scan.context, scan.plan.splits[0]
+    [section] = split.sections
+
+    def key(context: ReadContext, split: Split, **rules: bool) -> bytes:
+        spec = MergeSpec.of(context.schema, context.options)
+        found = order_key(context, split, section, replace(spec, **rules))
+        assert found is not None
+        return found
+
+    def of_vector(offset: int) -> bytes:
+        where = DeletionRange("/lake/index-1", offset, 40, 3, 100)
+        return key(context, replace(split, deletions={split.files[0].file_name: where}))
+
+    zones = [
+        replace(context, env=replace(context.env, zone=zone)) for zone in ("UTC", "Asia/Tokyo")
+    ]
+    moves = Options.parse({**context.options.raw, "orc.timestamp-ltz.legacy.type": "false"})
+    keys = [
+        *(key(zone, split) for zone in zones),
+        key(replace(zones[0], options=moves), split),
+        key(zones[0], split, ignore_delete=True),
+        of_vector(1),
+        of_vector(42),
+    ]
+    assert key(zones[0], split) == keys[0]
+    assert len(set(keys)) == len(keys)
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ class HashIndexChanges:
 
     def _added(self, bucket_id: BucketId, change: IndexChange) -> Hashes:
         assert change.file is not None
-        told = change.told_hashes
+        told = change.carried_hashes
         if told is not None:
             return told
         return change.new_hashes(self._read(IndexEntry(*bucket_id, change.file)))

@@ -230,7 +230,7 @@ def check_one_bucket_per_key(handle: TableHandle, messages: Sequence[CommitMessa
     for message in messages:
         change = message.index
         if change is not None and change.file is not None:
-            added = change.told_hashes
+            added = change.carried_hashes
             if added is None:
                 entry = IndexEntry(message.partition, message.bucket, change.file)
                 added = change.new_hashes(read_hash_index(handle.fileio, handle.paths, entry))

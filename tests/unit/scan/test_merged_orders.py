@@ -12,19 +12,13 @@ import pytest
 import tidelake
 from tidelake import col
 from tidelake.fileio import MemoryFileIO
-<<<<<<< HEAD
-from tidelake.merge import MergedOrder, order_bytes
-from tidelake.scan import merged_orders, read
-from tidelake.scan.merged_orders import MergedOrders
-=======
-from tidelake.merge import MergedOrder, MergeSpec
+from tidelake.merge import MergedOrder, MergeSpec, order_bytes
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.options import Options
-from tidelake.scan import merged_orders
+from tidelake.scan import merged_orders, read
 from tidelake.scan.context import ReadContext
 from tidelake.scan.merged_orders import MergedOrders, order_key
 from tidelake.scan.split import Split
->>>>>>> 29e6d5a7 (Tests: each part of the name of a merge's order)
 from tidelake.telemetry import Env, Memory
 
 SCHEMA = pa.schema({"p": pa.int32(), "k": pa.int64(), "a": pa.string(), "b": pa.int64()})

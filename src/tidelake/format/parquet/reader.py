@@ -82,7 +82,8 @@ def read_parquet(
     if request.wanted is not None:
         places = np.searchsorted(request.wanted, _group_starts(file.metadata))
         groups = [g for g in groups if places[g] < places[g + 1]]
-    files = _Files(stack, fileio, request, remote)
+    # a stack of its own: the caller moves what is in `stack` now, and more is opened later
+    files = _Files(stack.enter_context(ExitStack()), fileio, request, remote)
     batches = _source_batches(files, file, sources, groups, is_sealed=is_sealed)
     deleted, wanted = (
         _among_groups(named, file.metadata, groups) for named in (request.deleted, request.wanted)

@@ -448,6 +448,21 @@ def test_int96_of_java_before_1970_counts_backwards_and_is_read_right():
         read(int96_file([(0, -1), (0, DAY_NS)]), fields)
 
 
+def test_all_that_a_read_of_int96_opens_is_closed_after_it(monkeypatch):
+    opened = []
+    open_input = MemoryFileIO.open_input
+
+    def noted(files, path):
+        opened.append(open_input(files, path))
+        return opened[-1]
+
+    files = int96_file([(0, 5), (0, -1)])
+    monkeypatch.setattr(MemoryFileIO, "open_input", noted)
+    read(files, [field(0, "t", "TIMESTAMP(9)"), field(1, "k", "INT")])
+    assert len(opened) == 3
+    assert all(file.closed for file in opened)
+
+
 def test_int96_of_java_before_1970_is_read_inside_nested_columns():
     files = int96_file(
         [(0, -1), (5, 3), (0, -2_000_000)],

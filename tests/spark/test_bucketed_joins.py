@@ -37,8 +37,6 @@ def warehouse(spark, tmp_path_factory):
         "CREATE TABLE db.sums (k BIGINT, n INT, PRIMARY KEY (k) NOT ENFORCED) WITH ("
         "'bucket' = '4', 'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum',"
         "'write-only' = 'true');"
-        "CREATE TABLE db.few (k BIGINT, PRIMARY KEY (k) NOT ENFORCED)"
-        " WITH ('bucket' = '4', 'write-only' = 'true');"
         "CREATE TABLE db.grown (k INT, w STRING) WITH ('bucket' = '4', 'bucket-key' = 'k')"
     )
     numbers = spark.range(0, 60, 1, 1)
@@ -54,8 +52,6 @@ def warehouse(spark, tmp_path_factory):
         lake.write(numbers.selectExpr("id AS k"), f"db.{name}")
     for _ in range(2):
         lake.write(numbers.selectExpr("id AS k", "int(id) AS n"), "db.sums")
-    for keys in (range(60), range(90, 96), range(92, 98)):
-        lake.catalog.table("db.few").write(pa.table({"k": pa.array(keys, pa.int64())}))
     ints = pa.table({"k": pa.array(range(60), pa.int32()), "w": [str(n) for n in range(60)]})
     for _ in range(3):
         lake.catalog.table("db.grown").write(ints)
@@ -114,7 +110,6 @@ WITHOUT_SHUFFLE = {
     "semi": "SELECT v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.n > 2)",
     "anti": "SELECT v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
     "other names, partitions": "SELECT v, w FROM (SELECT k AS i, v FROM a) JOIN parts ON i = id",
-    "few rows under masks": "SELECT few.k, v FROM few JOIN a ON few.k = a.k",
     "with itself": "SELECT l.v, r.v FROM a l JOIN a r ON l.k = r.k",
 }
 

@@ -179,17 +179,11 @@ class NativeFiles:
         path = self._context.paths.data_file(split.partition, split.bucket, file)
         return self._storage.named(path)
 
-    def groups(self, buckets: Buckets | None = None) -> list[NativeGroup]:
+    def groups(self) -> list[NativeGroup]:
         """The added files, one group per scan.
 
         Files without a mask join those with masks where these are the most: a scan more costs a
-        query more than the tests of their rows. They join fewer too, where all files are then one
-        scan by bucket: Spark shuffles the rows of several.
-
-        Parameters
-        ----------
-        buckets : Buckets, optional
-            How the rows are spread, if the groups are all that is read.
+        query more than the tests of their rows.
         """
         plain = {key: list(files) for key, files in self._plain.items()}
         found = []
@@ -198,7 +192,7 @@ class NativeFiles:
             if not any(file.hides for file in files):
                 beside += files
                 continue
-            if _rows(files) >= _rows(beside) or self._are_one_by_bucket(source, buckets):
+            if _rows(files) >= _rows(beside):
                 files, beside[:] = [*files, *beside], []
             found.append(NativeGroup(source, tuple(f.path for f in files), masked=tuple(files)))
         return [
@@ -212,17 +206,6 @@ class NativeFiles:
             for (source, live_only, has_reserved), files in plain.items()
             if files
         ] + found
-
-    def _are_one_by_bucket(self, source: SourceFields, buckets: Buckets | None) -> bool:
-        """Whether all files have the same columns, and the bucket key is one that is wanted."""
-        beside = (source, False, False)
-        return (
-            buckets is not None
-            and self._masked.keys() == {source}
-            and self._plain.keys() <= {beside}
-            and buckets.hold_for([field.name for field in self._fields], source)
-            and _is_listable(self._plain.get(beside, ()))
-        )
 
     def _source(self, file: DataFileMeta) -> SourceFields | None:
         """The file's own fields for the wanted columns; None if Spark must not read them."""

@@ -25,7 +25,6 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Section, Split
 from tidelake.scan.masks import MergedPart, SectionMasks, mask_rule, masked_files
 from tidelake.scan.split import Run
-from tidelake.spark.read.buckets import Buckets
 from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
 from tidelake.spark.read.native_storage import NativeStorage
 from tidelake.types import DataField
@@ -70,7 +69,6 @@ def native_and_merged(
     case_sensitive: bool,
     storage: NativeStorage | None = None,
     find_masks: FindMasks | None = None,
-    buckets: Buckets | None = None,
 ) -> NativeAndMerged:
     """Give Spark the files of one plan that it can scan, and the kernel all others.
 
@@ -88,8 +86,6 @@ def native_and_merged(
         What Spark does with the storage; else it reads local files alone.
     find_masks : callable, optional
         Finds masks; by default nothing is read under a mask.
-    buckets : Buckets, optional
-        How the rows are spread: where one scan can read them all by bucket, one does.
 
     Notes
     -----
@@ -114,9 +110,7 @@ def native_and_merged(
             of_rows += [found] if found is not None else []
             section = ()
         left[id(part)] = (split, _without(section, names))
-    merged = _joined(p for p in left.values() if p[1])
-    groups = native.groups(None if merged or of_rows else buckets)
-    return NativeAndMerged(groups, merged, of_rows)
+    return NativeAndMerged(native.groups(), _joined(p for p in left.values() if p[1]), of_rows)
 
 
 def _not_plain(native: NativeFiles, split: Split) -> Iterator[Part]:

@@ -132,7 +132,6 @@ def frame_of(
     needed = wanted if predicate is None else _needed(scan, wanted)
     condition = None if predicate is None else to_column(predicate, needed)
     storage = native_storage(spark, scan.context, scan.plan.splits)
-    buckets = buckets_of(scan.context, scan.plan.splits)
     if predicate is None or condition is not None:
         parts = native_and_merged(
             scan.context,
@@ -141,11 +140,11 @@ def frame_of(
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
             storage=storage,
             find_masks=None if is_remote() else _masks_of(spark, scan),
-            buckets=buckets,
         )
     else:
         parts = NativeAndMerged([], list(scan.plan.splits))
     every = scan.context.schema.fields
+    buckets = buckets_of(scan.context, scan.plan.splits)
     frames = [
         native_frame(spark, group, needed, condition, among=every, buckets=buckets)
         for group in parts.native

@@ -15,7 +15,6 @@ from tidelake.options import Options
 from tidelake.scan import ReadContext, Split
 from tidelake.scan.masks import HiddenRows, SectionMasks
 from tidelake.spark.read import native_split
-from tidelake.spark.read.buckets import Buckets
 from tidelake.spark.read.native_split import native_and_merged
 from tidelake.telemetry import Env
 from tidelake.types import DataField, TableSchema, parse_type
@@ -58,13 +57,9 @@ def first_hidden(sections):
     ]
 
 
-def parts_of(
-    *sections, raw=False, deletions=None, masks=first_hidden, fields=SCHEMA.fields[1:], buckets=None
-):
+def parts_of(*sections, raw=False, deletions=None, masks=first_hidden, fields=SCHEMA.fields[1:]):
     split = Split(7, serialize_row((), ()), 0, 1, sections, raw=raw, deletions=deletions or {})
-    return native_and_merged(
-        CONTEXT, [split], fields, case_sensitive=False, find_masks=masks, buckets=buckets
-    )
+    return native_and_merged(CONTEXT, [split], fields, case_sensitive=False, find_masks=masks)
 
 
 def parted(*sections, **how):
@@ -106,26 +101,6 @@ def test_plain_files_are_scanned_apart_where_they_are_the_most():
     plain, masked, merged = parted(lone, pair)
     assert plain == {("a", False), ("b", False), ("c", False)}
     assert (masked, merged) == ({"d": True, "e": True}, [])
-
-
-def test_plain_files_join_fewer_under_masks_where_one_scan_reads_by_bucket():
-    most, pair, deletes = (
-        (run_of("a", "b", "c"),),
-        (run_of("d"), run_of("e")),
-        run_of("f", deletes=1),
-    )
-    buckets = Buckets(4, DataField(0, "k", parse_type("BIGINT")), "of BIGINT")
-
-    def scans(*sections, masks=first_hidden, fields=SCHEMA.fields):
-        parts = parts_of(*sections, masks=masks, fields=fields, buckets=buckets)
-        return sorted(len(group.masked) for group in parts.native)
-
-    assert scans(most, pair) == [5]
-    # the key is not read; a scan more leaves out deletes; some rows are merged
-    assert scans(most, pair, fields=SCHEMA.fields[1:]) == [0, 2]
-    assert scans(most, pair, (deletes,)) == [0, 0, 2]
-    merged = (run_of("g"), run_of("h"))
-    assert scans(most, pair, merged, masks=lambda s: [*first_hidden(s)[:1], None]) == [0, 2]
 
 
 def test_files_of_which_nothing_is_hidden_are_plain():

@@ -64,8 +64,8 @@ class Process:
         self._stopped.release()
 
     def stop(self, op: str, path: str) -> None:
-        """Wait for the turn, as the process."""
-        if not self.is_dead:
+        """Wait for the turn, as the process; nobody gives one to who shows its objects later."""
+        if not self.is_dead and not self.is_done:
             self.calls += 1
             if self.calls > CALLS_MAX:
                 raise NeverEnds(f"{self.name} has made {CALLS_MAX} calls, now {op} of {path}")
@@ -115,6 +115,10 @@ class _Directory:
     @property
     def path(self) -> str:
         return self.inner.path
+
+    @property
+    def has_late_put(self) -> bool:
+        return self.inner.has_late_put
 
     def exists(self, name: str) -> bool:
         self._process.stop("exists", f"{self.path}/{name}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from minutes import LONGEST_FIRST, Minutes
+from stuck import Stuck
 
 from tidelake.telemetry import invariants
 
@@ -19,6 +20,7 @@ settings.load_profile("no deadline")
 
 def pytest_configure(config):
     config.pluginmanager.register(Minutes(), "minutes")
+    config.pluginmanager.register(Stuck(), "stuck")
 
 
 def pytest_collection_modifyitems(items):

@@ -28,7 +28,8 @@ same to a server.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -157,7 +158,7 @@ class Publisher:
             earlier = (*earlier, base.snapshot)
             if planned.is_empty:
                 if self._in_doubt:
-                    raise self._lost(attempt)
+                    raise self._lost(attempt, earlier)
                 self._files.discard_delta()
                 return Published(None, planned)
             schema_id, names = known_schema or self._schema_id()
@@ -184,11 +185,11 @@ class Publisher:
                 self._in_doubt = True
             waited_ms = clock.now_ms() - started_ms
             if timeout_ms is not None and waited_ms > timeout_ms:
-                raise self._lost(attempt + 1)
+                raise self._lost(attempt + 1, earlier)
             if attempt < retries_max:
                 self._wait(attempt)
             attempt += 1
-        raise self._lost(attempt)
+        raise self._lost(attempt, earlier)
 
     def _newest(self) -> tuple[Snapshot | None, tuple[int, Sequence[str]] | None]:
         """The newest snapshot; of a remote storage, the newest schema too, asked for meanwhile."""
@@ -256,8 +257,17 @@ class Publisher:
             changelog_record_count=int(planned.delta.changelog["row_count"].sum()),
             watermark=_risen_watermark(base, planned.stream.watermark),
             statistics=planned.statistics or _inherited_statistics(base, schema_id),
+            properties=self._properties,
             next_row_id=0 if base is None else base.next_row_id or 0,
         )
+
+    @property
+    def _properties(self) -> Mapping[str, str] | None:
+        """On a store without directories, of which table a snapshot is; a server knows that."""
+        incarnation = self._context.incarnation
+        if incarnation is None or self._context.snapshot_commit is not None:
+            return None
+        return incarnation.properties
 
     def _base_manifests(
         self, base: Snapshot | None, schema_id: int, *, all_of: bool
@@ -303,13 +313,34 @@ class Publisher:
         wait_ms = min(first * 2 ** min(attempt, WAIT_DOUBLINGS_MAX), longest)
         self._env.clock.sleep_ms(wait_ms * (1 + self._env.rng.uniform(0, WAIT_JITTER)))
 
-    def _lost(self, attempts: int) -> ConflictError:
+    def _lost(self, attempts: int, bases: Sequence[Snapshot | None]) -> ConflictError:
+        newest = bases[-1] if bases else None
+        wanted_id = 1 if newest is None else newest.id + 1
+        with suppress(TidelakeError):  # it only explains
+            if self._context.log.is_of_dropped_table(wanted_id):
+                return self._blocked(wanted_id)
         message = (
             f"A commit to table '{self._table}' lost the race for the next snapshot {attempts}"
             " times and gave up; nothing was committed. Commit again, or raise"
             " 'commit.max-retries'."
         )
         return ConflictError(message, kind="commit_race_lost", table=self._table)
+
+    def _blocked(self, snapshot_id: int) -> ConflictError:
+        """A snapshot that its writer should have taken back by now has the id that we want."""
+        path = self._fileio.uri_of(self._paths.snapshot(snapshot_id))
+        removal = f"delete the file {path}"
+        if snapshot_id > 1:
+            removal = f"roll the table back to snapshot {snapshot_id - 1}"
+        message = (
+            f"Snapshot {snapshot_id} of table '{self._table}' is a late commit to a dropped table"
+            " of that name: readers do not see it, and nothing is built on it. Nothing was"
+            " committed. Its writer removes it as soon as it goes on: commit again. If no process"
+            f" lives that had the dropped table open, {removal}."
+        )
+        return ConflictError(
+            message, kind="snapshot_of_dropped_table", table=self._table, snapshot=snapshot_id
+        )
 
 
 def _risen_watermark(base: Snapshot | None, given: int | None) -> int | None:

@@ -26,6 +26,11 @@
    no snapshot of the new table names. Check once more that the base is there, too, the very same
    and not another of its number: if a rollback removed it right before the put, our snapshot is
    removed, and is lost. A snapshot on which another commit builds already is never removed.
+
+An object store has no open directories, so a snapshot may land in a table that was created again
+after step 1, and stay there until step 3. It carries a mark by which that table's readers and
+writers know that it is not theirs (:mod:`tidelake.metadata.log.incarnation`): they look past it,
+and a commit that wants its id loses its race until it is gone.
 """
 
 from __future__ import annotations
@@ -244,17 +249,33 @@ class StoreSnapshotCommit:
             raise self._built_on(snapshot, "a rollback removed what it is based on")
         return Outcome.PUBLISHED
 
-    def _remove(self, snapshot: Snapshot, directory: OpenDirectory) -> bool:
-        """Remove our snapshot; False, and it stays, if another commit builds on it already."""
-        path, next_path = (self._paths.snapshot(snapshot.id + i) for i in (0, 1))
-        if self._fileio.exists(next_path, within=directory):
+    def _remove(
+        self, snapshot: Snapshot, directory: OpenDirectory, *, beside_late: bool = False
+    ) -> bool:
+        """Remove our snapshot; False, and it stays, if another commit builds on it already.
+
+        With `beside_late`, a commit to our dropped table that came late, too, does not count.
+        """
+        if self._is_built_on(snapshot, directory, beside_late=beside_late):
             return False
+        path = self._paths.snapshot(snapshot.id)
         ours = snapshot.to_json().encode()  # by now another may have the name
         self._fileio.delete(path, within=directory, reused=True, expected=ours)
-        if self._fileio.exists(next_path, within=directory):
+        if self._is_built_on(snapshot, directory, beside_late=beside_late):
             self._log.put_back(snapshot, within=directory)
             return False
         return True
+
+    def _is_built_on(
+        self, snapshot: Snapshot, directory: OpenDirectory, *, beside_late: bool
+    ) -> bool:
+        next_id, incarnation = snapshot.id + 1, self._context.incarnation
+        if not self._fileio.exists(self._paths.snapshot(next_id), within=directory):
+            return False
+        if not beside_late or incarnation is None:
+            return True
+        found = self._read_back(next_id)
+        return found is not None and not incarnation.is_mark_of(found)
 
     def _built_on(self, snapshot: Snapshot, why: str) -> OutcomeUnknownError:
         message = (
@@ -285,7 +306,7 @@ class StoreSnapshotCommit:
         try:
             found = self._read_back(snapshot.id)
             is_ours = found is not None and is_same_snapshot(snapshot, found)
-            if is_ours and self._remove(snapshot, directory):
+            if is_ours and self._remove(snapshot, directory, beside_late=True):
                 return
             is_elsewhere = self._fileio.exists(self._paths.snapshot(snapshot.id), within=directory)
         except (StorageError, CorruptError, UnsupportedError) as failure:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tidelake.fileio import FileIO
+from tidelake.metadata.log.incarnation import Incarnation
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
@@ -46,7 +47,17 @@ class TableState:
     @property
     def snapshots(self) -> SnapshotLog:
         """The table's snapshots."""
-        return SnapshotLog(self.fileio, self.paths, reads=self.env.reads.ranges)
+        return SnapshotLog(
+            self.fileio,
+            self.paths,
+            reads=self.env.reads.ranges,
+            incarnation=self.incarnation,
+        )
+
+    @property
+    def incarnation(self) -> Incarnation | None:
+        """The table as it was opened, where a dropped one of its name might be taken for it."""
+        return Incarnation.of(self.fileio, self.paths, self.schema)
 
     @property
     def uri(self) -> str:

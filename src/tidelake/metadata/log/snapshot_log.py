@@ -19,6 +19,10 @@ the files): the snapshots that are left are the table, and the next commit takes
 is ahead is no error, because each slow writer beside a rollback makes one. A power loss makes none:
 the snapshot's name is durable before the hint is written.
 
+On an object store a late commit to a dropped table may stand behind the newest snapshot for a
+moment, or until somebody removes it. To readers it is not there
+(:mod:`tidelake.metadata.log.incarnation`); a commit finds its id taken.
+
 Source: ``docs/format/snapshot.md``; Paimon's ``SnapshotManager`` (1.3.1).
 """
 
@@ -27,13 +31,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
-from tidelake.errors import CorruptError, NotFoundError, StorageError
+from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
 from tidelake.fileio import FileIO, OpenDirectory, put_new
 from tidelake.metadata.at_once import at_once
+from tidelake.metadata.log.incarnation import Incarnation
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.telemetry import Executor, SerialExecutor
@@ -70,11 +75,22 @@ class SnapshotLog:
         The table's paths.
     reads : Executor, optional
         Asks a remote storage for several files at once.
+    incarnation : Incarnation, optional
+        The table as it was opened, where snapshots of a dropped one of its name may stand between
+        its own. They count as missing.
     """
 
-    def __init__(self, fileio: FileIO, paths: TablePaths, *, reads: Executor | None = None) -> None:
+    def __init__(
+        self,
+        fileio: FileIO,
+        paths: TablePaths,
+        *,
+        reads: Executor | None = None,
+        incarnation: Incarnation | None = None,
+    ) -> None:
         self._fileio = fileio
         self._paths = paths
+        self._incarnation = incarnation
         self._reads: Executor = SerialExecutor() if reads is None else reads
 
     def latest_id(self) -> int | None:
@@ -92,7 +108,7 @@ class SnapshotLog:
             for newest in range(hint, hint + HINT_PROBES_MAX):
                 if not self._exists(newest + 1):
                     return newest
-        newest = max(self._listed(), default=0)
+        newest = next(self._own(reversed(self._listed())), 0)
         oldest = self._hint(self._paths.earliest_hint) if newest == 0 else None
         for known in (hint, oldest):  # a listing may briefly be empty
             if known is not None and known > newest and self._exists(known):
@@ -131,9 +147,9 @@ class SnapshotLog:
         hint = self._hint(self._paths.earliest_hint)
         if hint is not None and self._exists(hint):
             return hint
-        ids = self._listed()
-        if ids:
-            return ids[0]
+        oldest = next(self._own(self._listed()), None)
+        if oldest is not None:
+            return oldest
         latest = self.latest_id()  # the listing may be old
         return None if latest is None else self._oldest_before(latest)
 
@@ -146,6 +162,8 @@ class SnapshotLog:
             One between the others is missing; the message names it.
         """
         ids = self._listed()
+        while ids and self._incarnation is not None and not self._exists(ids[-1]):
+            del ids[-1]  # a dropped table's
         found = set(ids)
         for before, after in itertools.pairwise(ids):
             for gap in range(before + 1, after):
@@ -167,6 +185,10 @@ class SnapshotLog:
         names = (status.name for status in self._fileio.list_dir(self._paths.snapshot_dir))
         return sorted(i for name in names if (i := numbered(name, "snapshot-")) is not None)
 
+    def _own(self, ids: Iterable[int]) -> Iterator[int]:
+        """Those of a listing that are this table's."""
+        return (i for i in ids if self._incarnation is None or self._exists(i))
+
     def load(self, snapshot_id: int) -> Snapshot:
         """Read one snapshot.
 
@@ -184,12 +206,24 @@ class SnapshotLog:
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Read one snapshot; None if it does not exist. See :meth:`load`."""
+        found = self._stored(snapshot_id)
+        return found if found is not None and self._is_own(found) else None
+
+    def is_of_dropped_table(self, snapshot_id: int) -> bool:
+        """Whether an id is taken by a commit to a dropped table that had this one's name."""
+        found = None if self._incarnation is None else self._stored(snapshot_id)
+        return found is not None and not self._is_own(found)
+
+    def _stored(self, snapshot_id: int) -> Snapshot | None:
         path = self._paths.snapshot(snapshot_id)
         try:
             data = self._fileio.read_bytes(path)
         except NotFoundError:
             return None
         return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+
+    def _is_own(self, snapshot: Snapshot) -> bool:
+        return self._incarnation is None or self._incarnation.has(snapshot)
 
     def load_or_changelog(self, snapshot_id: int) -> Snapshot:
         """Read one snapshot, or its long-lived changelog if it has expired.
@@ -208,7 +242,9 @@ class SnapshotLog:
                 data = self._fileio.read_bytes(path)
             except NotFoundError:
                 continue
-            return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+            found = self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+            if self._is_own(found):
+                return found
         raise self._missing(snapshot_id)
 
     def is_kept(self, snapshot_id: int) -> bool:
@@ -275,7 +311,7 @@ class SnapshotLog:
             if _is_another_s(data, needle):
                 return True
             snapshot = self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
-            return snapshot if snapshot.commit_user == user else True
+            return snapshot if snapshot.commit_user == user and self._is_own(snapshot) else True
 
         count = 1
         newest = before - 1
@@ -450,7 +486,12 @@ class SnapshotLog:
                 self._fileio.replace(self._paths.earliest_hint, text, **_within(within))
 
     def _exists(self, snapshot_id: int) -> bool:
-        return self._fileio.exists(self._paths.snapshot(snapshot_id))
+        if self._incarnation is None:
+            return self._fileio.exists(self._paths.snapshot(snapshot_id))
+        try:
+            return self.find(snapshot_id) is not None
+        except (CorruptError, UnsupportedError):
+            return True  # whoever needs what it says has the error
 
     def _oldest_before(self, snapshot_id: int) -> int:
         for _ in range(PROBES_MAX):

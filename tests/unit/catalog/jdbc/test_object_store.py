@@ -7,7 +7,13 @@ import pytest
 
 import tidelake
 from tidelake.catalog.dropped_directories import DroppedDirectories
-from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
+from tidelake.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    TidelakeError,
+    UnsupportedError,
+)
 from tidelake.fileio.object_store import ObjectStoreFileIO
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
@@ -168,3 +174,17 @@ def test_a_table_that_is_made_while_an_empty_database_is_dropped_stays(catalog, 
         catalog.drop_database("db")
     assert (made, catalog.list_databases()) == (["db.t"], ["db"])
     assert catalog.table("db.t").to_arrow().to_pylist() == [ROW]
+
+
+def test_a_late_commit_to_a_dropped_table_is_no_snapshot_of_the_new_one(s3, catalog):
+    """The database knows the table's name, the files decide about its snapshots."""
+    old = catalog.create_table("db.t", SCHEMA)
+    s3.fault("defer", "PUT", "snapshot-1", after=1_000_000)
+    old.write([ROW])
+    catalog.drop_table("db.t")
+    new = catalog.create_table("db.t", SCHEMA, options={"commit.max-retries": "0"})
+    s3.settle()
+    assert new.to_arrow().num_rows == 0
+    with pytest.raises(ConflictError) as blocked:
+        new.write([ROW])
+    assert blocked.value.kind == "snapshot_of_dropped_table"

@@ -1,0 +1,118 @@
+"""Tells snapshots of a table from those of a dropped one that had its name.
+
+A store without directories cannot keep a late commit to a dropped table out of the table that was
+created under its name: see :mod:`tidelake.commit.store_snapshot_commit`. Whoever wrote it takes it
+back, but others may look before, or the writer may have died. So
+
+1. On such a store each snapshot carries, in its ``properties``, the number and the time of the
+   schema that its writer opened: ``tidelake.opened-schema`` = ``<id>@<ms since the epoch>``. A
+   schema file is written once, and a drop lies between the first ones of two tables of one name. So
+   two clocks would have to be wrong by just so much that both have the same.
+2. A reader knows its own schema and compares. Of a snapshot that was written with another schema of
+   the table it reads that schema's file, once in a process.
+3. Where they differ, the reader first makes sure that the table is still the one that it opened
+   itself; that is an error of its own. Then the snapshot is another table's.
+
+A snapshot without a mark, of other engines and older versions, is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidelake.errors import NotFoundError
+from tidelake.fileio import FileIO
+from tidelake.metadata.log.schema_log import SchemaLog
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.paths import TablePaths
+from tidelake.telemetry import PerProcess
+from tidelake.types import TableSchema
+
+__all__ = ["OPENED_SCHEMA", "Incarnation"]
+
+OPENED_SCHEMA = "tidelake.opened-schema"
+"""Key in a snapshot's properties (on disk: never rename)."""
+KNOWN_MAX = 10_000
+"""Schemas whose times a process remembers."""
+
+_KNOWN: PerProcess[dict[tuple[str, int, int, int], int]] = PerProcess(dict)
+"""Times of schemas, by place, schema that the table was opened with (id, time), and id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incarnation:
+    """One of the tables that a name had, on a store without directories.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    schema : TableSchema
+        The schema that it was opened with.
+    """
+
+    fileio: FileIO
+    paths: TablePaths
+    schema: TableSchema
+
+    @classmethod
+    def of(cls, fileio: FileIO, paths: TablePaths, schema: TableSchema) -> Incarnation | None:
+        """The table as it was opened; None where an open directory tells it from others."""
+        return None if fileio.holds_directories else cls(fileio, paths, schema)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What its snapshots carry."""
+        return {OPENED_SCHEMA: f"{self.schema.id}@{self.schema.time_ms}"}
+
+    def is_mark_of(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot's writer opened the table with this very schema."""
+        return _mark(snapshot) == (self.schema.id, self.schema.time_ms)
+
+    def has(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is this table's, as far as its mark tells.
+
+        Raises
+        ------
+        NotFoundError
+            This table was dropped, and perhaps created again.
+        """
+        mark = _mark(snapshot)
+        if mark is None or mark == (self.schema.id, self.schema.time_ms):
+            return True
+        schema_id, time_ms = mark
+        if schema_id != self.schema.id and self._has_schema(schema_id, time_ms):
+            return True
+        self._check_same()
+        return False
+
+    def _has_schema(self, schema_id: int, time_ms: int) -> bool:
+        where = self.fileio.uri_of(self.paths.location)
+        key = (where, self.schema.id, self.schema.time_ms, schema_id)
+        known = _KNOWN.value
+        if known.get(key) == time_ms:
+            return True
+        try:
+            found = SchemaLog(self.fileio, self.paths).load(schema_id).time_ms
+        except NotFoundError:
+            return False
+        self._check_same()  # else it may be another table's
+        if len(known) >= KNOWN_MAX:
+            known.clear()
+        known[key] = found
+        return found == time_ms
+
+    def _check_same(self) -> None:
+        where = self.fileio.uri_of(self.paths.location)
+        SchemaLog(self.fileio, self.paths).check_same(self.schema, table=where)
+
+
+def _mark(snapshot: Snapshot) -> tuple[int, int] | None:
+    text = (snapshot.properties or {}).get(OPENED_SCHEMA, "")
+    schema_id, _, time_ms = text.partition("@")
+    if not (schema_id.isdecimal() and time_ms.isdecimal()):
+        return None
+    return int(schema_id), int(time_ms)

@@ -171,9 +171,10 @@ def test_whoever_has_the_dropped_table_open_is_told_so(s3):
     old.write([{"k": 1, "v": "old"}])
     opened(s3).drop_table("db.t")
     create(s3).write([{"k": 50, "v": "new"}])
-    with pytest.raises(NotFoundError) as told:
-        old.to_arrow()
-    assert told.value.kind == "table_recreated"
+    for read in (old.handle.snapshots.latest, old.to_arrow):  # not that it is empty
+        with pytest.raises(NotFoundError) as told:
+            read()
+        assert told.value.kind == "table_recreated"
 
 
 def test_snapshots_of_other_schemas_of_the_table_are_its_own(s3):

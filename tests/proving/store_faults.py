@@ -1,18 +1,28 @@
 """What a store may say of a put that is not so: it conflicts where nothing is, or comes late.
 
+And a put that comes late because its writer was: into a table created again under the name.
+
 Each is tried on every put of a table's life, in memory; `tests/unit/fileio/object_store` does the
 same to the client on the wire.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from proving.fsck import check_table, walk
 from proving.interleave import Meddled
 from proving.world import LOCATION, NAME, WAREHOUSE, Shape, arrow_of, content_of, open_catalog
-from tidelake.errors import OutcomeUnknownError, TidelakeError
-from tidelake.fileio import FaultMode, FaultyFileIO, FileIO, MemoryFileIO
+from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
+from tidelake.fileio import (
+    FaultMode,
+    FaultyFileIO,
+    FileIO,
+    MemoryFileIO,
+    OpenDirectory,
+    SimulatedCrash,
+)
+from tidelake.telemetry import ManualClock
 
 SHAPE = Shape(
     ("k",),
@@ -118,4 +128,108 @@ def _judge(inner: MemoryFileIO, said: str) -> None:
     check_table(inner, LOCATION)
 
 
-CHECKS = (check_conflicts_where_nothing_is, check_late_puts)
+class _PathsOnly(Meddled):
+    """A store: a directory is only a path."""
+
+    @property
+    def holds_directories(self) -> bool:
+        return False
+
+    def _resolved(self, path: str, within: OpenDirectory | None) -> str:
+        return super()._resolved(path, None)
+
+
+def check_late_commits_to_dropped_tables() -> None:
+    """Right before its put the table goes, and comes again: nobody takes what lands there.
+
+    The new table has fewer snapshots, as many, or none. Its writers and readers act right behind
+    the put, before the writer looks again; and when it died there.
+    """
+    for dies in (False, True):
+        for new_rows in (0, 1, 2):
+            _late_commit(new_rows, dies=dies)
+
+
+def _late_commit(new_rows: int, *, dies: bool) -> None:
+    files = _PathsOnly()
+    clock = ManualClock(tick_ms=1)
+    catalog = open_catalog(files, 1, clock=clock)
+    SHAPE.create(catalog)
+    catalog.table(NAME).write(arrow_of(SHAPE, _rows(0)))
+    catalog.table(NAME).write(arrow_of(SHAPE, _rows(1)))
+    own: list[int] = []
+
+    def others() -> None:
+        other = open_catalog(files, 3, clock=clock)
+        other.drop_table(NAME)
+        SHAPE.create(other)
+        for key in range(10, 10 + new_rows):
+            other.table(NAME).write(arrow_of(SHAPE, _rows(key)))
+            own.append(key)
+
+    def behind() -> None:
+        other = open_catalog(files, 4, clock=clock).table(NAME)
+        assert [row["k"] for row in content_of(other)] == own
+        kind = None
+        try:
+            other.with_options({"commit.max-retries": "0"}).write(arrow_of(SHAPE, _rows(20)))
+            own.append(20)
+        except ConflictError as error:
+            kind = error.kind
+        assert kind == ("snapshot_of_dropped_table" if new_rows == 2 else None)
+        assert [row["k"] for row in content_of(other)] == own
+
+    late = _Around(files, "/snapshot-3", before=others, behind=behind, dies=dies)
+    ended: BaseException | None = None
+    try:
+        open_catalog(late, 2, clock=clock).table(NAME).write(arrow_of(SHAPE, _rows(2)))
+    except (TidelakeError, SimulatedCrash) as error:
+        ended = error
+    assert ended is not None, "a commit to a dropped table is acknowledged"
+    table = open_catalog(files, 5, clock=clock).table(NAME)
+    assert [row["k"] for row in content_of(table)] == own
+    if dies:  # else its writer took it back
+        table.rollback_to(table.latest_snapshot_id)
+    table.write(arrow_of(SHAPE, _rows(30)))
+    assert [row["k"] for row in content_of(table)] == [*own, 30]
+    check_table(files, LOCATION)
+
+
+class _Around:
+    """The storage of a writer; others act right before and right behind one put, once."""
+
+    def __init__(
+        self,
+        inner: FileIO,
+        name: str,
+        *,
+        before: Callable[[], None],
+        behind: Callable[[], None],
+        dies: bool,
+    ) -> None:
+        self._inner, self._name, self._dies = inner, name, dies
+        self._before, self._behind = before, behind
+
+    def __getattr__(self, name: str) -> Callable:
+        return getattr(self._inner, name)
+
+    def put_if_absent(self, path: str, data: bytes, **held: OpenDirectory) -> bool:
+        if not path.endswith(self._name):
+            return self._inner.put_if_absent(path, data, **held)
+        self._before()
+        done = self._inner.put_if_absent(path, data, **held)
+        assert done, "the name is free in the new table"
+        try:
+            self._behind()
+        except TidelakeError as error:  # the writer whose put this is would take it for its own
+            raise AssertionError(f"whoever came behind it met {error!r}") from error
+        if self._dies:
+            raise SimulatedCrash
+        return done
+
+
+CHECKS = (
+    check_conflicts_where_nothing_is,
+    check_late_puts,
+    check_late_commits_to_dropped_tables,
+)

@@ -6,6 +6,7 @@ Those of its client are planted in `tests/unit/fileio/object_store/test_planted_
 from __future__ import annotations
 
 import tidelake.commit.store_snapshot_commit as store_commit
+import tidelake.metadata.log.incarnation as incarnation
 import tidelake.metadata.log.schema_log as schema_log
 import tidelake.metadata.log.tag as tag
 from proving.planting import edited
@@ -40,5 +41,10 @@ PLANTED = (
             "_outcome",
             edited("if done else Outcome.IN_DOUBT", "if done else Outcome.LOST"),
         ),
+    ),
+    (
+        "a late snapshot of a dropped table is taken for the new one's",
+        "check_late_commits_to_dropped_tables",
+        (incarnation.Incarnation, "has", lambda _: lambda *_: True),
     ),
 )

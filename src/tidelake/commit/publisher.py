@@ -336,7 +336,8 @@ class Publisher:
             f"Snapshot {snapshot_id} of table '{self._table}' is a late commit to a dropped table"
             " of that name: readers do not see it, and nothing is built on it. Nothing was"
             " committed. Its writer removes it as soon as it goes on: commit again. If no process"
-            f" lives that had the dropped table open, {removal}."
+            f" lives that had the dropped table open, {removal}. If the table was copied to this"
+            " place, copy its schema files, too."
         )
         return ConflictError(
             message, kind="snapshot_of_dropped_table", table=self._table, snapshot=snapshot_id

@@ -171,9 +171,9 @@ def test_whoever_has_the_dropped_table_open_is_told_so(s3):
     old.write([{"k": 1, "v": "old"}])
     opened(s3).drop_table("db.t")
     create(s3).write([{"k": 50, "v": "new"}])
-    for read in (old.handle.snapshots.latest, old.to_arrow):  # not that it is empty
+    for use in (old.to_arrow, lambda: old.write([{"k": 2, "v": "old"}])):
         with pytest.raises(NotFoundError) as told:
-            read()
+            use()
         assert told.value.kind == "table_recreated"
 
 

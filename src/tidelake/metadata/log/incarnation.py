@@ -8,20 +8,23 @@ back, but others may look before, or the writer may have died. So
    schema that its writer opened: ``tidelake.opened-schema`` = ``<id>@<ms since the epoch>``. A
    schema file is written once, and a drop lies between the first ones of two tables of one name. So
    two clocks would have to be wrong by just so much that both have the same.
-2. A reader knows its own schema and compares. Of a snapshot that was written with another schema of
-   the table it reads that schema's file, once in a process.
-3. Where they differ, the reader first makes sure that the table is still the one that it opened
-   itself; that is an error of its own. Then the snapshot is another table's.
+2. A reader knows its own schema and compares. Of a snapshot with another mark it reads the schema
+   file that the mark names, once in a process. If that is of the mark's time, the snapshot is the
+   table's: what the table has stored decides, not what this handle holds (a draft of a schema, or
+   one that another engine replaced).
+3. Else the reader first makes sure that the table is still the one that it opened itself; that is
+   an error of its own. Then the snapshot is another table's: it counts as missing, and is logged.
 
 A snapshot without a mark, of other engines and older versions, is believed.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidelake.errors import NotFoundError
+from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import Snapshot
@@ -31,13 +34,16 @@ from tidelake.types import TableSchema
 
 __all__ = ["OPENED_SCHEMA", "Incarnation"]
 
+_LOG = logging.getLogger("tidelake")
 OPENED_SCHEMA = "tidelake.opened-schema"
 """Key in a snapshot's properties (on disk: never rename)."""
 KNOWN_MAX = 10_000
-"""Schemas whose times a process remembers."""
+"""Schemas whose times, and snapshots whose warnings, a process remembers."""
 
 _KNOWN: PerProcess[dict[tuple[str, int, int, int], int]] = PerProcess(dict)
 """Times of schemas, by place, schema that the table was opened with (id, time), and id."""
+_TOLD: PerProcess[set[tuple[str, int, int, int]]] = PerProcess(set)
+"""Snapshots that a warning was logged of: place, id and mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +89,14 @@ class Incarnation:
         mark = _mark(snapshot)
         if mark is None or mark == (self.schema.id, self.schema.time_ms):
             return True
-        schema_id, time_ms = mark
-        if schema_id != self.schema.id and self._has_schema(schema_id, time_ms):
+        if self._has_schema(*mark):
             return True
         self._check_same()
+        self._warn(snapshot.id, *mark)
         return False
 
     def _has_schema(self, schema_id: int, time_ms: int) -> bool:
-        where = self.fileio.uri_of(self.paths.location)
-        key = (where, self.schema.id, self.schema.time_ms, schema_id)
+        key = (self._where, self.schema.id, self.schema.time_ms, schema_id)
         known = _KNOWN.value
         if known.get(key) == time_ms:
             return True
@@ -99,15 +104,37 @@ class Incarnation:
             found = SchemaLog(self.fileio, self.paths).load(schema_id).time_ms
         except NotFoundError:
             return False
-        self._check_same()  # else it may be another table's
+        except (CorruptError, UnsupportedError):
+            return True  # damage tells nothing: whoever needs what the file says has the error
+        if found != time_ms:
+            return False
         if len(known) >= KNOWN_MAX:
             known.clear()
         known[key] = found
-        return found == time_ms
+        return True
+
+    @property
+    def _where(self) -> str:
+        return self.fileio.uri_of(self.paths.location)
+
+    def _warn(self, snapshot_id: int, schema_id: int, time_ms: int) -> None:
+        told, key = _TOLD.value, (self._where, snapshot_id, schema_id, time_ms)
+        if key in told:
+            return
+        if len(told) >= KNOWN_MAX:
+            told.clear()
+        told.add(key)
+        _LOG.warning(
+            "Snapshot %s in %s is passed over: it was made with a schema %s that has another time"
+            " than the table's, so it is a late commit to a dropped table of that name. If the"
+            " table was copied to this place, copy its schema files, too.",
+            snapshot_id,
+            self._where,
+            schema_id,
+        )
 
     def _check_same(self) -> None:
-        where = self.fileio.uri_of(self.paths.location)
-        SchemaLog(self.fileio, self.paths).check_same(self.schema, table=where)
+        SchemaLog(self.fileio, self.paths).check_same(self.schema, table=self._where)
 
 
 def _mark(snapshot: Snapshot) -> tuple[int, int] | None:

@@ -273,9 +273,8 @@ class _Step:
         try:
             self._check_path()
         except NotFoundError:
-            found = handle.snapshots.find(target.id)
-            if found is not None and _is_same(found, target):
-                handle.fileio.delete(handle.paths.snapshot(target.id), within=place, reused=True)
+            path, ours = handle.paths.snapshot(target.id), target.to_json().encode()
+            handle.fileio.delete(path, within=place, reused=True, expected=ours)
             raise
         return True
 

@@ -443,7 +443,7 @@ class VersionMethods(abc.ABC):
         files. So if the snapshot's file still exists, the expiry will see the tag.
         """
         handle = self.handle
-        if handle.fileio.exists(handle.paths.snapshot(snapshot.id)):
+        if handle.snapshots.has(snapshot.id):
             return True
         others = [handle.tags.load(other) for other in handle.tags.names() if other != name]
         return any(other.snapshot.id == snapshot.id for other in others)

@@ -194,6 +194,43 @@ def test_snapshots_of_other_schemas_of_the_table_are_its_own(s3):
     assert [mark.partition("@")[0] for mark in marks] == ["0", "1"]
 
 
+def test_a_handle_with_a_schema_that_is_not_stored_has_the_tables_snapshots(s3):
+    """A merge checks a draft of the schema that it will make; another may be made meanwhile."""
+    create(s3).write([{"k": 1, "v": "a"}])
+    handle = opened(s3).table("db.t").handle
+    draft = dataclasses.replace(
+        handle, schema=dataclasses.replace(handle.schema, id=handle.schema.id + 1)
+    )
+    assert draft.snapshots.latest().id == 1
+    opened(s3).table("db.t").add_column("n", "INT")
+    opened(s3).table("db.t").write([{"k": 2, "v": "b", "n": 1}])
+    assert draft.snapshots.latest().id == 2
+
+
+def test_a_damaged_schema_hides_nothing(s3):
+    create(s3).write([{"k": 1, "v": "a"}])
+    opened(s3).table("db.t").add_column("n", "INT")
+    table = opened(s3).table("db.t")
+    table.handle.fileio.replace(f"{PATH}/schema/schema-0", b"{}")
+    assert table.handle.snapshots.latest().id == 1
+
+
+def test_a_copied_table_says_that_its_schema_files_are_missing(s3, caplog):
+    table = create(s3)
+    table.write([{"k": 1, "v": "a"}])
+    files = table.handle.fileio
+    schema = dataclasses.replace(table.handle.schema, time_ms=table.handle.schema.time_ms + 1)
+    files.replace(f"{PATH}/schema/schema-0", schema.to_json().encode())
+    copy = opened(s3).table("db.t")
+    assert keys(copy) == keys(opened(s3).table("db.t")) == []
+    told = [r.getMessage() for r in caplog.records if "passed over" in r.getMessage()]
+    assert len(told) == 1
+    assert "copy its schema files" in told[0]
+    with pytest.raises(ConflictError, match="copy its schema files") as blocked:
+        copy.write([{"k": 2, "v": "b"}])
+    assert blocked.value.kind == "snapshot_of_dropped_table"
+
+
 # the rule, on files in memory
 
 

@@ -78,7 +78,7 @@ def expire_changelogs(
     earliest_id = context.log.earliest_id() if end_id > oldest_id else None
     if earliest_id is None:
         return Expired()
-    while earliest_id > 1 and context.fileio.exists(context.paths.snapshot(earliest_id - 1)):
+    while earliest_id > 1 and context.log.has(earliest_id - 1):
         earliest_id -= 1  # left behind by an expiry that was killed
     end_id = min(end_id, earliest_id)  # the changelog of a live snapshot expires with it
     if end_id <= oldest_id:

@@ -110,7 +110,7 @@ def expire_snapshots(
         if not dry_run:
             forget_consumers(context, held)
     if end_id > oldest_id or is_explicit:
-        while oldest_id > 1 and context.fileio.exists(context.paths.snapshot(oldest_id - 1)):
+        while oldest_id > 1 and log.has(oldest_id - 1):
             oldest_id -= 1  # left behind by an expiry that was killed
     if end_id <= oldest_id:
         return Expired()

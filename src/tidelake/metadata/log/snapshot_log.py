@@ -247,6 +247,10 @@ class SnapshotLog:
                 return found
         raise self._missing(snapshot_id)
 
+    def has(self, snapshot_id: int) -> bool:
+        """Whether a snapshot exists, by one request."""
+        return self._exists(snapshot_id)
+
     def is_kept(self, snapshot_id: int) -> bool:
         """Whether a snapshot, or the long-lived changelog of an expired one, exists."""
         changelog = self._paths.changelog(snapshot_id)

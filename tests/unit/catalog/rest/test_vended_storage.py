@@ -22,6 +22,7 @@ from tidelake.errors import (
 from tidelake.fileio import secret
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.opening import open_storage
+from tidelake.metadata.log.incarnation import OPENED_SCHEMA
 from tidelake.telemetry import Env
 
 COLUMNS = pa.schema({"k": pa.int64(), "v": pa.string()})
@@ -136,6 +137,21 @@ def test_where_no_new_keys_are_given_the_outcome_is_known(s3, server, log):
         assert error.kind == "credentials"
         assert "403" in str(error)
         assert "secret-" not in str(error) + repr(error.__cause__)
+
+
+def test_snapshots_with_and_without_the_mark_of_a_store_are_the_tables(s3, catalog, log):
+    """The server's carry none; those of a catalog of the files do."""
+    log.write([{"k": 1, "v": "a"}])
+    assert log.handle.snapshots.load(1).properties is None
+    log.alter(tidelake.AddColumn("n", pa.int32()))
+    of_files = tidelake.open("s3://lake/house", storage=s3.storage()).table("db.log")
+    assert of_files.latest_snapshot_id == 1
+    of_files.write([{"k": 2, "v": "b", "n": 2}])
+    assert of_files.handle.snapshots.load(2).properties[OPENED_SCHEMA].startswith("1@")
+    for table in (log, catalog.table("db.log"), of_files):  # one was opened with schema 0
+        assert table.latest_snapshot_id == 2
+        assert table.handle.snapshots.ids() == [1, 2]
+    assert rows_of(of_files) == [(1, "a", None), (2, "b", 2)]
 
 
 def test_keys_are_in_no_message_display_or_copy(s3, server, catalog, table):

@@ -62,6 +62,9 @@ final class Versions {
             case "branch":
                 table.createBranch(name, request.get("tag").asText());
                 break;
+            case "fast_forward":
+                table.fastForward(name);
+                break;
             case "consumer":
                 new ConsumerManager(table.fileIO(), table.location())
                         .resetConsumer(name, new Consumer(request.get("snapshot").asLong()));

@@ -138,6 +138,23 @@ def test_a_put_that_took_effect_late_is_never_seen(s3, new):
     assert keys(new) == keys(new, tag="now") == [50]
 
 
+def test_one_with_an_id_before_the_tables_own_is_passed_over(s3, new):
+    new.rollback_to(snapshot_id=1)
+    for k in range(51, 54):
+        new.write([{"k": k, "v": "new"}])
+    handle = new.handle
+    new.expire_snapshots(retain_min=1, retain_max=2)
+    late = dataclasses.replace(handle.snapshots.load(4), properties={OPENED_SCHEMA: "0@1"}, id=2)
+    assert handle.snapshots.put(late)
+    handle.fileio.delete(f"{PATH}/snapshot/EARLIEST")
+    assert (handle.snapshots.ids(), handle.snapshots.earliest_id()) == ([3, 4], 3)
+    assert new.system_table("snapshots").to_arrow().num_rows == 2
+    assert new.expire_snapshots(retain_min=1, retain_max=1).ids == (3,)
+    assert new.purge_files().removed_snapshot_ids == (4,)
+    handle.fileio.delete(f"{PATH}/snapshot/snapshot-2")
+    check_table(handle.fileio, PATH)
+
+
 def test_the_error_says_how_it_is_removed(s3, new):
     with pytest.raises(ConflictError, match="roll the table back to snapshot 1") as blocked:
         new.write([{"k": 60, "v": "b"}])

@@ -42,8 +42,8 @@ KNOWN_MAX = 10_000
 
 _KNOWN: PerProcess[dict[tuple[str, int, int, int], int]] = PerProcess(dict)
 """Times of schemas, by place, schema that the table was opened with (id, time), and id."""
-_TOLD: PerProcess[set[tuple[str, int, int, int]]] = PerProcess(set)
-"""Snapshots that a warning was logged of: place, id and mark."""
+_TOLD: PerProcess[dict[tuple[str, int, int, int], object]] = PerProcess(dict)
+"""Snapshots that a warning was logged of, by place, id and mark: who told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,11 @@ class Incarnation:
         return self.fileio.uri_of(self.paths.location)
 
     def _warn(self, snapshot_id: int, schema_id: int, time_ms: int) -> None:
-        told, key = _TOLD.value, (self._where, snapshot_id, schema_id, time_ms)
-        if key in told:
-            return
+        told, own = _TOLD.value, object()
         if len(told) >= KNOWN_MAX:
             told.clear()
-        told.add(key)
+        if told.setdefault((self._where, snapshot_id, schema_id, time_ms), own) is not own:
+            return
         _LOG.warning(
             "Snapshot %s in %s is passed over: it was made with a schema %s that has another time"
             " than the table's, so it is a late commit to a dropped table of that name. If the"

@@ -162,8 +162,10 @@ class SnapshotLog:
             One between the others is missing; the message names it.
         """
         ids = self._listed()
-        while ids and self._incarnation is not None and not self._exists(ids[-1]):
-            del ids[-1]  # a dropped table's
+        if self._incarnation is not None:  # a dropped table's may stand at both ends
+            for end in (-1, 0):
+                while ids and not self._exists(ids[end]):
+                    del ids[end]
         found = set(ids)
         for before, after in itertools.pairwise(ids):
             for gap in range(before + 1, after):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from tidelake.commit.expiry import Expired
 from tidelake.commit.iceberg import Synced, sync, sync_quietly
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
+from tidelake.fileio import OpenDirectory
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.tag import Tag
@@ -122,13 +123,14 @@ class VersionMethods(abc.ABC):
         with handle.fileio.open_dir(handle.paths.tag_dir, make=True) as tag_dir:
             # the directory is held before the check: a new table at this path gets no tag
             handle.schemas.check_same(handle.schema, table=handle.identifier)
-            handle.tags.create(
+            tag = handle.tags.create(
                 name,
                 snapshot,
                 time_retained_ms=retained_ms,
                 clock=handle.env.clock,
                 within=tag_dir,
             )
+            self._check_landed(tag, tag_dir)
         if not self._is_kept(snapshot, name):
             handle.tags.delete(name)
             raise _expired(handle, snapshot, name)
@@ -435,6 +437,18 @@ class VersionMethods(abc.ABC):
             The table has branches.
         """
         return purge_files(self.handle, dry_run=dry_run)
+
+    def _check_landed(self, tag: Tag, tag_dir: OpenDirectory) -> None:
+        """Where a directory is only a path, take a tag back that came into another table."""
+        handle = self.handle
+        if handle.fileio.holds_directories:
+            return
+        try:
+            handle.schemas.check_same(handle.schema, table=handle.identifier)
+        except NotFoundError:
+            path, ours = handle.paths.tag(tag.name), tag.to_json().encode()
+            handle.fileio.delete(path, within=tag_dir, reused=True, expected=ours)
+            raise
 
     def _is_kept(self, snapshot: Snapshot, name: str) -> bool:
         """Whether a snapshot still exists after a tag of it was made, or another tag names it.

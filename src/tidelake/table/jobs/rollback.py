@@ -129,6 +129,12 @@ def _roll_back(
             " that names it belongs to a history that was rolled back; delete the tag."
         )
         raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
+    if handle.incarnation is not None and not handle.incarnation.has(target):
+        message = (
+            f"Table '{handle.identifier}' cannot go back to the tag's snapshot {target.id}, which a"
+            " dropped table of that name had. Delete the tag."
+        )
+        raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
     is_there = fileio.exists(paths.snapshot(target.id), within=place)
     if is_there and not _is_same(log.load(target.id), target):
         message = (

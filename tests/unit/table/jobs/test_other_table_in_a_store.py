@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 import tidelake
-from tidelake import NotFoundError
+from tidelake import InvalidInputError, NotFoundError
 from tidelake.commit.expiry import snapshots
 from tidelake.commit.expiry.tags_and_branches import References
-from tidelake.metadata import SnapshotLog
+from tidelake.metadata import SnapshotLog, TagLog
 from tidelake.table.jobs.rollback import _Step
 
 SCHEMA = pa.schema({"k": pa.int64()})
@@ -109,3 +109,25 @@ def test_an_expiry_takes_its_snapshot_out_of_another_table(s3, table, monkeypatc
     after(monkeypatch, snapshots, "put_new", lambda: anew(s3), before=True)
     table.expire_snapshots(retain_max=1, retain_min=1)
     check_only_the_new_one(s3)
+
+
+@pytest.mark.parametrize("writes", [0, 4])
+def test_a_tag_comes_into_no_other_table(s3, table, monkeypatch, writes):
+    after(monkeypatch, TagLog, "create", lambda: anew(s3, writes), before=True)
+    with pytest.raises(NotFoundError, match="dropped and recreated"):
+        table.create_tag("old", snapshot_id=1)
+    check_only_the_new_one(s3, writes)
+
+
+def test_a_tag_of_a_dropped_table_is_no_target_of_a_rollback(s3, table):
+    """As its process left it, which died before it could take it back."""
+    snapshot = table.handle.snapshots.load(2)
+    anew(s3, writes=3)
+    new = opened(s3).table("db.t")
+    new.expire_snapshots(retain_max=1, retain_min=1)
+    new.handle.tags.create("old", snapshot)
+    with pytest.raises(InvalidInputError, match="a dropped table of that name had") as refused:
+        new.rollback_to("old")
+    assert refused.value.kind == "rollback_target"
+    new.delete_tag("old")
+    assert keys(s3) == [100, 101, 102]

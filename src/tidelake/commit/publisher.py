@@ -335,9 +335,8 @@ class Publisher:
         message = (
             f"Snapshot {snapshot_id} of table '{self._table}' is a late commit to a dropped table"
             " of that name: readers do not see it, and nothing is built on it. Nothing was"
-            " committed. Its writer removes it as soon as it goes on: commit again. If no process"
-            f" lives that had the dropped table open, {removal}. If the table was copied to this"
-            " place, copy its schema files, too."
+            " committed. Its writer removes it: commit again. If no process lives that had the"
+            f" dropped table open, {removal}. A table that was copied needs its schema files, too."
         )
         return ConflictError(
             message, kind="snapshot_of_dropped_table", table=self._table, snapshot=snapshot_id

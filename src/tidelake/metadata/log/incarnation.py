@@ -125,8 +125,8 @@ class Incarnation:
             return
         _LOG.warning(
             "Snapshot %s in %s is passed over: it was made with a schema %s that has another time"
-            " than the table's, so it is a late commit to a dropped table of that name. If the"
-            " table was copied to this place, copy its schema files, too.",
+            " than the table's, so it is a late commit to a dropped table of that name. A table"
+            " that was copied needs its schema files, too.",
             snapshot_id,
             self._where,
             schema_id,

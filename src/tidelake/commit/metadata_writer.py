@@ -106,7 +106,7 @@ class MetadataWriter:
         self._attempt.clear()
 
     def keep_all(self) -> None:
-        """Keep all files: they were published."""
+        """Keep all files: they were published, if only for a moment."""
         self._attempt.clear()
         self._delta.clear()
 

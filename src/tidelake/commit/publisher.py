@@ -11,7 +11,7 @@ One attempt:
 4. Publish (:mod:`tidelake.commit.snapshot_commit`): the storage decides by the snapshot's file
    (:mod:`tidelake.commit.store_snapshot_commit`), or the server of the catalog does.
 5. Lost: remove this attempt's files, wait (longer each time, with a random part), begin again. In
-   doubt: keep them, and begin again.
+   doubt, or taken back after others could read it: keep them, and begin again.
 
 Before step 3, once per commit, it waits for a statement that asked others to wait, if there is one,
 and begins again (:mod:`tidelake.commit.fairness`).
@@ -175,14 +175,9 @@ class Publisher:
             self._files.finish()
             candidate = Candidate(snapshot, base.snapshot, planned.delta.entries)
             outcome = self._snapshots.publish(candidate)
+            self._keep_or_discard(outcome)
             if outcome is Outcome.PUBLISHED:
-                self._files.keep_all()
                 return Published(snapshot, planned)
-            if outcome is Outcome.LOST:
-                self._files.discard_attempt()
-            else:
-                self._files.keep_attempt()
-                self._in_doubt = True
             waited_ms = clock.now_ms() - started_ms
             if timeout_ms is not None and waited_ms > timeout_ms:
                 raise self._lost(attempt + 1, earlier)
@@ -190,6 +185,16 @@ class Publisher:
                 self._wait(attempt)
             attempt += 1
         raise self._lost(attempt, earlier)
+
+    def _keep_or_discard(self, outcome: Outcome) -> None:
+        """What becomes of the files of an attempt."""
+        if outcome is Outcome.LOST:
+            self._files.discard_attempt()
+        elif outcome is Outcome.IN_DOUBT:
+            self._files.keep_attempt()
+            self._in_doubt = True
+        else:
+            self._files.keep_all()
 
     def _newest(self) -> tuple[Snapshot | None, tuple[int, Sequence[str]] | None]:
         """The newest snapshot; of a remote storage, the newest schema too, asked for meanwhile."""

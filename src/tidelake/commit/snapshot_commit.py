@@ -29,6 +29,9 @@ class Outcome(enum.Enum):
     """The snapshot is visible."""
     LOST = enum.auto()
     """It is not and never will be: another snapshot has its id, or its base is gone."""
+    TAKEN_BACK = enum.auto()
+    """It was for a moment and never will be again. Another commit may have read it and name its
+    files: these stay, and are orphans where none does."""
     IN_DOUBT = enum.auto()
     """It is not visible now, and may become so: none of its files may be deleted."""
 

@@ -240,7 +240,7 @@ class StoreSnapshotCommit:
         """Remove a snapshot whose base was rolled back: it would bring back what that removed."""
         try:
             if self._remove(snapshot, directory):
-                return Outcome.LOST
+                return Outcome.TAKEN_BACK
             # another commit builds on it already, so it is part of the table's history
             found = self._read_back(snapshot.id)
         except (StorageError, NotFoundError, CorruptError, UnsupportedError) as error:

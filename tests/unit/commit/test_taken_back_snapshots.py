@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from unit.commit.commit_world import KEYED, World, message
+from unit.commit.commit_world import APPEND, KEYED, World, message
 
 from tidelake.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from tidelake.fileio import FaultyFileIO
@@ -115,6 +115,49 @@ def test_a_snapshot_whose_base_was_rolled_back_is_kept_where_a_commit_builds_on_
     done = commit(world, fileio)
     assert [one.id for one in done.snapshots] == [3]
     assert is_there(world, 3)
+
+
+def files_of(world, snapshot_id):
+    """Names of its manifest lists, and of the manifests in them."""
+    snapshot = world.log.load(snapshot_id)
+    lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+    listed = [world.context().manifests.manifest_list(world.fileio, world.paths, n) for n in lists]
+    return {*lists, *(manifest.file_name for found in listed for manifest in found)}
+
+
+def taken_back(world):
+    """A commit whose base is rolled back right before its put; the files of its snapshot."""
+    seen = set()
+    return seen, Meanwhile(
+        world,
+        3,
+        before=lambda: roll_back(world),
+        after=lambda: seen.update(files_of(world, 3)),
+    )
+
+
+def test_a_snapshot_that_was_taken_back_keeps_its_files():
+    """Another may have taken it for its base before, and be about to put its own."""
+    world = World(APPEND, manifest_merge_min_count=2)
+    for i in (1, 2):
+        messages = [message(f"old{i}", total_buckets=-1)]
+        world.committer(i).commit(messages, user="old", identifier=i)
+    seen, fileio = taken_back(world)
+    messages = [message("mine", total_buckets=-1)]
+    done = world.committer(3, fileio=fileio).commit(messages, user="mine", identifier=1)
+    assert [one.id for one in done.snapshots] == [2]
+    assert seen
+    assert seen <= world.manifest_files()
+    assert world.names() == {"old1", "mine"}
+
+
+def test_a_commit_that_conflicts_after_it_was_taken_back_is_lost_and_keeps_its_manifests(world):
+    seen, fileio = taken_back(world)
+    with pytest.raises(ConflictError):
+        commit(world, fileio)
+    assert seen
+    assert seen <= world.manifest_files()
+    assert world.names() == {"old1"}
 
 
 def test_it_is_not_called_published_where_anothers_took_its_number(world):

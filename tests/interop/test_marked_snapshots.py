@@ -71,7 +71,7 @@ def test_java_and_we_go_on_with_each_others(either, tmp_path):
         columns=COLUMNS,
         primary_keys=["k"],
         partition_keys=[],
-        options={"bucket": "1"},
+        options={"bucket": "1", "write-only": "true"},
     )
     before = opened(path)  # with the first schema
     first = f"0@{before.handle.schema.time_ms}"

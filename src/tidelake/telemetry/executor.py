@@ -306,10 +306,11 @@ class _Threads:
         RuntimeError
             There is no thread, and the system refuses a new one.
         """
+        serve = self._serve  # made here: a garbage collection under the lock may wait for us
         with self._starts:  # a thread first: a piece that nobody serves is not in the queue
             if self._unstarted_count:
                 try:
-                    _thread.start_new_thread(self._serve, ())
+                    _thread.start_new_thread(serve, ())
                 except RuntimeError:
                     if not self._is_served:
                         raise
@@ -460,8 +461,10 @@ class Ahead(Generic[T]):
         self._batch.stop()
         # in a forked child the parent's thread may be inside, in a piece that was left its own
         is_free = self._batch.mark.is_here and not self._batch.is_left
-        if is_free and isinstance(self._items, Generator):
-            self._items.close()
+        items, self._items = self._items, iter(())
+        self._is_begun = False
+        if is_free and isinstance(items, Generator):
+            items.close()
 
 
 _END = object()

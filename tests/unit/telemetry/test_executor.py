@@ -321,6 +321,19 @@ def test_one_item_is_made_early_and_no_more():
         _until(lambda: made == [0, 1, 2])
 
 
+def test_items_that_were_closed_are_at_their_end():
+    """One was begun; whoever asked for it waited for ever."""
+    items = ThreadExecutor(1).ahead(iter(range(9)))
+    assert next(items) == 0
+    items.close()
+    rest = []
+    late = threading.Thread(target=lambda: rest.extend(items), daemon=True)
+    late.start()
+    late.join(5)
+    assert not late.is_alive()
+    assert rest == []
+
+
 def test_an_iterator_left_early_is_closed_when_nobody_works_on_it():
     events: list[str] = []
 

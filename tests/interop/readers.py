@@ -61,12 +61,16 @@ class AbsentError(Exception):
     """A reader cannot be made ready on this machine; the message says what is missing."""
 
 
+_OF_OUR_SPARK = ("PYSPARK_PYTHON", "PYSPARK_SUBMIT_ARGS")
+
+
 def environment() -> dict[str, str]:
     """The environment of a Spark that is not that of these tests.
 
-    A session of theirs says which Python its workers are; another Spark has its own.
+    A session of theirs says which Python its workers are, and which jars it has; another Spark has
+    its own.
     """
-    return {key: value for key, value in os.environ.items() if key != "PYSPARK_PYTHON"}
+    return {key: value for key, value in os.environ.items() if key not in _OF_OUR_SPARK}
 
 
 def _run(command: Sequence[str], *, what: str, env: dict[str, str] | None = None) -> None:

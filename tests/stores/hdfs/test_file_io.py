@@ -75,9 +75,10 @@ def test_a_quota_that_is_used_up_refuses_a_put(hdfs, files, root):
 def test_files_on_an_executor_are_those_of_spark_s_user(hdfs, root, monkeypatch):
     monkeypatch.setenv("HADOOP_USER_NAME", "")
     monkeypatch.setenv("SPARK_USER", "ann")
-    opened(hdfs).write_once(f"{root}/a", b"1")
+    path = f"/ann{root.replace('/', '-')}/a"  # above `root` is what another test's user made
+    opened(hdfs).write_once(path, b"1")
     assert os.environ["HADOOP_USER_NAME"] == "ann"
-    assert hdfs_native.Client(hdfs.uri()).get_file_info(f"{root}/a").owner == "ann"
+    assert hdfs_native.Client(hdfs.uri()).get_file_info(path).owner == "ann"
 
 
 def test_another_user_has_no_right(hdfs, files, root, monkeypatch):
@@ -220,14 +221,13 @@ def test_a_name_node_that_starts_again_is_waited_for(hdfs, files, root):
     assert done
 
 
-def test_a_name_node_that_hangs_is_given_up_in_time(hdfs, root):
-    files = opened(hdfs, **{"hdfs.timeout": "500 ms"})
+def test_a_name_node_that_hangs_is_given_up_in_time(hdfs, files, root):
     files.write_once(f"{root}/a", b"1")
     hdfs.stop()
     try:
         began = time.monotonic()
         with pytest.raises(StorageError, match="did not answer in") as caught:
-            files.read_bytes(f"{root}/a")
+            opened(hdfs, **{"hdfs.timeout": "500 ms"}).read_bytes(f"{root}/a")
         assert time.monotonic() - began < 5
     finally:
         hdfs.go_on()

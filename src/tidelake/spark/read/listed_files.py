@@ -14,13 +14,14 @@ from tidelake.spark.sessions.java_class import PACKAGE, defined_class
 __all__ = ["FIRST_WORD", "LISTED_FILES", "MASK", "ROW_INDEX", "SCAN_PLAN", "define_listed_files"]
 
 FIRST_WORD = "_first_word"
-"""The partition column. No data column may have its name."""
+"""The last partition column. No data column may have its name."""
 ROW_INDEX = "_tmp_metadata_row_index"
 """The column that Spark's Parquet reader fills in with the position of a row in its file."""
 WORD_BITS, WORD_SHIFT = 64, 6
 LISTED_FILES = "TidelakeListedFiles"
 """The class of the file index, in the package :data:`PACKAGE`."""
 _SCALA = "scala.collection.immutable"
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _JAVA = f"""
 package {PACKAGE};
@@ -29,7 +30,7 @@ public final class {LISTED_FILES} implements FileIndex {{
   private final String listed;
   private final org.apache.spark.sql.types.StructType partitionSchema;
   private final {_STATUS}[] files;
-  private final int[] firstWords;
+  private final org.apache.spark.sql.catalyst.InternalRow[] values;
   private final int[] buckets;
   private final long sizeInBytes;
   private final int bucketsCount;
@@ -38,7 +39,8 @@ public final class {LISTED_FILES} implements FileIndex {{
   private final String sortKeys;
   private final boolean isByBucket;
 
-  public {LISTED_FILES}(String listed, org.apache.spark.sql.types.StructType partitionSchema,
+  public {LISTED_FILES}(String listed, String partitions,
+      org.apache.spark.sql.types.StructType partitionSchema,
       org.apache.hadoop.conf.Configuration conf, int bucketsCount, String bucketFunction,
       String bucketKey, String sortKeys) throws java.io.IOException {{
     this.listed = listed;
@@ -50,17 +52,22 @@ public final class {LISTED_FILES} implements FileIndex {{
     isByBucket = false;
     String[] lines = listed.split("\\n");
     files = new {_STATUS}[lines.length];
-    firstWords = new int[lines.length];
+    values = new org.apache.spark.sql.catalyst.InternalRow[lines.length];
     buckets = new int[lines.length];
+    Object[][] ofPartitions = parsed(partitions, partitionSchema);
+    int columns = partitionSchema.length() - 1;
     long total = 0;
     org.apache.hadoop.fs.FileSystem storage = null;
     for (int i = 0; i < lines.length; i++) {{
-      String[] parts = lines[i].split(":", 4);
-      org.apache.hadoop.fs.Path path = new org.apache.hadoop.fs.Path(parts[3]);
+      String[] parts = lines[i].split(":", 5);
+      org.apache.hadoop.fs.Path path = new org.apache.hadoop.fs.Path(parts[4]);
       if (storage == null) {{ storage = path.getFileSystem(conf); }}
-      long size = Long.parseLong(parts[2]);
+      long size = Long.parseLong(parts[3]);
       total += size;
-      firstWords[i] = Integer.parseInt(parts[0]);
+      Object[] row =
+          java.util.Arrays.copyOf(ofPartitions[Integer.parseInt(parts[2])], columns + 1);
+      row[columns] = Integer.valueOf(parts[0]);
+      values[i] = new {_EXPRESSIONS}.GenericInternalRow(row);
       buckets[i] = Integer.parseInt(parts[1]);
       files[i] = new {_STATUS}(
           size, false, 1, storage.getDefaultBlockSize(path), 0L, storage.makeQualified(path));
@@ -72,7 +79,7 @@ public final class {LISTED_FILES} implements FileIndex {{
     listed = other.listed;
     partitionSchema = other.partitionSchema;
     files = other.files;
-    firstWords = other.firstWords;
+    values = other.values;
     buckets = other.buckets;
     sizeInBytes = other.sizeInBytes;
     bucketsCount = other.bucketsCount;
@@ -88,14 +95,60 @@ public final class {LISTED_FILES} implements FileIndex {{
     return seq(paths);
   }}
   public {_SCALA}.Seq listFiles({_SCALA}.Seq partitionFilters, {_SCALA}.Seq dataFilters) {{
-    Object[] found = new Object[files.length];
-    for (int i = 0; i < files.length; i++) {{
-      Object[] values = new Object[] {{ Integer.valueOf(firstWords[i]) }};
-      found[i] = PartitionDirectory.apply(
-          new org.apache.spark.sql.catalyst.expressions.GenericInternalRow(values),
-          new {_STATUS}[] {{ files[i] }});
+    {_EXPRESSIONS}.Expression condition = null;
+    for (int i = 0; i < partitionFilters.size(); i++) {{
+      {_EXPRESSIONS}.Expression one = bound(({_EXPRESSIONS}.Expression) partitionFilters.apply(i));
+      condition = condition == null ? one : new {_EXPRESSIONS}.And(condition, one);
     }}
-    return seq(found);
+    {_EXPRESSIONS}.BasePredicate test = condition == null
+        ? null : {_EXPRESSIONS}.Predicate$.MODULE$.createInterpreted(condition);
+    java.util.ArrayList found = new java.util.ArrayList();
+    for (int i = 0; i < files.length; i++) {{
+      if (test != null && !test.eval(values[i])) continue;
+      found.add(PartitionDirectory.apply(values[i], new {_STATUS}[] {{ files[i] }}));
+    }}
+    return seq(found.toArray());
+  }}
+
+  // Spark looks at a filter on these columns here, and nowhere else
+  private {_EXPRESSIONS}.Expression bound({_EXPRESSIONS}.Expression filter) {{
+    if (filter instanceof {_EXPRESSIONS}.AttributeReference) {{
+      int at = partitionSchema.fieldIndex((({_EXPRESSIONS}.AttributeReference) filter).name());
+      return new {_EXPRESSIONS}.BoundReference(at, partitionSchema.apply(at).dataType(), true);
+    }}
+    {_SCALA}.Seq children = filter.children();
+    if (children.isEmpty()) return filter;
+    Object[] made = new Object[children.size()];
+    for (int i = 0; i < made.length; i++) {{
+      made[i] = bound(({_EXPRESSIONS}.Expression) children.apply(i));
+    }}
+    return ({_EXPRESSIONS}.Expression) filter.withNewChildren(seq(made));
+  }}
+
+  private static Object[][] parsed(
+      String partitions, org.apache.spark.sql.types.StructType schema) {{
+    String[] lines = partitions.split("\\n", -1);
+    Object[][] made = new Object[lines.length][];
+    for (int i = 0; i < lines.length; i++) {{
+      String[] texts = lines[i].split("&", -1);
+      made[i] = new Object[schema.length() - 1];
+      for (int j = 0; j < made[i].length; j++) {{
+        made[i][j] = texts[j].isEmpty() ? null : value(
+            java.net.URLDecoder.decode(texts[j].substring(1),
+                java.nio.charset.StandardCharsets.UTF_8),
+            schema.apply(j).dataType().typeName());
+      }}
+    }}
+    return made;
+  }}
+
+  private static Object value(String text, String type) {{
+    if (type.equals("string")) return org.apache.spark.unsafe.types.UTF8String.fromString(text);
+    if (type.equals("boolean")) return Boolean.valueOf(text.equals("True"));
+    if (type.equals("byte")) return Byte.valueOf(text);
+    if (type.equals("short")) return Short.valueOf(text);
+    if (type.equals("long")) return Long.valueOf(text);
+    return Integer.valueOf(text);  // a date counts days
   }}
   public String[] inputFiles() {{
     String[] names = new String[files.length];
@@ -108,7 +161,8 @@ public final class {LISTED_FILES} implements FileIndex {{
   public boolean equals(Object other) {{
     if (!(other instanceof {LISTED_FILES})) return false;
     {LISTED_FILES} that = ({LISTED_FILES}) other;
-    return listed.equals(that.listed) && isByBucket == that.isByBucket
+    return listed.equals(that.listed) && partitionSchema.equals(that.partitionSchema)
+        && isByBucket == that.isByBucket
         && bucketsCount == that.bucketsCount && bucketKey.equals(that.bucketKey)
         && sortKeys.equals(that.sortKeys);
   }}
@@ -159,7 +213,6 @@ public final class {LISTED_FILES} implements FileIndex {{
 """
 SCAN_PLAN = "TidelakeScanPlan"
 """The class that makes the plan of a scan, in the package :data:`PACKAGE`."""
-_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 _CLASSIC = "org.apache.spark.sql.classic"
 _TYPES = "org.apache.spark.sql.types"
@@ -214,12 +267,14 @@ import {_TYPES}.StructType;
 public final class {SCAN_PLAN} {{
   private {SCAN_PLAN}() {{ }}
 
-  public static {_CLASSIC}.Dataset of({_CLASSIC}.SparkSession session, String listed, String schema,
-      String options, String wanted, Object mask, boolean allHide, int bucketsCount,
-      String bucketFunction, String bucketKey, String sortKeys) throws java.io.IOException {{
-    StructType partition = new StructType().add("{FIRST_WORD}", DataTypes.IntegerType, false);
-    {LISTED_FILES} files = new {LISTED_FILES}(listed, partition, conf(session, listed),
-        bucketsCount, bucketFunction, bucketKey, sortKeys);
+  public static {_CLASSIC}.Dataset of({_CLASSIC}.SparkSession session, String listed,
+      String partitions, String partitionSchema, String schema, String options, String wanted,
+      Object mask, boolean allHide, int bucketsCount, String bucketFunction, String bucketKey,
+      String sortKeys) throws java.io.IOException {{
+    StructType partition = (StructType) {_TYPES}.DataType$.MODULE$.fromJson(partitionSchema);
+    partition = partition.add("{FIRST_WORD}", DataTypes.IntegerType, false);
+    {LISTED_FILES} files = new {LISTED_FILES}(listed, partitions, partition,
+        conf(session, listed), bucketsCount, bucketFunction, bucketKey, sortKeys);
     HadoopFsRelation relation = new HadoopFsRelation(files, partition,
         (StructType) {_TYPES}.DataType$.MODULE$.fromJson(schema), scala.Option.empty(),
         new {PACKAGE}.parquet.ParquetFileFormat(), options(options), session);
@@ -236,8 +291,8 @@ public final class {SCAN_PLAN} {{
 
   private static org.apache.hadoop.conf.Configuration conf(
       {_CLASSIC}.SparkSession session, String listed) {{
-    // the first file's path is the last of four parts; a copy of all settings costs milliseconds
-    boolean isLocal = listed.split(":", 4)[3].startsWith("/");
+    // the first file's path is the last of five parts; a copy of all settings costs milliseconds
+    boolean isLocal = listed.split(":", 5)[4].startsWith("/");
     return isLocal ? session.sparkContext().hadoopConfiguration()
         : session.sessionState().newHadoopConf();
   }}

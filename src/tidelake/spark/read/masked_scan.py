@@ -1,8 +1,9 @@
 """Native scans under masks: Spark's Parquet reader, without the rows that a mask hides.
 
 1. The files of a scan are listed by a file index of ours, with their sizes from the manifest: Spark
-   asks no storage for them. Its one partition column says for each file where its mask begins,
-   below 0 if it hides nothing. So one scan takes any number of files.
+   asks no storage for them. Its last partition column says for each file where its mask begins,
+   below 0 if it hides nothing. So one scan takes any number of files. Before it are those of the
+   table (:mod:`tidelake.spark.read.partition_columns`).
 2. The masks of all files are one array of BIGINT, 64 rows each, file after file. It is a literal of
    a class of ours, which Spark neither prints nor hashes; tasks get it with their code.
 3. The scan keeps a row if its bit, found by the row's position, is not set. Spark's reader fills in
@@ -36,6 +37,7 @@ from pyspark.sql import types as st
 from tidelake.scan.masks import HiddenRows, words_count
 from tidelake.spark.read.buckets import Buckets
 from tidelake.spark.read.listed_files import MASK, ROW_INDEX, SCAN_PLAN, define_listed_files
+from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.sessions.java_class import PACKAGE
 
 __all__ = ["MaskedFile", "masked_frame", "takes_masks"]
@@ -61,6 +63,8 @@ class MaskedFile:
         The rows to leave out.
     bucket : int
         Its bucket.
+    partition : bytes
+        The row that names its partition.
     """
 
     path: str
@@ -68,6 +72,7 @@ class MaskedFile:
     rows_count: int
     hidden: HiddenRows | None
     bucket: int = 0
+    partition: bytes = b""
 
     @property
     def hides(self) -> bool:
@@ -111,6 +116,7 @@ def masked_frame(
     *,
     wanted: Sequence[str],
     buckets: Buckets | None = None,
+    partitions: PartitionColumns | None = None,
 ) -> DataFrame:
     """The rows of files that their masks do not hide.
 
@@ -126,9 +132,11 @@ def masked_frame(
     options : mapping
         Of Spark's reader.
     wanted : sequence of str
-        Some of these columns.
+        Some of these columns, and of `partitions`.
     buckets : Buckets, optional
         How the rows of all files are spread over their buckets.
+    partitions : PartitionColumns, optional
+        Columns that are not read from the files.
 
     Returns
     -------
@@ -139,8 +147,11 @@ def masked_frame(
         files = sorted(files, key=lambda file: buckets.position(file.path))
     masks = [f.hidden for f in files if f.hidden is not None and f.hides]
     words = [words_count(f.rows_count) if f.hides else 0 for f in files]
+    numbers = {file.partition: 0 for file in files} if partitions else {}
+    numbers = {partition: number for number, partition in enumerate(numbers)}
     lines = [
-        f"{first if file.hides else NO_MASK}:{file.bucket}:{file.size_bytes}:{file.path}"
+        f"{first if file.hides else NO_MASK}:{file.bucket}:{numbers.get(file.partition, 0)}"
+        f":{file.size_bytes}:{file.path}"
         for file, first in zip(files, accumulate(words, initial=0), strict=False)
     ]
     if masks:
@@ -148,6 +159,8 @@ def masked_frame(
     made = getattr(spark.sparkContext._gateway.jvm, f"{PACKAGE}.{SCAN_PLAN}").of(
         spark._jsparkSession,
         "\n".join(lines),
+        "\n".join(map(partitions.text, numbers)) if partitions else "",
+        (partitions.schema if partitions else st.StructType()).json(),
         schema.json(),
         "\n".join(text for pair in options.items() for text in pair),
         "\n".join(wanted),

@@ -12,7 +12,9 @@
 3. Spark applies the predicate again, and pushes it into the row groups.
 
 Files contain all their columns, including those of the partition; Spark's partition discovery does
-not run on explicit files with an explicit schema. Measured: `docs/internals/on-spark.md`.
+not run on explicit files with an explicit schema. Where a list of files is given, Spark takes the
+columns of the partition from it (:mod:`tidelake.spark.read.partition_columns`). Measured:
+`docs/internals/on-spark.md`.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from tidelake.spark.read.buckets import Buckets
 from tidelake.spark.read.listed_files import FIRST_WORD, ROW_INDEX
 from tidelake.spark.read.masked_scan import MaskedFile, masked_frame, takes_masks
 from tidelake.spark.read.native_storage import NativeStorage, local_or_none
+from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.read.plan_size import field_types, unread_column
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.read.native_types import is_read_alike
@@ -152,7 +155,7 @@ class NativeFiles:
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
-        added = MaskedFile(path, file.file_size_bytes, file.row_count, None, split.bucket)
+        added = _listed(path, split, file, None)
         key = (source, live_only, self._has_reserved(file))
         self._plain.setdefault(key, []).append(added)
 
@@ -161,7 +164,7 @@ class NativeFiles:
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
-        masked = MaskedFile(path, file.file_size_bytes, file.row_count, hidden, split.bucket)
+        masked = _listed(path, split, file, hidden)
         self._masked.setdefault(source, []).append(masked)
 
     def plain_path(self, split: Split, file: DataFileMeta) -> str | None:
@@ -220,6 +223,11 @@ class NativeFiles:
         return self._sources[file.schema_id]
 
 
+def _listed(path: str, split: Split, file: DataFileMeta, hidden: HiddenRows | None) -> MaskedFile:
+    size, rows = file.file_size_bytes, file.row_count
+    return MaskedFile(path, size, rows, hidden, split.bucket, split.partition)
+
+
 def _is_listable(files: Sequence[MaskedFile]) -> bool:
     """Whether Spark need not ask the storage for the files: it looks for near blocks on some."""
     return not any(file.path.startswith(SCHEMES_WITH_BLOCKS) for file in files)
@@ -248,6 +256,7 @@ def native_frame(
     with_kinds: bool = False,
     among: Sequence[DataField] = (),
     buckets: Buckets | None = None,
+    partitions: PartitionColumns | None = None,
 ) -> DataFrame:
     """One native scan.
 
@@ -268,6 +277,8 @@ def native_frame(
         All columns of the table, so that Spark knows the share of those needed.
     buckets : Buckets, optional
         How the table's rows are spread.
+    partitions : PartitionColumns, optional
+        Columns that need not be read from the files, where Spark is given the list of them.
     """
     own = [f for f in group.source if f is not None]
     if group.live_only or with_kinds:
@@ -283,7 +294,12 @@ def native_frame(
         if buckets and not buckets.hold_for([f.name for f in fields], group.source):
             buckets = None
         names, found = [f.name for f in own], len(own)
-        frame = masked_frame(spark, files, schema, options, wanted=names, buckets=buckets)
+        if partitions:
+            known = partitions.names
+            schema = StructType([column for column in schema if column.name not in known])
+        frame = masked_frame(
+            spark, files, schema, options, wanted=names, buckets=buckets, partitions=partitions
+        )
     else:
         frame = spark.read.schema(schema).options(**options).parquet(*group.paths)
     if group.live_only:

@@ -46,6 +46,7 @@ from tidelake.spark.read.masked_scan import takes_masks
 from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_split import FindMasks, NativeAndMerged, Part, native_and_merged
 from tidelake.spark.read.native_storage import native_storage
+from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
 from tidelake.spark.sessions.session import parallelism
 from tidelake.table.read.table_scan import SplitRows, TableRows, TableScan
@@ -146,7 +147,15 @@ def frame_of(
     every = scan.context.schema.fields
     buckets = buckets_of(scan.context, scan.plan.splits)
     frames = [
-        native_frame(spark, group, needed, condition, among=every, buckets=buckets)
+        native_frame(
+            spark,
+            group,
+            needed,
+            condition,
+            among=every,
+            buckets=buckets,
+            partitions=PartitionColumns.of(scan.context, needed, group.source),
+        )
         for group in parts.native
     ]
     if len(needed) > len(wanted):

@@ -14,6 +14,7 @@ Spark's optimiser replaces each of our scans by that plan:
 4. ``count(*)`` over files that Spark reads whole is their known number of rows, in DataFrames of
    ``tl.table`` too.
 5. Filters, columns and limits go on down into the plan, by rules of Spark's that have run before.
+   So do the filters by which a join leaves out partitions.
 6. A mask of replaced rows is looked at last, after the comparisons of the query: most rows that a
    query leaves out then cost no look into a mask. What may fail for a value (a cast, a division)
    stays behind the mask, because a replaced row must not fail.
@@ -60,6 +61,14 @@ _LATER_RULES = (
     f"{_OPTIMIZER}.RemoveNoopOperators",
     f"{PACKAGE}.SchemaPruning",
 )
+_DYNAMIC = (
+    "org.apache.spark.sql.execution.dynamicpruning.PartitionPruning",
+    f"{_OPTIMIZER}.PushDownPredicates",
+    "org.apache.spark.sql.execution.dynamicpruning.CleanupDynamicPruningFilters",
+    f"{_OPTIMIZER}.BooleanSimplification",
+    f"{_OPTIMIZER}.PruneFilters",
+)
+"""What lets a join prune our scans, in Spark's order; its own turn is before they are there."""
 _NEVER_FAIL = (
     *("And", "Or", "Not", "IsNull", "IsNotNull", "In", "InSet", "EqualTo", "EqualNullSafe"),
     *("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"),
@@ -94,6 +103,7 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
     LogicalPlan made = counted(replaced(given));
     if (made != given) {{
 {"".join(f"      made = {rule}$.MODULE$.apply(made);{chr(10)}" for rule in _LATER_RULES)}
+{"".join(f"      made = {rule}$.MODULE$.apply(made);{chr(10)}" for rule in _DYNAMIC)}
     }}
     return withMasksLast(made);
   }}

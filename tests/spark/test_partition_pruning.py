@@ -1,0 +1,160 @@
+"""Partitions that Spark leaves out, by filters and by what a join finds, in the list of files."""
+
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+import pytest
+
+import tidelake.spark
+
+pytestmark = pytest.mark.usefixtures("production_conf")
+
+REGIONS = ["a b+c%&=~é\n", "", None, "x"]
+DAY = datetime.date(2026, 1, 30)
+FACTS = pa.table(
+    {
+        "k": pa.array(range(64), pa.int64()),
+        "day": [DAY + datetime.timedelta(days=k % 4) for k in range(64)],
+        "hour": pa.array([-(k % 2) for k in range(64)], pa.int16()),
+        "v": [f"v{k}" for k in range(64)],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def lake(spark, tmp_path_factory):
+    place = tmp_path_factory.mktemp("partitions")
+    lake = tidelake.spark.attach(spark, place / "warehouse", catalog="parted")
+    lake.sql(
+        "CREATE TABLE db.facts (k BIGINT, day DATE, hour SMALLINT, v STRING,"
+        " PRIMARY KEY (k, day, hour) NOT ENFORCED) PARTITIONED BY (day, hour)"
+        " WITH ('bucket' = '1', 'write-only' = 'true');"
+        "CREATE TABLE db.texts (k BIGINT, region STRING) PARTITIONED BY (region);"
+        "CREATE TABLE db.days (day DATE, name STRING);"
+        "CREATE TABLE db.hours (h SMALLINT, name STRING)"
+    )
+    facts = lake.catalog.table("db.facts")
+    facts.write(FACTS)
+    facts.write(FACTS.slice(8, 24))  # replaces rows: they are read under masks
+    numbers = pa.array(range(8), pa.int64())
+    lake.catalog.table("db.texts").write(pa.table({"k": numbers, "region": REGIONS * 2}))
+    days = [DAY + datetime.timedelta(days=n) for n in range(4)]
+    lake.catalog.table("db.days").write(pa.table({"day": days, "name": list("abcd")}))
+    hours = pa.array([0, -1], pa.int16())
+    lake.catalog.table("db.hours").write(pa.table({"h": hours, "name": ["even", "odd"]}))
+    lake.sql("USE db")
+    spark.sql("USE parted.db")
+    yield lake
+    spark.sql("USE spark_catalog.default")
+
+
+def both(lake, query):
+    """Rows by each way, and the plans that ran."""
+    found = []
+    for frame in (lake.sql(query), lake.spark.sql(query)):
+        rows = sorted(map(tuple, frame.collect()), key=repr)
+        found.append((rows, frame._jdf.queryExecution().executedPlan()))
+    (ours, plan), (rows, by_rule) = found
+    assert ours == rows
+    return rows, [plan, by_rule]
+
+
+def files_read(plan):
+    """The number of files of each scan, by Spark's own metric."""
+    text = plan.toString()
+    nodes, found = [plan], []
+    while nodes:
+        node = nodes.pop()
+        name = node.getClass().getSimpleName()
+        if name == "AdaptiveSparkPlanExec":
+            nodes.append(node.executedPlan())
+        elif name.endswith("QueryStageExec"):
+            nodes.append(node.plan())
+        elif name == "FileSourceScanExec":
+            found.append(node.metrics().apply("numFiles").value())
+        children = node.children()
+        nodes += [children.apply(n) for n in range(children.size())]
+    assert found, text
+    return sorted(found)
+
+
+def expected(wanted):
+    rows = FACTS.to_pylist()
+    return sorted(((r["k"], r["v"]) for r in rows if wanted(r)), key=repr)
+
+
+JOIN = (
+    "SELECT /*+ BROADCAST(d) */ f.k, f.v FROM facts f JOIN days d ON f.day = d.day"
+    " WHERE d.name = 'c'"
+)
+
+
+def test_a_join_leaves_out_the_partitions_that_it_finds_no_row_for(lake):
+    rows, plans = both(lake, JOIN)
+    assert rows == expected(lambda r: (r["day"] - DAY).days == 2)
+    assert [files_read(plan) for plan in plans] == [[1, 2], [1, 2]]  # of two commits; days
+
+
+def test_a_join_of_joined_tables_does_too(lake):
+    rows, plans = both(
+        lake,
+        "SELECT /*+ BROADCAST(d), BROADCAST(t) */ f.k, f.v FROM facts f JOIN texts t ON f.k = t.k"
+        " JOIN days d ON f.day = d.day WHERE d.name = 'b'",
+    )
+    assert rows == [(1, "v1"), (5, "v5")]
+    assert [sum(files_read(plan)) for plan in plans] == [2 + 4 + 1] * 2
+
+
+def test_a_join_by_an_expression_of_a_partition_does_too(lake):
+    rows, plans = both(
+        lake,
+        "SELECT /*+ BROADCAST(h) */ f.k, f.v FROM facts f JOIN hours h ON f.hour + 1 = h.h + 1"
+        " WHERE h.name = 'odd' AND f.day < DATE '2026-01-31' + 1",
+    )
+    assert rows == expected(lambda r: r["hour"] == -1 and (r["day"] - DAY).days < 2)
+    assert [files_read(plan)[0] for plan in plans] == [1, 1]
+
+
+def test_columns_of_a_partition_are_not_read_from_files(lake):
+    query = "SELECT day, hour, count(*) FROM facts WHERE hour < 0 OR day IS NULL GROUP BY day, hour"
+    rows, plans = both(lake, query)
+    assert [count for *_, count in rows] == [16, 16]
+    for plan in plans:
+        assert "PartitionFilters: [((hour" in plan.toString()
+        assert "ReadSchema: struct<_tmp_metadata_row_index:bigint>" in plan.toString()
+
+
+def test_texts_come_as_they_are(lake):
+    rows, _ = both(lake, "SELECT region, sum(k) FROM texts GROUP BY region")
+    totals = {region: n + n + 4 for n, region in enumerate(REGIONS)}
+    assert rows == sorted(totals.items(), key=repr)
+    for region, total in totals.items():
+        text = "IS NULL" if region is None else f"= '{region}'".replace("\n", "\\n")
+        rows, _ = both(lake, f"SELECT sum(k) FROM texts WHERE region {text}")
+        assert rows == [(total,)]
+
+
+def test_filters_of_joins_reach_the_files(lake):
+    """Spark's filter of keys that a join cannot have (``might_contain``), by each way."""
+    conf = {
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
+        "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
+    }
+    spark = lake.spark
+    before = {key: spark.conf.get(key, None) for key in conf}
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        rows, plans = both(
+            lake, "SELECT f.k, f.v FROM facts f JOIN texts t ON f.k = t.k WHERE t.k > 5"
+        )
+    finally:
+        for key, value in before.items():
+            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+    assert rows == [(6, "v6"), (7, "v7")]
+    for plan in plans:
+        assert "might_contain" in plan.toString()

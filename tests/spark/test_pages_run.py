@@ -49,6 +49,16 @@ def test_the_sql_of_the_readme_runs_on_the_command_line(spark, tmp_path, capsys)
         assert answer.replace(", ", ",") in shown.out.splitlines()
 
 
+def test_the_sql_of_fast_queries_runs(spark, tmp_path, capsys):
+    assert spark.version  # the program adopts the session of these tests
+    _, joins, buckets = SQL.findall((ROOT / "docs/fast-queries.md").read_text(encoding="utf-8"))
+    code = main(["sql", "-w", str(tmp_path / "lake"), "--format", "csv", "-c", joins + buckets])
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    assert "page 0,4" in shown.out.splitlines()
+    assert "dynamicpruning" in shown.out
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "sql").glob("*.md")), ids=lambda p: p.stem)
 def test_the_sql_of_a_page_runs(page, spark, tmp_path, capsys):
     """All its blocks in turn; each answer that it shows, `--> row`, in its order."""

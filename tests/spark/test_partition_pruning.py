@@ -117,6 +117,98 @@ def test_a_join_by_an_expression_of_a_partition_does_too(lake):
     assert [files_read(plan)[0] for plan in plans] == [1, 1]
 
 
+def test_a_table_under_masks_prunes_another(lake):
+    lake.sql(
+        "CREATE TABLE db.marks (day DATE, mark INT, PRIMARY KEY (day) NOT ENFORCED) WITH ('bucket' = '1', 'write-only' = 'true')"
+    )
+    marks = lake.catalog.table("db.marks")
+    days = [DAY + datetime.timedelta(days=n) for n in range(4)]
+    for mark in ([1, 2, 3, 4], [4, 3, 2, 1]):
+        marks.write(pa.table({"day": days, "mark": pa.array(mark, pa.int32())}))
+    marks.write(pa.table({"day": days[:1], "mark": pa.array([4], pa.int32())}))
+    query = (
+        "SELECT /*+ BROADCAST(m) */ f.k, f.v FROM facts f JOIN marks m ON f.day = m.day"
+        " WHERE m.mark * 2 > 7"
+    )
+    rows, plans = both(lake, query)
+    assert rows == expected(lambda r: r["day"] == DAY)
+    assert [max(files_read(plan)) for plan in plans] == [2, 2]  # of eight
+
+
+def test_a_union_with_a_table_without_the_partition_column_gives_its_rows(lake):
+    query = (
+        "SELECT /*+ BROADCAST(d) */ f.k, f.v FROM (SELECT k, v, day FROM facts UNION ALL"
+        " SELECT day(day), name, day FROM days) f JOIN days d ON f.day = d.day WHERE d.name = 'c'"
+    )
+    spark, key = lake.spark, "spark.sql.codegen.wholeStage"
+    wanted = sorted([*expected(lambda r: (r["day"] - DAY).days == 2), (1, "c")], key=repr)
+    for generated in ("true", "false"):
+        spark.conf.set(key, generated)
+        try:
+            assert both(lake, query)[0] == wanted
+        finally:
+            spark.conf.unset(key)
+
+
+def test_rows_that_are_gone_do_not_fail_for_their_partition(lake):
+    for name, options in (
+        ("gone", "'write-only' = 'true'"),
+        ("vectors", "'deletion-vectors.enabled' = 'true'"),
+    ):
+        lake.sql(
+            f"CREATE TABLE db.{name} (k INT, region STRING, PRIMARY KEY (k, region) NOT ENFORCED)"
+            f" PARTITIONED BY (region) WITH ('bucket' = '1', {options})"
+        )
+        table = lake.catalog.table(f"db.{name}")
+        numbers = pa.array([1, 2], pa.int32())
+        table.write(pa.table({"k": numbers, "region": ["7", "none"]}))
+        lake.sql(f"DELETE FROM db.{name} WHERE region = 'none'")
+        query = f"SELECT k FROM {name} WHERE CAST(region AS INT) > 3"
+        assert both(lake, query)[0] == [(1,)]
+
+
+def test_buckets_without_files_are_empty_ones(lake):
+    lake.sql(
+        "CREATE TABLE db.wide (k BIGINT, p TINYINT, flag BOOLEAN, old DATE, c CHAR(3), n BIGINT,"
+        " PRIMARY KEY (k, p, flag, old, c, n) NOT ENFORCED) PARTITIONED BY (p, flag, old, c, n)"
+        " WITH ('bucket' = '4', 'bucket-key' = 'k')"
+    )
+    old = [datetime.date(1969, 12, 30), datetime.date(1900, 1, 1)]
+    count = 40
+    rows = pa.table(
+        {
+            "k": pa.array(range(count), pa.int64()),
+            "p": pa.array([k % 2 - 1 for k in range(count)], pa.int8()),
+            "flag": [k % 2 == 0 for k in range(count)],
+            "old": [old[k % 2] for k in range(count)],
+            "c": ["a" if k % 2 else "abc" for k in range(count)],
+            "n": pa.array([-(2**40) * (k % 2) for k in range(count)], pa.int64()),
+        }
+    )
+    lake.catalog.table("db.wide").write(rows)
+    joined = "SELECT l.k, r.old, r.c FROM wide l JOIN wide r ON l.k = r.k WHERE "
+    spark = lake.spark
+    keys = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.shuffle.partitions")
+    before = {key: spark.conf.get(key) for key in keys}
+    spark.conf.set(keys[0], "-1")
+    spark.conf.set(keys[1], "4")
+    try:
+        for condition, wanted in (
+            ("l.flag AND r.p = -1", 0),
+            ("NOT l.flag AND r.old = DATE '1900-01-01' AND r.n < 0", 1),
+            ("l.old = DATE '1969-12-30' AND r.c LIKE 'abc%'", 0),
+            ("l.old = DATE '2000-01-01'", None),
+            ("l.old = (SELECT max(old) FROM wide)", 0),
+        ):
+            found, plans = both(lake, joined + condition)
+            assert [k for k, *_ in found] == sorted(
+                (k for k in range(count) if k % 2 == wanted), key=lambda k: repr((k,))
+            ), condition
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
 def test_columns_of_a_partition_are_not_read_from_files(lake):
     query = "SELECT day, hour, count(*) FROM facts WHERE hour < 0 OR day IS NULL GROUP BY day, hour"
     rows, plans = both(lake, query)

@@ -151,7 +151,9 @@ class NativeFiles:
         return not RESERVED_COLUMNS.isdisjoint(f.name.lower() for f in schema.fields)
 
     def add(self, split: Split, file: DataFileMeta, *, live_only: bool = False) -> None:
-        """Add a file to read. Requires: it is readable."""
+        """Add a file to read, unless it has no live row. Requires: it is readable."""
+        if live_only and file.delete_row_count == file.row_count:
+            return  # Spark looks at its partition alone, and must not fail for rows that are gone
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
@@ -160,7 +162,9 @@ class NativeFiles:
         self._plain.setdefault(key, []).append(added)
 
     def add_masked(self, split: Split, file: DataFileMeta, hidden: HiddenRows | None) -> None:
-        """Add a file without its hidden rows. Requires: it is readable, with metadata."""
+        """Add a file without its hidden rows, if any other. Requires: it is readable, with metadata."""
+        if hidden is not None and hidden.hidden_count == file.row_count:
+            return
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)

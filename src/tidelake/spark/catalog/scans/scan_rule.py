@@ -35,7 +35,7 @@ from py4j.protocol import Py4JError
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.scans.bucketed_joins import install_bucketed_joins
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
-from tidelake.spark.read.listed_files import ROW_INDEX
+from tidelake.spark.read.listed_files import LISTED_FILES, ROW_INDEX
 from tidelake.spark.read.masked_scan import takes_masks
 from tidelake.spark.read.native_scan import ROWS_OPTION
 
@@ -61,20 +61,23 @@ _LATER_RULES = (
     f"{_OPTIMIZER}.RemoveNoopOperators",
     f"{PACKAGE}.SchemaPruning",
 )
-_DYNAMIC = (
-    "org.apache.spark.sql.execution.dynamicpruning.PartitionPruning",
-    f"{_OPTIMIZER}.PushDownPredicates",
-    "org.apache.spark.sql.execution.dynamicpruning.CleanupDynamicPruningFilters",
-    f"{_OPTIMIZER}.BooleanSimplification",
-    f"{_OPTIMIZER}.PruneFilters",
-)
-"""What lets a join prune our scans, in Spark's order; its own turn is before they are there."""
+_PUSH_DOWN = f"{_OPTIMIZER}.PushDownPredicates"
+_SIMPLIFY = (f"{_OPTIMIZER}.BooleanSimplification", f"{_OPTIMIZER}.PruneFilters")
+_DYNAMIC = "org.apache.spark.sql.execution.dynamicpruning"
+PUSHES_MAX = 8
+"""How often filters are pushed down at most; more joins than that stand on each other rarely."""
 _NEVER_FAIL = (
     *("And", "Or", "Not", "IsNull", "IsNotNull", "In", "InSet", "EqualTo", "EqualNullSafe"),
     *("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"),
     *("StartsWith", "EndsWith", "Contains", "AttributeReference", "Literal"),
 )
 """Expressions that give a value for each row, whatever the session's settings."""
+
+
+def _applied(*rules: str) -> str:
+    return "\n".join(f"      made = {rule}$.MODULE$.apply(made);" for rule in rules)
+
+
 _JAVA = f"""
 package {PACKAGE};
 
@@ -102,10 +105,80 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
     LogicalPlan given = (LogicalPlan) plan;
     LogicalPlan made = counted(replaced(given));
     if (made != given) {{
-{"".join(f"      made = {rule}$.MODULE$.apply(made);{chr(10)}" for rule in _LATER_RULES)}
-{"".join(f"      made = {rule}$.MODULE$.apply(made);{chr(10)}" for rule in _DYNAMIC)}
+{_applied(*_LATER_RULES)}
+      made = pruned(made);
     }}
-    return withMasksLast(made);
+    return withoutVain(withMasksLast(made));
+  }}
+
+  // Spark prunes before our scans are there. It copies the side that says which partitions are
+  // wanted: what changes it later would keep Spark from reading it once.
+  private static LogicalPlan pruned(LogicalPlan plan) {{
+    LogicalPlan made = plan;
+{_applied(_PUSH_DOWN, *_SIMPLIFY)}
+    made = withMasksLast(made);
+{_applied(f"{_DYNAMIC}.PartitionPruning")}
+    for (int i = 0; i < {PUSHES_MAX}; i++) {{
+      LogicalPlan before = made;
+{_applied(_PUSH_DOWN)}
+      if (made.fastEquals(before)) break;
+    }}
+{_applied(f"{_DYNAMIC}.CleanupDynamicPruningFilters", *_SIMPLIFY)}
+    return made;
+  }}
+
+  // a union has such a filter above all of its scans, if one of them has the partition
+  private static LogicalPlan withoutVain(LogicalPlan plan) {{
+    Seq children = plan.children();
+    Object[] made = new Object[children.size()];
+    boolean changed = false;
+    for (int i = 0; i < made.length; i++) {{
+      made[i] = withoutVain((LogicalPlan) children.apply(i));
+      changed |= made[i] != children.apply(i);
+    }}
+    LogicalPlan found = changed ? withChildren(plan, made) : plan;
+    if (!(found instanceof {_LOGICAL}.Filter)) return found;
+    LogicalPlan below = (LogicalPlan) found.children().apply(0);
+    org.apache.spark.sql.types.StructType known = partitionOf(below);
+    if (known == null) return found;
+    java.util.ArrayList parts = new java.util.ArrayList();
+    split((({_LOGICAL}.Filter) found).condition(), parts);
+    Expression kept = null;
+    boolean isVain = false;
+    for (int i = 0; i < parts.size(); i++) {{
+      Expression part = (Expression) parts.get(i);
+      if (part instanceof {_EXPRESSIONS}.DynamicPruningSubquery
+          && !isOf((({_EXPRESSIONS}.DynamicPruningSubquery) part).pruningKey(), known)) {{
+        isVain = true;
+      }} else {{
+        kept = and(kept, part);
+      }}
+    }}
+    if (!isVain) return found;
+    if (kept == null) return below;
+    LogicalPlan filtered = new {_LOGICAL}.Filter(kept, below);
+    filtered.copyTagsFrom(found);
+    return filtered;
+  }}
+
+  private static org.apache.spark.sql.types.StructType partitionOf(LogicalPlan plan) {{
+    while (plan instanceof {_LOGICAL}.Filter) plan = (LogicalPlan) plan.children().apply(0);
+    if (!(plan instanceof LogicalRelation)) return null;
+    Object relation = ((LogicalRelation) plan).productElement(0);
+    if (!(relation instanceof HadoopFsRelation)) return null;
+    // by its name: a Spark that does not take the class may take this rule
+    String listed = ((HadoopFsRelation) relation).location().getClass().getSimpleName();
+    return listed.equals("{LISTED_FILES}") ? ((HadoopFsRelation) relation).partitionSchema() : null;
+  }}
+
+  private static boolean isOf(Expression key, org.apache.spark.sql.types.StructType known) {{
+    if (key instanceof {_EXPRESSIONS}.Attribute) {{
+      return known.getFieldIndex((({_EXPRESSIONS}.Attribute) key).name()).isDefined();
+    }}
+    for (int i = 0; i < key.children().size(); i++) {{
+      if (!isOf((Expression) key.children().apply(i), known)) return false;
+    }}
+    return true;
   }}
 
   private static LogicalPlan withMasksLast(LogicalPlan plan) {{

@@ -119,7 +119,8 @@ def test_a_join_by_an_expression_of_a_partition_does_too(lake):
 
 def test_a_table_under_masks_prunes_another(lake):
     lake.sql(
-        "CREATE TABLE db.marks (day DATE, mark INT, PRIMARY KEY (day) NOT ENFORCED) WITH ('bucket' = '1', 'write-only' = 'true')"
+        "CREATE TABLE db.marks (day DATE, mark INT, PRIMARY KEY (day) NOT ENFORCED)"
+        " WITH ('bucket' = '1', 'write-only' = 'true')"
     )
     marks = lake.catalog.table("db.marks")
     days = [DAY + datetime.timedelta(days=n) for n in range(4)]
@@ -200,7 +201,7 @@ def test_buckets_without_files_are_empty_ones(lake):
             ("l.old = DATE '2000-01-01'", None),
             ("l.old = (SELECT max(old) FROM wide)", 0),
         ):
-            found, plans = both(lake, joined + condition)
+            found, _ = both(lake, joined + condition)
             assert [k for k, *_ in found] == sorted(
                 (k for k in range(count) if k % 2 == wanted), key=lambda k: repr((k,))
             ), condition

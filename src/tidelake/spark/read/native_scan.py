@@ -162,7 +162,10 @@ class NativeFiles:
         self._plain.setdefault(key, []).append(added)
 
     def add_masked(self, split: Split, file: DataFileMeta, hidden: HiddenRows | None) -> None:
-        """Add a file without its hidden rows, if any other. Requires: it is readable, with metadata."""
+        """Add a file without its hidden rows, if it has others.
+
+        Requires: it is readable, with metadata.
+        """
         if hidden is not None and hidden.hidden_count == file.row_count:
             return
         source = self._source(file)

@@ -28,22 +28,22 @@ def lake(spark, tmp_path_factory):
     place = tmp_path_factory.mktemp("partitions")
     lake = tidelake.spark.attach(spark, place / "warehouse", catalog="parted")
     lake.sql(
-        "CREATE TABLE db.facts (k BIGINT, day DATE, hour SMALLINT, v STRING,"
+        "CREATE TABLE db.facts_p (k BIGINT, day DATE, hour SMALLINT, v STRING,"
         " PRIMARY KEY (k, day, hour) NOT ENFORCED) PARTITIONED BY (day, hour)"
         " WITH ('bucket' = '1', 'write-only' = 'true');"
-        "CREATE TABLE db.texts (k BIGINT, region STRING) PARTITIONED BY (region);"
-        "CREATE TABLE db.days (day DATE, name STRING);"
-        "CREATE TABLE db.hours (h SMALLINT, name STRING)"
+        "CREATE TABLE db.texts_p (k BIGINT, region STRING) PARTITIONED BY (region);"
+        "CREATE TABLE db.days_p (day DATE, name STRING);"
+        "CREATE TABLE db.hours_p (h SMALLINT, name STRING)"
     )
-    facts = lake.catalog.table("db.facts")
+    facts = lake.catalog.table("db.facts_p")
     facts.write(FACTS)
     facts.write(FACTS.slice(8, 24))  # replaces rows: they are read under masks
     numbers = pa.array(range(8), pa.int64())
-    lake.catalog.table("db.texts").write(pa.table({"k": numbers, "region": REGIONS * 2}))
+    lake.catalog.table("db.texts_p").write(pa.table({"k": numbers, "region": REGIONS * 2}))
     days = [DAY + datetime.timedelta(days=n) for n in range(4)]
-    lake.catalog.table("db.days").write(pa.table({"day": days, "name": list("abcd")}))
+    lake.catalog.table("db.days_p").write(pa.table({"day": days, "name": list("abcd")}))
     hours = pa.array([0, -1], pa.int16())
-    lake.catalog.table("db.hours").write(pa.table({"h": hours, "name": ["even", "odd"]}))
+    lake.catalog.table("db.hours_p").write(pa.table({"h": hours, "name": ["even", "odd"]}))
     lake.sql("USE db")
     spark.sql("USE parted.db")
     yield lake
@@ -86,7 +86,7 @@ def expected(wanted):
 
 
 JOIN = (
-    "SELECT /*+ BROADCAST(d) */ f.k, f.v FROM facts f JOIN days d ON f.day = d.day"
+    "SELECT /*+ BROADCAST(d) */ f.k, f.v FROM facts_p f JOIN days_p d ON f.day = d.day"
     " WHERE d.name = 'c'"
 )
 
@@ -100,8 +100,9 @@ def test_a_join_leaves_out_the_partitions_that_it_finds_no_row_for(lake):
 def test_a_join_of_joined_tables_does_too(lake):
     rows, plans = both(
         lake,
-        "SELECT /*+ BROADCAST(d), BROADCAST(t) */ f.k, f.v FROM facts f JOIN texts t ON f.k = t.k"
-        " JOIN days d ON f.day = d.day WHERE d.name = 'b'",
+        "SELECT /*+ BROADCAST(d), BROADCAST(t) */ f.k, f.v"
+        " FROM facts_p f JOIN texts_p t ON f.k = t.k"
+        " JOIN days_p d ON f.day = d.day WHERE d.name = 'b'",
     )
     assert rows == [(1, "v1"), (5, "v5")]
     assert [sum(files_read(plan)) for plan in plans] == [2 + 4 + 1] * 2
@@ -110,7 +111,8 @@ def test_a_join_of_joined_tables_does_too(lake):
 def test_a_join_by_an_expression_of_a_partition_does_too(lake):
     rows, plans = both(
         lake,
-        "SELECT /*+ BROADCAST(h) */ f.k, f.v FROM facts f JOIN hours h ON f.hour + 1 = h.h + 1"
+        "SELECT /*+ BROADCAST(h) */ f.k, f.v"
+        " FROM facts_p f JOIN hours_p h ON f.hour + 1 = h.h + 1"
         " WHERE h.name = 'odd' AND f.day < DATE '2026-01-31' + 1",
     )
     assert rows == expected(lambda r: r["hour"] == -1 and (r["day"] - DAY).days < 2)
@@ -119,16 +121,16 @@ def test_a_join_by_an_expression_of_a_partition_does_too(lake):
 
 def test_a_table_under_masks_prunes_another(lake):
     lake.sql(
-        "CREATE TABLE db.marks (day DATE, mark INT, PRIMARY KEY (day) NOT ENFORCED)"
+        "CREATE TABLE db.marks_p (day DATE, mark INT, PRIMARY KEY (day) NOT ENFORCED)"
         " WITH ('bucket' = '1', 'write-only' = 'true')"
     )
-    marks = lake.catalog.table("db.marks")
+    marks = lake.catalog.table("db.marks_p")
     days = [DAY + datetime.timedelta(days=n) for n in range(4)]
     for mark in ([1, 2, 3, 4], [4, 3, 2, 1]):
         marks.write(pa.table({"day": days, "mark": pa.array(mark, pa.int32())}))
     marks.write(pa.table({"day": days[:1], "mark": pa.array([4], pa.int32())}))
     query = (
-        "SELECT /*+ BROADCAST(m) */ f.k, f.v FROM facts f JOIN marks m ON f.day = m.day"
+        "SELECT /*+ BROADCAST(m) */ f.k, f.v FROM facts_p f JOIN marks_p m ON f.day = m.day"
         " WHERE m.mark * 2 > 7"
     )
     rows, plans = both(lake, query)
@@ -138,8 +140,9 @@ def test_a_table_under_masks_prunes_another(lake):
 
 def test_a_union_with_a_table_without_the_partition_column_gives_its_rows(lake):
     query = (
-        "SELECT /*+ BROADCAST(d) */ f.k, f.v FROM (SELECT k, v, day FROM facts UNION ALL"
-        " SELECT day(day), name, day FROM days) f JOIN days d ON f.day = d.day WHERE d.name = 'c'"
+        "SELECT /*+ BROADCAST(d) */ f.k, f.v FROM (SELECT k, v, day FROM facts_p UNION ALL"
+        " SELECT day(day), name, day FROM days_p) f"
+        " JOIN days_p d ON f.day = d.day WHERE d.name = 'c'"
     )
     spark, key = lake.spark, "spark.sql.codegen.wholeStage"
     wanted = sorted([*expected(lambda r: (r["day"] - DAY).days == 2), (1, "c")], key=repr)
@@ -157,20 +160,21 @@ def test_rows_that_are_gone_do_not_fail_for_their_partition(lake):
         ("vectors", "'deletion-vectors.enabled' = 'true'"),
     ):
         lake.sql(
-            f"CREATE TABLE db.{name} (k INT, region STRING, PRIMARY KEY (k, region) NOT ENFORCED)"
+            f"CREATE TABLE db.{name}_p (k INT, region STRING, PRIMARY KEY (k, region) NOT ENFORCED)"
             f" PARTITIONED BY (region) WITH ('bucket' = '1', {options})"
         )
-        table = lake.catalog.table(f"db.{name}")
+        table = lake.catalog.table(f"db.{name}_p")
         numbers = pa.array([1, 2], pa.int32())
         table.write(pa.table({"k": numbers, "region": ["7", "none"]}))
-        lake.sql(f"DELETE FROM db.{name} WHERE region = 'none'")
-        query = f"SELECT k FROM {name} WHERE CAST(region AS INT) > 3"
+        lake.sql(f"DELETE FROM db.{name}_p WHERE region = 'none'")
+        query = f"SELECT k FROM {name}_p WHERE CAST(region AS INT) > 3"
         assert both(lake, query)[0] == [(1,)]
 
 
 def test_buckets_without_files_are_empty_ones(lake):
     lake.sql(
-        "CREATE TABLE db.wide (k BIGINT, p TINYINT, flag BOOLEAN, old DATE, c CHAR(3), n BIGINT,"
+        "CREATE TABLE db.wide_p"
+        " (k BIGINT, p TINYINT, flag BOOLEAN, old DATE, c CHAR(3), n BIGINT,"
         " PRIMARY KEY (k, p, flag, old, c, n) NOT ENFORCED) PARTITIONED BY (p, flag, old, c, n)"
         " WITH ('bucket' = '4', 'bucket-key' = 'k')"
     )
@@ -186,8 +190,8 @@ def test_buckets_without_files_are_empty_ones(lake):
             "n": pa.array([-(2**40) * (k % 2) for k in range(count)], pa.int64()),
         }
     )
-    lake.catalog.table("db.wide").write(rows)
-    joined = "SELECT l.k, r.old, r.c FROM wide l JOIN wide r ON l.k = r.k WHERE "
+    lake.catalog.table("db.wide_p").write(rows)
+    joined = "SELECT l.k, r.old, r.c FROM wide_p l JOIN wide_p r ON l.k = r.k WHERE "
     spark = lake.spark
     keys = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.shuffle.partitions")
     before = {key: spark.conf.get(key) for key in keys}
@@ -199,7 +203,7 @@ def test_buckets_without_files_are_empty_ones(lake):
             ("NOT l.flag AND r.old = DATE '1900-01-01' AND r.n < 0", 1),
             ("l.old = DATE '1969-12-30' AND r.c LIKE 'abc%'", 0),
             ("l.old = DATE '2000-01-01'", None),
-            ("l.old = (SELECT max(old) FROM wide)", 0),
+            ("l.old = (SELECT max(old) FROM wide_p)", 0),
         ):
             found, _ = both(lake, joined + condition)
             assert [k for k, *_ in found] == sorted(
@@ -211,7 +215,9 @@ def test_buckets_without_files_are_empty_ones(lake):
 
 
 def test_columns_of_a_partition_are_not_read_from_files(lake):
-    query = "SELECT day, hour, count(*) FROM facts WHERE hour < 0 OR day IS NULL GROUP BY day, hour"
+    query = (
+        "SELECT day, hour, count(*) FROM facts_p WHERE hour < 0 OR day IS NULL GROUP BY day, hour"
+    )
     rows, plans = both(lake, query)
     assert [count for *_, count in rows] == [16, 16]
     for plan in plans:
@@ -220,12 +226,12 @@ def test_columns_of_a_partition_are_not_read_from_files(lake):
 
 
 def test_texts_come_as_they_are(lake):
-    rows, _ = both(lake, "SELECT region, sum(k) FROM texts GROUP BY region")
+    rows, _ = both(lake, "SELECT region, sum(k) FROM texts_p GROUP BY region")
     totals = {region: n + n + 4 for n, region in enumerate(REGIONS)}
     assert rows == sorted(totals.items(), key=repr)
     for region, total in totals.items():
         text = "IS NULL" if region is None else f"= '{region}'".replace("\n", "\\n")
-        rows, _ = both(lake, f"SELECT sum(k) FROM texts WHERE region {text}")
+        rows, _ = both(lake, f"SELECT sum(k) FROM texts_p WHERE region {text}")
         assert rows == [(total,)]
 
 
@@ -243,7 +249,8 @@ def test_filters_of_joins_reach_the_files(lake):
         spark.conf.set(key, value)
     try:
         rows, plans = both(
-            lake, "SELECT f.k, f.v FROM facts f JOIN texts t ON f.k = t.k WHERE t.k > 5"
+            lake,
+            "SELECT f.k, f.v FROM facts_p f JOIN texts_p t ON f.k = t.k WHERE t.k > 5",
         )
     finally:
         for key, value in before.items():

@@ -28,6 +28,7 @@ from tidelake.kafka.offsets import Partition
 from tidelake.kafka.properties import GROUP
 
 __all__ = [
+    "BROKERS_AWAY",
     "REQUEST_SECONDS_MAX",
     "Client",
     "Errors",
@@ -43,6 +44,9 @@ DOWN_SECONDS_MAX = 1.5
 POLL_SECONDS = 0.1
 TRIES_MAX = 40
 GROUP_DEFAULT = "tidelake"
+BROKERS_AWAY = frozenset({"kafka_unreachable", "kafka_no_leader"})
+"""The kinds of errors that end by themselves when brokers come back."""
+WITHOUT_LEADER = frozenset({"_NOENT", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"})
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 
 _LOG = logging.getLogger("tidelake.kafka")
@@ -270,6 +274,16 @@ class Client:
     def _offsets(self, wanted: Mapping[Partition, Any]) -> dict[Partition, int]:
         if not wanted:
             return {}
+        for _ in range(TRIES_MAX):  # a broker that just started answers before it leads
+            try:
+                return self._offsets_now(wanted)
+            except StorageError as error:
+                if error.kind != "kafka_no_leader":
+                    raise
+            self._admin.poll(POLL_SECONDS)
+        return self._offsets_now(wanted)
+
+    def _offsets_now(self, wanted: Mapping[Partition, Any]) -> dict[Partition, int]:
         level = self._library.IsolationLevel
         committed = self._isolation != READ_UNCOMMITTED
         asked = self._admin.list_offsets(
@@ -341,7 +355,17 @@ class Client:
             except self._library.KafkaException as error:
                 if error.args[0].name() in {"_TIMED_OUT", "_TRANSPORT", "_RESOLVE"}:
                     raise self.unreachable(doing) from error
+                if error.args[0].name() in WITHOUT_LEADER:
+                    raise self._leaderless(doing) from error
                 raise kafka_error(error, table=self.table, doing=doing) from error
+
+    def _leaderless(self, doing: str) -> StorageError:
+        message = (
+            f"Partitions of table '{self.table.name}' have no leader at"
+            f" {self.table.settings['bootstrap.servers']} while {doing}: Kafka elects one when a"
+            " broker starts. Try again, and check the cluster if it stays so."
+        )
+        return StorageError(message, kind="kafka_no_leader", table=self.table.name)
 
     def unreachable(self, doing: str) -> StorageError:
         """Make the error of brokers that do not answer."""

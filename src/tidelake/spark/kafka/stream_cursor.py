@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from tidelake.errors import StorageError
 from tidelake.kafka import KafkaOffsets, KafkaTable
 from tidelake.kafka import table_options as own
-from tidelake.kafka.client import Client
+from tidelake.kafka.client import BROKERS_AWAY, Client
 from tidelake.kafka.offsets import Partition
 from tidelake.kafka.read_range import bounded_end, checked_start, current_end, initial_offsets
 from tidelake.telemetry import Clock
@@ -81,7 +81,7 @@ class TopicCursor:
 
     def _waits_for_brokers(self, error: StorageError) -> bool:
         """Whether brokers are down, and have not been for too long."""
-        if error.kind != "kafka_unreachable" or self._fixed or self._bound:
+        if error.kind not in BROKERS_AWAY or self._fixed or self._bound:
             return False
         now_ms = self._clock.now_ms()
         if self._down_since_ms is None:

@@ -8,7 +8,7 @@ import pytest
 from proving.hops import hops, listed, traced
 from pyspark.sql import DataFrame
 
-GIVEN_TO_TASKS = frozenset({"spark/expression/expression.py:mapped"})
+GIVEN_TO_TASKS = frozenset({"spark/expression/mapped.py:mapped"})
 READ_BY_SPARK = frozenset({"spark/read/native_scan.py:native_frame"})
 
 

@@ -180,6 +180,30 @@ def test_an_input_that_runs_out_of_order_of_columns_is_matched_by_name(lake, key
     assert min(row.v for row in lake.table("db.keyed").collect()) == 1000
 
 
+def test_decimals_of_any_width_arrive_as_they_are(spark, lake):
+    frame = spark.sql(
+        """
+        SELECT * FROM VALUES
+          (1BD, CAST(1.25 AS DECIMAL(5, 2)), CAST(-999999999999999999 AS DECIMAL(18, 0)),
+           CAST('-9999999999999999999999999999.9999999999' AS DECIMAL(38, 10)),
+           named_struct('d', CAST(7.5 AS DECIMAL(9, 1)))),
+          (2BD, CAST(-0.01 AS DECIMAL(5, 2)), CAST(999999999999999999 AS DECIMAL(18, 0)),
+           CAST(0.5 AS DECIMAL(38, 10)), named_struct('d', CAST(NULL AS DECIMAL(9, 1)))),
+          (3BD, NULL, NULL, NULL, NULL)
+        AS t(`a key`, `sm.all`, whole, wide, nested)
+        """
+    )
+    lake.create_table("db.d", frame, primary_keys=["a key"], options={"bucket": 2})
+    lake.write(frame, "db.d")
+    table = lake.catalog.table("db.d")
+    rows = sorted(table.to_arrow().to_pylist(), key=lambda row: row["a key"])
+    assert [tuple(row.values()) for row in rows] == [
+        (*row[:-1], None if row.nested is None else {"d": row.nested.d})
+        for row in frame.orderBy("`a key`").collect()
+    ]
+    assert table.to_arrow(filter="`a key` = 2").num_rows == 1  # in the bucket of its key
+
+
 def test_narrower_numbers_widen(lake, keyed, spark):
     lake.write(spark.sql("SELECT tinyint(1) AS a, 'k1' AS b, 5 AS v"), "db.keyed")
     assert [r.v for r in lake.table("db.keyed", filter="a = 1 AND b = 'k1'").collect()] == [5]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,21 @@ class RowBuffer:
         """The batches in arrival order."""
         return tuple(self._batches)
 
+    def oldest(self, size_bytes: int | None) -> Sequence[pa.RecordBatch] | None:
+        """The first batches that have this size together; None if that takes all, or by default."""
+        if size_bytes is None:
+            return None
+        held_bytes = 0
+        for number, batch in enumerate(self._batches[:-1], start=1):
+            held_bytes += self._size_of(batch)
+            if held_bytes >= size_bytes:
+                return self._batches[:number]
+        return None
+
+    def drop_oldest(self, count: int) -> None:
+        """Release the first batches."""
+        self.replace(self._batches[count:])
+
     def append(self, batch: pa.RecordBatch) -> None:
         """Take rows; a tiny slice of large buffers is copied, so that they can be released."""
         if batch.num_rows == 0:
@@ -67,5 +82,8 @@ class RowBuffer:
 
     def _hold(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)
-        self.size_bytes += batch.nbytes + self._batch_bytes
+        self.size_bytes += self._size_of(batch)
         self.row_count += batch.num_rows
+
+    def _size_of(self, batch: pa.RecordBatch) -> int:
+        return batch.nbytes + self._batch_bytes

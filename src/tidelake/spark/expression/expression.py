@@ -1,36 +1,26 @@
 """Spark expressions that SQL lacks under ANSI rules, or has only for the session's time zone.
 
-Names are quoted here too: :func:`quoted` for calls that take a name, :func:`mapped` for those that
-take a whole frame.
+Names are quoted here too: :func:`quoted` for calls that take a name,
+:func:`~tidelake.spark.expression.mapped.mapped` for those that take a whole frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
 from tidelake.types import TypeRoot
 
 __all__ = [
-    "Work",
     "big_endian_bytes",
-    "mapped",
     "millis",
     "quoted",
     "sub_millis_nanos",
     "utf8_bytes",
 ]
-
-Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""The work of a task on its rows."""
-
-_PARSED = frozenset(".`")
-"""Characters that a name without backticks may not have."""
 
 
 def quoted(name: str) -> str:
@@ -42,26 +32,6 @@ def quoted(name: str) -> str:
     '`a.b`'
     """
     return "`" + name.replace("`", "``") + "`"
-
-
-def mapped(frame: DataFrame, work: Work, schema: st.StructType | str) -> DataFrame:
-    """``frame.mapInArrow(work, schema)``, whatever the names of the columns.
-
-    ``mapInArrow`` passes the names unquoted to Spark's parser: it looks for a name with a dot
-    inside another column, and a backtick is an error. So such columns have numbers on the way,
-    and `work` sees their names again.
-    """
-    names = frame.columns
-    if len({name.casefold() for name in names}) == len(names) and not any(
-        _PARSED & set(name) for name in names
-    ):
-        return frame.mapInArrow(work, schema)
-
-    def with_names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return work(batch.rename_columns(names) for batch in batches)
-
-    numbered = frame.toDF(*(f"c{number}" for number in range(len(names))))
-    return numbered.mapInArrow(with_names, schema)
 
 
 def big_endian_bytes(spark: SparkSession) -> Callable[[Column], Column]:

@@ -24,7 +24,8 @@ from tidelake.kafka.client import Client
 from tidelake.kafka.message_writer import MessageWriter, check_writable
 from tidelake.kafka.rows import KIND
 from tidelake.spark.error_wire import error_from_text, error_to_text
-from tidelake.spark.expression.expression import mapped, quoted
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.mapped import mapped
 from tidelake.table.conversion.inputs import with_row_kinds
 from tidelake.types.conform import conform
 

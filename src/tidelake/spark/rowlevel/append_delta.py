@@ -46,7 +46,7 @@ from tidelake.scan import (
     split_from_bytes,
     split_to_bytes,
 )
-from tidelake.spark.expression.expression import mapped
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import ROWS_PER_BATCH, packed_splits
 from tidelake.spark.sessions.session import parallelism

@@ -27,7 +27,8 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, shortened
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.spark.expression.expression import mapped, quoted
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.store_assignment import assigned_values
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.scan_frame import frame_of

@@ -36,7 +36,8 @@ from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import live_files
-from tidelake.spark.expression.expression import mapped, quoted
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import ROWS_PER_BATCH
 from tidelake.spark.rowlevel.merge_clauses import ResolvedMerge

@@ -34,7 +34,8 @@ from tidelake.merge import deduplicate_input
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
-from tidelake.spark.expression.expression import mapped, quoted
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_arrow_schema, spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import packed_splits, split_batches
 from tidelake.spark.write.attempt_guard import OWN_FIELDS, with_notes

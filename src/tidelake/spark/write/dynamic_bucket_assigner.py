@@ -35,7 +35,7 @@ from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index.hash_index import read_hash_index
 from tidelake.metadata.index_entry import IndexEntry
 from tidelake.options import Options, declared
-from tidelake.spark.expression.expression import mapped
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.write.attempt_guard import BUCKET_COLUMN, OWN_FIELDS, with_notes
 from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, task_of, tasks_count
 from tidelake.spark.write.write_task import in_task

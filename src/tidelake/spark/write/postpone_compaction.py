@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from tidelake.scan import ReadContext, Split, split_from_bytes, split_to_bytes
-from tidelake.spark.expression.expression import mapped
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.sessions.session import parallelism
 from tidelake.spark.write.clustering import TASK_COLUMN, clustering_column

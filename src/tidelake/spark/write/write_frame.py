@@ -27,7 +27,7 @@ from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.spark.expression.expression import mapped
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.spark.write.attempt_guard import one_attempt
 from tidelake.spark.write.bucketing import bucketing_of

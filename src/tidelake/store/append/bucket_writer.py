@@ -165,8 +165,9 @@ class AppendBucketWriter:
         if self._buffer.size_bytes >= self._row_group_bytes and not self._spill_always:
             self._drain()
 
-    def spill(self) -> None:
+    def spill(self, size_bytes: int | None = None) -> None:
         """Release memory: rows go to local disk or into data files."""
+        del size_bytes  # all rows, which are neither sorted nor merged
         self._check_open()
         if self._spilled is None or self._out.buffered_bytes > self._buffer.size_bytes:
             self.flush()

@@ -180,11 +180,24 @@ class LsmBucketWriter:
         columns = [pa.array(numbers), pa.array(kinds.astype(np.int8)), *batch.columns]
         self._buffer.append(pa.RecordBatch.from_arrays(columns, schema=self._row_schema))
 
-    def spill(self) -> None:
-        """Release memory: rows go to local disk, or else into level-0 files."""
+    def spill(self, size_bytes: int | None = None) -> None:
+        """Release memory: rows go to local disk, or else into level-0 files.
+
+        Parameters
+        ----------
+        size_bytes : int, optional
+            How much to release at least; the oldest rows go. By default, and where the rows are
+            logged or there is no local disk, all go.
+        """
         self._check_open()
         if self._spilled is None:
             self.flush()
+            return
+        oldest = None if self._logs_input else self._buffer.oldest(size_bytes)
+        if oldest is not None:
+            merged = merge_buffer(oldest, self._spec, memory=self._memory)
+            self._spilled.push(merged.to_batches(max_chunksize=WRITE_ROWS))
+            self._buffer.drop_oldest(len(oldest))
         elif self._buffer.row_count:
             self._merge_memory()
             self._spilled.push(self._buffer.batches)

@@ -131,8 +131,9 @@ class PostponeBucketWriter:
         if self._buffer.size_bytes >= self._buffer_bytes:
             self._drain()
 
-    def spill(self) -> None:
+    def spill(self, size_bytes: int | None = None) -> None:
         """Release memory: rows go into data files."""
+        del size_bytes  # all rows, which are neither sorted nor merged
         self.flush()
 
     def flush(self) -> None:

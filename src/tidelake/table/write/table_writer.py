@@ -145,6 +145,7 @@ class TableWriter:
         self._writers: dict[BucketId, BucketWriter] = {}
         self._held: dict[BucketId, int] = {}
         self._held_bytes = 0
+        self._reliefs_count = 0
         self._known_partitions: set[bytes] = set()
         self._altered: set[BucketId] = set()
         self._states: dict[BucketId, BucketState] = {}
@@ -207,9 +208,13 @@ class TableWriter:
             writer.write(piece.rows, piece.kinds)
             self._account(key, writer)
             if self._held_bytes > self._budget.limit_bytes:
-                for full in self._budget.victims(self._held):
-                    self._writers[full].spill()
-                    self._account(full, self._writers[full])
+                self._relieve()
+
+    def _relieve(self) -> None:
+        for key, size_bytes in self._budget.victims(self._held, reliefs=self._reliefs_count):
+            self._writers[key].spill(size_bytes)
+            self._account(key, self._writers[key])
+        self._reliefs_count += 1
 
     def _account(self, key: BucketId, writer: BucketWriter) -> None:
         held = writer.buffered_bytes

@@ -129,6 +129,39 @@ def test_files_roll_at_the_target_size_and_do_not_overlap():
     assert len({f.file_name.rsplit("-", 1)[0] for f in files}) == 1
 
 
+@pytest.mark.parametrize("engine", ["deduplicate", "first-row", "partial-update"])
+def test_the_oldest_rows_are_spilled_as_far_as_wanted(tmp_path: Path, engine):
+    results = []
+    for spill_dir in (None, str(tmp_path)):
+        bucket = write_only(**{"merge-engine": engine})
+        bucket.spill_dir = spill_dir
+        writer = bucket.writer()
+        rng = np.random.default_rng(7)
+        for part in range(12):
+            writer.write(bucket.batch(upserts(rng.integers(0, 300, 100).tolist(), part)))
+            if spill_dir is not None and part % 4 == 3:
+                held = writer.buffered_bytes
+                writer.spill(held // 3)
+                assert held // 3 < writer.buffered_bytes <= held - held // 3
+        assert len(list(tmp_path.iterdir())) == (0 if spill_dir is None else 3)
+        [file] = writer.prepare_commit().new_files
+        results.append(bucket.stored(file))
+    assert results[0] == results[1]
+
+
+def test_a_log_of_the_input_spills_whole(tmp_path: Path):
+    bucket = write_only(**{"changelog-producer": "input"})
+    bucket.spill_dir = str(tmp_path)
+    writer = bucket.writer()
+    for part in range(4):
+        writer.write(bucket.batch(upserts(range(100), part)))
+    writer.spill(1)
+    assert writer.buffered_bytes == 0
+    message = writer.prepare_commit()
+    assert sum(f.row_count for f in message.changelog) == 400
+    assert sum(f.row_count for f in message.new_files) == 100
+
+
 def test_spilled_runs_and_memory_give_the_same_file_as_memory_alone(tmp_path: Path):
     results = []
     for spill_dir in (None, str(tmp_path / "spill")):

@@ -81,6 +81,7 @@ class LakeCatalog(
         self._runner_of = runner_of
         self._catalog = catalog
         self._name = name
+        self._last_namespace: tuple[JavaObject, list[str]] | None = None
 
     def toString(self) -> str:
         """How it is shown."""
@@ -109,8 +110,9 @@ class LakeCatalog(
         They name a moment, let rows add columns, or show the kinds of a stream's rows: Spark passes
         only these to ``loadTable``.
         """
-        keys = (MERGE_SCHEMA, declared.WRITE_MERGE_SCHEMA.key, declared.READ_CHANGELOG.key)
-        return self.gateway.set((*MOMENT_KEYS, *keys))
+        own = (MERGE_SCHEMA, declared.WRITE_MERGE_SCHEMA.key, declared.READ_CHANGELOG.key)
+        keys = (*MOMENT_KEYS, *own)
+        return self.gateway.kept(keys, lambda: self.gateway.set(keys))
 
     def changelogStateOptionKeys(self) -> JavaObject:
         """None."""
@@ -410,8 +412,13 @@ class LakeCatalog(
 
     def _namespace(self, identifier: JavaObject) -> list[str]:
         """The database of a table; after RENAME TO Spark includes the catalog in it."""
+        known = self._last_namespace
+        if known is not None and known[0] is identifier:
+            return known[1]  # each name is a call to the JVM, and a query asks again and again
         names = list(identifier.namespace())
-        return names[1:] if len(names) > 1 and names[0] == self._name else names
+        own = names[1:] if len(names) > 1 and names[0] == self._name else names
+        self._last_namespace = identifier, own
+        return own
 
     def _shown(self, identifier: JavaObject) -> str:
         return ".".join(self._parts(identifier))

@@ -121,7 +121,7 @@ class LakeScanBuilder(
         self._moment = moment
         self._name = name
         self._columns = tuple(f.name for f in fields)
-        self._filters: tuple[JavaObject, ...] = ()
+        self._filters: JavaObject | None = None
         self._predicate: Predicate | None = None
         self._limit: int | None = None
         self._is_filtered = False
@@ -137,17 +137,21 @@ class LakeScanBuilder(
 
         Filters on partition columns alone choose whole partitions, so nothing is left of them.
         """
-        self._filters = tuple(filters)
-        self._predicate = from_java_filters(self._filters, self._fields)
+        self._filters = filters
+        given = tuple(filters)
+        self._predicate = from_java_filters(given, self._fields)
         keys = self._table.partition_keys
         exact = [f for f in self._fields if f.name in keys and f.type.root in _EXACT_PARTITIONS]
-        left = [one for one in self._filters if from_java_filters([one], exact) is None]
+        # each value of a new array is a call to the JVM, and so is each question to a filter
+        left = given
+        if exact:
+            left = tuple(one for one in given if from_java_filters([one], exact) is None)
         self._is_filtered = bool(left)
-        return self.gateway.array(FILTER, left)
+        return filters if len(left) == len(given) else self.gateway.array(FILTER, left)
 
     def pushedFilters(self) -> JavaObject:
         """For EXPLAIN."""
-        return self.gateway.array(FILTER, self._filters)
+        return self.gateway.array(FILTER, ()) if self._filters is None else self._filters
 
     def pushLimit(self, limit: int) -> bool:
         """Take a limit: files beyond it are not read."""

@@ -23,6 +23,13 @@ LISTED_FILES = "TidelakeListedFiles"
 _SCALA = "scala.collection.immutable"
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
+_CLASSIC = "org.apache.spark.sql.classic"
+FILE_COST = 256 << 10
+"""What a file costs beside its bytes, in bytes; Spark takes 4 MB, as an object store does."""
+EVEN_BYTES_MIN, EVEN_FILES_MAX = 4 << 20, 10_000
+"""Scans whose tasks are looked at: those of fewer bytes are short, those of more files even."""
+EVEN_SHARE = 5
+"""The longest task must be longer than an even one by one part in this many."""
 _JAVA = f"""
 package {PACKAGE};
 
@@ -200,6 +207,103 @@ public final class {LISTED_FILES} implements FileIndex {{
     }}
     return seq(made);
   }}
+
+  // whether even tasks would be much shorter than those that Spark makes of all files
+  public boolean isUneven({_CLASSIC}.SparkSession session) {{
+    if (files.length < 2 || files.length > {EVEN_FILES_MAX} || sizeInBytes < {EVEN_BYTES_MIN}L) {{
+      return false;
+    }}
+    String scheme = files[0].getPath().toUri().getScheme();
+    if (scheme != null && !scheme.equals("file") && !scheme.equals("hdfs")) return false;
+    long most = FilePartition.maxSplitBytes(
+        session, seq(new Object[] {{PartitionDirectory.apply(values[0], files)}}));
+    long openCost = session.sessionState().conf().filesOpenCostInBytes();
+    int count = 0;
+    for (int i = 0; i < files.length; i++) {{
+      count += (int) ((files[i].getLen() - 1) / most) + 1;
+    }}
+    long[] lengths = new long[count];
+    int at = 0;
+    for (int i = 0; i < files.length; i++) {{
+      long size = files[i].getLen();
+      for (long start = 0; start == 0 || start < size; start += most) {{
+        lengths[at++] = Math.min(most, size - start);
+      }}
+    }}
+    java.util.Arrays.sort(lengths);
+    long[] costs = new long[count];
+    int[] packed = new int[count];
+    int task = 0;
+    long filled = 0;
+    for (int i = 0; i < count; i++) {{
+      long length = lengths[count - 1 - i];
+      if (i > 0 && filled + length > most) {{
+        task++;
+        filled = 0;
+      }}
+      filled += length + openCost;
+      packed[i] = task;
+      costs[i] = length + {FILE_COST}L;
+    }}
+    return isLonger(costs, packed, spread(costs, task + 1), task + 1);
+  }}
+
+  // the same pieces of files in as many tasks; Spark has sorted them by size
+  public {_SCALA}.Seq even({_SCALA}.Seq packed) {{
+    int count = packed.size();
+    java.util.ArrayList pieces = new java.util.ArrayList();
+    java.util.ArrayList numbers = new java.util.ArrayList();
+    for (int i = 0; i < count; i++) {{
+      PartitionedFile[] some = ((FilePartition) packed.apply(i)).files();
+      for (int j = 0; j < some.length; j++) {{
+        pieces.add(some[j]);
+        numbers.add(Integer.valueOf(i));
+      }}
+    }}
+    long[] costs = new long[pieces.size()];
+    int[] tasks = new int[costs.length];
+    for (int i = 0; i < costs.length; i++) {{
+      costs[i] = ((PartitionedFile) pieces.get(i)).length() + {FILE_COST}L;
+      tasks[i] = ((Integer) numbers.get(i)).intValue();
+    }}
+    int[] even = spread(costs, count);
+    if (!isLonger(costs, tasks, even, count)) return packed;
+    Object[] made = new Object[count];
+    for (int i = 0; i < count; i++) {{
+      java.util.ArrayList own = new java.util.ArrayList();
+      for (int j = 0; j < even.length; j++) {{ if (even[j] == i) own.add(pieces.get(j)); }}
+      made[i] = new FilePartition(i, (PartitionedFile[]) own.toArray(new PartitionedFile[0]));
+    }}
+    return seq(made);
+  }}
+
+  private static int[] spread(long[] costs, int count) {{
+    long[] loads = new long[count];
+    int[] tasks = new int[costs.length];
+    for (int i = 0; i < costs.length; i++) {{
+      int least = 0;
+      for (int k = 1; k < count; k++) {{ if (loads[k] < loads[least]) least = k; }}
+      loads[least] += costs[i];
+      tasks[i] = least;
+    }}
+    return tasks;
+  }}
+
+  private static boolean isLonger(long[] costs, int[] one, int[] other, int count) {{
+    long least = longest(costs, other, count);
+    return longest(costs, one, count) - least > least / {EVEN_SHARE};
+  }}
+
+  private static long longest(long[] costs, int[] tasks, int count) {{
+    long[] loads = new long[count];
+    long found = 0;
+    for (int i = 0; i < costs.length; i++) {{
+      loads[tasks[i]] += costs[i];
+      found = Math.max(found, loads[tasks[i]]);
+    }}
+    return found;
+  }}
+
   private static void insert(java.util.ArrayList parts, PartitionedFile part) {{
     int at = parts.size();
     while (at > 0 && ((PartitionedFile) parts.get(at - 1)).start() > part.start()) {{ at--; }}
@@ -214,7 +318,6 @@ public final class {LISTED_FILES} implements FileIndex {{
 SCAN_PLAN = "TidelakeScanPlan"
 """The class that makes the plan of a scan, in the package :data:`PACKAGE`."""
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
-_CLASSIC = "org.apache.spark.sql.classic"
 _TYPES = "org.apache.spark.sql.types"
 MASK = "TidelakeMask"
 """The class of the bits of a scan's masks, in the package :data:`PACKAGE`."""

@@ -6,9 +6,10 @@
    Where Spark may shuffle one side to the buckets of the other, it does nothing.
 2. It marks the file indexes of these scans (``TidelakeListedFiles.byBucket``). The rows stay the
    same.
-3. A strategy of the planner puts :mod:`tidelake.spark.catalog.scans.bucketed_scan` above the scans
-   that are marked. Spark itself then sees that it need not shuffle. Where it shuffles nevertheless,
-   a mark was in vain, nothing more.
+3. A strategy of the planner puts :mod:`tidelake.spark.catalog.scans.packed_scan` above the scans
+   that are marked, and above those whose tasks would be uneven. Spark itself then sees that it
+   need not shuffle what is read by bucket. Where it shuffles nevertheless, a mark was in vain,
+   nothing more.
 
 The rule is named in ``spark.sql.optimizer.excludedRules`` to turn this off.
 """
@@ -16,7 +17,7 @@ The rule is named in ``spark.sql.optimizer.excludedRules`` to turn this off.
 from __future__ import annotations
 
 from tidelake.spark.catalog.gateway import Gateway
-from tidelake.spark.catalog.scans.bucketed_scan import BUCKETED_SCAN, define_bucketed_scan
+from tidelake.spark.catalog.scans.packed_scan import PACKED_SCAN, define_packed_scan
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 from tidelake.spark.read.listed_files import LISTED_FILES
 
@@ -55,19 +56,22 @@ public final class {_STRATEGY} extends {_EXECUTION}.SparkStrategy {{
   }}
 
   public {_SEQ} apply(LogicalPlan plan) {{
-    if (!isMarked(plan)) return sequence(new Object[0]);
+    if (!isPacked(plan)) return sequence(new Object[0]);
     {_SEQ} planned = FileSourceStrategy$.MODULE$.apply(plan);
     Object[] made = new Object[planned.size()];
-    for (int i = 0; i < made.length; i++) made[i] = bucketed((SparkPlan) planned.apply(i));
+    for (int i = 0; i < made.length; i++) made[i] = packed((SparkPlan) planned.apply(i));
     return sequence(made);
   }}
 
-  private static boolean isMarked(LogicalPlan plan) {{
+  private static boolean isPacked(LogicalPlan plan) {{
     while (plan instanceof {_LOGICAL}.Project || plan instanceof {_LOGICAL}.Filter) {{
       plan = (LogicalPlan) plan.children().apply(0);
     }}
     {LISTED_FILES} files = listed(plan);
-    return files != null && files.isByBucket();
+    if (files == null) return false;
+    if (files.isByBucket()) return true;
+    HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) plan).productElement(0);
+    return files.isUneven((org.apache.spark.sql.classic.SparkSession) relation.sparkSession());
   }}
 
   public static {LISTED_FILES} listed(LogicalPlan plan) {{
@@ -78,11 +82,15 @@ public final class {_STRATEGY} extends {_EXECUTION}.SparkStrategy {{
     return location instanceof {LISTED_FILES} ? ({LISTED_FILES}) location : null;
   }}
 
-  private static SparkPlan bucketed(SparkPlan plan) {{
-    if (plan instanceof FileSourceScanExec) return new {BUCKETED_SCAN}(plan);
+  private static SparkPlan packed(SparkPlan plan) {{
+    if (plan instanceof FileSourceScanExec) {{
+      FileIndex location =
+          ((HadoopFsRelation) ((FileSourceScanExec) plan).productElement(0)).location();
+      return new {PACKED_SCAN}(plan, (({LISTED_FILES}) location).isByBucket());
+    }}
     Object[] made = new Object[plan.children().size()];
     for (int i = 0; i < made.length; i++) {{
-      made[i] = bucketed((SparkPlan) plan.children().apply(i));
+      made[i] = packed((SparkPlan) plan.children().apply(i));
     }}
     return (SparkPlan) plan.withNewChildren(sequence(made));
   }}
@@ -113,7 +121,7 @@ public final class {_RULE} extends {_CATALYST}.rules.Rule {{
   }}
 
   public {_CATALYST}.trees.TreeNode apply({_CATALYST}.trees.TreeNode plan) {{
-    if ({BUCKETED_SCAN}.areShuffledTo()) return plan;
+    if ({PACKED_SCAN}.areShuffledTo()) return plan;
     java.util.IdentityHashMap found = new java.util.IdentityHashMap();
     find((LogicalPlan) plan, found);
     return found.isEmpty() ? plan : marked((LogicalPlan) plan, found);
@@ -275,7 +283,7 @@ def install_bucketed_joins(gateway: Gateway) -> None:
     Py4JError, TypeError
         This Spark has other private classes.
     """
-    define_bucketed_scan(gateway)
+    define_packed_scan(gateway)
     defined_class(gateway, _STRATEGY, _STRATEGY_JAVA)
     defined_class(gateway, _RULE, _RULE_JAVA)
     gateway.java(f"{PACKAGE}.{_STRATEGY}").install(gateway.spark._jsparkSession)

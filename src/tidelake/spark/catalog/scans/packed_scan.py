@@ -1,15 +1,20 @@
-"""Scans whose tasks are the buckets of a table: joins on bucket keys need no shuffle.
+"""Scans whose files are packed into tasks by us: by bucket, or evenly.
 
+**By bucket**, joins on bucket keys need no shuffle.
 Spark knows only buckets of its own: names of files with numbers, and its own hash. Ours are those
 of Paimon, so these classes tell Spark what it needs (ADR 89):
 
 1. ``TidelakeBucketFunction`` names the function that gives a key's bucket: by Paimon's rules, for
    keys of a type. Spark never calls it. Two scans agree if they name the same.
-2. ``TidelakeBucketedScan`` is the node of the plan, above Spark's own scan of the files. It tells
+2. ``TidelakePackedScan`` is the node of the plan, above Spark's own scan of the files. It tells
    the partitioning of its rows as sources of Spark's connector do (``KeyedPartitioning``): task by
    task the bucket. Should anybody have replaced that scan, it refuses to run: tasks would not be
    buckets.
-3. ``TidelakeBucketReader`` reads: it is Spark's scan with the files of a bucket in one task.
+3. ``TidelakePackedReader`` reads: it is Spark's scan with the files of a bucket in one task.
+
+**Evenly**, where Spark would give most bytes to one task. It counts 4 MB for each file, so a task
+of four large files may seem as long to it as one of twelve small ones. The node and the reader are
+the same; the partitioning stays unknown (ADR 94).
 
 All of them are of the driver alone. Tasks get Spark's own ``FileScanRDD``.
 """
@@ -20,10 +25,10 @@ from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 from tidelake.spark.read.listed_files import LISTED_FILES
 
-__all__ = ["BUCKETED_SCAN", "define_bucketed_scan"]
+__all__ = ["PACKED_SCAN", "define_packed_scan"]
 
 _FUNCTION = "TidelakeBucketFunction"
-_READER, BUCKETED_SCAN = "TidelakeBucketReader", "TidelakeBucketedScan"
+_READER, PACKED_SCAN = "TidelakePackedReader", "TidelakePackedScan"
 _CATALYST = "org.apache.spark.sql.catalyst"
 _PHYSICAL = f"{_CATALYST}.plans.physical"
 _EXECUTION = "org.apache.spark.sql.execution"
@@ -69,7 +74,7 @@ import org.apache.spark.rdd.RDD;
 public final class {_READER} extends FileSourceScanExec {{
   private final FileSourceScanExec scan;
   private final {LISTED_FILES} listed;
-  private RDD ofBuckets;
+  private RDD rows;
 
   public {_READER}(FileSourceScanExec scan) {{
     super((HadoopFsRelation) scan.productElement(0), scan.stream(), scan.output(),
@@ -84,17 +89,19 @@ public final class {_READER} extends FileSourceScanExec {{
   public scala.collection.immutable.Map driverMetrics() {{ return scan.driverMetrics(); }}
 
   public synchronized RDD inputRDD() {{
-    if (ofBuckets == null) {{
+    if (rows == null) {{
       FileScanRDD packed = (FileScanRDD) super.inputRDD();
       HadoopFsRelation relation = (HadoopFsRelation) productElement(0);
-      ofBuckets = new FileScanRDD(relation.sparkSession(),
+      {_SEQ} tasks = packed.filePartitions();
+      rows = new FileScanRDD(relation.sparkSession(),
           packed.org$apache$spark$sql$execution$datasources$FileScanRDD$$readFunction,
-          listed.byBucket(packed.filePartitions()), packed.readSchema(), packed.metadataColumns(),
+          listed.isByBucket() ? listed.byBucket(tasks) : listed.even(tasks),
+          packed.readSchema(), packed.metadataColumns(),
           packed.org$apache$spark$sql$execution$datasources$FileScanRDD$$metadataExtractors,
           new {_CATALYST}.FileSourceOptions(
               {_CATALYST}.util.CaseInsensitiveMap$.MODULE$.apply(relation.options())));
     }}
-    return ofBuckets;
+    return rows;
   }}
 }}
 """
@@ -107,20 +114,22 @@ import {_EXECUTION}.SparkPlan;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.types.DataTypes;
 
-public final class {BUCKETED_SCAN} extends SparkPlan {{
+public final class {PACKED_SCAN} extends SparkPlan {{
   private final SparkPlan scan;
+  private final boolean isByBucket;
   private final {_SEQ} scans;
   private transient SparkPlan reader;
 
-  public {BUCKETED_SCAN}(SparkPlan scan) {{
+  public {PACKED_SCAN}(SparkPlan scan, boolean isByBucket) {{
     this.scan = scan;
+    this.isByBucket = isByBucket;
     scans = sequence(new Object[] {{scan}});
   }}
 
   public {_SEQ} children() {{ return scans; }}
   public {_CATALYST}.trees.TreeNode withNewChildrenInternal(
       scala.collection.immutable.IndexedSeq children) {{
-    return new {BUCKETED_SCAN}((SparkPlan) children.apply(0));
+    return new {PACKED_SCAN}((SparkPlan) children.apply(0), isByBucket);
   }}
   public {_SEQ} output() {{ return scan.output(); }}
   public boolean supportsColumnar() {{ return scan.supportsColumnar(); }}
@@ -133,7 +142,7 @@ public final class {BUCKETED_SCAN} extends SparkPlan {{
 
   public {_PHYSICAL}.Partitioning outputPartitioning() {{
     {LISTED_FILES} listed = listed();
-    if (listed == null) return scan.outputPartitioning();
+    if (listed == null || !isByBucket) return scan.outputPartitioning();
     int count = listed.bucketsCount();
     Attribute key = named(listed.bucketKey());
     if (key == null || areShuffledTo()) return new {_PHYSICAL}.UnknownPartitioning(count);
@@ -152,6 +161,7 @@ public final class {BUCKETED_SCAN} extends SparkPlan {{
   }}
   public {_SEQ} outputOrdering() {{
     {LISTED_FILES} listed = listed();
+    if (!isByBucket) return scan.outputOrdering();
     String[] names = listed == null ? new String[0] : listed.sortKeys();
     Object[] order = new Object[names.length];
     int count = 0;
@@ -180,6 +190,7 @@ public final class {BUCKETED_SCAN} extends SparkPlan {{
 
   private synchronized SparkPlan reader() {{
     if (reader == null) {{
+      if (listed() == null && !isByBucket) return scan;
       if (listed() == null) {{
         throw new IllegalStateException("Something replaced Spark's scan of a Tidelake table by "
             + scan.getClass().getName() + ", which does not read bucket by bucket: set"
@@ -196,17 +207,20 @@ public final class {BUCKETED_SCAN} extends SparkPlan {{
   // (Janino gives private methods another name)
   protected Object writeReplace() {{ return scan; }}
 
-  public int productArity() {{ return 1; }}
-  public Object productElement(int number) {{ return scan; }}
-  public boolean canEqual(Object other) {{ return other instanceof {BUCKETED_SCAN}; }}
+  public int productArity() {{ return 2; }}
+  public Object productElement(int number) {{
+    return number == 0 ? (Object) scan : Boolean.valueOf(isByBucket);
+  }}
+  public boolean canEqual(Object other) {{ return other instanceof {PACKED_SCAN}; }}
   public boolean equals(Object other) {{
-    return other instanceof {BUCKETED_SCAN} && scan.equals((({BUCKETED_SCAN}) other).scan);
+    return other instanceof {PACKED_SCAN} && scan.equals((({PACKED_SCAN}) other).scan)
+        && isByBucket == (({PACKED_SCAN}) other).isByBucket;
   }}
   public int hashCode() {{ return 31 + scan.hashCode(); }}
-  public String nodeName() {{ return "Buckets"; }}
+  public String nodeName() {{ return isByBucket ? "Buckets" : "EvenTasks"; }}
   public String simpleString(int fields) {{
     {LISTED_FILES} listed = listed();
-    if (listed == null) return nodeName();
+    if (listed == null || !isByBucket) return nodeName();
     return nodeName() + " " + listed.bucketsCount() + " by " + listed.bucketKey();
   }}
 {_SEQUENCE}
@@ -214,7 +228,7 @@ public final class {BUCKETED_SCAN} extends SparkPlan {{
 """
 
 
-def define_bucketed_scan(gateway: Gateway) -> None:
+def define_packed_scan(gateway: Gateway) -> None:
     """Define the classes in the session's JVM; :data:`LISTED_FILES` is there already.
 
     Raises
@@ -224,4 +238,4 @@ def define_bucketed_scan(gateway: Gateway) -> None:
     """
     defined_class(gateway, _FUNCTION, _FUNCTION_JAVA)
     defined_class(gateway, _READER, _READER_JAVA)
-    defined_class(gateway, BUCKETED_SCAN, _SCAN_JAVA)
+    defined_class(gateway, PACKED_SCAN, _SCAN_JAVA)

@@ -1,14 +1,18 @@
 """Scans of large and small files: tasks of even length, the same rows."""
 
+import contextlib
+
 import pytest
 from pyspark.sql import functions as F
 
 import tidelake.spark
+from tidelake.spark.catalog.scans.bucketed_joins import BUCKETED_JOINS
 
 pytestmark = pytest.mark.usefixtures("production_conf")
 
 ROWS = 700_000
 UPSERTS = 3
+BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +34,18 @@ def ask(request, uneven, spark):
     if request.param == "tl.sql":
         return lambda text: uneven.sql(text.replace("{t}", "db.t"))
     return lambda text: spark.sql(text.replace("{t}", "even.db.t"))
+
+
+@contextlib.contextmanager
+def settings(spark, conf):
+    before = {key: spark.conf.get(key, None) for key in conf}
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 def plan_of(frame):
@@ -66,6 +82,22 @@ def test_a_cached_scan_and_one_of_a_filter_that_leaves_files_out(ask):
     assert frame.where("g < 0").count() == 40
     frame.unpersist()
     assert ask("SELECT v FROM {t} WHERE k = 5000").collect() == [(UPSERTS - 1,)]
+
+
+def test_rows_that_are_read_one_by_one(ask, spark):
+    """Spark sends the plan to the tasks then, which know no class of ours."""
+    with settings(spark, {"spark.sql.codegen.wholeStage": "false", BROADCAST: "-1"}):
+        frame = ask("SELECT k, v FROM {t}")
+        assert "EvenTasks" in plan_of(frame)
+        assert frame.where("v >= 0 AND v < 9").count() == 40
+        grouped = ask("SELECT k, count(*) AS n FROM {t} GROUP BY k")
+        assert "Buckets 4 by k" in plan_of(grouped)
+        assert tuple(grouped.agg(F.count("*"), F.max("n")).first()) == (ROWS, 1)
+
+
+def test_it_can_be_turned_off(ask, spark):
+    with settings(spark, {"spark.sql.optimizer.excludedRules": BUCKETED_JOINS}):
+        assert "EvenTasks" not in plan_of(ask("SELECT k, v FROM {t}"))
 
 
 def test_small_tables_and_even_ones_keep_the_tasks_of_spark(spark, uneven):

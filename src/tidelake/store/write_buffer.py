@@ -46,7 +46,7 @@ class RowBuffer:
         return tuple(self._batches)
 
     def oldest(self, size_bytes: int | None) -> Sequence[pa.RecordBatch] | None:
-        """The first batches that have this size together; None if that takes all, or by default."""
+        """The first batches of this size together; None if all are needed or no size is given."""
         if size_bytes is None:
             return None
         held_bytes = 0

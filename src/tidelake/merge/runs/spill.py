@@ -258,14 +258,26 @@ class SpillStack:
         return sum(s.run.size_bytes for s in self._stack)
 
     def push(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Spill a run.
+        """Spill a run, or none if this fails.
 
         Raises
         ------
         StorageError
             The local disk failed, for example because it is full.
         """
-        self._stack.append(_Stacked(self._files.write(batches), tier=0))
+        new = _Stacked(self._files.write(batches), tier=0)
+        self._stack.append(new)
+        try:
+            self._join_tops()
+        except BaseException as error:
+            if self._stack[-1] is new:  # the caller still holds the rows
+                self._stack.pop().run.delete()
+                raise
+            # the rows are in a run that was joined before: the next join can wait
+            if not isinstance(error, StorageError):
+                raise
+
+    def _join_tops(self) -> None:
         while len(self._stack) >= (fan_in := self._fan_in()):
             top = self._stack[-fan_in:]
             tier = top[-1].tier

@@ -24,10 +24,10 @@ _SCALA = "scala.collection.immutable"
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _CLASSIC = "org.apache.spark.sql.classic"
-FILE_COST = 256 << 10
+FILE_COST_BYTES = 256 << 10
 """What a file costs beside its bytes, in bytes; Spark takes 4 MB, as an object store does."""
-EVEN_BYTES_MIN, EVEN_FILES_MAX = 4 << 20, 10_000
-"""Scans whose tasks are looked at: those of fewer bytes are short, those of more files even."""
+EVEN_BYTES_MIN, EVEN_PIECES_MAX = 4 << 20, 10_000
+"""Scans whose tasks are looked at: those of fewer bytes are short, those of more pieces even."""
 EVEN_SHARE = 5
 """The longest task must be longer than an even one by one part in this many."""
 _JAVA = f"""
@@ -210,7 +210,7 @@ public final class {LISTED_FILES} implements FileIndex {{
 
   // whether even tasks would be much shorter than those that Spark makes of all files
   public boolean isUneven({_CLASSIC}.SparkSession session) {{
-    if (files.length < 2 || files.length > {EVEN_FILES_MAX} || sizeInBytes < {EVEN_BYTES_MIN}L) {{
+    if (files.length < 2 || files.length > {EVEN_PIECES_MAX} || sizeInBytes < {EVEN_BYTES_MIN}L) {{
       return false;
     }}
     String scheme = files[0].getPath().toUri().getScheme();
@@ -222,6 +222,7 @@ public final class {LISTED_FILES} implements FileIndex {{
     for (int i = 0; i < files.length; i++) {{
       count += (int) ((files[i].getLen() - 1) / most) + 1;
     }}
+    if (count > {EVEN_PIECES_MAX}) return false;
     long[] lengths = new long[count];
     int at = 0;
     for (int i = 0; i < files.length; i++) {{
@@ -243,7 +244,7 @@ public final class {LISTED_FILES} implements FileIndex {{
       }}
       filled += length + openCost;
       packed[i] = task;
-      costs[i] = length + {FILE_COST}L;
+      costs[i] = length + {FILE_COST_BYTES}L;
     }}
     return isLonger(costs, packed, spread(costs, task + 1), task + 1);
   }}
@@ -251,6 +252,7 @@ public final class {LISTED_FILES} implements FileIndex {{
   // the same pieces of files in as many tasks; Spark has sorted them by size
   public {_SCALA}.Seq even({_SCALA}.Seq packed) {{
     int count = packed.size();
+    if (count > {EVEN_PIECES_MAX}) return packed;
     java.util.ArrayList pieces = new java.util.ArrayList();
     java.util.ArrayList numbers = new java.util.ArrayList();
     for (int i = 0; i < count; i++) {{
@@ -263,7 +265,7 @@ public final class {LISTED_FILES} implements FileIndex {{
     long[] costs = new long[pieces.size()];
     int[] tasks = new int[costs.length];
     for (int i = 0; i < costs.length; i++) {{
-      costs[i] = ((PartitionedFile) pieces.get(i)).length() + {FILE_COST}L;
+      costs[i] = ((PartitionedFile) pieces.get(i)).length() + {FILE_COST_BYTES}L;
       tasks[i] = ((Integer) numbers.get(i)).intValue();
     }}
     int[] even = spread(costs, count);

@@ -2,7 +2,8 @@
 
 1. Rows get sequence numbers in order of arrival, from 1 + the largest of the bucket's live files,
    and wait in memory.
-2. ``spill`` sorts and merges them into a run on local disk; without spilling it flushes instead.
+2. ``spill`` sorts and merges them, or the oldest, into a run on local disk; without spilling it
+   flushes instead.
 3. ``flush`` merges runs and memory, streaming, into level-0 files of the target size: sorted by
    key, each key once, deletes kept. Then, unless the table is write-only, the universal strategy
    picks a compaction, which runs at once. This repeats while there are more sorted runs than

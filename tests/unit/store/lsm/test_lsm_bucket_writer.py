@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import random
 from dataclasses import replace
 from decimal import Decimal
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from unit.store.bucket_world import Bucket, kinds, schema_of, upserts
 
 from tidelake.codec.binary_row import decode_row
-from tidelake.errors import ClosedError, CorruptError, InvalidInputError
+from tidelake.errors import ClosedError, CorruptError, InvalidInputError, StorageError
 from tidelake.merge import sections_of
 from tidelake.merge.runs import spill
 from tidelake.store.lsm import Levels, key_range
@@ -201,6 +202,33 @@ def test_many_spilled_runs_are_joined_in_tiers(tmp_path: Path, monkeypatch):
     assert bucket.rows() == expected
     [file] = bucket.live
     assert file.delete_row_count == 30
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3, 4, 5])
+def test_a_join_of_runs_that_fails_doubles_and_loses_nothing(tmp_path, monkeypatch, failing):
+    """A caller may go on after a full disk; sums would show a row that was spilled and kept."""
+    monkeypatch.setattr(spill, "FAN_IN", 2)
+    sums = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+    bucket = write_only(**sums)
+    bucket.spill_dir = str(tmp_path)
+    writer = bucket.writer()
+    joins, join = [], writer._spilled._join
+
+    def full_at_times(runs):
+        joins.append(1)
+        if len(joins) == failing:
+            raise StorageError("the disk is full", path=str(tmp_path))
+        return join(runs)
+
+    monkeypatch.setattr(writer._spilled, "_join", full_at_times)
+    for part in range(12):
+        writer.write(bucket.batch(upserts([1, 2 + part % 3], 1)))
+        with contextlib.suppress(StorageError):
+            writer.spill()
+    assert len(joins) > failing
+    bucket.commit(writer.prepare_commit())
+    assert {k: row[2] for (k,), row in bucket.rows().items()} == {1: 12, 2: 4, 3: 4, 4: 4}
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_spill_codecs(tmp_path: Path):

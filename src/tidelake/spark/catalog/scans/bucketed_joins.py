@@ -11,7 +11,7 @@
    need not shuffle what is read by bucket. Where it shuffles nevertheless, a mark was in vain,
    nothing more.
 
-The rule is named in ``spark.sql.optimizer.excludedRules`` to turn this off.
+The rule is named in ``spark.sql.optimizer.excludedRules`` to turn this off, even tasks too.
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ public final class {_STRATEGY} extends {_EXECUTION}.SparkStrategy {{
     {LISTED_FILES} files = listed(plan);
     if (files == null) return false;
     if (files.isByBucket()) return true;
+    String excluded = org.apache.spark.sql.internal.SQLConf.get()
+        .getConfString("spark.sql.optimizer.excludedRules", "");
+    if (excluded.contains("{_RULE}")) return false;
     HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) plan).productElement(0);
     return files.isUneven((org.apache.spark.sql.classic.SparkSession) relation.sparkSession());
   }}

@@ -12,9 +12,9 @@ of Paimon, so these classes tell Spark what it needs (ADR 89):
    buckets.
 3. ``TidelakePackedReader`` reads: it is Spark's scan with the files of a bucket in one task.
 
-**Evenly**, where Spark would give most bytes to one task. It counts 4 MB for each file, so a task
-of four large files may seem as long to it as one of twelve small ones. The node and the reader are
-the same; the partitioning stays unknown (ADR 94).
+**Evenly**, where Spark's longest task would be over a fifth longer than an even one. Spark counts
+4 MB for each file, so a task of four large files may seem as long to it as one of twelve small
+ones. The node and the reader are the same; the partitioning stays unknown (ADR 94).
 
 All of them are of the driver alone. Tasks get Spark's own ``FileScanRDD``.
 """
@@ -73,8 +73,8 @@ import org.apache.spark.rdd.RDD;
 
 public final class {_READER} extends FileSourceScanExec {{
   private final FileSourceScanExec scan;
-  private final {LISTED_FILES} listed;
-  private RDD rows;
+  private final transient {LISTED_FILES} listed;
+  private transient RDD rows;
 
   public {_READER}(FileSourceScanExec scan) {{
     super((HadoopFsRelation) scan.productElement(0), scan.stream(), scan.output(),
@@ -103,6 +103,9 @@ public final class {_READER} extends FileSourceScanExec {{
     }}
     return rows;
   }}
+
+  // a task that reads row by row gets the plan with its code, and knows Spark's scan alone
+  protected Object writeReplace() {{ return scan; }}
 }}
 """
 _SCAN_JAVA = f"""
@@ -217,6 +220,9 @@ public final class {PACKED_SCAN} extends SparkPlan {{
         && isByBucket == (({PACKED_SCAN}) other).isByBucket;
   }}
   public int hashCode() {{ return 31 + scan.hashCode(); }}
+  public scala.collection.Iterator stringArgs() {{
+    return sequence(new Object[] {{scan}}).iterator();
+  }}
   public String nodeName() {{ return isByBucket ? "Buckets" : "EvenTasks"; }}
   public String simpleString(int fields) {{
     {LISTED_FILES} listed = listed();

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.errors import StorageError
+from tidelake.errors import StorageError, TidelakeError
 from tidelake.options import Options
 from tidelake.options.declared import SPILL_COMPRESSION, SPILL_COMPRESSION_ZSTD_LEVEL
 from tidelake.telemetry import UNLIMITED, Memory, ProcessMark
@@ -269,7 +269,7 @@ class SpillStack:
         self._stack.append(new)
         try:
             self._join_tops()
-        except BaseException as error:
+        except TidelakeError as error:
             if self._stack[-1] is new:  # the caller still holds the rows
                 self._stack.pop().run.delete()
                 raise

@@ -28,6 +28,8 @@ CHANGED = {
     "orders": {"o_totalprice": "o_totalprice + {n}", "o_comment": "'upsert {n} ' || o_comment"},
 }
 UPSERTS = 3
+FRACTION = "0.0001000000"
+"""In q11, for scale factor 1."""
 
 
 def buckets(n: int) -> range:
@@ -78,6 +80,8 @@ def main() -> None:
         )
     queries = dict(db.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
     texts = {f"q{number}": text.strip().rstrip(";") for number, text in sorted(queries.items())}
+    # the benchmark divides it by the scale; without that no part of a large scale is above it
+    texts["q11"] = texts["q11"].replace(FRACTION, f"{float(FRACTION) / max(1, scale):.10f}")
     (place / "queries.json").write_text(json.dumps(texts))
     db.close()
     (place / "rows.duckdb").unlink()

@@ -197,8 +197,7 @@ def run_seed(
             _check(reader, table, scan, seed)
         _check_beside(reader, table, drawn)
         if also is not None:
-            found = also(catalog.table("db.t"))
-            assert found is None or _same(found, _merged(catalog.table("db.t"), {})), seed
+            _check_also(also, catalog.table("db.t"), seed)
     return reader
 
 
@@ -291,6 +290,15 @@ def _check(reader: MaskedReader, table, scan: dict, seed: int) -> None:
     text = table.options.raw["read.mask-cache-size"]
     if text != "0":  # without masks nothing is looked at, and nothing dropped
         assert reader.cache.nbytes <= bound.get(text, 64 << 20), "the cache is within its bound"
+
+
+def _check_also(also: Callable, table, seed: int) -> None:
+    try:
+        expected = _merged(table, {})
+    except TidelakeError:  # a product of decimals overflows: the other reader may refuse it as well
+        return
+    found = also(table)
+    assert found is None or _same(found, expected), seed
 
 
 def _check_refused(reader: MaskedReader, table, scan: dict, error: TidelakeError) -> None:

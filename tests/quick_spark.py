@@ -7,6 +7,7 @@ a test. What users have is :data:`PRODUCTION_CONF`: tests of what Spark makes of
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
@@ -52,3 +53,16 @@ def python(directory: Path) -> str:
     program.write_text(f"#!{sys.executable}\n{source}", encoding="utf-8")
     program.chmod(0o755)
     return str(program)
+
+
+@contextlib.contextmanager
+def settings(spark, conf):
+    """Settings of a session, for a while."""
+    before = {key: spark.conf.get(key, None) for key in conf}
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.unset(key) if value is None else spark.conf.set(key, value)

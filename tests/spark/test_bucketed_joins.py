@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pyarrow as pa
 import pytest
+from quick_spark import settings
 
 import tidelake.spark
 from tidelake.spark.catalog.scans.bucketed_joins import ALL_KEYS, BUCKETED_JOINS
@@ -62,18 +61,6 @@ def warehouse(spark, tmp_path_factory):
     spark.sql("USE buckets.db")
     yield lake
     spark.sql("USE spark_catalog.default")
-
-
-@contextlib.contextmanager
-def settings(spark, conf):
-    before = {key: spark.conf.get(key, None) for key in conf}
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 @pytest.fixture

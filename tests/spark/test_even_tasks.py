@@ -1,9 +1,8 @@
 """Scans of large and small files: tasks of even length, the same rows."""
 
-import contextlib
-
 import pytest
 from pyspark.sql import functions as F
+from quick_spark import settings
 
 import tidelake.spark
 from tidelake.spark.catalog.scans.bucketed_joins import BUCKETED_JOINS
@@ -34,18 +33,6 @@ def ask(request, uneven, spark):
     if request.param == "tl.sql":
         return lambda text: uneven.sql(text.replace("{t}", "db.t"))
     return lambda text: spark.sql(text.replace("{t}", "even.db.t"))
-
-
-@contextlib.contextmanager
-def settings(spark, conf):
-    before = {key: spark.conf.get(key, None) for key in conf}
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 def plan_of(frame):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
+import quick_spark
 from pyspark.sql import functions as F
 
 import tidelake.spark
@@ -55,18 +54,10 @@ def warehouse(spark, tmp_path_factory):
     return lake
 
 
-@contextlib.contextmanager
 def settings(spark, **conf):
-    """Settings of the session, for a while; dots are double underlines."""
+    """Settings of SQL, for a while; dots are double underlines."""
     named = {f"spark.sql.{key.replace('__', '.')}": value for key, value in conf.items()}
-    before = {key: spark.conf.get(key, None) for key in named}
-    for key, value in named.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+    return quick_spark.settings(spark, named)
 
 
 def without_rule(spark):

@@ -6,8 +6,9 @@ batch after lost messages.
 
 The cursor reads the latest offsets once for each batch; Spark's progress shows the last ones.
 
-Brokers that are down for a while do not end a stream: it has nothing new until they are back, for
-:data:`DOWN_MS_MAX`. A stream with an end does not wait, for it would seem to be at its end.
+Brokers that are down for a while, or lead no partition yet, do not end a stream: it has nothing new
+until they are back, for :data:`DOWN_MS_MAX`. A stream with an end does not wait, for it would seem
+to be at its end.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class TopicCursor:
         ConflictError
             The topic was deleted and created again.
         StorageError
-            No broker answers, and none did for a while.
+            No broker answers or leads a partition, and none did for a while.
         """
         try:
             end = self._next(start)
@@ -80,7 +81,7 @@ class TopicCursor:
         return end
 
     def _waits_for_brokers(self, error: StorageError) -> bool:
-        """Whether brokers are down, and have not been for too long."""
+        """Whether brokers are away, and have not been for too long."""
         if error.kind not in BROKERS_AWAY or self._fixed or self._bound:
             return False
         now_ms = self._clock.now_ms()

@@ -25,7 +25,7 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _CLASSIC = "org.apache.spark.sql.classic"
 FILE_COST_BYTES = 256 << 10
-"""What a file costs beside its bytes, in bytes; Spark takes 4 MB, as an object store does."""
+"""What a file is taken to cost beside its bytes; Spark takes 4 MB, as for an object store."""
 EVEN_BYTES_MIN, EVEN_PIECES_MAX = 4 << 20, 10_000
 """Scans whose tasks are looked at: those of fewer bytes are short, those of more pieces even."""
 EVEN_SHARE = 5

@@ -86,6 +86,16 @@ class Snapshot:
     operation: str | None = None
     extra: Mapping[str, Any] = field(default_factory=_empty)
 
+    @property
+    def identity(self) -> str:
+        """What tells this snapshot from another that has its id, as after a rollback.
+
+        It is the name of the list of its delta: each commit makes a new one, Java Paimon too, and
+        copies of the snapshot in tags and long-lived changelogs keep it. Where a commit is tried
+        again on a newer base the name may stay, so compare it along with the id.
+        """
+        return self.delta_manifest_list
+
     def to_document(self) -> dict[str, Any]:
         """The snapshot as the JSON object of its file."""
         document: dict[str, Any] = {"version": SNAPSHOT_VERSION}

@@ -101,3 +101,13 @@ def test_every_field_of_a_snapshot_reaches_the_file():
     again = Snapshot.from_json(full.to_json())
     for field in dataclasses.fields(Snapshot):
         assert getattr(again, field.name) == getattr(full, field.name)
+
+
+def test_a_snapshot_is_told_from_another_of_its_id_by_the_list_of_its_delta():
+    """A commit that takes the id of a rolled-back one has another identity; a copy has the same."""
+    own = snapshot(7)
+    assert own.identity == own.delta_manifest_list
+    assert Snapshot.from_json(own.to_json()).identity == own.identity
+    again = dataclasses.replace(own, delta_manifest_list="manifest-list-0f3a-1")
+    assert again.id == own.id
+    assert again.identity != own.identity

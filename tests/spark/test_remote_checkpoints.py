@@ -15,6 +15,7 @@ from tidelake.errors import InvalidInputError, StorageError, UnsupportedError
 from tidelake.spark.streamwrite.checkpoint import MARK_FILE, Checkpoint, SinkMark, check_mark
 
 NUMBERS = itertools.count()
+ODD = "a b+ü#%20'{1}z"
 MARK = SinkMark("default.t", 1, "append", 0)
 
 
@@ -48,7 +49,7 @@ def test_a_stream_goes_on_from_a_checkpoint_in_a_store_and_writes_no_batch_twice
         query = lake.write_stream(
             lake.read_stream("default.s"),
             "default.t",
-            **{"checkpoint": f"{uri}/one/", "trigger": "availableNow", **given},
+            **{"checkpoint": f"{uri}/{ODD}/", "trigger": "availableNow", **given},
         )
         query.awaitTermination(60)
         return query
@@ -56,14 +57,14 @@ def test_a_stream_goes_on_from_a_checkpoint_in_a_store_and_writes_no_batch_twice
     source.write([{"k": 1}])
     first = run()
     assert rows(lake) == [1]
-    assert (directory / "one" / MARK_FILE).exists()
+    assert (directory / ODD / MARK_FILE).exists()
     assert first._sink.run.wait(60)
     source.write([{"k": 2}])
     second = run()
     assert (rows(lake), second.id) == ([1, 2], first.id)
     assert second._sink.run.wait(60)
-    (directory / "one" / "commits" / "1").unlink()  # as if the driver had died before Spark's note
-    (directory / "one" / "commits" / ".1.crc").unlink(missing_ok=True)
+    (directory / ODD / "commits" / "1").unlink()  # as if the driver had died before Spark's note
+    (directory / ODD / "commits" / ".1.crc").unlink(missing_ok=True)
     third = run()
     assert third._sink.last_result.already_committed
     assert rows(lake) == [1, 2]
@@ -76,7 +77,7 @@ def test_a_job_of_sql_has_its_checkpoint_in_a_store(lake, place):
     lake.sql("INSERT INTO s VALUES (7)")
     lake.sql("SET 'execution.runtime-mode' = 'streaming'")
     lake.sql(f"SET 'execution.checkpointing.dir' = '{uri}/jobs'")
-    lake.sql("SET 'pipeline.name' = 'a job'")
+    lake.sql("SET 'pipeline.name' = 'a+ü #job%20'")
     lake.sql("INSERT INTO t SELECT * FROM s")
     (job,) = lake.jobs()
     try:
@@ -84,7 +85,7 @@ def test_a_job_of_sql_has_its_checkpoint_in_a_store(lake, place):
             assert job.status == "RUNNING"
     finally:
         job.stop()
-    assert (directory / "jobs" / "a job" / "metadata").exists()
+    assert (directory / "jobs" / "a+ü #job%20" / "metadata").exists()
 
 
 def test_a_folder_in_a_store_is_read_and_written(spark, place):

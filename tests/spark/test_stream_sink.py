@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from proving.odd_names import odd_name
 from pyspark.errors import StreamingQueryException
 
 import tidelake.spark
@@ -56,8 +57,8 @@ def lake(spark, tmp_path):
 
 
 @pytest.fixture
-def checkpoint(tmp_path):
-    return tmp_path / "checkpoint"
+def checkpoint(tmp_path, request):
+    return tmp_path / odd_name(request.node.name)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
+from proving.odd_names import odd_name
 
 from tidelake.errors import (
     AlreadyExistsError,
@@ -17,10 +18,11 @@ WAIT_S = 60
 
 
 @pytest.fixture
-def streaming(lake, tmp_path):
+def streaming(lake, tmp_path, request):
     """A warehouse in streaming mode whose jobs are stopped at the end."""
     lake.sql("SET 'execution.runtime-mode' = 'streaming'")
-    lake.sql(f"SET 'execution.checkpointing.dir' = '{tmp_path / 'checkpoints'}'")
+    folder = str(tmp_path / odd_name(request.node.name)).replace("'", "''")
+    lake.sql(f"SET 'execution.checkpointing.dir' = '{folder}'")
     yield lake
     for job in lake.jobs():
         job.stop()

@@ -9,6 +9,7 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from proving.odd_names import odd_name
 from pyspark.errors import IllegalArgumentException, PySparkException, StreamingQueryException
 
 import tidelake.spark
@@ -26,8 +27,8 @@ def lake(spark, tmp_path):
 
 
 @pytest.fixture
-def checkpoint(tmp_path):
-    return tmp_path / "checkpoint"
+def checkpoint(tmp_path, request):
+    return tmp_path / odd_name(request.node.name)
 
 
 @pytest.fixture

@@ -43,7 +43,8 @@ from tidelake.sql.syntax.ast import Delete, Insert, Merge, StatementSet, Update
 
 __all__ = ["StatementStreams"]
 
-_NAME = re.compile(r"[\w. -]+")
+_NAME = re.compile(r"[^/\\:\x00-\x1f\x7f]+")
+"""Hadoop takes a name with ``:`` for one with a scheme."""
 NAME_MAX = 200
 JOB_COLUMNS = "`job id` string, `job name` string"
 JOBS = st.StructType(
@@ -218,10 +219,11 @@ class StatementStreams:
         name = settings.pipeline_name or table
         if settings.pipeline_name is not None and count > 1:
             name = f"{name}.{table}"
-        if not _NAME.fullmatch(name) or len(name) > NAME_MAX or name.strip(".") == "":
+        if not _NAME.fullmatch(name) or len(name.encode()) > NAME_MAX or name.strip(".") == "":
             message = (
                 f"'{name}' cannot name a job, since its checkpoint gets a folder of that name. Use"
-                f" letters, digits, '_', '-', '.' and blanks, SET '{PIPELINE_NAME}' = '...'."
+                f" at most {NAME_MAX} bytes, none of '/', '\\', ':', and not only dots: SET"
+                f" '{PIPELINE_NAME}' = '...'."
             )
             raise InvalidInputError(message, kind="job_name", job=name)
         number = 2

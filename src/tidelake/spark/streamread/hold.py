@@ -26,7 +26,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from urllib.parse import unquote, urlsplit
 
 from tidelake.errors import ConflictError, NotFoundError, TidelakeError
 from tidelake.options import declared
@@ -89,7 +88,7 @@ class HoldName:
         """
         if query_id is None or not folder:
             return cls(otherwise, is_lasting=False)
-        path = PurePosixPath(unquote(urlsplit(folder).path))
+        path = PurePosixPath(folder)
         is_temporary = _TEMPORARY.fullmatch(path.parent.parent.name) is not None
         return cls(f"{query_id}-{path.name}", is_lasting=not is_temporary)
 

@@ -11,10 +11,10 @@ The folder may be a path, or lie in a store (:mod:`tidelake.spark.streamwrite.ch
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -27,6 +27,8 @@ __all__ = ["Checkpoint", "SinkMark", "check_mark"]
 MARK_FILE = "tidelake-sink.json"
 RUN_FILE = "tidelake-run.json"
 VERSION = 1
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_LOCAL = re.compile(r"^[Ff][Ii][Ll][Ee]:(//[^/]*(?=/))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +129,15 @@ class Checkpoint:
                 " records the stream's progress, so that a restart loses and repeats no rows."
             )
             raise InvalidInputError(message, kind="no_checkpoint", table=table)
-        parts = urlsplit(str(given))
-        if parts.scheme not in {"", "file"}:
-            return cls(_in_store(str(given), table=table, spark=spark, may_rename=may_rename))
-        path = unquote(parts.path) if parts.scheme else str(given)
-        return cls(LocalFolder(Path(path).expanduser().absolute()))
+        text = str(given)
+        scheme = _SCHEME.match(text)
+        if scheme is None:
+            path = Path(text).expanduser() if may_rename else Path(text)
+        elif scheme[1].lower() == "file":
+            path = Path(_LOCAL.sub("", text))  # as it stands, as Hadoop reads it: "%20" is no blank
+        else:
+            return cls(_in_store(text, table=table, spark=spark, may_rename=may_rename))
+        return cls(LocalFolder(path.absolute()))
 
     @property
     def uri(self) -> str:

@@ -74,8 +74,12 @@ class LocalFolder:
 
     @property
     def uri(self) -> str:
-        """A URI: so it is a local path, whatever Spark's default file system is."""
-        return self.path.as_uri()
+        """A URI: so it is a local path, whatever Spark's default file system is.
+
+        Hadoop takes the text behind the scheme as it stands, so nothing is encoded: a folder
+        ``a b`` is ``file:///a b``, and ``file:///a%20b`` has a percent sign in its name.
+        """
+        return f"file://{self.path}"
 
     def read(self, name: str) -> str | None:
         """Read a file."""

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from proving.odd_names import odd_name
 
 from tidelake.errors import CorruptError, InvalidInputError, StorageError, UnsupportedError
 from tidelake.spark.streamwrite.checkpoint import MARK_FILE, Checkpoint, SinkMark, check_mark
@@ -50,11 +51,15 @@ def test_a_store_that_is_not_reached_from_here_is_refused(given, said):
     assert "secret" not in str(refused.value)
 
 
-def test_a_path_and_its_uri_are_one_folder(tmp_path):
-    path = tmp_path / "a b"
-    of_uri = Checkpoint.of(path.as_uri(), table="db.t")
-    assert of_uri == Checkpoint.of(path, table="db.t") == Checkpoint.of(str(path), table="db.t")
-    assert of_uri.uri == path.as_uri()
+@pytest.mark.parametrize("seed", range(20))
+def test_a_path_and_its_uri_are_one_folder(tmp_path, seed):
+    """A URI holds the path as it stands, which is how Hadoop reads the one that Spark gets."""
+    path = tmp_path / odd_name(seed)
+    of_path = Checkpoint.of(path, table="db.t")
+    assert of_path == Checkpoint.of(str(path), table="db.t")
+    assert of_path.uri == f"file://{path}"
+    for spelled in (of_path.uri, f"file:{path}", f"FILE://host{path}"):
+        assert Checkpoint.of(spelled, table="db.t").folder.path == path
 
 
 def test_what_spark_wrote_is_read(checkpoint):

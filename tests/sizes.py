@@ -83,6 +83,8 @@ class Sizes:
     """Tables that are read by masks and by merges."""
     spark_mask_tables: int
     """Those of them that Spark reads, too."""
+    old_times_step: int
+    """Every so manieth pair of an old time and a shape of filter is read."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
@@ -121,6 +123,7 @@ SMALL = Sizes(
     service_clients=16,
     mask_tables=4,
     spark_mask_tables=2,
+    old_times_step=4,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
@@ -157,6 +160,7 @@ FULL = Sizes(
     service_clients=64,
     mask_tables=300,
     spark_mask_tables=40,
+    old_times_step=1,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

@@ -7,13 +7,19 @@ fails.
 Filters on partition columns alone are **not** applied again
 (:mod:`tidelake.spark.catalog.scans.scan_builder`). So each predicate that is made here keeps the
 same rows as its filter, neither more nor fewer; what has no such predicate is not made.
+
+Filters hold days and instants as ``java.sql.Date`` and ``java.sql.Timestamp``. Spark has moved
+these to the Julian calendar, in the zone of the JVM, and days from 1582-10-05 to 14 are lost. So
+old ones (:data:`EXACT_DAYS_FROM`, :data:`EXACT_SECONDS_FROM`) have no predicate here, and no
+Parquet reader may have their filters either (:func:`without_old_times`). An overwrite gets the
+values as Spark holds them itself (:func:`replaced_value`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -33,7 +39,20 @@ from tidelake.types.predicate import (
     conjoin,
 )
 
-__all__ = ["column_of", "from_java_filters", "literal_of"]
+__all__ = [
+    "EXACT_DAYS_FROM",
+    "EXACT_SECONDS_FROM",
+    "column_of",
+    "from_java_filters",
+    "replaced_value",
+    "without_old_times",
+]
+
+EXACT_DAYS_FROM = (date(1583, 1, 1) - date(1970, 1, 1)).days
+"""From this day on, counted from 1970, both calendars are the same."""
+EXACT_SECONDS_FROM = int(datetime(1901, 1, 1, tzinfo=UTC).timestamp())
+"""From this second on Java's two kinds of time zones are the same; Spark's own limit is 1900."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _COMPARED = {
     "EqualTo": "==",
@@ -111,7 +130,7 @@ def _predicate(given: Any, types: Mapping[str, DataType], *, exact: bool) -> Pre
 
 
 def _compare(given: Any, kind: str, name: str, data_type: DataType, _exact: bool) -> Predicate:  # noqa: FBT001
-    return Compare(_COMPARED[kind], name, literal_of(given.value(), data_type))
+    return Compare(_COMPARED[kind], name, _literal_of(given.value(), data_type))
 
 
 def _null_safe(given: Any, _kind: str, name: str, data_type: DataType, exact: bool) -> Predicate:  # noqa: FBT001
@@ -119,14 +138,14 @@ def _null_safe(given: Any, _kind: str, name: str, data_type: DataType, exact: bo
         return IsNull(name)
     if exact:  # false if the column is null, but an equality gives null there
         raise _InexpressibleError
-    return Compare("==", name, literal_of(given.value(), data_type))
+    return Compare("==", name, _literal_of(given.value(), data_type))
 
 
 def _is_in(given: Any, _kind: str, name: str, data_type: DataType, exact: bool) -> Predicate:  # noqa: FBT001
     values = list(given.values())
     if exact and None in values:
         raise _InexpressibleError
-    return In(name, tuple(literal_of(v, data_type) for v in values if v is not None))
+    return In(name, tuple(_literal_of(v, data_type) for v in values if v is not None))
 
 
 def _starts(given: Any, _kind: str, name: str, _type: DataType, _exact: bool) -> Predicate:  # noqa: FBT001
@@ -155,7 +174,86 @@ def column_of(given: Any) -> str | None:
     return None if "`" in name or "." in name else name
 
 
-def literal_of(value: Any, data_type: DataType) -> object:
+def without_old_times(filters: Sequence[Any]) -> list[Any]:
+    """The filters that mean the same to Spark's Parquet reader as to Spark."""
+    return [one for one in filters if not _has_old_time(one)]
+
+
+def _has_old_time(given: Any) -> bool:
+    kind = given.getClass().getSimpleName()
+    if kind in {"And", "Or"}:
+        return _has_old_time(given.left()) or _has_old_time(given.right())
+    if kind == "Not":
+        return _has_old_time(given.child())
+    if kind == "In":
+        values = list(given.values())
+    else:
+        values = [given.value()] if kind in _WITH_VALUE else []
+    return any(_is_old(value) for value in values)
+
+
+_WITH_VALUE = frozenset({*_COMPARED, "EqualNullSafe"})
+
+
+def _is_old(value: Any) -> bool:
+    if not isinstance(value, JavaObject):
+        return False
+    kind = value.getClass().getName()
+    try:
+        return _moment(value, kind) is None and kind in _JULIAN
+    except _InexpressibleError:
+        return False  # a year far ahead
+
+
+_JULIAN = frozenset({"java.sql.Date", "java.sql.Timestamp"})
+
+
+def replaced_value(given: Any, types: Mapping[str, DataType]) -> tuple[str, object] | None:
+    """The column that a predicate equates with a value, and that value; None for any other.
+
+    Parameters
+    ----------
+    given : JavaObject
+        Of ``org.apache.spark.sql.connector.expressions.filter``.
+    types : mapping of str to DataType
+        Of the columns that count.
+    """
+    kind, parts = str(given.name()), list(given.children())
+    if kind not in {"=", "<=>", "IS_NULL"} or _class_of(parts[0]) != "FieldReference":
+        return None
+    names = list(parts[0].fieldNames())
+    if len(names) != 1 or names[0] not in types:
+        return None
+    if kind == "IS_NULL":
+        return names[0], None
+    if _class_of(parts[1]) != "LiteralValue":
+        return None
+    try:
+        return names[0], _held(parts[1].value(), types[names[0]])
+    except OverflowError:  # a year that Python cannot represent
+        return None
+
+
+def _class_of(value: Any) -> str:
+    return str(value.getClass().getSimpleName())
+
+
+def _held(value: Any, data_type: DataType) -> object:
+    """A value as Spark's own rows hold it."""
+    root = data_type.root
+    if value is None or isinstance(value, bool):
+        return value
+    if root is TypeRoot.DATE:
+        return _EPOCH.date() + timedelta(days=value)
+    if root in {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}:
+        moment = _EPOCH + timedelta(microseconds=value)
+        return moment if root is TypeRoot.TIMESTAMP_LTZ else moment.replace(tzinfo=None)
+    if root is TypeRoot.DECIMAL:
+        return Decimal(value.toString())
+    return value if isinstance(value, _PLAIN) else value.toString()
+
+
+def _literal_of(value: Any, data_type: DataType) -> object:
     """A Java literal as a Python value, of the column's type."""
     root = data_type.root
     if isinstance(value, _PLAIN):
@@ -176,15 +274,18 @@ def literal_of(value: Any, data_type: DataType) -> object:
 
 
 def _moment(value: Any, kind: str) -> date | datetime | None:
+    """A day or time; None for an old one that Spark has moved, and for anything else."""
     try:
         if kind == "java.sql.Date":
-            return date.fromisoformat(value.toLocalDate().toString())
+            day = date.fromisoformat(value.toLocalDate().toString())
+            return None if (day - _EPOCH.date()).days < EXACT_DAYS_FROM else day
         if kind == "java.time.LocalDate":
             return date.fromisoformat(value.toString())
         if kind == "java.time.LocalDateTime":
             return datetime.fromisoformat(value.toString())
         if kind == "java.sql.Timestamp":
-            return _instant(value.getTime() // 1000, value.getNanos())
+            seconds = value.getTime() // 1000
+            return None if seconds < EXACT_SECONDS_FROM else _instant(seconds, value.getNanos())
         if kind == "java.time.Instant":
             return _instant(value.getEpochSecond(), value.getNano())
     except (ValueError, OverflowError) as error:  # a year that Python cannot represent

@@ -18,7 +18,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.java_filter import column_of, literal_of
+from tidelake.spark.catalog.java_filter import replaced_value
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_stream
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.write.schema_merging import with_all_columns, with_merged_schema
@@ -44,7 +44,6 @@ MERGE_SCHEMA = "mergeSchema"
 """The option's name in Delta and Spark's Parquet, in any case."""
 _BY_NAME = ("DataFrameWriter.saveAsTable", "DataFrameWriterV2.")
 """Callers that match columns by name, as they appear in a Java stack."""
-_EQUAL = frozenset({"EqualTo", "EqualNullSafe"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,23 +182,21 @@ class LakeWriteBuilder(
     def overwrite(self, predicates: JavaObject) -> JavaObject:
         """Replace partitions: ``PARTITION (day = '...')``."""
         table = self._given.table
-        types = {f.name: f.type for f in table.table_schema.fields}
-        utils = self.gateway.java("org.apache.spark.sql.internal.connector.PredicateUtils")
+        keys = table.partition_keys
+        types = {f.name: f.type for f in table.table_schema.fields if f.name in keys}
         partition: dict[str, object] = {}
-        for one in utils.toV1(predicates):
-            kind = one.getClass().getSimpleName()
-            if kind == "AlwaysTrue":
+        for one in predicates:
+            if str(one.name()) == "ALWAYS_TRUE":
                 continue
-            name = (column_of(one) or "") if kind in _EQUAL else ""
-            if name not in table.partition_keys:
+            found = replaced_value(one, types)
+            if found is None:
                 message = (
                     f"An overwrite of table '{self._name}' must name partitions by equality with a"
                     f" value, not {one.toString()}. Use INSERT OVERWRITE ..."
                     " PARTITION (column = value), or DELETE with tl.sql and then append."
                 )
                 raise InvalidInputError(message, kind="bad_partition", table=self._name)
-            value = one.value()
-            partition[name] = None if value is None else literal_of(value, types[name])
+            partition[found[0]] = found[1]
         self._given = self._given.replacing(partition or None)
         return self
 

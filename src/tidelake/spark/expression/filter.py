@@ -13,7 +13,7 @@ reduce reading: Spark applies all of them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from operator import and_, or_
 
 from pyspark.sql import Column
@@ -21,6 +21,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql import functions as F
 
 from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.moment import EPOCH, instant_column, local_column
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.predicate import (
@@ -41,7 +42,6 @@ from tidelake.types.values import from_storage
 __all__ = ["from_spark_filters", "to_column"]
 
 NANOS_PER_MICRO = 1000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _AS_THEY_ARE = frozenset({TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.VARCHAR})
 """Types whose values become Spark literals without a cast."""
@@ -153,13 +153,12 @@ def _integer(value: object) -> int:
 
 def _timestamp_literal(micros: int, root: TypeRoot) -> Column:
     if root is TypeRoot.TIMESTAMP_LTZ:
-        return F.timestamp_micros(F.lit(micros).cast("bigint"))
+        return instant_column(micros)
     try:
         moment = EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         raise _InexpressibleError from None
-    text = moment.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-    return F.expr(f"TIMESTAMP_NTZ '{text}'")
+    return local_column(moment)
 
 
 def from_spark_filters(

@@ -29,6 +29,7 @@ from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, 
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import mapped
+from tidelake.spark.expression.moment import moment_column
 from tidelake.spark.expression.store_assignment import assigned_values
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.scan_frame import frame_of
@@ -69,7 +70,6 @@ _LITERALS = (
     int,
     float,
     Decimal,
-    dt.date,  # includes datetime
     dt.time,
     dt.timedelta,
     bytes,
@@ -281,6 +281,8 @@ def value_column(handle: TableHandle, name: str, value: object) -> Column:
             " SQL expression as text, or a Column."
         )
         raise UnsupportedError(message, kind="update_expression", table=handle.identifier)
+    if isinstance(value, dt.date):  # a datetime is one
+        return moment_column(value)
     if value is None or isinstance(value, _LITERALS):
         return F.lit(value)
     message = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,6 +19,7 @@ from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, near_names
 from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.moment import moment_column
 from tidelake.spark.expression.store_assignment import assigned_values
 from tidelake.spark.expression.struct_fields import FieldColumn, with_fields
 from tidelake.spark.expression.types import spark_schema, to_spark_type
@@ -26,7 +28,7 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.delete import check_deletes_count
 from tidelake.table.rowlevel.update import check_updatable
 from tidelake.table.write.writable import check_writable
-from tidelake.types import DataField, TypeRoot
+from tidelake.types import DataField
 from tidelake.types.default_value import default_scalar
 from tidelake.types.predicate import Predicate, bind
 
@@ -451,9 +453,8 @@ def _with_defaults(
 def _default(own: DataField, wanted: st.DataType, zone: str | None) -> Column:
     assert own.default_value is not None, "asked only of columns with one"
     value = default_scalar(own.default_value, own.type, zone=zone).as_py()
-    if own.type.root is TypeRoot.TIMESTAMP:
-        value = value.isoformat(" ")  # a naive time is in the session's zone
-    return F.lit(value).cast(wanted)
+    literal = moment_column(value) if isinstance(value, date) else F.lit(value)
+    return literal.cast(wanted)
 
 
 def _fault(handle: TableHandle, message: str, kind: str, number: int, column: str) -> TidelakeError:

@@ -16,7 +16,7 @@ from pyspark.sql import types as st
 
 from tidelake.format import KIND_FIELD
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
-from tidelake.spark.catalog.java_filter import from_java_filters
+from tidelake.spark.catalog.java_filter import from_java_filters, without_old_times
 from tidelake.spark.catalog.streams.relation import BatchRows
 from tidelake.spark.catalog.streams.source import MicroBatchSource
 from tidelake.spark.expression.expression import quoted
@@ -33,10 +33,13 @@ from tidelake.spark.streamread.request import Kinds, StreamRequest, delete_error
 from tidelake.spark.streamread.stream_end import StreamEnd
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.stream import StreamOffset, StreamParts
-from tidelake.types import RowKind
+from tidelake.types import RowKind, TypeRoot
 from tidelake.types.predicate import Predicate, bind
 
 __all__ = ["StreamSource", "stream_schema"]
+
+_FILTER = "org.apache.spark.sql.sources.Filter"
+_TIMES = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP_LTZ})
 
 
 def stream_schema(request: StreamRequest) -> st.StructType:
@@ -181,7 +184,7 @@ class StreamSource(MicroBatchSource):
         tasks = packed_splits(spark, context, units) if len(units) > 1 else [units]
         own = (*fields, KIND_FIELD) if has_kinds else fields
         schema = spark_schema(own, table=self._plan.table)
-        rows = self._files.rows(schema, filters, tasks)
+        rows = self._files.rows(schema, self._readers(filters), tasks)
         if not has_kinds:
             return rows
         make = partial(self._with_kinds, columns, kinds_matter=kinds_matter)
@@ -202,6 +205,14 @@ class StreamSource(MicroBatchSource):
         fields = self._plan.fields
         found = from_java_filters(list(filters), fields)
         return None if found is None else bind(found, fields)
+
+    def _readers(self, filters: JavaObject | None) -> JavaObject | None:
+        """The filters by which Spark's reader of Parquet may leave out row groups."""
+        if filters is None or _TIMES.isdisjoint(f.type.root for f in self._plan.fields):
+            return filters
+        given = tuple(filters)
+        left = without_old_times(given)
+        return filters if len(left) == len(given) else self.gateway.array(_FILTER, left)
 
     def _is_kept(self, kind: Column, written: Callable[[RowKind], object]) -> Column:
         """Select the rows that a frame without kinds shows, by its column of kinds."""

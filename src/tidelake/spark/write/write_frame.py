@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import date
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -28,6 +29,7 @@ from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.spark.expression.mapped import mapped
+from tidelake.spark.expression.moment import moment_column
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.spark.write.attempt_guard import one_attempt
 from tidelake.spark.write.bucketing import bucketing_of
@@ -222,7 +224,8 @@ def _with_static_columns(
     for name, value in (partition or {}).items():
         if name not in frame.columns:
             spark_type = to_spark_type(handle.schema.field(name).type, column=name)
-            frame = frame.withColumn(name, F.lit(value).cast(spark_type))
+            literal = moment_column(value) if isinstance(value, date) else F.lit(value)
+            frame = frame.withColumn(name, literal.cast(spark_type))
     return frame
 
 

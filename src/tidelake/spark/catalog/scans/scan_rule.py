@@ -19,6 +19,11 @@ Spark's optimiser replaces each of our scans by that plan:
    query leaves out then cost no look into a mask. What may fail for a value (a cast, a division)
    stays behind the mask, because a replaced row must not fail.
 
+7. A comparison with an old day or instant stays out of Spark's Parquet reader: on the way there
+   Spark moves the value to the Julian calendar, and loses days
+   (:mod:`tidelake.spark.catalog.java_filter`). ``KnownNullable`` around the column, which does
+   nothing to its value, keeps it out.
+
 A write of Spark's older interface plans its query a second time, from its analysed form. There the
 first plan is left alone, because nobody runs it.
 
@@ -33,6 +38,7 @@ import logging
 from py4j.protocol import Py4JError
 
 from tidelake.spark.catalog.gateway import Gateway
+from tidelake.spark.catalog.java_filter import EXACT_DAYS_FROM, EXACT_SECONDS_FROM
 from tidelake.spark.catalog.scans.bucketed_joins import install_bucketed_joins
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 from tidelake.spark.read.listed_files import LISTED_FILES, ROW_INDEX
@@ -69,7 +75,7 @@ PUSHES_MAX = 8
 _NEVER_FAIL = (
     *("And", "Or", "Not", "IsNull", "IsNotNull", "In", "InSet", "EqualTo", "EqualNullSafe"),
     *("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"),
-    *("StartsWith", "EndsWith", "Contains", "AttributeReference", "Literal"),
+    *("StartsWith", "EndsWith", "Contains", "AttributeReference", "Literal", "KnownNullable"),
 )
 """Expressions that give a value for each row, whatever the session's settings."""
 
@@ -108,7 +114,7 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
 {_applied(*_LATER_RULES)}
       made = pruned(made);
     }}
-    return withoutVain(withMasksLast(made));
+    return withoutVain(withMasksLast(withoutOldTimes(made)));
   }}
 
   // Spark prunes before our scans are there. It copies the side that says which partitions are
@@ -159,6 +165,75 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
     LogicalPlan filtered = new {_LOGICAL}.Filter(kept, below);
     filtered.copyTagsFrom(found);
     return filtered;
+  }}
+
+  private static LogicalPlan withoutOldTimes(LogicalPlan plan) {{
+    Seq children = plan.children();
+    Object[] made = new Object[children.size()];
+    boolean changed = false;
+    for (int i = 0; i < made.length; i++) {{
+      made[i] = withoutOldTimes((LogicalPlan) children.apply(i));
+      changed |= made[i] != children.apply(i);
+    }}
+    LogicalPlan found = changed ? withChildren(plan, made) : plan;
+    if (!(found instanceof {_LOGICAL}.Filter)) return found;
+    LogicalPlan below = (LogicalPlan) found.children().apply(0);
+    Expression condition = (({_LOGICAL}.Filter) found).condition();
+    if (!hasOldTime(condition) || partitionOf(below) == null) return found;
+    LogicalPlan filtered = new {_LOGICAL}.Filter(kept(condition), below);
+    filtered.copyTagsFrom(found);
+    return filtered;
+  }}
+
+  private static boolean hasOldTime(Expression condition) {{
+    if (isOldTime(condition)) return true;
+    if (condition instanceof {_EXPRESSIONS}.InSet) {{
+      return hasOldTime(({_EXPRESSIONS}.InSet) condition);
+    }}
+    for (int i = 0; i < condition.children().size(); i++) {{
+      if (hasOldTime((Expression) condition.children().apply(i))) return true;
+    }}
+    return false;
+  }}
+
+  private static boolean hasOldTime({_EXPRESSIONS}.InSet condition) {{
+    scala.collection.Iterator values = condition.hset().iterator();
+    while (values.hasNext()) {{
+      if (isOldTime(condition.child().dataType(), values.next())) return true;
+    }}
+    return false;
+  }}
+
+  private static boolean isOldTime(Expression value) {{
+    if (!(value instanceof {_EXPRESSIONS}.Literal)) return false;
+    return isOldTime(value.dataType(), (({_EXPRESSIONS}.Literal) value).value());
+  }}
+
+  private static boolean isOldTime(org.apache.spark.sql.types.DataType type, Object value) {{
+    if (value == null) return false;
+    if (type instanceof org.apache.spark.sql.types.DateType) {{
+      return ((Integer) value).intValue() < {EXACT_DAYS_FROM};
+    }}
+    return type instanceof org.apache.spark.sql.types.TimestampType
+        && ((Long) value).longValue() < {EXACT_SECONDS_FROM}L * 1000000L;
+  }}
+
+  // columns beside an old time, on any side of any comparison
+  private static Expression kept(Expression condition) {{
+    Seq children = condition.children();
+    boolean beside = condition instanceof {_EXPRESSIONS}.InSet
+        && hasOldTime(({_EXPRESSIONS}.InSet) condition);
+    for (int i = 0; i < children.size(); i++) beside |= isOldTime((Expression) children.apply(i));
+    Object[] made = new Object[children.size()];
+    boolean changed = false;
+    for (int i = 0; i < made.length; i++) {{
+      Expression child = (Expression) children.apply(i);
+      boolean isValue = child instanceof {_EXPRESSIONS}.Literal
+          || child instanceof {_EXPRESSIONS}.KnownNullable;
+      made[i] = beside && !isValue ? new {_EXPRESSIONS}.KnownNullable(child) : kept(child);
+      changed |= made[i] != child;
+    }}
+    return changed ? (Expression) condition.withNewChildren(sequence(made)) : condition;
   }}
 
   private static org.apache.spark.sql.types.StructType partitionOf(LogicalPlan plan) {{

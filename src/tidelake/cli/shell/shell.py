@@ -19,6 +19,7 @@ from tidelake.cli.shell.pager import Pager
 from tidelake.cli.shell.statement_text import split_texts
 from tidelake.errors import TidelakeError
 from tidelake.sql import parse
+from tidelake.sql.parser.identifier_clause import with_plain_names
 from tidelake.sql.syntax.ast import Statement
 from tidelake.sql.syntax.tokens import without_secrets
 
@@ -74,6 +75,7 @@ class Shell:
             True if all ran. A text that cannot be parsed does not run at all.
         """
         try:
+            text, _ = with_plain_names(text)
             statements = parse(text)
             for statement, source in zip(statements, split_texts(text), strict=True):
                 if self.echo:

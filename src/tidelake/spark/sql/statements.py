@@ -32,6 +32,7 @@ from tidelake.sql.execution.execute import execute, is_known_setting
 from tidelake.sql.execution.max_pt import replace_max_pt_in_text
 from tidelake.sql.execution.session import SqlSession, is_foreign
 from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
+from tidelake.sql.parser.identifier_clause import with_plain_names
 from tidelake.sql.parser.parse import parse, statement_text
 from tidelake.sql.syntax.ast import (
     CreateTable,
@@ -112,6 +113,7 @@ class Statements:
 
     def run(self, text: str, args: Args = None) -> DataFrame:
         """Run all statements of a text; see :meth:`tidelake.spark.Lake.sql`."""
+        text, args = with_plain_names(text, args)
         statements = parse(text)
         if args and len(statements) > 1:
             message = "args= need one statement: run several one by one."

@@ -8,6 +8,7 @@ shows the token. A query (SELECT, VALUES, WITH, the rest of INSERT and AS) stays
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, NoReturn
 
 from tidelake.errors import InvalidInputError, near_names
@@ -125,7 +126,10 @@ def _query(cursor: Cursor) -> Query:
 
 def _with(cursor: Cursor) -> Statement:
     """Parse WITH before a row-level statement; before a query it is part of the query."""
-    read = _reader_after_with(cursor)
+    after = _end_of_with(cursor)
+    if after < len(cursor.tokens) and cursor.tokens[after].upper == "INSERT":
+        return _with_insert(cursor, after)
+    read = _CHANGES.get(cursor.tokens[after].upper) if after < len(cursor.tokens) else None
     if read is None:
         return _query(cursor)
     cursor.expect("WITH")
@@ -155,17 +159,32 @@ def _with(cursor: Cursor) -> Statement:
     return WithQueries(tuple(queries), statement)
 
 
-def _reader_after_with(cursor: Cursor) -> Callable[[Cursor], Statement] | None:
-    """Return the parser of the statement after WITH; None for a query."""
-    tokens = cursor.tokens[cursor.index :]
+def _end_of_with(cursor: Cursor) -> int:
+    """Return the index of the token after WITH's queries; the end if there is none."""
     depth = 0
-    for number, token in enumerate(tokens[1:], 1):
-        depth += token.nesting
-        is_end = depth == 0 and token.upper == ")"
-        following = tokens[number + 1].upper if is_end and number + 1 < len(tokens) else ""
-        if is_end and following not in {",", "AS", "("}:  # after the last query
-            return _CHANGES.get(following)
-    return None
+    for number in range(cursor.index + 1, len(cursor.tokens) - 1):
+        depth += cursor.tokens[number].nesting
+        is_end = depth == 0 and cursor.tokens[number].upper == ")"
+        if is_end and cursor.tokens[number + 1].upper not in {",", "AS", "("}:
+            return number + 1  # after the last query
+    return len(cursor.tokens)
+
+
+def _with_insert(cursor: Cursor, after: int) -> Insert:
+    """Parse WITH before INSERT: it becomes a part of the query."""
+    start, end = cursor.position, cursor.tokens[after - 1].end
+    is_recursive = cursor.accept("WITH", "RECURSIVE")
+    named = cursor.text[cursor.position if is_recursive else start + len("WITH") : end]
+    cursor.index = after
+    found = _insert(cursor)
+    words = [w for w in cursor.tokens if w.start >= found.query.start]
+    text, joint = found.query.sql, "\n"
+    if words[0].upper == "WITH":
+        is_nested = words[1].upper == "RECURSIVE"
+        is_recursive |= is_nested
+        text, joint = text[words[is_nested].end - found.query.start :], ",\n"
+    text = f"WITH{' RECURSIVE' * is_recursive} {named.strip()}{joint}{text.strip()}"
+    return replace(found, query=Query(text, 0, len(text)))
 
 
 def _explain(cursor: Cursor) -> Statement:
@@ -175,7 +194,8 @@ def _explain(cursor: Cursor) -> Statement:
         if cursor.accept(mode):
             break
     end = cursor.position
-    if not any(cursor.peek(token) for token in ("SELECT", "WITH", "VALUES", "FROM", "(")):
+    heads = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
+    if not any(cursor.peek(token) for token in heads):
         raise cursor.unsupported("EXPLAIN takes a query: SELECT, WITH or VALUES.")
     found = _query(cursor)
     return Query(found.text, found.start, found.end, explain=cursor.text[start:end])
@@ -239,6 +259,7 @@ def _is_query(cursor: Cursor, ahead: int) -> bool:
         "VALUES",
         "WITH",
         "FROM",
+        "TABLE",
     }
 
 
@@ -538,6 +559,7 @@ _STATEMENTS: dict[str, Callable[[Cursor], Statement]] = {
     "WITH": _with,
     "VALUES": _query,
     "FROM": _query,
+    "TABLE": _query,
     "EXPLAIN": _explain,
     "INSERT": _insert,
     "CREATE": _create,

@@ -13,7 +13,7 @@ from tidelake.errors import UnsupportedError
 from tidelake.sql.query.query import ParsedQuery
 from tidelake.sql.query.reference import TableReference, relation_aliases
 from tidelake.sql.syntax.name import quoted_name
-from tidelake.sql.syntax.sqlglot_dialect import exp
+from tidelake.sql.syntax.sqlglot_dialect import MADE_POSITION, exp
 from tidelake.sql.syntax.tokens import error_at
 
 __all__ = ["metadata_column_exclusions", "named_metadata_columns"]
@@ -93,6 +93,15 @@ def metadata_column_exclusions(
     for reference, names in hidden.items():
         alias = quoted_name(aliases.get(reference, reference.alias))
         for star in _stars(parsed, reference) if names else ():
+            if star.meta["end"] == MADE_POSITION:
+                message = f"{names[0]} beside all columns by |> is not supported: write SELECT."
+                raise error_at(
+                    parsed.query.text,
+                    reference.start,
+                    message,
+                    kind="sql_clause",
+                    error=UnsupportedError,
+                )
             end = star.meta["end"] + 1
             if any(value for value in star.args.values()):
                 message = (

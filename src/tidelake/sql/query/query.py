@@ -21,6 +21,7 @@ from itertools import pairwise
 
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.sql.query.reference import TableReference, relation_aliases, requalify
+from tidelake.sql.query.spark_syntax import for_sqlglot, is_table_query
 from tidelake.sql.query.star import StarUse, star_use
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName, quoted_name
@@ -171,13 +172,16 @@ class ParsedQuery:
         return reference.end
 
     def _respell(self, relations: Iterable[TableReference]) -> list[tuple[int, int, str]]:
-        """Respell for Spark: Flink's types in casts, ``t$files`` as qualifier."""
+        """Respell for Spark: Flink's types in casts, ``t$files`` as qualifier, ``TABLE t``."""
         pieces = []
         tokens = self.tokens
         spans = [(r.start, r.end) for r in relations]
+        words = [token.upper for token in tokens]
         for number, token in enumerate(tokens):
             if any(start <= token.start < end for start, end in spans):
                 continue
+            if token.upper == "TABLE" and is_table_query(words, number):
+                pieces.append((token.start, token.end, "SELECT * FROM"))  # takes an alias
             if token.kind is TokenKind.NAME and "$" in token.text:
                 pieces.append((token.start, token.end, quoted_name(token.text)))
             if number == 0 or tokens[number - 1].upper != "AS" or token.upper not in _CAST_TYPES:
@@ -229,7 +233,7 @@ def parse_query(query: Query, *, head: str = "") -> ParsedQuery:
         return ParsedQuery(query, exp.Values(), (), tokens)
     clauses, functions, taken = find_table_clauses(text, tokens)
     stream = _without_clauses(query, functions, taken)
-    tree = _tree(text, [*_head_tokens(head, stream), *stream])
+    tree = _tree(text, [*_head_tokens(head, stream), *for_sqlglot(stream)])
     by_name = {f"{_FUNCTION_NAME}{f.start}": f for f in functions}
     references = [
         _reference(node, clauses, by_name)
@@ -311,10 +315,6 @@ def _touch(left: SqlglotToken, dollar: SqlglotToken, right: SqlglotToken) -> boo
 
 
 def _tree(text: str, stream: Sequence[SqlglotToken]) -> exp.Expr:
-    for raw in stream:
-        if raw.token_type is TokenType.PIPE_GT:  # sqlglot loses the order of the steps
-            message = "The pipe syntax is not supported: write SELECT ... FROM ...."
-            raise error_at(text, raw.start, message, kind="sql_clause", error=UnsupportedError)
     if stream and stream[0].text.upper() not in _QUERY_HEADS:
         message = "Here is no query: begin with SELECT, VALUES, FROM or WITH ... SELECT."
         raise error_at(text, stream[0].start, message, kind="sql_clause", error=UnsupportedError)

@@ -59,7 +59,8 @@ def select_lists(parsed: ParsedQuery) -> dict[int, SelectList]:
     # words and nodes come in the order of the text
     nodes = list(_selects(parsed.tree))
     found = _lists_by_words(parsed.tokens)
-    if len(nodes) != len(found):
+    has_pipes = any(token.text == "|>" and not token.is_quoted for token in parsed.tokens)
+    if has_pipes or len(nodes) != len(found):
         raise error_at(
             parsed.query.text,
             parsed.query.start,

@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token as SqlglotToken
 from sqlglot.tokenizer_core import TokenType
 
 __all__ = [
+    "MADE_POSITION",
     "ParseError",
     "Spark",
     "SqlglotToken",
@@ -18,8 +19,25 @@ __all__ = [
     "TokenType",
     "conjuncts",
     "exp",
+    "keyword",
+    "made_token",
     "used_args",
 ]
+
+MADE_POSITION = -1
+"""Offset of a token that is not in the user's text."""
+
+
+def keyword(token: SqlglotToken) -> str:
+    """Return the first word of a token in capitals; empty in quotes: it is no keyword."""
+    if token.token_type in {TokenType.STRING, TokenType.IDENTIFIER}:
+        return ""
+    return token.text.upper().partition(" ")[0]
+
+
+def made_token(kind: TokenType, text: str, beside: SqlglotToken) -> SqlglotToken:
+    """Make a token that is not in the user's text; errors about it show the one beside it."""
+    return SqlglotToken(kind, text, beside.line, beside.col, MADE_POSITION, MADE_POSITION)
 
 
 def used_args(node: exp.Expr) -> set[str]:

@@ -40,7 +40,7 @@ from tidelake.spark.sessions.session import is_stopped, prepare
 from tidelake.spark.source.session_storages import register_source
 from tidelake.spark.streamread.opening import open_source, source_schema
 from tidelake.spark.write.compaction import compact_on_spark
-from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
+from tidelake.spark.write.schema_merging import merged, merges_schema
 from tidelake.spark.write.write_frame import check_batch, write_frame
 from tidelake.table import SystemTable, Table
 from tidelake.table.changelog.changelog_files import ChangesMode
@@ -448,8 +448,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
                 commit_identifier=commit_identifier,
             )
         if merges_schema(handle):
-            handle = with_merged_schema(handle, frame.schema)
-            frame = with_all_columns(handle, frame)
+            handle, frame = merged(handle, frame)
         identity = CommitIdentity.of(handle, commit_user, commit_identifier)
         with translate_table_errors(name), translate_value_range_errors():
             return interruptible(

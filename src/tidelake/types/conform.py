@@ -252,8 +252,9 @@ def _conform_struct(
 ) -> pa.Array:
     fields = child_types(field.type) if field.type.is_nested else _VARIANT_FIELDS
     given = [f.name for f in column.type]
-    if len(set(given)) != len(given) or set(given) != {name for name, _ in fields}:
-        raise _other_type(column.type, field, arrow_type, origin.table)
+    wanted = [name for name, _ in fields]
+    if len(set(given)) != len(given) or set(given) != set(wanted):
+        raise _other_fields(column.type, field, wanted, origin.table)
     by_name = dict(zip(given, struct_children(column), strict=True))
     children = [
         _conform_column(
@@ -320,6 +321,26 @@ def _other_type(
     message = (
         f"Column '{field.name}' of table '{table}' is {field.type}, but the data has the Arrow"
         f" type {given}. Cast it to {wanted} first."
+    )
+    return InvalidInputError(message, kind="column_type", table=table, column=field.name)
+
+
+def _other_fields(
+    given: pa.StructType, field: DataField, wanted: Sequence[str], table: str
+) -> InvalidInputError:
+    names = given.names
+    missing = [name for name in wanted if name not in names]
+    extra = [name for name in names if name not in wanted]
+    if missing:
+        what = f"the data lacks the field '{field.name}.{missing[0]}'"
+    elif extra:
+        near = near_names(extra[0], wanted)
+        what = f"the data has the field '{field.name}.{extra[0]}', which it lacks{near}"
+    else:
+        what = "the data has a field twice"
+    message = (
+        f"Column '{field.name}' of table '{table}' is {field.type}, but {what.rstrip('.')}: give"
+        f" exactly the fields {', '.join(wanted)}, in any order. The data has: {', '.join(names)}."
     )
     return InvalidInputError(message, kind="column_type", table=table, column=field.name)
 

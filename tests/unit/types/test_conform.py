@@ -183,8 +183,8 @@ def map_of(*rows):
     [
         (ROW, pa.array([{"a": None, "b": ["x"]}]), "'c.a' of table 't' is NOT NULL"),
         (ROW, pa.array([{"a": 1, "b": ["long"]}]), "'c.b.element'.*longer than 3"),
-        (ROW, pa.array([{"a": 1}]), "'c' .* has the Arrow type struct<a"),
-        (ROW, pa.array([{"a": 1, "b": ["x"], "d": 1}]), "'c' .* has the Arrow type struct<a"),
+        (ROW, pa.array([{"a": 1}]), "lacks the field 'c.b'"),
+        (ROW, pa.array([{"a": 1, "b": ["x"], "d": 1}]), "has the field 'c.d'"),
         (ROW, pa.array([{"a": 1.5, "b": ["x"]}]), "'c.a' of table 't' is INT"),
         ({"type": "ARRAY", "element": "TINYINT"}, pa.array([[128]]), "'c.element'.*does not fit"),
         ({"type": "ARRAY", "element": "INT"}, pa.array([1]), "'c' .* has the Arrow type int64"),

@@ -21,7 +21,7 @@ from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.java_filter import replaced_value
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_stream
 from tidelake.spark.read.table_frame import in_session
-from tidelake.spark.write.schema_merging import with_all_columns, with_merged_schema
+from tidelake.spark.write.schema_merging import merged
 from tidelake.spark.write.write_frame import write_frame
 from tidelake.table import Table
 from tidelake.table.write.result import CommitIdentity
@@ -131,8 +131,7 @@ def write_rows(gateway: Gateway, given: WriteOptions, rows: JavaObject) -> None:
         frame = frame.coalesce(1)  # VALUES in order: the last of the rows of one key wins
     handle = given.table.handle
     if given.merges:
-        handle = with_merged_schema(handle, frame.schema)
-        frame = with_all_columns(handle, frame)
+        handle, frame = merged(handle, frame)
     write_frame(
         handle,
         frame,

@@ -3,7 +3,8 @@
 A number goes into a numeric column: a fraction is cut off if the column has none, more digits than
 a decimal's are rounded, and a number out of range is an error with table, column and value. Text
 for a number, or a number for a date, is refused. INSERT assigns columns by position
-(:func:`assigned`), UPDATE and MERGE by name (:func:`assigned_values`); both use :func:`stored`.
+(:func:`assigned`), UPDATE and MERGE by name (:func:`assigned_values`); both use :func:`stored`. By
+name is by name at every depth (:mod:`tidelake.spark.expression.field_order`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pyspark.sql import types as st
 from tidelake.errors import InvalidInputError
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.field_order import fields_by_name
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.sql.syntax.insert_columns import check_count, out_of_range_error, wrong_type_error
 from tidelake.types import DataField
@@ -41,7 +43,12 @@ _RAISED = re.compile(r'\{"class": "InvalidInputError".*?"kind": "value_range".*?
 
 
 def assigned(
-    frame: DataFrame, targets: Sequence[DataField], *, table: str, kept: str | None = None
+    frame: DataFrame,
+    targets: Sequence[DataField],
+    *,
+    table: str,
+    by_name: bool = False,
+    kept: str | None = None,
 ) -> DataFrame:
     """Return a query's rows with the names and types of their target columns.
 
@@ -53,6 +60,8 @@ def assigned(
         Their columns in the table.
     table : str
         For messages.
+    by_name : bool
+        Whether fields in the columns are matched by their names; by default by position.
     kept : str, optional
         A column that the table does not have and that is kept.
 
@@ -67,7 +76,11 @@ def assigned(
     names = [kept if c == kept and kept else f"c{next(numbers)}" for c in frame.columns]
     columns: list[Column] = []
     for number, (field, target) in enumerate(zip(given, targets, strict=True)):
-        value = stored(F.col(f"c{number}"), field.dataType, target, table=table)
+        value, source = F.col(f"c{number}"), field.dataType
+        if by_name:
+            wanted = to_spark_type(target.type, column=target.name, table=table)
+            value, source = fields_by_name(value, source, wanted, column=target.name, table=table)
+        value = stored(value, source, target, table=table)
         columns.append(value.alias(target.name))
     if kept is not None:
         columns.append(F.col(quoted(kept)))
@@ -102,34 +115,11 @@ def assigned_values(
     for (key, value), found in zip(values.items(), schema.fields, strict=True):
         target = targets[key]
         wanted = to_spark_type(target.type, column=target.name, table=table)
-        value, source = _in_order(value, found.dataType, wanted)
+        value, source = fields_by_name(
+            value, found.dataType, wanted, column=target.name, table=table
+        )
         made[key] = stored(value, source, target, table=table)
     return made
-
-
-def _in_order(
-    value: Column, source: st.DataType, wanted: st.DataType
-) -> tuple[Column, st.DataType]:
-    """Reorder a struct's fields to the column's, if they have the same names."""
-    if not isinstance(source, st.StructType) or not isinstance(wanted, st.StructType):
-        return value, source
-    own = {f.name.casefold(): f for f in source.fields}
-    names = [f.name.casefold() for f in wanted.fields]
-    if len(own) != len(source.fields) or set(own) != set(names):
-        return value, source
-    olds = [own[name] for name in names]
-    parts = [
-        _in_order(value.getField(before.name), before.dataType, field.dataType)
-        for before, field in zip(olds, wanted.fields, strict=True)
-    ]
-    if olds == source.fields and all(
-        kind == before.dataType for before, (_, kind) in zip(olds, parts, strict=True)
-    ):
-        return value, source
-    named = list(zip(wanted.names, parts, strict=True))
-    struct = F.struct(*(part.alias(name) for name, (part, _) in named))
-    made = st.StructType([st.StructField(name, kind) for name, (_, kind) in named])
-    return F.when(value.isNotNull(), struct), made
 
 
 def stored(value: Column, source: st.DataType, target: DataField, *, table: str) -> Column:

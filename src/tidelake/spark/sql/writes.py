@@ -33,7 +33,11 @@ from tidelake.spark.rowlevel.delete_update import Matching, delete_on_spark, upd
 from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.sql.merge_statement import merge_by_statement
 from tidelake.spark.sql.queries import Args, StatementQueries
-from tidelake.spark.write.schema_merging import merges_schema, with_merged_schema
+from tidelake.spark.write.schema_merging import (
+    merges_schema,
+    with_drafted_schema,
+    with_merged_schema,
+)
 from tidelake.spark.write.write_frame import write_frame
 from tidelake.sql.execution.create_table import create_empty, create_staged
 from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, ForeignTable, SqlSession
@@ -143,10 +147,15 @@ class StatementWrites:
             columns = list(plain.columns)
         if merges_schema(written):
             columns = _target_names(columns, plain, written, statement)
-            written = with_merged_schema(written, plain.toDF(*columns).schema)
+            wanted = plain.toDF(*columns).schema
+            named = replace(statement, columns=tuple(columns), by_name=True)
+            # what does not fit is refused before the schema changes
+            _assigned_rows(rows, named, with_drafted_schema(written, wanted), kept=kinds)
+            written = with_merged_schema(written, wanted)
+        else:
+            named = replace(statement, columns=tuple(columns))
+        rows = _assigned_rows(rows, named, written, kept=kinds)
         fields = written.schema.fields
-        targets = insert_targets(replace(statement, columns=tuple(columns)), fields, table=name)
-        rows = assigned(rows, targets, table=name, kept=kinds)
         if statement.query.sql.lstrip()[:6].upper() == "VALUES":
             rows = rows.coalesce(1)  # in their order: of rows of one key the last wins
         rows = self._filled(rows, fields, fixed, name, kept=kinds)
@@ -182,7 +191,7 @@ class StatementWrites:
         kinds, plain = _kinds_of(rows)
         columns = tuple(plain.columns) if statement.by_name else statement.columns
         targets = insert_targets(replace(statement, columns=columns), fields, table=name)
-        rows = assigned(rows, targets, table=name, kept=kinds)
+        rows = assigned(rows, targets, table=name, by_name=statement.by_name, kept=kinds)
         rows = self._filled(rows, fields, {}, name, kept=kinds)
         return MessageRows(table, rows)
 
@@ -394,6 +403,15 @@ def _kinds_of(rows: DataFrame) -> tuple[str | None, DataFrame]:
     if not rows.isStreaming or ROW_KIND not in rows.columns:
         return None, rows
     return ROW_KIND, rows.drop(ROW_KIND)
+
+
+def _assigned_rows(
+    rows: DataFrame, statement: Insert, handle: TableHandle, *, kept: str | None
+) -> DataFrame:
+    """The rows of an INSERT in the types of their columns."""
+    table = str(statement.name)
+    targets = insert_targets(statement, handle.schema.fields, table=table)
+    return assigned(rows, targets, table=table, by_name=statement.by_name, kept=kept)
 
 
 def _fill(table: Table, rows: DataFrame) -> None:

@@ -36,7 +36,7 @@ from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark, check_ma
 from tidelake.spark.streamwrite.local_rows import LikelySize, rows_up_to
 from tidelake.spark.streamwrite.query_watermark import watermark_of
 from tidelake.spark.streamwrite.sink_run import SinkRun
-from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
+from tidelake.spark.write.schema_merging import merged, merges_schema
 from tidelake.spark.write.write_frame import check_columns, write_batch
 from tidelake.spark.write.write_task import for_task
 from tidelake.table.handle.handle import TableHandle
@@ -131,8 +131,7 @@ class BatchSink:
                 frame.write.format("noop").mode("overwrite").save()
             return done
         if merges_schema(handle):
-            handle = with_merged_schema(handle, frame.schema)
-            frame = with_all_columns(handle, frame)
+            handle, frame = merged(handle, frame)
         else:
             frame = with_columns_since(handle, frame, schema_id=self.mark.schema_id)
         check_columns(handle, frame)

@@ -1,8 +1,8 @@
 """Prepares a table for rows of other columns and types, before the write.
 
-With ``write.merge-schema`` the driver changes the schema once, by
-:func:`tidelake.table.schema.schema_merging.merging_changes`, and then writes the rows. If two
-writers add the same column, the second one finds it there.
+With ``write.merge-schema`` the driver checks that the rows fit the new schema. Then it changes the
+schema once, by :func:`tidelake.table.schema.schema_merging.merging_changes`, and then writes the
+rows. If two writers add the same column, the second one finds it there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tidelake.errors import AlreadyExistsError
 from tidelake.options import declared
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import fields_from_spark, to_spark_type
+from tidelake.spark.write.write_frame import check_columns
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.schema.alter import alter_table, with_newest_schema
@@ -25,6 +26,7 @@ from tidelake.table.schema.schema_merging import merging_changes
 from tidelake.types.schema_change import SchemaChange
 
 __all__ = [
+    "merged",
     "merges_schema",
     "with_all_columns",
     "with_drafted_schema",
@@ -67,8 +69,23 @@ def with_merged_schema(handle: TableHandle, rows: st.StructType) -> TableHandle:
     return handle
 
 
+def merged(handle: TableHandle, rows: DataFrame) -> tuple[TableHandle, DataFrame]:
+    """Change the table's schema to fit the rows; give the table, and the rows with its columns.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        A column does not fit; then the schema is unchanged.
+    """
+    drafted = with_drafted_schema(handle, rows.schema)
+    check_columns(drafted, with_all_columns(drafted, rows))
+    handle = with_merged_schema(handle, rows.schema)
+    return handle, with_all_columns(handle, rows)
+
+
 def with_drafted_schema(handle: TableHandle, rows: st.StructType) -> TableHandle:
     """Draft the schema of :func:`with_merged_schema` without a commit, for checks."""
+    handle = with_newest_schema(handle)
     changes = _changes(handle, rows)
     if not changes:
         return handle

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import date, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, tzinfo
+
+import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, near_names
-from tidelake.metadata.partition_name import escape_name
+from tidelake.metadata.partition_name import escape_name, partition_text
 from tidelake.sql.syntax.name import quoted_name
 from tidelake.sql.syntax.watermark import stored_watermark
 from tidelake.table import SystemTable, Table
 from tidelake.table.schema.watermark import WATERMARK_KEYS
 from tidelake.table.system.file_tables import live_partitions
-from tidelake.types import DataField, DataType, TableSchema, TypeRoot
-from tidelake.types.default_value import default_scalar
+from tidelake.types import DataField, DataType, TableSchema, TypeRoot, parse_type
+from tidelake.types.cast import cast_values
+from tidelake.types.values import arrow_to_storage
 
 __all__ = ["create_table_text", "describe_rows", "list_partition_names", "type_text"]
 
 Row = tuple[str, str, str | None]
-EPOCH = date(1970, 1, 1)
+_MOMENT_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+_NANOS = 1_000_000_000
+_TEXT = parse_type("STRING")
 _PLAIN_LITERAL = re.compile(r"-?\d+(\.\d+)?|true|false", re.IGNORECASE)
 
 
@@ -115,11 +121,15 @@ def _string(text: str) -> str:
     return f"'{escaped}'"
 
 
-def list_partition_names(table: Table, wanted: Mapping[str, object]) -> list[str]:
+def list_partition_names(
+    table: Table, wanted: Mapping[str, object], *, zone: tzinfo | None
+) -> list[str]:
     """List names ``dt=2026-11-22/hour=3`` of the partitions with rows.
 
-    Null, empty and blank texts share the directory ``partition.default-name``, but they are
-    different partitions. That name means null; the texts are shown in quotes: ``dt=''``.
+    A value is shown as Spark casts it to text, whatever the table's directories are called, with
+    ``%XX`` for what means something in a path. Null, empty and blank texts share the directory
+    ``partition.default-name``, but they are different partitions. That name means null; the texts
+    are shown in quotes: ``dt=''``.
 
     Parameters
     ----------
@@ -127,6 +137,8 @@ def list_partition_names(table: Table, wanted: Mapping[str, object]) -> list[str
         A partitioned table.
     wanted : mapping
         Values to filter by.
+    zone : tzinfo, optional
+        The zone of instants, as they are shown and given; UTC if unknown.
     """
     for name in wanted:
         if name not in table.partition_keys:
@@ -138,35 +150,49 @@ def list_partition_names(table: Table, wanted: Mapping[str, object]) -> list[str
     types = {name: table.table_schema.field(name).type for name in table.partition_keys}
     null = table.paths.default_partition_name
 
-    def value_of(name: str, text: str) -> object:
-        return None if text == null else default_scalar(text, types[name], zone=None).as_py()
+    def shown(value: object, data_type: DataType) -> str:
+        return _partition_value(value, data_type, null, zone or UTC)
 
-    values = {n: None if v is None else value_of(n, _text(v)) for n, v in wanted.items()}
+    values = {
+        name: shown(_stored(value, types[name], null, zone or UTC), types[name])
+        for name, value in wanted.items()
+    }
     names = []
     snapshot = table.handle.time_travel.resolve(default=table.options)
     for partition in live_partitions(table.handle, snapshot):
-        parts = [
-            part.partition("=")[2] for part in table.paths.partition_path(partition).split("/")
-        ]
-        shown: dict[str, str] = {}
-        found: dict[str, object] = {}
         stored = table.paths.partition_values(partition)
-        for name, text, value in zip(types, parts, stored, strict=True):
-            if text == null and value is not None:
-                shown[name], found[name] = _string(str(value)), value
-            else:
-                shown[name] = _partition_value(text, types[name].root)
-                found[name] = value_of(name, shown[name])
-        if all(found[name] == value for name, value in values.items()):
-            names.append("/".join(f"{escape_name(name)}={text}" for name, text in shown.items()))
+        parts = {
+            name: shown(value, data_type)
+            for (name, data_type), value in zip(types.items(), stored, strict=True)
+        }
+        if all(parts[name] == value for name, value in values.items()):
+            names.append("/".join(f"{escape_name(name)}={text}" for name, text in parts.items()))
     return sorted(names)
 
 
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _stored(value: object, data_type: DataType, null: str, zone: tzinfo) -> object:
+    """A value of PARTITION as the table stores it."""
+    if value is None or value == null:
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    found = cast_values(pa.array([text]), _TEXT, data_type, zone=str(zone))
+    return arrow_to_storage(found, data_type)[0]
 
 
-def _partition_value(text: str, root: TypeRoot) -> str:
-    if root is TypeRoot.DATE and text.lstrip("-").isdecimal():
-        return (EPOCH + timedelta(days=int(text))).isoformat()
-    return text
+def _partition_value(value: object, data_type: DataType, null: str, zone: tzinfo) -> str:
+    if isinstance(value, int) and data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        value, data_type = _local(value, zone), replace(data_type, root=TypeRoot.TIMESTAMP)
+    if data_type.root is TypeRoot.TIMESTAMP:
+        data_type = replace(data_type, precision=0)  # as Spark, no zeros at the end
+    text = partition_text(value, data_type, default_name=null, legacy=False)
+    return _string(str(value)) if text == null and value is not None else escape_name(text)
+
+
+def _local(nanos: int, zone: tzinfo) -> int:
+    """Nanoseconds of an instant on the clock of a zone; in UTC where Python has no such year."""
+    try:
+        offset = (_MOMENT_ZERO + timedelta(seconds=nanos // _NANOS)).astimezone(zone).utcoffset()
+    except OverflowError:
+        return nanos
+    assert offset is not None, "it has a zone"
+    return nanos + int(offset.total_seconds()) * _NANOS

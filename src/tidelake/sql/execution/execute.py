@@ -417,9 +417,8 @@ def _show_partitions(statement: ShowPartitions, session: SqlSession) -> pa.Table
     if not table.partition_keys:
         message = f"Table '{statement.name}' is not partitioned."
         raise InvalidInputError(message, kind="bad_partition", table=str(statement.name))
-    return _rows(
-        ("partition",), [(n,) for n in list_partition_names(table, statement.partition or {})]
-    )
+    names = list_partition_names(table, statement.partition or {}, zone=session.zone())
+    return _rows(("partition",), [(name,) for name in names])
 
 
 def _describe(statement: Describe, session: SqlSession) -> pa.Table:

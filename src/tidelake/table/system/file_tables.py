@@ -9,6 +9,7 @@ columns) in Arrow and NumPy; in Python O(partitions + buckets).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +25,12 @@ from tidelake.metadata.manifest.snapshot_entries import (
     manifest_files,
     read_manifests,
 )
+from tidelake.metadata.partition_name import partition_text
 from tidelake.metadata.paths import NAME_BYTES_MAX
 from tidelake.scan import bucket_starts, live_files
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.system.java_text_columns import NULL, concat_texts, row_texts
-from tidelake.types import DataField, TableSchema
+from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.values import from_storage
 
 __all__ = [
@@ -141,8 +143,9 @@ def files_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
 def partitions_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
     """``$partitions``: one row per partition with files; ``{}`` where there are no partition keys.
 
-    With partition keys the text is 2.1's, the directory: 1.3.1 shows ``{a, null}``, which may be
-    two partitions.
+    With partition keys the text is 2.1's, ``dt=2026-11-22/hour=3``: values as SQL casts them to
+    text, whatever the directories are called; ``partition.default-name`` for null and blank text.
+    Instants are in UTC. 1.3.1 shows ``{a, null}``, which may be two partitions.
     """
     if snapshot is None:
         return PARTITIONS.empty_table()
@@ -150,14 +153,32 @@ def partitions_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table
     entries = entries.take(entries["bucket"] >= 0)
     ids = entries["partition_id"]
     starts = np.flatnonzero(np.r_[len(ids) > 0, ids[1:] != ids[:-1]])
-    path_of = handle.paths.partition_path
-    names = [path_of(entries.partitions[i]) or WHOLE_TABLE for i in ids[starts].tolist()]
+    paths = handle.paths
+    names = [
+        "/".join(
+            f"{key}={_partition_value(value, data_type, paths.default_partition_name)}"
+            for key, data_type, value in zip(
+                paths.partition_keys,
+                paths.partition_types,
+                paths.partition_values(entries.partitions[i]),
+                strict=True,
+            )
+        )
+        or WHOLE_TABLE
+        for i in ids[starts].tolist()
+    ]
     columns = {
         "partition": pa.array(names, _TEXT),
         **_totals(entries, starts),
         "last_update_time": _update_times(handle, snapshot, entries.take(starts), by_bucket=False),
     }
     return pa.table(columns, schema=PARTITIONS)
+
+
+def _partition_value(value: object, data_type: DataType, default_name: str) -> str:
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        data_type = replace(data_type, root=TypeRoot.TIMESTAMP)
+    return partition_text(value, data_type, default_name=default_name, legacy=False)
 
 
 def live_partitions(handle: TableHandle, snapshot: Snapshot | None) -> list[bytes]:

@@ -1,4 +1,4 @@
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -507,6 +507,62 @@ def test_show_partitions_tells_null_from_empty_and_blank_texts(session, run):
         assert run(f"SHOW PARTITIONS t PARTITION (`p.q` = {wanted})") == [
             {"partition": shown[text]}
         ], wanted
+
+
+@pytest.mark.parametrize("legacy", ["true", "false"])
+def test_show_partitions_finds_times_and_texts_of_any_characters(session, run, legacy):
+    odd = "a/b:c=d%e 2024-10-10 01:02:03"
+    run("CREATE TABLE t (a INT, at TIMESTAMP(6), d DATE, s STRING, x DOUBLE)"
+        f" PARTITIONED BY (at, d, s, x) WITH ('partition.legacy-name' = '{legacy}')")  # fmt: skip
+    moments = [
+        datetime(2024, 10, 10, 1, 2, 3),
+        datetime(2024, 10, 10),
+        datetime(1, 1, 1, 0, 0, 1, 5),
+    ]
+    table = session.catalog.table("default.t")
+    for number, at in enumerate(moments):
+        table.write([{"a": number, "at": at, "d": at.date(), "s": odd, "x": 1e10}])
+    names = [
+        "at=2024-10-10 01%3A02%3A03/d=2024-10-10",
+        "at=2024-10-10 00%3A00%3A00/d=2024-10-10",
+        "at=0001-01-01 00%3A00%3A01.000005/d=0001-01-01",
+    ]
+    rest = "/s=a%2Fb%3Ac%3Dd%25e 2024-10-10 01%3A02%3A03/x=1.0E10"
+    shown = [{"partition": name + rest} for name in names]
+    assert run("SHOW PARTITIONS t") == sorted(shown, key=str)
+    for wanted, found in (
+        ("at = '2024-10-10 01:02:03'", [shown[0]]),
+        ("at = TIMESTAMP '2024-10-10 01:02:03'", [shown[0]]),
+        ("at = '2024-10-10'", [shown[1]]),
+        ("at = '0001-01-01 00:00:01.000005'", [shown[2]]),
+        ("d = '2024-10-10'", sorted(shown[:2], key=str)),
+        (f"s = '{odd}', d = DATE '0001-01-01'", [shown[2]]),
+        ("x = 10000000000", sorted(shown, key=str)),
+        ("s = 'a/b'", []),
+    ):
+        assert run(f"SHOW PARTITIONS t PARTITION ({wanted})") == found, wanted
+    texts = session.catalog.table("default.t$partitions").to_arrow()["partition"].to_pylist()
+    assert sorted(texts) == sorted(
+        f"at={text}/s={odd}/x=1.0E10"
+        for text in (
+            "2024-10-10 01:02:03.000000/d=2024-10-10",
+            "2024-10-10 00:00:00.000000/d=2024-10-10",
+            "0001-01-01 00:00:01.000005/d=0001-01-01",
+        )
+    )
+
+
+def test_show_partitions_shows_and_finds_instants_in_the_zone_of_the_session(session, run):
+    run("CREATE TABLE t (a INT, at TIMESTAMP_LTZ(3)) PARTITIONED BY (at)")
+    at = datetime(2024, 10, 10, 1, 2, 3, 500_000, tzinfo=UTC)
+    session.catalog.table("default.t").write([{"a": 1, "at": at}, {"a": 2, "at": None}])
+    here = at.astimezone(session.zone()).replace(tzinfo=None).isoformat(" ")[:-5]
+    found = [{"partition": f"at={here.replace(':', '%3A')}"}]
+    assert run("SHOW PARTITIONS t") == [*found, {"partition": "at=__DEFAULT_PARTITION__"}]
+    for wanted in (f"'{here}'", f"TIMESTAMP '{here}'"):
+        assert run(f"SHOW PARTITIONS t PARTITION (at = {wanted})") == found, wanted
+    texts = session.catalog.table("default.t$partitions").to_arrow()["partition"].to_pylist()
+    assert "at=2024-10-10 01:02:03.500" in texts
 
 
 def test_a_watermark_keeps_its_columns(session, run):

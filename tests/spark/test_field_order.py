@@ -103,6 +103,14 @@ def test_merges_match_fields_by_name(spark, lake, table):
     assert rows_of(table) == {1: stored(13), 2: stored(23), 3: stored(33), 4: stored(44)}
 
 
+def test_plain_sql_runs_a_merge_that_only_inserts(spark, table):
+    spark.sql(
+        f"MERGE INTO tidelake.default.t USING ({query(1, 11)} UNION ALL {query(2, 22)}) AS s"
+        " ON t.k = s.k WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert rows_of(table) == {1: stored(10), 2: stored(22)}
+
+
 def test_updates_match_fields_by_name(lake, table):
     given = ", ".join(f"{name} = {text.format(n=5)}" for name, text in EXPRESSIONS.items())
     lake.sql(f"UPDATE t SET {given} WHERE k = 1")

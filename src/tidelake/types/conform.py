@@ -320,9 +320,18 @@ def _other_type(
 ) -> InvalidInputError:
     message = (
         f"Column '{field.name}' of table '{table}' is {field.type}, but the data has the Arrow"
-        f" type {given}. Cast it to {wanted} first."
+        f" type {given}. Cast it to {wanted} first{_in_spark(given, wanted)}."
     )
     return InvalidInputError(message, kind="column_type", table=table, column=field.name)
+
+
+def _in_spark(given: pa.DataType, wanted: pa.DataType) -> str:
+    """What Spark calls the wanted type, if only the zone is another."""
+    if not (pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted)):
+        return ""
+    if wanted.tz is None:
+        return " (timestamp_ntz in Spark), or make the column TIMESTAMP_LTZ, for instants"
+    return " (timestamp in Spark), or make the column TIMESTAMP, for times without a zone"
 
 
 def _other_fields(

@@ -198,6 +198,16 @@ def map_of(*rows):
         ),
         ("VARIANT NOT NULL", pa.nulls(1), "NOT NULL"),
         ("VARIANT", pa.array(["{}"]), "has the Arrow type string"),
+        (
+            "TIMESTAMP(6)",
+            pa.array([0], pa.timestamp("us", "UTC")),
+            r"Cast it to .* \(timestamp_ntz in Spark\), or make the column TIMESTAMP_LTZ",
+        ),
+        (
+            "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+            pa.array([0], pa.timestamp("us")),
+            r"\(timestamp in Spark\), or make the column TIMESTAMP, for times without a zone",
+        ),
     ],
 )
 def test_what_does_not_fit_inside_is_refused(form, column, words):

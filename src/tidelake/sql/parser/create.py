@@ -33,21 +33,24 @@ _REFUSED_CLAUSES = {
 def detect_spelling(cursor: Cursor) -> Spelling:
     """Detect the dialect of a CREATE TABLE by its clauses.
 
-    ``WITH (``, ``NOT ENFORCED`` and ``WATERMARK FOR`` are Flink's; otherwise it is Spark's.
+    ``WITH (`` and ``WATERMARK FOR`` are Flink's, ``USING`` and ``TBLPROPERTIES`` Spark's. Without
+    any of them ``NOT ENFORCED`` is Flink's too, although Spark has it for keys; otherwise it is
+    Spark's.
     """
     tokens = cursor.tokens[cursor.index :]
-    depth = 0
+    depth, found = 0, Spelling.SPARK
     for token, following in zip_longest(tokens, tokens[1:]):
         depth += token.nesting
         pair = (token.upper, following.upper if following is not None else "")
-        if pair in {("NOT", "ENFORCED"), ("WATERMARK", "FOR")}:
+        if pair == ("WATERMARK", "FOR") or (depth == 0 and pair == ("WITH", "(")):
             return Spelling.FLINK
-        if depth == 0:
-            if pair == ("WITH", "("):
-                return Spelling.FLINK
-            if token.upper in {"USING", "TBLPROPERTIES", "AS"}:
-                return Spelling.SPARK
-    return Spelling.SPARK
+        if depth == 0 and token.upper in {"USING", "TBLPROPERTIES"}:
+            return Spelling.SPARK
+        if depth == 0 and token.upper == "AS":
+            break
+        if pair == ("NOT", "ENFORCED"):
+            found = Spelling.FLINK
+    return found
 
 
 @dataclass(slots=True)

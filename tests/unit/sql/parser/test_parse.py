@@ -63,6 +63,14 @@ def test_sparks_create_table():
         ("CREATE TABLE t (at TIMESTAMP, PRIMARY KEY (at) NOT ENFORCED)", "TIMESTAMP(6)"),
         ("CREATE TABLE t (at TIMESTAMP, WATERMARK FOR at AS at)", "TIMESTAMP(6)"),
         ("CREATE TABLE t (at TIMESTAMP)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        (
+            "CREATE TABLE t (at TIMESTAMP, PRIMARY KEY (at) NOT ENFORCED) TBLPROPERTIES ('a'='b')",
+            "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+        ),
+        (
+            "CREATE TABLE t (at TIMESTAMP, PRIMARY KEY (at) NOT ENFORCED) USING tidelake",
+            "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+        ),
         ("CREATE TABLE t (at TIMESTAMP) USING paimon", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
     ],
 )

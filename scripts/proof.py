@@ -97,6 +97,7 @@ PIECES: dict[str, Piece] = {
         "tests/unit/service/client/test_same_as_read.py",
     ),
     "lookup-java": _tests("tests/interop/test_lookups_beside_java.py"),
+    "moments": _tests("tests/sim/test_moments.py"),
     "merges": _tests("tests/spark/test_merge.py"),
     "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),

@@ -39,6 +39,8 @@ class Sizes:
     """The same in an object store."""
     store_seeds: int
     """Seeded episodes whose table lies in an object store."""
+    moment_seeds: int
+    """Tables in drawn time zones, asked for moments beside their commits; a multiple of eight."""
     soak_s: int
     """Seconds that six processes do everything to a few tables."""
     kills: int
@@ -101,6 +103,7 @@ SMALL = Sizes(
     race_commits=200,
     store_race_commits=400,
     store_seeds=2,
+    moment_seeds=16,
     soak_s=12,
     kills=10,
     forks=8,
@@ -138,6 +141,7 @@ FULL = Sizes(
     race_commits=20_000,
     store_race_commits=20_000,
     store_seeds=60,
+    moment_seeds=800,
     soak_s=1_200,
     kills=300,
     forks=300,

@@ -55,6 +55,7 @@ from proving import (
     interleave,
     mask_checks,
     mask_mutants,
+    moments,
     store_faults,
     store_mutants,
     stream_checks,
@@ -630,7 +631,9 @@ _PLANTED_BETWEEN = (
         (handle, "check_same_table", passed_over),
     ),
 )
-_ELSEWHERE = [one for own in (stream_mutants, store_mutants, mask_mutants) for one in own.PLANTED]
+_ELSEWHERE = [
+    one for own in (stream_mutants, store_mutants, mask_mutants, moments) for one in own.PLANTED
+]
 MUTANTS = (
     *(Mutant(name, check, replaced(*where)) for name, check, where in (*_PLANTED, *_ELSEWHERE)),
     *(
@@ -670,7 +673,7 @@ def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
         return _model_runs(mutant.meets)
     if mutant.is_between:
         return [("meetings", _meetings)]
-    modules = (interleave, directed, stream_checks, store_faults, mask_checks)
+    modules = (interleave, directed, stream_checks, store_faults, mask_checks, moments)
     quick = [(c.__name__, c) for module in modules for c in module.CHECKS]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 

@@ -251,6 +251,14 @@ def test_a_time_without_a_zone_is_in_the_sessions(shop):
     function = "SELECT item FROM paimon_incremental_between_timestamp('orders', '{}', {})"
     assert rows(shop, function.format(local.replace(tzinfo=None), f"'{until}'")) == [("tea",)]
     assert rows(shop, function.format(at_ms, round(later.timestamp() * 1000))) == [("tea",)]
+    naive = local.replace(tzinfo=None)
+    moments = ({"timestamp": naive}, {"timestamp": str(naive)}, {})
+    for moment in (*moments, {"options": {"scan.timestamp": str(naive)}}):
+        read = shop.table("default.orders", **moment).where("price = 4").count()
+        assert read == (1 if moment else 0), moment
+    assert [row.item for row in shop.changes("default.orders", naive, until).collect()] == ["tea"]
+    back = f"CALL sys.rollback_to_timestamp('orders', '{naive}', true)"
+    assert rows(shop, back)[0][1:] == (1, local.isoformat(timespec="milliseconds"))
 
 
 def test_tables_of_one_name_in_two_databases(lake):
@@ -664,10 +672,12 @@ def test_each_procedure_by_position_and_by_name(lake):
         "mark_partition_done(`table` => 'days', partitions => 'day=2024-01-04')": done,
         "rescale('t', 2)": done,
         "rescale(`table` => 't', bucket_num => 3)": done,
-        "expire_snapshots('t', 99, 99)": [(0,)],
-        "expire_snapshots(`table` => 't', older_than => '2000-01-01 00:00:00')": [(0,)],
-        "expire_changelogs('t', 99, 99)": [(0,)],
-        "expire_changelogs(`table` => 't', delete_all => true)": [(0,)],
+        "expire_snapshots('t', 99, 99)": [(0, None)],
+        "expire_snapshots(`table` => 't', older_than => '2000-01-01 00:00:00')": [
+            (0, "2000-01-01T00:00:00.000-05:00")
+        ],
+        "expire_changelogs('t', 99, 99)": [(0, None)],
+        "expire_changelogs(`table` => 't', delete_all => true)": [(0, None)],
         "reset_consumer('t', 'reader', 3)": None,
         "reset_consumer(`table` => 't', consumerId => 'reader')": None,
         "clear_consumers('t')": None,
@@ -688,9 +698,10 @@ def test_each_procedure_by_position_and_by_name(lake):
     assert rows(lake, "SELECT count(*) FROM days") == [(0,)]
     latest = table.latest_snapshot_id
     later_ms = 4102444800000
-    assert rows(lake, f"CALL sys.rollback_to_timestamp('t', {later_ms})") == [(latest, latest)]
+    at_last = [(latest, latest, "2099-12-31T19:00:00.000-05:00")]
+    assert rows(lake, f"CALL sys.rollback_to_timestamp('t', {later_ms})") == at_last
     back = f"CALL sys.rollback_to_timestamp(`table` => 't', `timestamp` => '{later_ms}')"
-    assert rows(lake, back) == [(latest, latest)]
+    assert rows(lake, back) == at_last
     for text in ("'t', 5", "`table` => 't', watermark => 5"):
         with pytest.raises(NotFoundError, match="no snapshot with a watermark of 5"):
             lake.sql(f"CALL sys.rollback_to_watermark({text})")

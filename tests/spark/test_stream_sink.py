@@ -579,7 +579,7 @@ def test_a_batch_that_may_come_again_is_held_against_expiry_and_no_other(
     monkeypatch.undo()
     for k in range(3, 15):
         table.write([{"k": k, "v": k}])
-    table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00")
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z")
     forget_last(checkpoint)
     before = rows(lake)
     assert run().exception() is None

@@ -28,7 +28,7 @@ from tidelake.cli.output.formats import live_lines, rows_of
 from tidelake.cli.output.live_answer import with_op
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.table import Table
-from tidelake.table.handle.time_travel import timestamp_ms
+from tidelake.table.handle.instant import timestamp_ms
 from tidelake.table.stream.follow import Start, StreamBatch
 from tidelake.table.stream.start import START_OPTIONS
 from tidelake.telemetry.env import local_zone
@@ -103,7 +103,7 @@ def _start(arguments: TailArguments) -> Start:
     if given.isascii() and given.isdecimal():
         return int(given)
     try:
-        at_ms = timestamp_ms(given, zone=_zone())
+        at_ms = timestamp_ms(given, zone=local_zone())
     except InvalidInputError as error:
         message = (
             f"--from takes 'latest', 'full', the number of a snapshot or a time such as"

@@ -16,8 +16,13 @@ from tidelake.maintenance.procedure import (
 
 __all__ = ["EXPIRE_CHANGELOGS", "EXPIRE_SNAPSHOTS"]
 
-_SNAPSHOTS = pa.schema([pa.field("deleted_snapshots_count", pa.int32(), nullable=False)])
-_CHANGELOGS = pa.schema([pa.field("deleted_changelogs_count", pa.int32(), nullable=False)])
+_OLDER_THAN = pa.field("older_than", pa.string())
+_SNAPSHOTS = pa.schema(
+    [pa.field("deleted_snapshots_count", pa.int32(), nullable=False), _OLDER_THAN]
+)
+_CHANGELOGS = pa.schema(
+    [pa.field("deleted_changelogs_count", pa.int32(), nullable=False), _OLDER_THAN]
+)
 _RETENTION = (
     TABLE,
     optional("retain_max", ParameterType.INTEGER, "Maximum number to keep."),
@@ -25,8 +30,8 @@ _RETENTION = (
     optional(
         "older_than",
         ParameterType.TIME,
-        "A timestamp, or milliseconds since the epoch: snapshots whose successor is older may"
-        " expire.",
+        "A timestamp, in the session's zone if it names none, or milliseconds since the epoch:"
+        " snapshots whose successor is older may expire.",
     ),
     optional("max_deletes", ParameterType.INTEGER, "Maximum number to expire, oldest first."),
 )
@@ -42,7 +47,7 @@ def _snapshots(call: ProcedureCall) -> Rows:
         max_deletes=call["max_deletes"],
         dry_run=bool(call["dry_run"]),
     )
-    return [(len(expired.ids),)]
+    return [(len(expired.ids), call.shown_time("older_than"))]
 
 
 def _changelogs(call: ProcedureCall) -> Rows:
@@ -54,7 +59,7 @@ def _changelogs(call: ProcedureCall) -> Rows:
         delete_all=bool(call["delete_all"]),
         dry_run=bool(call["dry_run"]),
     )
-    return [(len(expired.ids),)]
+    return [(len(expired.ids), call.shown_time("older_than"))]
 
 
 EXPIRE_SNAPSHOTS = Procedure(

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from tidelake.maintenance.procedure import ParameterType, optional, required
 
-__all__ = ["DRY_RUN", "OPTIONS", "PARTITIONS", "TABLE"]
+__all__ = ["AT_TIME", "DRY_RUN", "OPTIONS", "PARTITIONS", "TABLE"]
 
 TABLE = required("table", ParameterType.TABLE, "The table.")
 DRY_RUN = optional(
     "dry_run", ParameterType.BOOLEAN, "Report what would be done, and change nothing.", is_ours=True
+)
+AT_TIME = required(
+    "timestamp",
+    ParameterType.TIME,
+    "Milliseconds since the epoch, or a timestamp, in the session's zone if it names none.",
 )
 OPTIONS = optional(
     "options", ParameterType.STRING, "Options of the table for this call: `a=1,b=2`."

@@ -2,7 +2,8 @@
 
 Arguments are positional or named, as in Spark: positional ones first, names in any case, NULL for a
 missing one. A value is cast if that keeps it: an integer to text, digits to a number, ``'true'`` to
-a boolean. Any other type is an error that names parameter and type.
+a boolean. Any other type is an error that names parameter and type. A time without a zone is in the
+zone of the session that runs the statement; a call without a session refuses it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.table import Table, WriteResult
 from tidelake.table.handle.arguments import whole_number
-from tidelake.table.handle.time_travel import timestamp_ms
+from tidelake.table.handle.instant import instant_ms, shown_instant, timestamp_ms
 
 __all__ = [
     "Parameter",
@@ -114,12 +115,15 @@ class ProcedureCall:
         Values by parameter; None for a missing one.
     runner : Runner, optional
         Runs compactions; this process by default.
+    zone : tzinfo, optional
+        The session's time zone, in which the answer shows times; UTC by default.
     """
 
     procedure: str
     catalog: Catalog
     arguments: Mapping[str, Any]
     runner: Runner | None = None
+    zone: dt.tzinfo | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -139,6 +143,11 @@ class ProcedureCall:
             message = f"'{name}' is a system table: {self.procedure} takes the table itself."
             raise InvalidInputError(message, kind="system_table", table=name)
         return found
+
+    def shown_time(self, name: str) -> str | None:
+        """The instant of a time argument, with the zone's offset; None if it is missing."""
+        time_ms = self.arguments[name]
+        return None if time_ms is None else shown_instant(time_ms, self.zone or dt.UTC)
 
     def invalid(self, name: str, reason: str) -> InvalidInputError:
         """Make the error for an invalid argument."""
@@ -181,8 +190,16 @@ class Procedure:
         parts = [p.name if p.is_required else f"[{p.name}]" for p in self.parameters]
         return f"{self.name}({', '.join(parts)})"
 
-    def bind(self, positional: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
+    def bind(
+        self,
+        positional: Sequence[object],
+        named: Mapping[str, object],
+        *,
+        zone: dt.tzinfo | None = None,
+    ) -> dict[str, object]:
         """Bind values to parameters; None for a missing one.
+
+        `zone` is that of times without one: None to refuse them.
 
         Raises
         ------
@@ -209,12 +226,15 @@ class Procedure:
         for parameter in self.parameters:
             if parameter.is_required and given.get(parameter.name) is None:
                 raise self._wrong(f"needs '{parameter.name}'.", argument=parameter.name)
-        return {p.name: self._cast(p, given.get(p.name)) for p in self.parameters}
+        return {p.name: self._cast(p, given.get(p.name), zone) for p in self.parameters}
 
-    def _cast(self, parameter: Parameter, value: object) -> object:
+    def _cast(self, parameter: Parameter, value: object, zone: dt.tzinfo | None) -> object:
         if value is None:
             return None
-        cast = _CASTS[parameter.type](value)
+        if parameter.type is ParameterType.TIME:
+            cast = self._time_ms(parameter, value, zone)
+        else:
+            cast = _CASTS[parameter.type](value)
         if cast is None:
             shown = shortened(repr(value))
             raise self._wrong(
@@ -222,6 +242,19 @@ class Procedure:
                 argument=parameter.name,
             )
         return cast
+
+    def _time_ms(self, parameter: Parameter, value: object, zone: dt.tzinfo | None) -> int | None:
+        if not isinstance(value, (str, dt.date)):
+            return whole_number(value)
+        try:
+            if zone is not None:
+                return timestamp_ms(value, zone=zone)
+            what = f"argument '{parameter.name}' of {self.name}"
+            return instant_ms(value, what=what)
+        except InvalidInputError as error:
+            if error.kind == "naive_time":
+                raise
+            return None
 
     def _wrong(self, what: str, *, argument: str) -> InvalidInputError:
         message = f"Procedure '{self.name}' {what} Usage: {self.usage}."
@@ -263,23 +296,10 @@ def _truth(value: object) -> bool | None:
     return {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else None
 
 
-def _time_ms(value: object) -> int | None:
-    number = _whole(value)
-    if number is not None:
-        return number
-    if isinstance(value, (str, dt.date)):
-        try:
-            return timestamp_ms(value)
-        except InvalidInputError:
-            return None
-    return None
-
-
 _CASTS: Mapping[ParameterType, Callable[[object], object]] = {
     ParameterType.TABLE: _table_name,
     ParameterType.STRING: _text,
     ParameterType.LONG: _number_below(LONG_MAX),
     ParameterType.INTEGER: _number_below(INT_MAX),
     ParameterType.BOOLEAN: _truth,
-    ParameterType.TIME: _time_ms,
 }

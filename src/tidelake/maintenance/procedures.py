@@ -8,6 +8,7 @@ those of 2.1 and of Flink.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import tzinfo
 
 import pyarrow as pa
 
@@ -105,6 +106,7 @@ def call(
     named: Mapping[str, object] | None = None,
     *,
     runner: Runner | None = None,
+    zone: tzinfo | None = None,
 ) -> pa.Table:
     """Call a procedure.
 
@@ -118,6 +120,8 @@ def call(
         The arguments; a table is ``"database.table"``.
     runner : Runner, optional
         Runs compactions, such as a :class:`tidelake.spark.Lake`; this process by default.
+    zone : tzinfo, optional
+        The session's time zone, of times that name none; without it these are refused.
 
     Returns
     -------
@@ -144,8 +148,8 @@ def call(
     [{'previous_snapshot_id': 2, 'current_snapshot_id': 1}]
     """
     procedure = _procedure(name)
-    arguments = procedure.bind(tuple(positional), dict(named or {}))
-    rows = procedure.run(ProcedureCall(procedure.name, catalog, arguments, runner))
+    arguments = procedure.bind(tuple(positional), dict(named or {}), zone=zone)
+    rows = procedure.run(ProcedureCall(procedure.name, catalog, arguments, runner, zone))
     return _answer(procedure.output, rows)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from tidelake.errors import NotFoundError
-from tidelake.maintenance.parameters import DRY_RUN, TABLE
+from tidelake.maintenance.parameters import AT_TIME, DRY_RUN, TABLE
 from tidelake.maintenance.procedure import (
     ParameterType,
     Procedure,
@@ -19,7 +21,7 @@ from tidelake.maintenance.result_schemas import MESSAGE, ROLLED_BACK
 __all__ = ["PURGE_FILES", "ROLLBACK", "ROLLBACK_TO_TIMESTAMP", "ROLLBACK_TO_WATERMARK"]
 
 
-def _roll_back(call: ProcedureCall, **target: Any) -> Rows:
+def _roll_back(call: ProcedureCall, **target: Any) -> list[tuple[int, int]]:
     result = call.table.rollback_to(**target, dry_run=bool(call["dry_run"]))
     return [(result.previous_snapshot_id, result.snapshot_id)]
 
@@ -38,7 +40,8 @@ def _to_version(call: ProcedureCall) -> Rows:
 
 
 def _to_timestamp(call: ProcedureCall) -> Rows:
-    return _roll_back(call, timestamp=call["timestamp"])
+    shown = call.shown_time("timestamp")
+    return [(*row, shown) for row in _roll_back(call, timestamp=call["timestamp"])]
 
 
 def _to_watermark(call: ProcedureCall) -> Rows:
@@ -93,10 +96,10 @@ ROLLBACK_TO_TIMESTAMP = Procedure(
     "rollback_to_timestamp",
     (
         TABLE,
-        required("timestamp", ParameterType.TIME, "Milliseconds since the epoch, or a timestamp."),
+        AT_TIME,
         DRY_RUN,
     ),
-    ROLLED_BACK,
+    ROLLED_BACK.append(pa.field("timestamp", pa.string(), nullable=False)),
     "Rolls back to the newest snapshot committed at a time or before.",
     _to_timestamp,
     "rollback_to_timestamp(table => 'db.t', timestamp => 4102444800000)",

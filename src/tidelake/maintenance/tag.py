@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelake.errors import NotFoundError
-from tidelake.maintenance.parameters import TABLE
+from tidelake.maintenance.parameters import AT_TIME, TABLE
 from tidelake.maintenance.procedure import (
     ParameterType,
     Procedure,
@@ -104,7 +104,7 @@ CREATE_TAG_FROM_TIMESTAMP = Procedure(
     (
         TABLE,
         _TAG,
-        required("timestamp", ParameterType.TIME, "Milliseconds since the epoch, or a timestamp."),
+        AT_TIME,
         _RETAINED,
     ),
     TAGGED,

@@ -37,6 +37,7 @@ from tidelake.spark.rowlevel.delete_update import delete_on_spark, update_on_spa
 from tidelake.spark.service_methods import ServiceMethods
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.session import is_stopped, prepare
+from tidelake.spark.sessions.time_zone import session_ms, session_zone
 from tidelake.spark.source.session_storages import register_source
 from tidelake.spark.streamread.opening import open_source, source_schema
 from tidelake.spark.write.compaction import compact_on_spark
@@ -240,7 +241,8 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
             The rows wanted, e.g. ``"day = '2026-11-21' AND price > 10"``. It prunes files and is
             applied where the rows are read; a later ``where`` gives the same rows, but slower.
         snapshot_id, timestamp, tag
-            At most one: the moment to read, with the columns of that moment.
+            At most one: the moment to read, with the columns of that moment. A time without a zone
+            is in the session's.
         options : mapping, optional
             Options of the table for this read, over those of the session: see :class:`Lake`.
 
@@ -255,7 +257,8 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         NotFoundError
             No such table, column, snapshot or tag; the message offers near names.
         """
-        moment = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
+        at_ms = session_ms(self.spark, timestamp)
+        moment = {"snapshot_id": snapshot_id, "timestamp": at_ms, "tag": tag}
         if (declared := self._kafka_table(name, options)) is not None:
             return self._kafka_rows(declared, columns, filter, moment)
         found = self.catalog.table(name)
@@ -318,8 +321,9 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
             The table has no changes of that mode.
         """
         table = self._in_session(self._data_table(name, use="changes are read of"), options)
+        zone, h = session_zone(self.spark), table.handle
         changes = planned_changes(
-            table.handle, start, end, columns=columns, filter=filter, mode=mode
+            h, start, end, columns=columns, filter=filter, mode=mode, zone=zone
         )
         return changes_frame(self.spark, changes, table=name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from tidelake.commit.expiry import Expired
 from tidelake.commit.iceberg import Synced, sync, sync_quietly
@@ -17,7 +17,8 @@ from tidelake.metadata.log.tag import Tag
 from tidelake.options import declared, parse_value
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.handle.time_travel import Moment, Time, timestamp_ms
+from tidelake.table.handle.instant import Time, instant, instant_ms, timestamp_ms
+from tidelake.table.handle.time_travel import Moment
 from tidelake.table.jobs.expiry import expire_changelogs_now, expire_snapshots_now
 from tidelake.table.jobs.purge import PurgeResult, purge_files
 from tidelake.table.jobs.rollback import RollbackResult, roll_back
@@ -44,8 +45,9 @@ class TagInfo:
     record_count : int or None
         Stored rows of the snapshot.
     create_time : datetime or None
-        When the tag was made, on its writer's clock, in an unknown zone. Only tags with a time to
-        live have it.
+        When the tag was made, in UTC. A tag stores its writer's wall clock; it is read as if the
+        writer lived in this environment's zone, as Java does. Only tags with a time to live have
+        it.
     time_retained : timedelta or None
         How long it is kept; None means for ever.
     """
@@ -58,22 +60,22 @@ class TagInfo:
     time_retained: timedelta | None
 
     @classmethod
-    def of(cls, tag: Tag) -> TagInfo:
-        """The facts about a stored tag."""
+    def of(cls, tag: Tag, *, zone: str | None) -> TagInfo:
+        """The facts about a stored tag; `zone` is that of its writer's clock."""
         made_ms, kept_ms = tag.create_time_ms, tag.time_retained_ms
         return cls(
             tag.name,
             tag.snapshot.id,
-            _EPOCH + timedelta(milliseconds=tag.snapshot.time_ms),
+            instant(tag.snapshot.time_ms),
             tag.snapshot.total_record_count,
-            None
-            if made_ms is None
-            else _EPOCH.replace(tzinfo=None) + timedelta(milliseconds=made_ms),
+            None if made_ms is None else _made_at(made_ms, zone),
             None if kept_ms is None else timedelta(milliseconds=kept_ms),
         )
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+def _made_at(wall_clock_ms: int, zone: str | None) -> datetime:
+    naive = instant(wall_clock_ms).replace(tzinfo=None)
+    return instant(timestamp_ms(naive, zone=zone))
 
 
 class VersionMethods(abc.ABC):
@@ -99,7 +101,8 @@ class VersionMethods(abc.ABC):
         name : str
             The tag's name, with a letter in it.
         snapshot_id, timestamp
-            At most one: which snapshot. An expired one is taken from another tag of it.
+            At most one: which snapshot. An expired one is taken from another tag of it. A time
+            needs a zone.
         time_retained : str, int or timedelta, optional
             How long Paimon keeps the tag: ``"1 d"``, milliseconds or a timedelta. The default is
             ``tag.default-time-retained``: for ever.
@@ -179,9 +182,10 @@ class VersionMethods(abc.ABC):
         [('v1', 1)]
         """
         found: list[TagInfo] = []
+        zone = self.handle.env.zone
         for name in self.handle.tags.names():
             with contextlib.suppress(NotFoundError):  # deleted meanwhile
-                found.append(TagInfo.of(self.handle.tags.load(name)))
+                found.append(TagInfo.of(self.handle.tags.load(name), zone=zone))
         return found
 
     def rename_tag(self, name: str, new_name: str) -> None:
@@ -261,7 +265,7 @@ class VersionMethods(abc.ABC):
         Parameters
         ----------
         moment : int, str, datetime or date, optional
-            A snapshot id, a tag, or a time.
+            A snapshot id, a tag, or a time with its zone.
         snapshot_id, timestamp, tag
             The same by kind; give one. A time means the newest snapshot at or before it.
         dry_run : bool
@@ -277,7 +281,8 @@ class VersionMethods(abc.ABC):
         NotFoundError
             There is no such snapshot or tag.
         InvalidInputError
-            Not exactly one is given, or the target belongs to a history that was rolled back.
+            Not exactly one is given, a time has no zone, or the target belongs to a history that
+            was rolled back.
         """
         handle = self.handle
         travel = handle.time_travel
@@ -289,9 +294,10 @@ class VersionMethods(abc.ABC):
             )
             raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
         if moment is not None:
-            target = travel.at(moment)
+            target = travel.at(travel.changing(moment, what="the moment of rollback_to"))
         else:
-            target = travel.resolve(snapshot_id=snapshot_id, timestamp=timestamp, tag=tag)
+            at = self._instant(timestamp, "the timestamp of rollback_to")
+            target = travel.resolve(snapshot_id=snapshot_id, timestamp=at, tag=tag)
         if target is None:
             message = (
                 f"Table '{handle.identifier}' cannot go back to before its first snapshot: use"
@@ -325,8 +331,8 @@ class VersionMethods(abc.ABC):
         retain_min : int, optional
             Keep at least so many; by default ``snapshot.num-retained.min``, which is 10.
         older_than : int, str, datetime or date, optional
-            A snapshot may be removed if its successor is older than this time; by default an hour
-            ago, by ``snapshot.time-retained``.
+            A snapshot may be removed if its successor is older than this time, which needs a zone;
+            by default an hour ago, by ``snapshot.time-retained``.
         max_deletes : int, optional
             Remove at most so many, the oldest first; by default ``snapshot.expire.limit``, 50.
         dry_run : bool
@@ -340,7 +346,7 @@ class VersionMethods(abc.ABC):
         Raises
         ------
         InvalidInputError
-            The maximum to keep is below the minimum, or is zero.
+            The maximum to keep is below the minimum, or is zero; or `older_than` has no zone.
         CorruptError
             A file needed to decide cannot be read; the message names it. Snapshots before it are
             already removed.
@@ -359,7 +365,7 @@ class VersionMethods(abc.ABC):
             self.handle,
             retain_max=retain_max,
             retain_min=retain_min,
-            older_than_ms=None if older_than is None else timestamp_ms(older_than),
+            older_than_ms=self._instant(older_than, "older_than of expire_snapshots"),
             max_deletes=max_deletes,
             dry_run=dry_run,
         )
@@ -385,8 +391,8 @@ class VersionMethods(abc.ABC):
             Keep at most and at least so many, existing snapshots included; by default
             ``changelog.num-retained.max`` and ``.min``.
         older_than : int, str, datetime or date, optional
-            A changelog may be removed if its successor is older than this time; by default by
-            ``changelog.time-retained``.
+            A changelog may be removed if its successor is older than this time, which needs a
+            zone; by default by ``changelog.time-retained``.
         max_deletes : int, optional
             As in :meth:`expire_snapshots`.
         delete_all : bool
@@ -409,7 +415,7 @@ class VersionMethods(abc.ABC):
             self.handle,
             retain_max=retain_max,
             retain_min=retain_min,
-            older_than_ms=None if older_than is None else timestamp_ms(older_than),
+            older_than_ms=self._instant(older_than, "older_than of expire_changelogs"),
             max_deletes=max_deletes,
             delete_all=delete_all,
             dry_run=dry_run,
@@ -462,9 +468,16 @@ class VersionMethods(abc.ABC):
         others = [handle.tags.load(other) for other in handle.tags.names() if other != name]
         return any(other.snapshot.id == snapshot.id for other in others)
 
+    def _instant(self, given: Time | None, what: str) -> int | None:
+        """Milliseconds of a time with a zone."""
+        if given is None:
+            return None
+        return instant_ms(given, what=what, table=self.handle.identifier)
+
     def _to_tag(self, snapshot_id: int | None, timestamp: Time | None) -> Snapshot:
         handle = self.handle
-        snapshot = handle.time_travel.resolve(snapshot_id=snapshot_id, timestamp=timestamp)
+        at = self._instant(timestamp, "the timestamp of a tag")
+        snapshot = handle.time_travel.resolve(snapshot_id=snapshot_id, timestamp=at)
         if snapshot is None:
             message = f"Table '{handle.identifier}' has no snapshot to tag: write to it first."
             raise InvalidInputError(message, kind="nothing_to_tag", table=handle.identifier)

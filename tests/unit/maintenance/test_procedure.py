@@ -58,7 +58,7 @@ def test_positions_come_first_names_in_any_case_and_null_is_left_out():
     ],
 )
 def test_values_are_cast_where_that_changes_nothing(name, given, taken):
-    bound = PROCEDURE.bind(["db.t"], {name: given})
+    bound = PROCEDURE.bind(["db.t"], {name: given}, zone=dt.UTC)
     assert [v for n, v in bound.items() if n.lower() == name] == [taken]
 
 

@@ -17,9 +17,9 @@ from tidelake.maintenance.procedure import ParameterType, Procedure, Runner
 from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scans.frame_scan import NoBatch
+from tidelake.spark.sessions.time_zone import session_zone
 from tidelake.sql.execution.execute import execute
 from tidelake.sql.execution.session import SqlSession
-from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
 from tidelake.sql.syntax.ast import Call
 
 __all__ = ["SYSTEM_DATABASE", "LakeProcedure", "procedure_of"]
@@ -129,7 +129,7 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
             self._catalog,
             name=self._catalog_name,
             runner_of=self._runner_of,
-            time_zone=lambda: named_zone(str(spark.conf.get(TIME_ZONE))),
+            time_zone=lambda: session_zone(spark),
         )
         answer = execute(Call(self._procedure.name, (), given), session)
         scans = self.gateway.java("java.util.ArrayList")()

@@ -12,6 +12,7 @@ from tidelake.scan import metadata_fields
 from tidelake.spark.read.scan_frame import frame_of, rows_frame
 from tidelake.spark.sessions.paimon_settings import paimon_options
 from tidelake.spark.sessions.session import settings
+from tidelake.spark.sessions.time_zone import with_session_times
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.handle.arguments import column_names
 
@@ -30,13 +31,14 @@ def in_session(
 ) -> Table:
     """The table with the session's options, overridden by those of one use.
 
-    `conf` are the session's settings, if the caller has them already.
+    Times among them that name no zone are in the session's. `conf` are its settings, if the caller
+    has them already.
     """
     conf = settings(spark) if conf is None else conf
     own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
     own_of_paimon = paimon_options(conf, table=table.identifier)
     given = {**_overwrite_options(conf), **own_of_paimon, **own, **(options or {})}
-    return table.with_options(given) if given else table
+    return with_session_times(spark, table.with_options(given) if given else table)
 
 
 def _overwrite_options(conf: Mapping[str, str]) -> dict[str, str]:

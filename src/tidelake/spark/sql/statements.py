@@ -21,6 +21,7 @@ from tidelake.spark.jobs import JobRegistry
 from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.paimon_settings import check_paimon_setting
+from tidelake.spark.sessions.time_zone import session_zone
 from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.sql.merge_builder import MergeBuilder
 from tidelake.spark.sql.queries import Args, StatementQueries
@@ -31,7 +32,6 @@ from tidelake.sql.execution.error_position import positioned_errors
 from tidelake.sql.execution.execute import execute, is_known_setting
 from tidelake.sql.execution.max_pt import replace_max_pt_in_text
 from tidelake.sql.execution.session import SqlSession, is_foreign
-from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
 from tidelake.sql.parser.identifier_clause import with_plain_names
 from tidelake.sql.parser.parse import parse, statement_text
 from tidelake.sql.syntax.ast import (
@@ -107,7 +107,7 @@ class Statements:
             catalog,
             name=catalog_name,
             runner_of=runner_of,
-            time_zone=lambda: named_zone(str(spark.conf.get(TIME_ZONE))),
+            time_zone=lambda: session_zone(spark),
         )
         return cls(spark, session, jobs)
 

@@ -110,8 +110,6 @@ class StreamSources:
             raise UnsupportedError(message, kind="spark_connect", table=name)
         options: dict[str, object] = dict(clause.options)
         table = in_session(self.spark, found, dict(options), conf=conf)
-        if (time := table.options.get(declared.SCAN_TIMESTAMP)) is not None:
-            options[declared.SCAN_TIMESTAMP.key] = self.session.time(time).isoformat()
         fields = table.table_schema.fields
         names = tuple(field.name for field in fields)
         if clause.lookup:

@@ -234,13 +234,8 @@ class TableSources:
     def _timed(
         self, found: Table, options: dict[str, object], conf: Mapping[str, str] | None = None
     ) -> Table:
-        """The table with the options of one use; a time among them gets the zone of the session."""
-        table = in_session(self.spark, found, options, conf=conf)
-        time = table.options.get(declared.SCAN_TIMESTAMP)
-        if time is None:
-            return table
-        options[declared.SCAN_TIMESTAMP.key] = self.session.time(time).isoformat()
-        return table.with_options(options)
+        """The table with the options of one use."""
+        return in_session(self.spark, found, options, conf=conf)
 
     def _incremental(self, options: dict[str, object], name: str) -> tuple[Any, Any] | None:
         """Take the two moments of ``incremental-between`` out of a table's options."""

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -463,25 +461,9 @@ def _call(statement: Call, session: SqlSession) -> pa.Table:
         for key in named:
             if key.lower() == first.name:
                 named[key], catalog_name = _qualify(named[key], session, catalog_name)
-    if procedure is not None:
-        parameters = {p.name: p.type for p in procedure.parameters}
-        types = list(parameters.values())
-        positional = [
-            _time_in_zone(value, kind, session)
-            for value, kind in zip_longest(positional, types[: len(positional)])
-        ]
-        named = {k: _time_in_zone(v, parameters.get(k.lower()), session) for k, v in named.items()}
     catalog = session.catalog_named(catalog_name)
-    return call(catalog, statement.name, positional, named, runner=session.runner_of(catalog))
-
-
-def _time_in_zone(given: object, kind: ParameterType | None, session: SqlSession) -> object:
-    """Resolve a time without zone in the session's zone; leave anything else."""
-    if kind is not ParameterType.TIME or not isinstance(given, str):
-        return given
-    with suppress(InvalidInputError):  # the procedure refuses it with its usage
-        return session.time(given)
-    return given
+    runner = session.runner_of(catalog)
+    return call(catalog, statement.name, positional, named, runner=runner, zone=session.zone())
 
 
 def _qualify(given: object, session: SqlSession, catalog_name: str) -> tuple[object, str]:

@@ -29,7 +29,7 @@ from tidelake.maintenance.procedure import Runner
 from tidelake.sql.syntax.ast import CreateTable, CreateView
 from tidelake.sql.syntax.name import TableName
 from tidelake.table import SystemTable, Table
-from tidelake.table.handle.time_travel import timestamp_ms
+from tidelake.table.handle.instant import timestamp_ms
 
 __all__ = ["ForeignTable", "PathTable", "ResolvedName", "SqlSession", "View", "is_foreign"]
 

@@ -9,7 +9,7 @@ from tidelake.errors import InvalidInputError
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.table_clause import Clause
 from tidelake.table import RowView, SystemTable, Table
-from tidelake.table.handle.time_travel import zone_of
+from tidelake.table.handle.instant import zone_of
 from tidelake.table.system.system_table import MetadataTable
 
 __all__ = ["TIME_ZONE", "named_zone", "time_travel_arguments"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.metadata.log.snapshot import Snapshot
@@ -34,11 +35,16 @@ def planned_changes(
     columns: Sequence[str] | None,
     filter: object,
     mode: ChangesMode,
+    zone: tzinfo | None = None,
 ) -> PlannedChanges:
     """Plan what changed, from arguments as users give them.
 
-    See :meth:`tidelake.Table.changes_batches`.
+    See :meth:`tidelake.Table.changes_batches`. `zone` is that of a session, for times that name
+    none.
     """
+    if zone is not None:
+        localized = handle.time_travel.localized
+        start, end = localized(start, zone), None if end is None else localized(end, zone)
     schema = handle.schema
     parsed = parse_filter(filter)
     return changes_between(

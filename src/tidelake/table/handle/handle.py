@@ -79,7 +79,7 @@ class TableHandle(TableState):
     @property
     def time_travel(self) -> TimeTravel:
         """Finds snapshots."""
-        return TimeTravel(self.snapshots, self.tags, table=self.identifier)
+        return TimeTravel(self.snapshots, self.tags, table=self.identifier, zone=self.env.zone)
 
     @property
     def bucket_mode(self) -> BucketMode:

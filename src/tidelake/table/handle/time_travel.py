@@ -6,10 +6,8 @@ snapshot that was committed at or before it.
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import date, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -19,24 +17,19 @@ from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.log.tag import TagLog
 from tidelake.options import Option, Options, declared
 from tidelake.table.handle.arguments import whole_number
+from tidelake.table.handle.instant import (
+    Time,
+    instant,
+    instant_ms,
+    is_time,
+    shown_instant,
+    timestamp_ms,
+)
 
-__all__ = ["Moment", "Time", "TimeTravel", "option_moment", "timestamp_ms", "zone_of"]
-
-Time = int | str | date | np.datetime64
-"""Milliseconds since the epoch, ISO 8601 text, a datetime, or a date, which means its midnight.
-
-Text of digits alone is milliseconds, except eight digits, which are a date. A zone may follow a
-time: ``+08:00``, ``UTC``, ``Asia/Shanghai``.
-"""
+__all__ = ["Moment", "Time", "TimeTravel", "option_moment"]
 
 Moment = int | str | date | np.datetime64
 """A snapshot's id, a tag's name, or a time (text that no tag has as its name: ISO 8601)."""
-
-
-_ISO_DATE_DIGITS = 8
-_TIME_AND_ZONE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s*(\S+)")
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?(?::?(\d\d))?")
-_OFFSET_HOURS_MAX = 18
 
 _OPTION_ARGUMENTS: dict[Option[Any], str] = {
     declared.SCAN_SNAPSHOT_ID: "snapshot_id",
@@ -102,88 +95,6 @@ def _two_moments(what: str, table: str) -> InvalidInputError:
     return InvalidInputError(message, kind="two_moments", table=table)
 
 
-def zone_of(text: str) -> tzinfo | None:
-    """The time zone of a name: of a region, or an offset as Spark's settings write it.
-
-    Examples
-    --------
-    >>> zone_of("+08:00"), zone_of("GMT-1"), zone_of("Mars/Olympus")
-    (datetime.timezone(datetime.timedelta(seconds=28800)), \
-datetime.timezone(datetime.timedelta(days=-1, seconds=82800)), None)
-    """
-    if text in {"Z", "z", "UTC", "GMT", "UT"}:
-        return UTC
-    offset = _OFFSET.fullmatch(text)
-    if offset is not None:
-        hours, minutes, seconds = (int(part or 0) for part in offset.groups()[1:])
-        if hours > _OFFSET_HOURS_MAX:
-            return None
-        length = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        return timezone(-length if offset[1] == "-" else length)
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        return None
-
-
-def timestamp_ms(value: Time, *, zone: tzinfo = UTC) -> int:
-    """Milliseconds since the epoch of a time.
-
-    Parameters
-    ----------
-    value : int, str, datetime, date or numpy.datetime64
-        Milliseconds, as a number or as text; ISO 8601 text, perhaps followed by a zone's name; a
-        datetime; or a date, which means its midnight.
-    zone : tzinfo
-        The zone of values that name none.
-
-    Examples
-    --------
-    >>> timestamp_ms("1970-01-01T00:00:01Z"), timestamp_ms(datetime(1970, 1, 1, 1))
-    (1000, 3600000)
-    >>> timestamp_ms("1970-01-01 08:00:01 Asia/Shanghai"), timestamp_ms("1732270000123")
-    (1000, 1732270000123)
-    """
-    number = whole_number(value)
-    if number is not None:
-        return number
-    if isinstance(value, np.datetime64) and not np.isnat(value):
-        return int(value.astype("datetime64[ms]").astype(np.int64))
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=zone)
-    if not isinstance(value, (str, datetime)):
-        message = (
-            f"{shortened(repr(value))} is not a time: give a datetime, ISO 8601 text or ms since"
-            " the epoch."
-        )
-        raise InvalidInputError(message, kind="bad_timestamp")
-    if isinstance(value, str):
-        text = value.strip()
-        if text.isascii() and text.isdecimal() and len(text) != _ISO_DATE_DIGITS:
-            return int(text)
-        value = _datetime_of(text)
-    if value.tzinfo is None:
-        value = value.replace(tzinfo=zone)
-    seconds = value - datetime(1970, 1, 1, tzinfo=UTC)
-    return (seconds.days * 86_400 + seconds.seconds) * 1000 + seconds.microseconds // 1000
-
-
-def _datetime_of(text: str) -> datetime:
-    """A time as text, with or without a zone."""
-    refusal = f"'{shortened(text)}' is not a time: write it as 2024-03-01T12:00:00Z."
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
-        parts = _TIME_AND_ZONE.fullmatch(text)
-        named = None if parts is None else zone_of(parts[2])
-        if parts is None or named is None:
-            raise InvalidInputError(refusal, kind="bad_timestamp") from error
-    try:
-        return datetime.fromisoformat(parts[1]).replace(tzinfo=named)
-    except ValueError as error:
-        raise InvalidInputError(refusal, kind="bad_timestamp") from error
-
-
 class TimeTravel:
     """Finds snapshots of one table.
 
@@ -195,12 +106,18 @@ class TimeTravel:
         The table's tags.
     table : str
         The table, for messages.
+    zone : str, optional
+        The zone of times that name none; the machine's by default:
+        :mod:`tidelake.table.handle.instant`.
     """
 
-    def __init__(self, snapshots: SnapshotLog, tags: TagLog, *, table: str) -> None:
+    def __init__(
+        self, snapshots: SnapshotLog, tags: TagLog, *, table: str, zone: str | None = None
+    ) -> None:
         self._snapshots = snapshots
         self._tags = tags
         self._table = table
+        self._zone = zone
 
     def resolve(
         self,
@@ -217,7 +134,7 @@ class TimeTravel:
         ----------
         snapshot_id, timestamp, tag, watermark
             At most one of them.
-        The table's options, used if no argument is given: :func:`option_moment`.
+        default : Options, optional
             The table's options, which count where no argument is given: :func:`option_moment`.
 
         Raises
@@ -252,12 +169,10 @@ class TimeTravel:
 
     def at(self, moment: Moment) -> Snapshot | None:
         """The snapshot of a moment; None for id 0, the empty table before the first snapshot."""
-        if isinstance(moment, str):
-            if _is_time(moment) and moment not in self._tags.names():
-                return self.by_time(moment)
-            return self.by_tag(moment)
-        if isinstance(moment, (date, np.datetime64)):
+        if self._is_time(moment):
             return self.by_time(moment)
+        if isinstance(moment, str):
+            return self.by_tag(moment)
         if whole_number(moment) is None:
             message = (
                 f"{shortened(repr(moment))} is not a moment: give a snapshot id, a tag's name or a"
@@ -265,6 +180,36 @@ class TimeTravel:
             )
             raise InvalidInputError(message, kind="bad_moment", table=self._table)
         return None if moment == 0 else self.by_id(moment)
+
+    def changing(self, moment: Moment, *, what: str) -> Moment:
+        """A moment by which the table is to change: a time must have a zone.
+
+        Parameters
+        ----------
+        moment : int, str, datetime or date
+            As of :meth:`at`.
+        what : str
+            What takes it, for the message.
+
+        Raises
+        ------
+        InvalidInputError
+            It is a time without a zone.
+        """
+        if self._is_time(moment):
+            return instant(instant_ms(moment, what=what, table=self._table))
+        return moment
+
+    def localized(self, moment: Moment, zone: tzinfo) -> Moment:
+        """The moment; a time that names no zone gets that of a session."""
+        if self._is_time(moment):
+            return instant(timestamp_ms(moment, zone=zone))
+        return moment
+
+    def _is_time(self, moment: Moment) -> bool:
+        if isinstance(moment, str):
+            return is_time(moment) and moment not in self._tags.names()
+        return isinstance(moment, (date, np.datetime64))
 
     def by_id(self, snapshot_id: int) -> Snapshot:
         """The snapshot of that id; an expired one from a tag's copy."""
@@ -289,7 +234,7 @@ class TimeTravel:
             listed = shortened(", ".join(names))
             known = f" The tags are: {listed}." if names else " It has no tags."
             near = near_names(str(name), names)
-            time = " To name a time, pass it as timestamp=." if _is_time(name) else ""
+            time = " To name a time, pass it as timestamp=." if is_time(name) else ""
             shown = shortened(str(name))
             message = f"Table '{self._table}' has no tag '{shown}'.{near}{known}{time}"
             raise NotFoundError(message, kind="tag_not_found", table=self._table, tag=name)
@@ -297,7 +242,7 @@ class TimeTravel:
 
     def by_time(self, moment: Time) -> Snapshot:
         """The newest snapshot committed at or before a time."""
-        at_ms = timestamp_ms(moment)
+        at_ms = timestamp_ms(moment, zone=self._zone)
         earliest_id = self._snapshots.earliest_id()
         if earliest_id is None:
             message = f"Table '{self._table}' has no snapshot yet: nothing was written to it."
@@ -305,8 +250,9 @@ class TimeTravel:
         earliest = self._snapshots.load(earliest_id)
         if at_ms < earliest.time_ms:
             message = (
-                f"{_text_of(at_ms)} lies before snapshot {earliest_id} of table '{self._table}',"
-                f" the earliest there is, of {_text_of(earliest.time_ms)}. Give a later time."
+                f"{shown_instant(at_ms)} lies before snapshot {earliest_id} of table"
+                f" '{self._table}', the earliest there is, of {shown_instant(earliest.time_ms)}."
+                " Give a later time."
             )
             raise NotFoundError(
                 message, kind="before_first_snapshot", table=self._table, snapshot=earliest_id
@@ -342,15 +288,3 @@ class TimeTravel:
         return NotFoundError(
             f"Table '{self._table}' {what}", kind=kind, table=self._table, snapshot=snapshot_id
         )
-
-
-def _is_time(text: object) -> bool:
-    try:
-        datetime.fromisoformat(str(text))
-    except ValueError:
-        return False
-    return True
-
-
-def _text_of(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")

@@ -27,7 +27,7 @@ from tidelake.fileio.waiter import Waiter, waiter_of
 from tidelake.options import declared
 from tidelake.table.handle.arguments import known_columns, whole_number
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.handle.time_travel import timestamp_ms
+from tidelake.table.handle.instant import timestamp_ms
 from tidelake.table.stream.lease import READ_RETAINED_MS, StreamLease
 from tidelake.table.stream.offset import StreamOffset
 from tidelake.table.stream.plan import StreamPlan
@@ -227,7 +227,8 @@ def _start_options(handle: TableHandle, start: Start) -> dict[str, object]:
     if number is not None:
         return {mode: "from-snapshot", declared.SCAN_SNAPSHOT_ID.key: number}
     if isinstance(start, dt.date):
-        return {mode: "from-timestamp", declared.SCAN_TIMESTAMP_MILLIS.key: timestamp_ms(start)}
+        at_ms = timestamp_ms(start, zone=handle.env.zone)
+        return {mode: "from-timestamp", declared.SCAN_TIMESTAMP_MILLIS.key: at_ms}
     if isinstance(start, str):
         return {mode: start}
     message = (

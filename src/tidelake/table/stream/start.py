@@ -40,7 +40,7 @@ from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapsho
 from tidelake.options import Option, Options, declared
 from tidelake.table.changelog.changelog_plan import moments_between
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.handle.time_travel import timestamp_ms, zone_of
+from tidelake.table.handle.instant import timestamp_ms
 from tidelake.table.stream.offset import Phase
 
 __all__ = ["START_OPTIONS", "Beginning", "StreamStart"]
@@ -236,9 +236,7 @@ class StreamStart:
         return None if first is None else Beginning(first, "delta")
 
     def _timestamp_ms(self, text: str) -> int:
-        """Parse a time as Java does: without a zone it is local."""
-        zone = zone_of(self._handle.env.zone or "UTC")
-        return timestamp_ms(text) if zone is None else timestamp_ms(text, zone=zone)
+        return timestamp_ms(text, zone=self._handle.env.zone)
 
     def _first_at_or_after(self, time_ms: int) -> int | None:
         """Find the first snapshot committed at a time or later; the next one if all are older."""

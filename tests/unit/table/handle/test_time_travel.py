@@ -11,7 +11,7 @@ import pytest
 
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.metadata import SchemaLog
-from tidelake.table.handle.time_travel import timestamp_ms
+from tidelake.table.handle.instant import timestamp_ms
 from tidelake.types import DataField, parse_type
 
 
@@ -160,7 +160,7 @@ def test_changes_take_times_as_text_where_no_tag_has_the_name(two):
 )
 def test_text_is_read_as_a_time_wherever_one_is_taken(text, utc, in_shanghai):
     shanghai = dt.timezone(dt.timedelta(hours=8))
-    assert timestamp_ms(text) == utc
+    assert timestamp_ms(text, zone=dt.UTC) == utc
     assert timestamp_ms(text, zone=shanghai) == (in_shanghai or utc)
 
 
@@ -169,4 +169,4 @@ def test_text_is_read_as_a_time_wherever_one_is_taken(text, utc, in_shanghai):
 )
 def test_text_that_is_no_time_is_refused(text):
     with pytest.raises(InvalidInputError, match="is not a time"):
-        timestamp_ms(text)
+        timestamp_ms(text, zone=dt.UTC)

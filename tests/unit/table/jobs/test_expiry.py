@@ -124,8 +124,8 @@ def test_older_than_a_time(fileio):
     third = table.handle.snapshots.load(3).time_ms
     assert table.expire_snapshots(retain_min=1, older_than=third).ids == (1,)
     assert table.expire_snapshots(retain_min=1, older_than=third + 1).ids == (2,)
-    assert table.expire_snapshots(retain_min=3, older_than="2100-01-01").ids == ()
-    assert table.expire_snapshots(retain_min=1, older_than="2100-01-01").ids == (3, 4)
+    assert table.expire_snapshots(retain_min=3, older_than="2100-01-01T00Z").ids == ()
+    assert table.expire_snapshots(retain_min=1, older_than="2100-01-01T00Z").ids == (3, 4)
     assert rows(table) == [repr({"k": k, "v": k, "p": "a"}) for k in range(5)]
 
 

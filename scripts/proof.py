@@ -98,6 +98,7 @@ PIECES: dict[str, Piece] = {
     ),
     "lookup-java": _tests("tests/interop/test_lookups_beside_java.py"),
     "moments": _tests("tests/sim/test_moments.py"),
+    "frames": _tests("tests/unit/table/conversion/test_round_trips.py"),
     "merges": _tests("tests/spark/test_merge.py"),
     "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),

@@ -41,6 +41,8 @@ class Sizes:
     """Seeded episodes whose table lies in an object store."""
     moment_seeds: int
     """Tables in drawn time zones, asked for moments beside their commits; a multiple of eight."""
+    frame_seeds: int
+    """Tables whose rows go through frames of other libraries and back; a multiple of four."""
     soak_s: int
     """Seconds that six processes do everything to a few tables."""
     kills: int
@@ -104,6 +106,7 @@ SMALL = Sizes(
     store_race_commits=400,
     store_seeds=2,
     moment_seeds=16,
+    frame_seeds=12,
     soak_s=12,
     kills=10,
     forks=8,
@@ -142,6 +145,7 @@ FULL = Sizes(
     store_race_commits=20_000,
     store_seeds=60,
     moment_seeds=800,
+    frame_seeds=800,
     soak_s=1_200,
     kills=300,
     forks=300,

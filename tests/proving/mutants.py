@@ -52,6 +52,7 @@ from proving import (
     directed,
     episode,
     faults,
+    frames,
     interleave,
     mask_checks,
     mask_mutants,
@@ -632,7 +633,9 @@ _PLANTED_BETWEEN = (
     ),
 )
 _ELSEWHERE = [
-    one for own in (stream_mutants, store_mutants, mask_mutants, moments) for one in own.PLANTED
+    one
+    for own in (stream_mutants, store_mutants, mask_mutants, moments, frames)
+    for one in own.PLANTED
 ]
 MUTANTS = (
     *(Mutant(name, check, replaced(*where)) for name, check, where in (*_PLANTED, *_ELSEWHERE)),
@@ -673,7 +676,7 @@ def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
         return _model_runs(mutant.meets)
     if mutant.is_between:
         return [("meetings", _meetings)]
-    modules = (interleave, directed, stream_checks, store_faults, mask_checks, moments)
+    modules = (interleave, directed, stream_checks, store_faults, mask_checks, moments, frames)
     quick = [(c.__name__, c) for module in modules for c in module.CHECKS]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 

@@ -30,8 +30,8 @@ _RETENTION = (
     optional(
         "older_than",
         ParameterType.TIME,
-        "A timestamp, in the session's zone if it names none, or milliseconds since the epoch:"
-        " snapshots whose successor is older may expire.",
+        "A timestamp (by default in the session's zone) or milliseconds since the epoch: what has"
+        " an older successor may expire.",
     ),
     optional("max_deletes", ParameterType.INTEGER, "Maximum number to expire, oldest first."),
 )

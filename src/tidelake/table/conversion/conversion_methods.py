@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidelake.table.conversion import _optional
-from tidelake.table.conversion.python_values import pandas_frame
+from tidelake.table.conversion.pandas_frames import TypesMapper, pandas_frame
 from tidelake.types import DataField
 
 __all__ = ["ConversionMethods"]
@@ -22,11 +22,21 @@ class ConversionMethods(abc.ABC):
     def to_arrow(self, *args: Any, **scan: Any) -> pa.Table:
         """The rows as an Arrow table."""
 
-    def to_pandas(self, **scan: Any) -> Any:
-        """The rows as a pandas data frame; arguments as of :meth:`to_arrow`.
+    def to_pandas(self, *, types_mapper: TypesMapper | None = None, **scan: Any) -> Any:
+        """The rows as a pandas data frame; other arguments as of :meth:`to_arrow`.
 
-        Lists are NumPy arrays; rows and maps are dicts; variants are Python values: dicts, lists,
-        text, numbers. A frame with such columns can be written back.
+        Integers with nulls have pandas' nullable types (``Int64``), and floats with a NaN too
+        (``Float64``), because a plain float column changes both. Lists are NumPy arrays, or Python
+        lists where a value of the column holds a null; rows and maps are dicts; variants are Python
+        values: dicts, lists, text, numbers. A frame with such columns can be written back.
+
+        Parameters
+        ----------
+        types_mapper : callable, optional
+            Gives pandas' type for a column's Arrow type, such as ``pandas.ArrowDtype``, or None for
+            the rule above.
+        **scan
+            As of :meth:`to_arrow`.
 
         Raises
         ------
@@ -35,7 +45,7 @@ class ConversionMethods(abc.ABC):
         """
         _optional.load("pandas", for_what="to_pandas()")
         rows, fields, table = self._typed_rows(**scan)
-        return pandas_frame(rows, fields, table=table)
+        return pandas_frame(rows, fields, table=table, types_mapper=types_mapper)
 
     def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
         """The rows, the columns whose Paimon types are known, and a name."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import InvalidInputError, TidelakeError, shortened
-from tidelake.table.conversion.python_values import changed_value, stored_values
+from tidelake.table.conversion.python_values import changed_value, exact_whole_max, stored_values
 from tidelake.types import DataField, RowKind, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.conform import first_misfit, plain_layout, shown_value
@@ -78,7 +78,7 @@ def _batches(data: object, rows: _DictRows) -> Iterator[pa.RecordBatch]:
     elif _is_lazy_frame(data):
         yield from _batches(data.collect(), rows)  # type: ignore[attr-defined]
     elif hasattr(data, "__arrow_c_stream__"):
-        yield from pa.RecordBatchReader.from_stream(data)
+        yield from _from_stream(data, table)
     elif hasattr(data, "__arrow_c_array__"):
         yield pa.record_batch(data)
     elif isinstance(data, Mapping) and _is_row(data):
@@ -91,6 +91,31 @@ def _batches(data: object, rows: _DictRows) -> Iterator[pa.RecordBatch]:
         yield from _from_parts(data, rows)
     else:
         raise _not_rows(data, table)
+
+
+def _from_stream(data: Any, table: str) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowException as error:
+        where = shortened(", ".join(_not_for_arrow(data)))
+        column = f"Column {where} of the data" if where else "The data"
+        message = (
+            f"{column} for table '{table}' has a type that Arrow does not know"
+            f" ({shortened(str(error)).rstrip('. ')}). Cast it first: 128-bit integers to Int64 or"
+            " Decimal(38, 0)."
+        )
+        raise InvalidInputError(message, kind="column_type", table=table) from error
+
+
+def _not_for_arrow(data: Any) -> Iterator[str]:
+    """The columns of a frame that Arrow refuses one by one, such as Polars' ``Int128``."""
+    if not (hasattr(data, "select") and hasattr(data, "columns")):
+        return
+    for name in data.columns:
+        try:
+            pa.RecordBatchReader.from_stream(data.select(name))
+        except pa.ArrowException:
+            yield f"'{name}'"
 
 
 def _from_parts(parts: Iterable[object], rows: _DictRows) -> Iterator[pa.RecordBatch]:
@@ -164,15 +189,35 @@ def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.T
         wanted = to_arrow_type(field.type)
         column = rows.column(place)
         if pa.types.is_integer(wanted) and column.null_count:
+            _check_whole(column, field, table=table)
             with contextlib.suppress(pa.ArrowInvalid):  # not whole: refused below, with its column
                 rows = rows.set_column(place, field.name, column.cast(wanted))
+    if not nested:
+        return rows
+    names, arrays = [*rows.column_names, *(f.name for f in nested)], list(rows.columns)
     for field in nested:
         # Arrow would guess the types of lists and dicts
         column = frame[field.name]
         pairs = zip(column.tolist(), column.isna(), strict=True)
         values = [None if is_null else value for value, is_null in pairs]
-        rows = rows.append_column(field.name, [_array(field.name, values, field, table)])
-    return rows
+        arrays.append(_array(field.name, values, field, table))
+    return pa.Table.from_arrays(arrays, names)
+
+
+def _check_whole(column: pa.Array | pa.ChunkedArray, field: DataField, *, table: str) -> None:
+    """Refuse floats that may stand for another integer than was meant."""
+    limit = exact_whole_max(column.type.bit_width)
+    rounds = pc.and_(pc.is_finite(column), pc.greater_equal(pc.abs(column), limit))
+    if not pc.any(rounds).as_py():
+        return
+    at = pc.index(rounds, True).as_py()
+    message = (
+        f"Column '{field.name}' of table '{table}' is {field.type}, but row {at} of the data holds"
+        f" {shown_value(column[at])}, a float: from {limit:.0f} on it may stand for another"
+        " integer, as pandas makes floats of integers beside nulls. Give integers, with pandas'"
+        " type 'Int64'."
+    )
+    raise InvalidInputError(message, kind="value_range", table=table, column=field.name)
 
 
 def frame_misfit(frame: Any, error: BaseException, *, table: str) -> InvalidInputError:
@@ -315,12 +360,16 @@ def _array(name: str, values: Any, field: DataField | None, table: str, first_ro
         return values
     wanted = None if field is None else to_arrow_type(field.type)
 
+    if wanted is not None and not isinstance(values, (list, tuple)):
+        values = _plain(values)
+
     def made(part: Any) -> pa.Array:
-        if field is not None and isinstance(part, (list, tuple)):
-            part = stored_values(part, field.type)
-            changed = changed_value(part, wanted)
-            if changed is not None:
-                raise ValueError(f"{shown_value(changed)} would be changed")
+        if field is None or not isinstance(part, (list, tuple)):
+            return _typed(part, field, wanted, table)
+        part = stored_values(part, field.type)
+        changed = changed_value(part, wanted)
+        if changed is not None:
+            raise ValueError(f"{shown_value(changed)} would be changed")
         return pa.array(part, type=wanted)
 
     def fits(part: Any) -> bool:
@@ -333,6 +382,8 @@ def _array(name: str, values: Any, field: DataField | None, table: str, first_ro
     try:
         return made(values)
     except _NO_COLUMN as error:
+        if isinstance(error, TidelakeError) and error.kind == "value_range":
+            raise  # it names the row
         at = first_misfit(values, fits) if isinstance(values, (list, tuple)) else None
         which = "the values given do not fit"
         if at is not None:
@@ -343,6 +394,40 @@ def _array(name: str, values: Any, field: DataField | None, table: str, first_ro
         )
         kind = error.kind if isinstance(error, TidelakeError) else "bad_value"
         raise InvalidInputError(message, kind=kind, table=table, column=name) from error
+
+
+def _plain(values: Any) -> Any:
+    """Python objects as a list, so that each is looked at; typed columns as they are."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        return values  # refused by Arrow
+    dtype = getattr(values, "dtype", None)
+    if dtype is None:
+        is_column = hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
+        return values if is_column or isinstance(values, (str, bytes)) else list(values)
+    if str(dtype) != "object":
+        return values
+    objects = values.tolist()
+    is_null = values.isna() if hasattr(values, "isna") else [v is None for v in objects]
+    return [None if null else v for v, null in zip(objects, is_null, strict=True)]
+
+
+def _typed(
+    values: Any, field: DataField | None, wanted: pa.DataType | None, table: str
+) -> pa.Array | pa.ChunkedArray:
+    """A column that has a type; what does not fit the table's is found by :func:`conform`."""
+    is_stream = hasattr(values, "__arrow_c_stream__")  # Polars: by itself it keeps nanoseconds
+    if wanted is None or not (is_stream or _is_scalar(wanted)):
+        return pa.array(values, type=wanted)
+    column = pa.chunked_array(values) if is_stream else pa.array(values)
+    if field is None or not (pa.types.is_floating(column.type) and pa.types.is_integer(wanted)):
+        return column
+    _check_whole(column, field, table=table)
+    return column.cast(wanted) if is_stream else pa.array(values, type=wanted)
+
+
+def _is_scalar(arrow_type: pa.DataType) -> bool:
+    """Whether a column of NumPy's takes its own type first: all but floats, which are rounded."""
+    return not (pa.types.is_floating(arrow_type) or pa.types.is_nested(arrow_type))
 
 
 def with_row_kinds(

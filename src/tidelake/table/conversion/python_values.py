@@ -1,10 +1,9 @@
-"""Converts Python values to columns, and columns to other libraries' frames.
-
-Arrow silently changes some values.
+"""Finds Python values that Arrow would change on their way into a column.
 
 ``pyarrow.array(values, type)`` makes 1 of 1.5, a day of a time, an instant of a number, infinity of
-1e300, and reads a time without a zone as UTC. A table stores exactly what it is given or refuses
-it, so such values are found first:
+1e300, and reads a time without a zone as UTC. Some floats are changed before they come: from 2**53
+on a float may stand for another integer. A table stores exactly what it is given or refuses it, so
+such values are found first:
 
 1. The classes of the values are collected; if Arrow changes none of them, all values pass.
 2. Otherwise each value of such a class is tested, which takes about as long as Arrow's conversion.
@@ -20,7 +19,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -28,16 +27,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, shortened
-from tidelake.types import DataField, DataType, TypeRoot
-from tidelake.types.variant.variant import decode_variant, encode_variant
+from tidelake.types import DataType, TypeRoot
+from tidelake.types.variant.variant import encode_variant
 
-__all__ = ["changed_value", "pandas_frame", "stored_values"]
+__all__ = ["changed_value", "exact_whole_max", "stored_values"]
 
 FLOAT32_LIMIT = float.fromhex("0x1.ffffffp127")
 """Half a step above the largest float32: larger numbers are rounded to infinity."""
 
+FLOAT_BITS = 64
+"""Of Python's own floats."""
+_MANTISSA_BITS = {16: 11, 32: 24, 64: 53}
+
 _NUMBERS = (Real, Decimal)
+
+
+def exact_whole_max(bits: int) -> float:
+    """The first whole number that a float of this width also stands for when another was meant.
+
+    Examples
+    --------
+    >>> exact_whole_max(64) == 2**53, 2.0**53 + 1 == 2.0**53
+    (True, True)
+    """
+    return 2.0 ** _MANTISSA_BITS[bits]
 
 
 def changed_value(values: Sequence[object], arrow_type: pa.DataType) -> object | None:
@@ -77,11 +90,11 @@ def changed_value(values: Sequence[object], arrow_type: pa.DataType) -> object |
         asked = (*_NUMBERS, dt.time) if arrow_type.unit == "ms" else _NUMBERS
         return _first(values, lambda c: issubclass(c, asked), _has_microseconds)
     if kinds.is_timestamp(arrow_type):
-        coarse, wants_zone = arrow_type.unit == "ms", arrow_type.tz is not None
+        unit, wants_zone = arrow_type.unit, arrow_type.tz is not None
         return _first(
             values,
             lambda c: issubclass(c, (*_NUMBERS, dt.datetime)),
-            lambda v: _zone_differs(v, wants_zone) or (coarse and _has_microseconds(v)),
+            lambda v: _zone_differs(v, wants_zone) or _is_finer(v, unit),
         )
     return None
 
@@ -129,7 +142,8 @@ def stored_values(values: Sequence[object], data_type: DataType) -> Sequence[obj
 
 
 def _has_variant(data_type: DataType) -> bool:
-    return _has_root(data_type, {TypeRoot.VARIANT})
+    is_one = data_type.root is TypeRoot.VARIANT
+    return is_one or any(_has_variant(child) for child in data_type.children)
 
 
 def _stored(value: Any, data_type: DataType) -> object:
@@ -150,95 +164,6 @@ def _stored(value: Any, data_type: DataType) -> object:
         name: t for (_, name), t in zip(data_type.child_fields, data_type.children, strict=True)
     }
     return {k: _stored(v, types[k]) if k in types else v for k, v in value.items()}
-
-
-def pandas_frame(rows: pa.Table, fields: Sequence[DataField], *, table: str) -> Any:
-    """Convert rows to a pandas frame: maps become dicts, variants Python values.
-
-    Parameters
-    ----------
-    rows : pyarrow.Table
-        The rows.
-    The table's columns; others are converted by their Arrow types.
-        The columns that are the table's; others are taken as they are.
-    table : str
-        Its name, for messages.
-
-    Raises
-    ------
-    InvalidInputError
-        A map has a key twice, which no dict can hold.
-    CorruptError
-        A value is not a variant.
-
-    Notes
-    -----
-    A map with keys of a nested type stays a list of pairs: a dict cannot have such keys. Variants
-    are decoded one by one, some microseconds each.
-    """
-    own = {f.name: f.type for f in fields}
-    frame = rows.select([n for n in rows.column_names if not _is_made(n, own)]).to_pandas()
-    for place, name in enumerate(rows.column_names):
-        if _is_made(name, own):
-            try:
-                values = [_python_value(v, own[name]) for v in rows.column(name).to_pylist()]
-            except _TwiceError as error:
-                message = (
-                    f"Column '{name}' of table '{table}' has a map with the key"
-                    f" {shortened(repr(error.args[0]))} twice, which no dict can hold: read it with"
-                    " to_arrow()."
-                )
-                raise InvalidInputError(
-                    message, kind="map_key_twice", table=table, column=name
-                ) from error
-            objects = np.empty(len(values), dtype=object)
-            objects[:] = values
-            frame.insert(place, name, objects)
-    return frame
-
-
-class _TwiceError(Exception):
-    """A map has a key twice; the argument is the key."""
-
-
-def _is_made(name: str, types: Mapping[str, DataType]) -> bool:
-    """Whether a column is converted here: variants, and maps among or inside its values."""
-    return name in types and _has_root(types[name], _MADE)
-
-
-_MADE = frozenset({TypeRoot.VARIANT, TypeRoot.MAP, TypeRoot.MULTISET})
-
-
-def _has_root(data_type: DataType, roots: Collection[TypeRoot]) -> bool:
-    return data_type.root in roots or any(_has_root(c, roots) for c in data_type.children)
-
-
-def _python_value(value: Any, data_type: DataType) -> object:
-    """A value as Arrow gives it in Python, with its maps as dicts and its variants decoded."""
-    if value is None or not _has_root(data_type, _MADE):
-        return value
-    match data_type.root:
-        case TypeRoot.VARIANT:
-            return decode_variant(value["value"], value["metadata"])
-        case TypeRoot.ARRAY:
-            return [_python_value(v, data_type.children[0]) for v in value]
-        case TypeRoot.MAP | TypeRoot.MULTISET:
-            key_type = data_type.children[0]
-            pairs = value
-            if data_type.root is TypeRoot.MAP:
-                pairs = [(k, _python_value(v, data_type.children[1])) for k, v in value]
-            if key_type.is_nested or key_type.root is TypeRoot.VARIANT:
-                return pairs
-            made = dict(pairs)
-            if len(made) < len(pairs):
-                keys = [key for key, _ in pairs]
-                raise _TwiceError(next(key for key in keys if keys.count(key) > 1))
-            return made
-    types = [name for _, name in data_type.child_fields]
-    return {
-        name: _python_value(value[name], child)
-        for name, child in zip(types, data_type.children, strict=True)
-    }
 
 
 def _is_encoded(value: object) -> bool:
@@ -264,7 +189,11 @@ def _first(
 
 def _cut(value: object) -> bool:
     # infinity is left to Arrow, which refuses it
-    return math.isfinite(value) and value != int(value)  # type: ignore[arg-type,call-overload]
+    if not math.isfinite(value):  # type: ignore[arg-type]
+        return False
+    bits = value.dtype.itemsize * 8 if isinstance(value, np.floating) else FLOAT_BITS
+    rounds = isinstance(value, (float, np.floating)) and abs(value) >= exact_whole_max(bits)
+    return rounds or value != int(value)  # type: ignore[call-overload]
 
 
 def _becomes_infinite(value: object) -> bool:
@@ -277,6 +206,14 @@ def _has_time(value: object) -> bool:
 
 def _has_microseconds(value: object) -> bool:
     return not isinstance(value, (dt.datetime, dt.time)) or value.microsecond % 1000 != 0
+
+
+def _is_finer(value: object, unit: str) -> bool:
+    """Whether a datetime has digits below the unit; pandas' have nanoseconds."""
+    if unit == "ns":
+        return False
+    below = getattr(value, "nanosecond", 0) != 0
+    return below or (unit == "ms" and _has_microseconds(value))
 
 
 def _zone_differs(value: object, wants_zone: bool) -> bool:  # noqa: FBT001 -- a pair, not a switch

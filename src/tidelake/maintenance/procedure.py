@@ -232,7 +232,7 @@ class Procedure:
         if value is None:
             return None
         if parameter.type is ParameterType.TIME:
-            cast = self._time_ms(parameter, value, zone)
+            cast: object = self._time_ms(parameter, value, zone)
         else:
             cast = _CASTS[parameter.type](value)
         if cast is None:

@@ -192,7 +192,7 @@ def _cut(value: object) -> bool:
     if not math.isfinite(value):  # type: ignore[arg-type]
         return False
     bits = value.dtype.itemsize * 8 if isinstance(value, np.floating) else FLOAT_BITS
-    rounds = isinstance(value, (float, np.floating)) and abs(value) >= exact_whole_max(bits)
+    rounds = isinstance(value, (float, np.floating)) and abs(float(value)) >= exact_whole_max(bits)
     return rounds or value != int(value)  # type: ignore[call-overload]
 
 

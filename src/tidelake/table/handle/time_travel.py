@@ -173,13 +173,14 @@ class TimeTravel:
             return self.by_time(moment)
         if isinstance(moment, str):
             return self.by_tag(moment)
-        if whole_number(moment) is None:
+        number = whole_number(moment)
+        if number is None:
             message = (
                 f"{shortened(repr(moment))} is not a moment: give a snapshot id, a tag's name or a"
                 " time."
             )
             raise InvalidInputError(message, kind="bad_moment", table=self._table)
-        return None if moment == 0 else self.by_id(moment)
+        return None if number == 0 else self.by_id(number)
 
     def changing(self, moment: Moment, *, what: str) -> Moment:
         """A moment by which the table is to change: a time must have a zone.

@@ -235,7 +235,7 @@ class TimeTravel:
             listed = shortened(", ".join(names))
             known = f" The tags are: {listed}." if names else " It has no tags."
             near = near_names(str(name), names)
-            time = " To name a time, pass it as timestamp=." if is_time(name) else ""
+            time = " To name a time, pass it as timestamp=." if is_time(str(name)) else ""
             shown = shortened(str(name))
             message = f"Table '{self._table}' has no tag '{shown}'.{near}{known}{time}"
             raise NotFoundError(message, kind="tag_not_found", table=self._table, tag=name)

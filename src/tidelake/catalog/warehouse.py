@@ -7,6 +7,7 @@ directory with a schema is one only where there is no other register.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from contextlib import suppress
 
 from tidelake.catalog.dropped_directories import DroppedDirectories
@@ -108,12 +109,39 @@ class Warehouse:
                 raise InvalidInputError(message, kind="warehouse_inside", path=database_path)
 
     def database_names(self) -> list[str]:
-        """Names of the directories of databases, sorted."""
-        return sorted(
-            entry.name.removesuffix(DATABASE_SUFFIX)
-            for entry in self.fileio.list_dir(self.path)
-            if entry.is_dir and entry.name.endswith(DATABASE_SUFFIX) and entry.name != ".db"
+        """Names of the directories of databases, sorted.
+
+        Raises
+        ------
+        InvalidInputError
+            The directory is a table's or a database's.
+        """
+        directories = [entry.name for entry in self.fileio.list_dir(self.path) if entry.is_dir]
+        found = sorted(
+            name.removesuffix(DATABASE_SUFFIX)
+            for name in directories
+            if name.endswith(DATABASE_SUFFIX) and name != DATABASE_SUFFIX
         )
+        if directories and not found:
+            self._refuse_inner_directory(directories)
+        return found
+
+    def _refuse_inner_directory(self, directories: Sequence[str]) -> None:
+        """Refuse the directory of a table or a database as a warehouse."""
+        above, _, own = self.path.rpartition("/")
+        if "schema" in directories and self.holds_table(self.path):
+            what = "table"
+            advice = "open the directory above its database"
+            if above.endswith(DATABASE_SUFFIX):
+                database = posixpath.basename(above).removesuffix(DATABASE_SUFFIX)
+                where = self.fileio.uri_of(posixpath.dirname(above))
+                advice = f"open {where}, and name the table {database}.{own}"
+        elif own.endswith(DATABASE_SUFFIX):
+            what, advice = "database", f"open {self.fileio.uri_of(above or '/')}"
+        else:
+            return
+        message = f"{self.uri} is the directory of a {what}, not a warehouse: {advice}."
+        raise InvalidInputError(message, kind="warehouse_inside", path=self.path)
 
     def table_names(self, database_path: str) -> list[str]:
         """Names of the tables in a database's directory, sorted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -24,6 +25,7 @@ from tidelake.cli.declaration import (
     Command,
     Flag,
 )
+from tidelake.errors import near_names
 
 __all__ = [
     "Arguments",
@@ -38,6 +40,8 @@ __all__ = [
 
 N = TypeVar("N", int, float)
 PORT_MAX = 65_535
+_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>[^)]*)\)")
+"""How argparse refuses a choice."""
 
 
 class UsageError(Exception):
@@ -267,7 +271,11 @@ Arguments: TypeAlias = (
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise instead of ending the process."""
+        """Raise instead of ending the process; a misspelt choice gets the near ones."""
+        choice = _CHOICE.search(message)
+        if choice is not None:
+            known = [name.strip().strip("'") for name in choice["known"].split(",")]
+            message += f".{near_names(choice['given'], known)}".rstrip(".")
         raise UsageError(f"{message}\nTry '{self.prog} --help'.")
 
 

@@ -144,7 +144,8 @@ class Engine:
             return found.to_reader() if found.num_columns else None
         is_streaming = StreamSettings.of(self.session.settings).is_streaming
         if self._spark is None and isinstance(statement, Query) and not is_streaming:
-            reader = kernel_answer(statement, self.session, conf=self._conf)
+            with positioned_errors(text, statement):
+                reader = kernel_answer(statement, self.session, conf=self._conf)
             if reader is not None:
                 return reader
         if self._spark is None and isinstance(statement, Insert):

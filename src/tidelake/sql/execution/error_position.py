@@ -6,17 +6,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidelake.catalog import Catalog
-from tidelake.errors import AlreadyExistsError, NotFoundError, near_names
+from tidelake.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    TidelakeError,
+    UnsupportedError,
+    near_names,
+)
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.ast import Statement
 from tidelake.sql.syntax.name import TableName
-from tidelake.sql.syntax.tokens import error_at
+from tidelake.sql.syntax.tokens import TokenKind, error_at, split_statements, tokenize
 
 DATABASES_SEARCHED_MAX = 100
 
 __all__ = ["is_file_format", "positioned_errors", "unknown_table_error"]
 
 _SHOWN = " At line "
+_NAMED = ("column", "option", "tag", "snapshot", "version")
+"""What errors are about, by the name in their context."""
+_ABOUT_NAMES = frozenset(
+    {"column_not_found", "column_exists", "column_ambiguous", "bad_partition", "bad_schema"}
+    | {"unknown_option", "option_value", "tag_not_found", "tag_exists", "snapshot_not_found"}
+)
+"""Kinds of errors about a name that a statement gives, and not about a row."""
 _NO_TABLE = frozenset({"table_not_found", "database_not_found"})
 _FILE_FORMATS = frozenset(
     {"parquet", "orc", "csv", "json", "text", "avro", "binaryfile", "global_temp"}
@@ -25,7 +39,7 @@ _FILE_FORMATS = frozenset(
 
 @contextmanager
 def positioned_errors(text: str, statement: Statement) -> Iterator[None]:
-    """Add the position of a statement's table name to errors about it.
+    """Add the position of what an error is about: a column, an option, a tag or the table.
 
     Parameters
     ----------
@@ -36,13 +50,29 @@ def positioned_errors(text: str, statement: Statement) -> Iterator[None]:
     """
     try:
         yield
-    except (NotFoundError, AlreadyExistsError) as error:
-        name = getattr(statement, "name", None)
-        if not isinstance(name, TableName) or _SHOWN in error.message:
+    except (NotFoundError, AlreadyExistsError, InvalidInputError, UnsupportedError) as error:
+        position = None if _SHOWN in error.message else _position(error, text, statement)
+        if position is None:
             raise
         raise error_at(
-            text, name.start, error.message, kind=error.kind, error=type(error), **error.context
+            text, position, error.message, kind=error.kind, error=type(error), **error.context
         ) from error
+
+
+def _position(error: TidelakeError, text: str, statement: Statement) -> int | None:
+    """Offset of the name that an error is about; None if the text does not have it."""
+    name = getattr(statement, "name", None)
+    table = name.start if isinstance(name, TableName) else None
+    start = getattr(statement, "start", table)
+    about = {str(error.context[key]).casefold() for key in _NAMED if key in error.context}
+    if error.kind in _ABOUT_NAMES and about and isinstance(start, int):
+        statements = split_statements(tokenize(text))
+        own = next((w for w in statements if w[0].start <= start < w[-1].end), [])
+        for token in own:
+            is_behind = table is None or token.start > table
+            if is_behind and token.kind is not TokenKind.SIGN and token.text.casefold() in about:
+                return token.start
+    return table if isinstance(error, NotFoundError | AlreadyExistsError) else None
 
 
 def is_file_format(name: TableName) -> bool:

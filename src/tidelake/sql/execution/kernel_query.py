@@ -300,6 +300,7 @@ def _analyse(
     if "where" in used:
         row_filter = complete_filter(parsed, reference, filterable)
         if row_filter is None:
+            _refuse_unknown_in(tree.args["where"], parsed, reference, by_key)
             return None
     names = (counted,) if counted is not None else tuple(name for _, name in columns)
     return _SimpleSelect(
@@ -377,6 +378,17 @@ def _columns(
 
 
 _WITHOUT_PARENTHESES = ("current", "local", "session", "user", "_")
+
+
+def _refuse_unknown_in(
+    condition: exp.Expr, parsed: ParsedQuery, reference: TableReference, by_key: Mapping[str, str]
+) -> None:
+    """Refuse an unknown column of a condition that has no names of its own."""
+    if condition.find(exp.Lambda, exp.Query) is not None:
+        return
+    for column in condition.find_all(exp.Column):
+        if isinstance(column.this, exp.Identifier) and _resolve(column, reference, by_key) is None:
+            _refuse_unknown(parsed, column, by_key)
 
 
 def _refuse_unknown(parsed: ParsedQuery, column: exp.Column, by_key: Mapping[str, str]) -> None:

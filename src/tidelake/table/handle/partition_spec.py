@@ -42,7 +42,7 @@ def partition_predicate(
                 f"'{name}' is not a partition column of table '{table}': {known}."
                 f"{near_names(name, keys)}"
             )
-            raise InvalidInputError(message, kind="bad_partition", table=table)
+            raise InvalidInputError(message, kind="bad_partition", table=table, column=name)
         stored = to_storage(value, schema.field(name).type)
         parts.append(_equals(name, stored))
     return _all(parts)

@@ -42,9 +42,7 @@ def expire_snapshots_now(
         older_than_ms=older_than_ms,
         limit=max_deletes,
     )
-    check_retained(
-        "snapshot", of_snapshots.count_min, of_snapshots.count_max, table=handle.identifier
-    )
+    _check_counts("snapshot", of_snapshots, retain_min, retain_max, table=handle.identifier)
     context = handle.commit_context()
     if not dry_run:
         sync_before_expiry(context, retained_count=of_snapshots.count_min)
@@ -82,7 +80,7 @@ def expire_changelogs_now(
     context = handle.commit_context()
     if delete_all:
         return expire_changelogs(context, None, dry_run=dry_run)
-    check_retained("changelog", retention.count_min, retention.count_max, table=handle.identifier)
+    _check_counts("changelog", retention, retain_min, retain_max, table=handle.identifier)
     return expire_changelogs(context, retention, dry_run=dry_run)
 
 
@@ -102,6 +100,27 @@ def _now_ms(handle: TableHandle) -> int:
     newest = handle.snapshots.latest()
     now_ms = handle.env.clock.now_ms()
     return now_ms if newest is None else max(now_ms, newest.time_ms)
+
+
+def _check_counts(
+    what: str, retention: Retention, retain_min: int | None, retain_max: int | None, *, table: str
+) -> None:
+    """Check the numbers to keep; a message names what the caller gave."""
+    least, most = retention.count_min, retention.count_max
+    message = None
+    if retain_min is not None and retain_min < 1:
+        message = f"retain_min is {retain_min} but must be at least 1."
+    elif most < least and retain_max is not None and retain_min is None:
+        message = (
+            f"retain_max is {most}, but option '{what}.num-retained.min' keeps {least} {what}s:"
+            f" give retain_min too, such as {max(most, 1)}."
+        )
+    elif most < least and retain_min is not None:
+        source = "retain_max is" if retain_max is not None else f"'{what}.num-retained.max' is"
+        message = f"retain_min is {least}, but {source} {most}: retain_max must not be below it."
+    if message is not None:
+        raise InvalidInputError(f"Table '{table}': {message}", kind="retention", table=table)
+    check_retained(what, least, most, table=table)
 
 
 def _check_limit(limit: int | None, *, table: str) -> None:

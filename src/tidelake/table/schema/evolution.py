@@ -127,7 +127,18 @@ def evolved_schema(
         comment=draft.comment,
         time_ms=time_ms,
     )
-    _check(schema, new, table)
+    try:
+        _check(schema, new, table)
+    except InvalidInputError as refusal:
+        named_by = refusal.context.get("named_by")
+        name = str(refusal.context.get("column"))
+        if named_by is None or name not in {f.name for f in schema.fields}:
+            raise
+        message = (
+            f"Column '{shortened(name)}' of table '{table}' cannot be dropped: its {named_by} names"
+            " it. Change that first."
+        )
+        raise InvalidInputError(message, kind="bad_schema", table=table, column=name) from refusal
     return new
 
 

@@ -304,6 +304,7 @@ def _check_exists(name: str, what: str, by_name: Mapping[str, DataField], table:
             "name one of them",
             table,
             column=name,
+            named_by=what,
         )
 
 

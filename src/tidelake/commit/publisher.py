@@ -47,6 +47,7 @@ from tidelake.commit.store_snapshot_commit import StoreSnapshotCommit
 from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
 from tidelake.metadata.at_once import at_once
 from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.log.chain import BASE, link_of
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.manifest_list import ManifestFile
@@ -262,17 +263,21 @@ class Publisher:
             changelog_record_count=int(planned.delta.changelog["row_count"].sum()),
             watermark=_risen_watermark(base, planned.stream.watermark),
             statistics=planned.statistics or _inherited_statistics(base, schema_id),
-            properties=self._properties,
+            properties=self._properties(base),
             next_row_id=0 if base is None else base.next_row_id or 0,
         )
 
-    @property
-    def _properties(self) -> Mapping[str, str] | None:
-        """On a store without directories, of which table a snapshot is; a server knows that."""
-        incarnation = self._context.incarnation
-        if incarnation is None or self._context.snapshot_commit is not None:
+    def _properties(self, base: Snapshot | None) -> Mapping[str, str] | None:
+        """What tells where a snapshot belongs; a server knows that of its tables.
+
+        It names its base. On a store without directories it also tells of which table it is.
+        """
+        context = self._context
+        if context.snapshot_commit is not None:
             return None
-        return incarnation.properties
+        named = {} if base is None else {BASE: link_of(base)}
+        marks = {} if context.incarnation is None else context.incarnation.properties
+        return {**marks, **named} or None
 
     def _base_manifests(
         self, base: Snapshot | None, schema_id: int, *, all_of: bool

@@ -11,7 +11,9 @@
    ==============  ============================================================================
    done            ours, or not readable: published. Another's: an engine that publishes by
                    renaming replaced it; the race is lost
-   taken           ours: the storage's client sent the put twice; published. Another's: lost
+   taken           ours: the storage's client sent the put twice; published. One that does not
+                   follow the base that is there was published late: ours is put over it, on the
+                   condition that it is still that one. Another's: lost
    refused         the storage says that it changed nothing: the commit ends
    error           ours: published. Another's: lost. Nothing there: seemingly not published; try
                    again. Not readable: the outcome is unknown
@@ -25,7 +27,8 @@
    so is the commit. Other files that the commit wrote under the table's path have unique names that
    no snapshot of the new table names. Check once more that the base is there, too, the very same
    and not another of its number: if a rollback removed it right before the put, our snapshot is
-   removed, and is lost. A snapshot on which another commit builds already is never removed.
+   removed, and is lost. In a store it stays if others have filled the numbers below it: no reader
+   takes it, and the next commit is put over it. A snapshot on which another commit builds already is never removed.
 
 An object store has no open directories, so a snapshot may land in a table that was created again
 after step 1, and stay there until step 3. It carries a mark by which that table's readers and
@@ -46,6 +49,7 @@ from tidelake.commit.snapshot_commit import (
     outcome_unknown,
 )
 from tidelake.errors import (
+    ConflictError,
     CorruptError,
     NotFoundError,
     OutcomeUnknownError,
@@ -56,6 +60,7 @@ from tidelake.errors import (
 )
 from tidelake.fileio import OpenDirectory
 from tidelake.metadata.at_once import at_once
+from tidelake.metadata.log.chain import follows, link_of, names_base
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.snapshot import Snapshot
 
@@ -125,6 +130,13 @@ class StoreSnapshotCommit:
                 return Outcome.LOST
             except StorageError as error:
                 done, failure = False, error
+            if not done and failure is None and not directory.has_late_put:
+                try:
+                    done = self._put_over_set_aside(candidate, directory)
+                except StorageRefusedError:
+                    raise
+                except StorageError as error:
+                    failure = error
             after = self._after_put(candidate, done=done, failure=failure)
             outcome = after.outcome
             if after.other_table is not None:
@@ -138,6 +150,50 @@ class StoreSnapshotCommit:
                 with suppress(TidelakeError):  # readers find the snapshot without hints
                     self._log.write_hints(snapshot.id, within=directory)
             return outcome
+
+    def _put_over_set_aside(self, candidate: Candidate, directory: OpenDirectory) -> bool:
+        """Put our snapshot over one that is set aside; False if there is none.
+
+        The file was read before the base is: the one that it names is not the base that is there,
+        so as long as its bytes stand under the name, no commit to the table is in it.
+
+        Raises
+        ------
+        ConflictError
+            Another engine built on the snapshot that is set aside.
+        """
+        snapshot, base = candidate.snapshot, candidate.base
+        path = self._paths.snapshot(snapshot.id)
+        try:
+            data = self._fileio.read_bytes(path)
+            found = Snapshot.from_json(data, path=path)
+        except (NotFoundError, CorruptError, UnsupportedError):
+            return False
+        incarnation = self._context.incarnation
+        if base is None or follows(found, base) or is_same_snapshot(snapshot, found):
+            return False
+        if incarnation is not None and not incarnation.has(found):
+            return False  # a dropped table's, and its writer may be about to take it back
+        if self._is_replaced(base):
+            return False
+        behind = self._read_back(snapshot.id + 1)
+        if behind is not None and not names_base(behind):
+            raise self._built_on_set_aside(base, snapshot.id)
+        return self._log.put(snapshot, within=directory, over=data)
+
+    def _is_replaced(self, base: Snapshot) -> bool:
+        found = self._read_back(base.id)
+        return found is None or not _is_same_base(base, found)
+
+    def _built_on_set_aside(self, base: Snapshot, snapshot_id: int) -> ConflictError:
+        message = (
+            f"Snapshot {snapshot_id} of table '{self._table}' does not follow snapshot {base.id}:"
+            " it was published late, after a rollback. Another engine has built snapshot"
+            f" {snapshot_id + 1} on it, so two histories go on from there, and this commit would"
+            f" end one of them. Read what the snapshots from {snapshot_id} on added, roll the"
+            f" table back to snapshot {base.id}, and write those rows again."
+        )
+        return ConflictError(message, kind="two_histories", table=self._table)
 
     def _directory(self) -> OpenDirectory:
         try:
@@ -195,10 +251,15 @@ class StoreSnapshotCommit:
             after.other_table = self._other_table()
 
         def look_at_base() -> None:
-            after.is_rolled_back = self._is_rolled_back(snapshot, candidate.base)
+            if self._is_rolled_back(snapshot, candidate.base):
+                after.is_rolled_back = True
+
+        def look_below_base() -> None:
+            if self._is_set_aside(candidate.base):
+                after.is_rolled_back = True
 
         if done and self._fileio.is_remote:
-            calls = [read_back, look_at_table, look_at_base]
+            calls = [read_back, look_at_table, look_at_base, look_below_base]
             at_once(self._fileio, self._env.reads.ranges, calls)
             return after
         read_back()
@@ -206,6 +267,7 @@ class StoreSnapshotCommit:
             look_at_table()
         if after.outcome is Outcome.PUBLISHED and after.other_table is None:
             look_at_base()
+            look_below_base()
         return after
 
     def _outcome(self, snapshot: Snapshot, *, done: bool, failure: StorageError | None) -> Outcome:
@@ -229,16 +291,31 @@ class StoreSnapshotCommit:
             return False
         try:
             found = self._read_back(base.id)
-            if found is not None and is_same_snapshot(base, found):
+            if found is not None and _is_same_base(base, found):
                 return False
             oldest = self._log.earliest_id()
         except TidelakeError:
             return False
         return oldest is not None and oldest < snapshot.id
 
-    def _withdraw(self, snapshot: Snapshot, directory: OpenDirectory) -> Outcome:
-        """Remove a snapshot whose base was rolled back: it would bring back what that removed."""
+    def _is_set_aside(self, base: Snapshot | None) -> bool:
+        """Whether the base itself came back after a rollback had removed it: in a store alone."""
+        if base is None or self._fileio.holds_directories:
+            return False
         try:
+            return not self._log.is_on_chain(base)
+        except TidelakeError:
+            return False
+
+    def _withdraw(self, snapshot: Snapshot, directory: OpenDirectory) -> Outcome:
+        """Remove a snapshot whose base was rolled back: it would bring back what that removed.
+
+        In a store it stays where others have committed meanwhile up to its id: it is set aside, and
+        the next commit, mostly our own, is put over it. A delete could take that commit.
+        """
+        try:
+            if not self._fileio.holds_directories and not self._log.is_on_chain(snapshot):
+                return Outcome.TAKEN_BACK
             if self._remove(snapshot, directory):
                 return Outcome.TAKEN_BACK
             # another commit builds on it already, so it is part of the table's history
@@ -335,3 +412,8 @@ class StoreSnapshotCommit:
                     raise
                 self._env.clock.sleep_ms(READ_BACK_WAIT_MS)
         raise AssertionError("unreachable")
+
+
+def _is_same_base(base: Snapshot, found: Snapshot) -> bool:
+    """Whether a base is there as it was read: with no mark of a rollback since."""
+    return is_same_snapshot(base, found) and link_of(base) == link_of(found)

@@ -221,9 +221,19 @@ class CachedFileIO:
         """Open a directory."""
         return self._inner.open_dir(path, make=make)
 
-    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    def put_if_absent(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Publish a file; False if the name is taken."""
-        return self._inner.put_if_absent(path, data, within=within)
+        done = self._inner.put_if_absent(path, data, within=within, over=over)
+        if over is not None:
+            self._forget(path)
+        return done
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
         """Write or overwrite a file; what is here of it is removed."""

@@ -178,9 +178,16 @@ class DelayedFileIO:
         """Open a directory."""
         return self._waited(lambda: self._inner.open_dir(path, make=make))
 
-    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    def put_if_absent(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Publish a file; False if the name is taken."""
-        return self._waited(lambda: self._inner.put_if_absent(path, data, within=within))
+        return self._waited(lambda: self._inner.put_if_absent(path, data, within=within, over=over))
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
         """Write or overwrite a file."""

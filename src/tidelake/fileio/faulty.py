@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -226,18 +226,26 @@ class FaultyFileIO:
         held = self._call("open_dir", path, lambda: self._inner.open_dir(path, make=make))
         return _FaultyDirectory(held)
 
-    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    def put_if_absent(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Publish a file; torn, it leaves half a temporary file and nothing under the name."""
         self._remember(path)
-        held = _inner_of(within)
+        held: dict[str, Any] = _inner_of(within)
+        replaced: dict[str, Any] = {} if over is None else {"over": over}
         return self._call(
             "put_if_absent",
             path,
-            lambda: self._inner.put_if_absent(path, data, **held),
+            lambda: self._inner.put_if_absent(path, data, **held, **replaced),
             lambda: self._inner.replace(
                 f"{parent_of(path)}/.torn-{len(self.trace)}.tmp", data[: len(data) // 2], **held
             ),
-            lambda: self._inner.put_if_absent(path, data),
+            lambda: self._inner.put_if_absent(path, data, **replaced),
         )
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:

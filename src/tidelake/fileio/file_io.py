@@ -216,11 +216,22 @@ class FileIO(Protocol):
         """
         ...
 
-    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    def put_if_absent(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Publish a file atomically; False, and nothing changed, if the name is taken.
 
         With `within` it goes into that directory, which was opened by the path's parent;
         ``NotFoundError``, and nothing changed, if that was removed.
+
+        With `over` a file of these very bytes counts as absent and is replaced. Of several that
+        put over one file at most one succeeds. Where the storage cannot exchange a file, the old
+        one goes first; if the new one is then refused, nothing has the name.
         """
         ...
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -184,12 +185,19 @@ class LocalFileIO:
         except OSError as error:
             raise _translated(error, path, verb, refused=True) from error
 
-    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    def put_if_absent(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Publish a file by a hard link, atomically and durably."""
         name = _name(path)
         with self._parent(path, "publish", within) as place:
             try:
-                if self.exists(path, within=place):
+                if over is None and self.exists(path, within=place):
                     return False  # the loser of a race need not write and sync a temporary file
                 temporary = self._write_temporary(place, data, sync=True)
             except TidelakeError:
@@ -197,7 +205,11 @@ class LocalFileIO:
             except OSError as error:
                 raise _unpublished(error, path, place, refused=True) from error
             try:
-                if not _link(place, temporary, name):
+                if over is not None:
+                    done = self._exchange(path, place, temporary, over)
+                else:
+                    done = _link(place, temporary, name)
+                if not done:
                     return False
             except OSError as error:
                 refused = error.errno in _REFUSALS
@@ -209,6 +221,24 @@ class LocalFileIO:
                 _sync(place.descriptor)
             except OSError as error:
                 raise _translated(error, path, "publish") from error
+        return True
+
+    def _exchange(self, path: str, place: _LocalDirectory, temporary: str, over: bytes) -> bool:
+        """Rename a temporary file over one of certain bytes; False if that is not there.
+
+        Whoever changes a file of a certain content, or deletes one whose name is used again, holds
+        the directory's lock meanwhile. Without one of them the name is taken, so nobody puts a file
+        there.
+        """
+        held, name = place.descriptor, _name(path)
+        with _locked(held):
+            try:
+                with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=held), "rb") as file:
+                    if file.read() != over:
+                        return False
+            except FileNotFoundError:
+                return False
+            os.rename(temporary, name, src_dir_fd=held, dst_dir_fd=held)
         return True
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
@@ -275,15 +305,18 @@ class LocalFileIO:
         path: str,
         *,
         within: OpenDirectory | None = None,
-        reused: bool = False,  # noqa: ARG002  (no request comes late)
+        reused: bool = False,
         expected: bytes | None = None,
     ) -> bool:
         """Delete a file; False if it was missing."""
-        if not is_expected(self, path, expected):
-            return False
         name, held = _resolved(path, within)
         try:
-            os.unlink(name, dir_fd=held)
+            with contextlib.ExitStack() as locks:
+                if held is not None and (reused or expected is not None):
+                    locks.enter_context(_locked(held))
+                if not is_expected(self, path, expected):
+                    return False
+                os.unlink(name, dir_fd=held)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
@@ -437,6 +470,16 @@ def _resolved(path: str, within: OpenDirectory | None) -> tuple[str, int | None]
     if within is None:
         return check_path(path), None
     return _name(path), _local(within).descriptor
+
+
+@contextlib.contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    """Hold the lock of an open directory; the system frees it when its process ends."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _link(place: _LocalDirectory, temporary: str, name: str) -> bool:

@@ -128,11 +128,20 @@ class MemoryFileIO:
                 raise dir_missing(path)
             return _MemoryDirectory(self, path, self._dirs[plain])
 
-    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    def put_if_absent(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Publish a file; False if the name is taken."""
         with self._lock.value:
             place = self._resolved(path, within)
-            if self.exists(place):
+            found = self._files.get(_plain(place))
+            is_replaced = over is not None and found is not None and found[0] == over
+            if self.exists(place) and not is_replaced:
                 return False
             self._put(place, data)
             return True

@@ -18,6 +18,7 @@ from unit.commit.commit_world import EMPTY_ROW, Racing, World, data_file, messag
 
 from tidelake.errors import OutcomeUnknownError, TidelakeError
 from tidelake.fileio import FaultMode, FaultyFileIO, SimulatedCrash
+from tidelake.fileio.file_io import file_missing
 
 OLD = data_file("old", keys=(1, 9), sequences=(0, 9))
 NEW = tuple(data_file(f"new{i}", keys=(1, 9), sequences=(20 + i, 20 + i)) for i in range(2))
@@ -179,10 +180,18 @@ def test_these_checks_notice_a_publish_that_replaces():
     assert first.snapshots[0].id == 2
 
     class Late(Mutant):
+        has_put = False
+
+        def put_if_absent(self, path, data, **held):
+            self.has_put = self.has_put or path.endswith("snapshot-2")
+            return super().put_if_absent(path, data, **held)
+
         def exists(self, path, **held):
             return False if path.endswith("snapshot-2") else super().exists(path, **held)
 
         def read_bytes(self, path, **bound):
+            if path.endswith("snapshot-2") and not self.has_put:
+                raise file_missing(path)
             return b"1" if path.endswith("LATEST") else super().read_bytes(path, **bound)
 
     world.committer(2, fileio=Late(world.fileio)).commit([message("x")], user="b", identifier=1)

@@ -30,6 +30,7 @@ from tidelake.fileio import FaultMode, FaultyFileIO
 from tidelake.metadata import BATCH_IDENTIFIER, CommitKind, ManifestCache, SchemaLog, Snapshot
 from tidelake.metadata.index.index_manifest import write_index_manifest
 from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFile
+from tidelake.metadata.log.chain import BASE
 from tidelake.metadata.manifest.snapshot_entries import manifest_files
 from tidelake.telemetry import Env, ManualClock, SeededIds, SeededRng, SerialExecutor
 from tidelake.types import TableSchema, parse_type
@@ -134,9 +135,9 @@ def test_the_search_stops_at_the_user_s_newest_commit():
     fileio = FaultyFileIO(world.fileio)
     world.committer(99, fileio=fileio).commit([message("n")], user="u", identifier=60)
     loads = [t for t in fileio.trace if t.op == "read_bytes" and "/snapshot-" in t.path]
-    # the base, before and behind the put, the one read back, and the second, by whose time the
-    # first may expire
-    assert len(loads) <= 4
+    # the base and the one before it, the next one, which is missing; the one read back and the base
+    # behind the put; and the second, by whose time the first may expire
+    assert len(loads) <= 6
 
 
 def test_a_new_user_reads_each_snapshot_once_and_parses_none(monkeypatch):
@@ -154,10 +155,10 @@ def test_a_new_user_reads_each_snapshot_once_and_parses_none(monkeypatch):
     )
     committer.commit([message("n")], user="new", identifier=1)
     loads = [t.path for t in fileio.trace if t.op == "read_bytes" and "/snapshot-" in t.path]
-    # all that there were, the one read back, the base once more behind the put, and the second, by
-    # whose time the first may expire
-    assert len(loads) == 73
-    assert len(parsed) == 4  # the base twice, and these two
+    # all that there were, the one before the base, the missing next one, the one read back, the
+    # base once more behind the put, and the second, by whose time the first may expire
+    assert len(loads) == 75
+    assert len(parsed) == 5  # the base twice, the one before it, and these two
 
 
 @pytest.mark.parametrize("user", ["u", "dé", 'a"b', "tidelake"])
@@ -425,7 +426,7 @@ def test_watermark_statistics_and_row_ids_are_taken_over():
     assert publish(world.log, Snapshot.from_document(document, path="x"))
     (third,) = world.committer(2).commit([message("b")], user="u", identifier=2)
     assert (third.watermark, third.statistics, third.next_row_id) == (17, "stat-1", 40)
-    assert third.properties is None
+    assert third.properties == {BASE: first.base_manifest_list}, "the base's own are not handed on"
     SchemaLog(world.fileio, world.paths).create(TableSchema(1, KEYED.fields, 1, (), ("k",)))
     (fourth,) = world.committer(3).commit([message("c")], user="u", identifier=3)
     assert (fourth.schema_id, fourth.statistics, fourth.watermark) == (1, None, 17)

@@ -103,6 +103,8 @@ def expire_snapshots(
     oldest_id = log.earliest_id()
     if newest_id is None or oldest_id is None:
         return Expired()
+    if is_explicit and not dry_run:
+        _remove_left_behind(context, oldest_id)
     end_id = retention.end(oldest_id, newest_id, time_ms=partial(committed_ms, context))
     if end_id > oldest_id:
         held = held_snapshots(context)
@@ -142,6 +144,24 @@ def expire_snapshots(
         expiry.changelog_directory = changelog_directory
         expiry.in_data_files = in_data_files
         return expiry.preview(oldest_id) if dry_run else expiry.run(oldest_id)
+
+
+def _remove_left_behind(context: CommitContext, oldest_id: int) -> None:
+    """Remove the files of snapshots that came late, after they had expired with all their files."""
+    left = context.log.left_behind()
+    if not left:
+        return
+    fileio, paths = context.fileio, context.paths
+    with context.log.open_dir() as directory:
+        for number in left:
+            try:
+                data = fileio.read_bytes(paths.snapshot(number))
+                SchemaLog(fileio, paths).check_same(context.schema, table=context.table)
+            except NotFoundError:
+                return
+            if fileio.exists(paths.snapshot(oldest_id), within=directory):
+                path = paths.snapshot(number)
+                fileio.delete(path, within=directory, reused=True, expected=data)
 
 
 def _announce_earliest(

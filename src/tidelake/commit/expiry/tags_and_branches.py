@@ -7,6 +7,8 @@ starts from its own copy of a tag; all its tags and its oldest snapshot are read
 
 from __future__ import annotations
 
+import itertools
+import logging
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,6 +26,7 @@ from tidelake.metadata.paths import numbered
 
 __all__ = ["References"]
 
+_LOG = logging.getLogger("tidelake")
 BRANCH_PREFIX, TAG_PREFIX = "branch-", "tag-"
 LOOKS_MAX = 10
 """The most times tags are listed again after a listed one was removed before its read."""
@@ -44,6 +47,7 @@ class References:
         self._of_branches: tuple[Snapshot, ...] = ()
         self._live_names: dict[str, pa.Array] = {}
         self._metadata: dict[str, frozenset[str]] = {}
+        self._unreadable: set[str] = set()
         self.refresh()
 
     def refresh(self) -> bool:
@@ -118,10 +122,42 @@ class References:
         return frozenset[str]().union(*map(self._metadata_of, nearest))
 
     def _nearest(self, snapshot_id: int) -> Iterator[Snapshot]:
-        tags = sorted(self._tags.values(), key=lambda s: s.id)
-        yield from [s for s in tags if s.id <= snapshot_id][-1:]
-        yield from [s for s in tags if s.id > snapshot_id][:1]
+        tags = sorted(self._tags.items(), key=lambda named: named[1].id)
+        before = [(name, s) for name, s in reversed(tags) if s.id <= snapshot_id]
+        after = [(name, s) for name, s in tags if s.id > snapshot_id]
+        for side in (before, after):
+            yield from [s for name, s in itertools.islice(filter(self._is_readable, side), 1)]
         yield from self._of_branches
+
+    def _is_readable(self, named: tuple[str, Snapshot]) -> bool:
+        """Whether a tag can still be read, and so keeps files.
+
+        A tag that was deleted, and whose put came late, names lists that went with it. It keeps
+        nothing, and is said. If one of its lists is there, something was lost: that is an error.
+        """
+        name, snapshot = named
+        try:
+            self._metadata_of(snapshot)
+        except NotFoundError as error:
+            context = self._context
+            lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+            if any(context.fileio.exists(context.paths.manifest(one)) for one in lists):
+                message = (
+                    f"Tag '{name}' of table '{context.table}' cannot be read ({error}), so it is"
+                    " not known which files it needs, and nothing expires. Restore the file from a"
+                    " backup, or delete the tag."
+                )
+                raise NotFoundError(message, kind="tag_unreadable", tag=name) from error
+            if name not in self._unreadable:
+                self._unreadable.add(name)
+                _LOG.warning(
+                    "Tag '%s' of table '%s' names files that are gone: it was deleted, and a"
+                    " request to create it came late. It keeps nothing. Delete it again.",
+                    name,
+                    context.table,
+                )
+            return False
+        return True
 
     def _names_in(self, snapshot: Snapshot) -> pa.Array:
         key = snapshot.delta_manifest_list

@@ -295,8 +295,17 @@ class HdfsFileIO:
 
         self._asked(mkdir, path, "open", refused=True)
 
-    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    def put_if_absent(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Publish a file by a rename that never overwrites."""
+        if over is not None:
+            self.delete(path, within=within, reused=True, expected=over)
         held = None if within is None else held_directory(within).hidden
         return self._publisher.put_if_absent(check_path(path), data, held=held)
 

@@ -329,29 +329,43 @@ class ObjectStoreFileIO:
             raise dir_missing(path)
         return PathDirectory(path)
 
-    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+    def put_if_absent(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Publish a file by one conditional put, and the truth by reading back."""
         _check_within(path, within)
         self._ready_to_write()
-        if within is None or self._checked_as() == LOCKED:
-            return self._put_shared(path, data)
-        assert isinstance(within, PathDirectory), "it was checked"
+        if self._checked_as() == LOCKED or (within is None and over is None):
+            return self._put_shared(path, data, over=over)
+        place = PathDirectory(path) if within is None else within
+        assert isinstance(place, PathDirectory), "it was checked"
         try:
-            put = self._publisher.settled_put(path, data, self._env.ids.uuid(), verb="publish")
+            if over is not None:
+                put = self._publisher.put_over(path, data, over)
+            else:
+                put = self._publisher.settled_put(path, data, self._env.ids.uuid(), verb="publish")
         except StorageRefusedError:
             raise
         except StorageError:
-            within.has_late_put = True
+            place.has_late_put = True
             raise
-        within.has_late_put = within.has_late_put or put.may_come_late
+        place.has_late_put = place.has_late_put or put.may_come_late
         return put.is_ours
 
-    def _put_shared(self, path: str, data: bytes, *, verb: str = "publish") -> bool:
+    def _put_shared(
+        self, path: str, data: bytes, *, verb: str = "publish", over: bytes | None = None
+    ) -> bool:
         """Put a file whose name others may want."""
         publisher = self._publisher
         if self._checked_as() == LOCKED:
             assert self._put_lock is not None, "else the place was refused"
-            return LockedPublisher(publisher, self._put_lock).put_if_absent(path, data, verb=verb)
+            locked = LockedPublisher(publisher, self._put_lock)
+            return locked.put_if_absent(path, data, verb=verb, over=over)
         return publisher.put_if_absent(path, data, verb=verb)
 
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:

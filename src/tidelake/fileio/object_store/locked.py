@@ -69,8 +69,10 @@ class LockedPublisher:
     publisher: ObjectPublisher
     lock: PutLock
 
-    def put_if_absent(self, path: str, data: bytes, *, verb: str = "publish") -> bool:
-        """Put an object; False if another's is there.
+    def put_if_absent(
+        self, path: str, data: bytes, *, verb: str = "publish", over: bytes | None = None
+    ) -> bool:
+        """Put an object; False if another's is there, other than one of the bytes `over`.
 
         Raises
         ------
@@ -84,7 +86,7 @@ class LockedPublisher:
         """
         publisher = self.publisher
         with self.lock.hold(path) as held:
-            if publisher.is_there(path, verb):
+            if publisher.is_there(path, verb) and not publisher.has_bytes(path, over):
                 return False
             self._check_before(held, path, verb)
             mark = publisher.ids.uuid()

@@ -74,12 +74,54 @@ class ObjectPublisher:
         """
         return self.settled_put(path, data, self.ids.uuid(), verb=verb).is_ours
 
+    def put_over(self, path: str, data: bytes, over: bytes, *, verb: str = "publish") -> SettledPut:
+        """Put an object in the place of one of certain bytes; not ours if that is not there.
+
+        By ``If-Match`` with its entity tag: a request that comes late finds another tag.
+
+        Raises
+        ------
+        StorageRefusedError, StorageError
+            As of :meth:`put_if_absent`.
+        """
+        obstore = self.clients.calls
+        try:
+            found = obstore.get(self.clients.steady, path[1:])
+            meta = found.meta
+            if meta["size"] != len(over) or bytes(found.bytes()) != over:
+                return SettledPut(is_ours=False, may_come_late=False)
+        except FileNotFoundError:
+            return SettledPut(is_ours=False, may_come_late=False)
+        except (obstore.exceptions.BaseError, OSError) as error:
+            made = translated(error, self.bucket, path, verb, refused=True)
+            raise made from self.bucket.cause(error)
+        old = {name: meta[name] for name in ("e_tag", "version") if meta.get(name) is not None}
+        return self.settled_put(path, data, self.ids.uuid(), verb=verb, old=old)
+
+    def has_bytes(self, path: str, wanted: bytes | None) -> bool:
+        """Whether an object has certain bytes; False if none are given, or it cannot be read."""
+        if wanted is None:
+            return False
+        obstore = self.clients.calls
+        try:
+            return bytes(obstore.get(self.clients.steady, path[1:]).bytes()) == wanted
+        except (obstore.exceptions.BaseError, OSError):
+            return False
+
     def settled_put(
-        self, path: str, data: bytes, mark: str, *, verb: str, is_conditional: bool = True
+        self,
+        path: str,
+        data: bytes,
+        mark: str,
+        *,
+        verb: str,
+        is_conditional: bool = True,
+        old: dict[str, Any] | None = None,
     ) -> SettledPut:
         """Put an object with a mark, and settle what is unclear.
 
-        Without the condition another's object is overwritten: a lock must keep others away.
+        Without the condition another's object is overwritten: a lock must keep others away. With
+        `old`, tags of an object, only that one is.
 
         Raises
         ------
@@ -92,9 +134,12 @@ class ObjectPublisher:
             if attempt:
                 jitter = 1 + self.rng.uniform(0, WAIT_JITTER)
                 self.clock.sleep_ms(FIRST_WAIT_MS * 2 ** (attempt - 1) * jitter)
-            failure = self._put(path, data, mark, is_conditional=is_conditional)
+            mode: Any = ("create" if is_conditional else "overwrite") if old is None else old
+            failure = self._put(path, data, mark, mode)
             if failure is None:
                 return SettledPut(is_ours=True, may_come_late=may_come_late)
+            if old is not None and isinstance(failure, FileNotFoundError):
+                return SettledPut(is_ours=False, may_come_late=False)  # what it named is gone
             if refusal_of(failure).is_definite and not _is_taken(failure):
                 if unclear is None:
                     raise translated(
@@ -104,6 +149,8 @@ class ObjectPublisher:
             unclear = failure
             may_come_late = may_come_late or not _is_taken(failure)
             found = self.is_ours(path, data, mark)
+            if found is False and old is not None and not _is_taken(failure):
+                continue  # what stands there may be the old object, and ours on its way
             if found is not None:
                 return SettledPut(found, may_come_late)
         assert unclear is not None, "a clear answer was returned"
@@ -131,9 +178,7 @@ class ObjectPublisher:
             raise made from self.bucket.cause(error)
         return True
 
-    def _put(
-        self, path: str, data: bytes, mark: str, *, is_conditional: bool
-    ) -> BaseException | None:
+    def _put(self, path: str, data: bytes, mark: str, mode: Any) -> BaseException | None:
         """Send it once; what went wrong."""
         obstore = self.clients.calls
         try:
@@ -142,7 +187,7 @@ class ObjectPublisher:
                 path[1:],
                 data,
                 attributes={MARK: mark},
-                mode="create" if is_conditional else "overwrite",
+                mode=mode,
                 use_multipart=False,
             )
         except (obstore.exceptions.BaseError, OSError) as error:

@@ -14,6 +14,11 @@
    matters to them. The first commit makes EARLIEST, over nothing, because others may have moved it
    already; an expiry moves it.
 
+5. A snapshot names its base (:mod:`tidelake.metadata.log.chain`). One that does not follow the
+   snapshot before it was published late, after a rollback: it is set aside, with what stands behind
+   it. So what LATEST names is read with its predecessor, a remote storage's in the same round.
+6. A snapshot before EARLIEST with a gap between came late, after it had expired: it is passed over.
+
 A hint does not reveal that the newest snapshot was lost (deleted by hand, or missing in a copy of
 the files): the snapshots that are left are the table, and the next commit takes the id. A hint that
 is ahead is no error, because each slow writer beside a rollback makes one. A power loss makes none:
@@ -31,13 +36,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
 from tidelake.fileio import FileIO, OpenDirectory, put_new
 from tidelake.metadata.at_once import at_once
+from tidelake.metadata.log.chain import (
+    follows,
+    link_of,
+    names_base,
+    warn_left_behind,
+    warn_set_aside,
+)
 from tidelake.metadata.log.incarnation import Incarnation
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths, numbered
@@ -45,7 +57,8 @@ from tidelake.telemetry import Executor, SerialExecutor
 
 __all__ = ["SnapshotLog"]
 
-T = TypeVar("T")
+Seen: TypeAlias = Snapshot | bool
+"""What is under an id: a snapshot; True if it cannot be read, False if there is none."""
 
 HINT_BYTES_MAX = 32
 PROBES_MAX = 10_000
@@ -54,6 +67,8 @@ HINT_PROBES_MAX = 32
 """Ids tried one by one after the hint, before the directory is listed."""
 HINT_TRIES = 3
 """Times that a hint is written if its snapshot is missing at the check."""
+CHAIN_LOOK_MAX = 16
+"""Snapshots looked at from the last one down, where no hint helps."""
 READ_BATCH_MAX = 64
 """Snapshot files that a search reads at once."""
 LATEST_TRIES = 3
@@ -95,19 +110,14 @@ class SnapshotLog:
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; None if there is none."""
-        return self._newest(self._hint(self._paths.latest_hint))
+        newest = self._newest(self._hint(self._paths.latest_hint))
+        return None if newest is None else newest[0]
 
-    def _newest(self, hint: int | None) -> int | None:
-        if hint is not None and self._fileio.is_remote:
-            last = self._from_hint(hint, self._exists)
-            if last is not None:
-                return last[0]
-        elif hint is not None and self._exists(hint):
-            # ids have no gaps; beside other commits the hint is a few behind, and probing each
-            # costs less than a listing
-            for newest in range(hint, hint + HINT_PROBES_MAX):
-                if not self._exists(newest + 1):
-                    return newest
+    def _newest(self, hint: int | None) -> tuple[int, Seen] | None:
+        """Id and file of the newest snapshot on the chain; None if there is none."""
+        last = None if hint is None else self._from_hint(hint)
+        if last is not None:
+            return last
         newest = next(self._own(reversed(self._listed())), 0)
         oldest = self._hint(self._paths.earliest_hint) if newest == 0 else None
         for known in (hint, oldest):  # a listing may briefly be empty
@@ -115,7 +125,7 @@ class SnapshotLog:
                 newest = known
         for _ in range(PROBES_MAX):
             if not self._exists(newest + 1):
-                return newest or None
+                return self._on_chain(newest) if newest else None
             newest += 1
         message = (
             f"The listing of {self._paths.snapshot_dir} lacks more than {PROBES_MAX} snapshots that"
@@ -123,24 +133,70 @@ class SnapshotLog:
         )
         raise StorageError(message, kind="stale_listing", path=self._paths.snapshot_dir)
 
-    def _from_hint(self, hint: int, probe: Callable[[int], T]) -> tuple[int, T] | None:
-        """The newest snapshot from a hint on, asking for two at once; None if that finds none.
+    def _from_hint(self, hint: int) -> tuple[int, Seen] | None:
+        """The newest snapshot from a hint on; None if the hint's is missing or set aside.
 
-        Parameters
-        ----------
-        hint : int
-            Where to begin.
-        probe : callable
-            Asks for one snapshot; what it gives is false if there is none.
+        A remote storage is asked for two files at once, and at first for the one before the hint's,
+        too. Ids have no gaps; beside other commits the hint is a few behind, and probing each costs
+        less than a listing.
         """
-        newest: tuple[int, T] | None = None
-        for first in range(hint, hint + HINT_PROBES_MAX, 2):
-            calls = [partial(probe, first), partial(probe, first + 1)]
-            for snapshot_id, found in enumerate(at_once(self._fileio, self._reads, calls), first):
-                if not found:
-                    return newest
-                newest = snapshot_id, found
-        return None
+        before: Seen = False
+        newest: tuple[int, Seen] | None = None
+        at = max(hint - 1, 1)
+        while True:
+            ids = range(at, at + (3 if at < hint else 2))
+            calls = [partial(self._seen, number) for number in ids]
+            asked = at_once(self._fileio, self._reads, calls) if self._fileio.is_remote else None
+            for index, number in enumerate(ids):
+                seen = calls[index]() if asked is None else asked[index]
+                if number >= hint:
+                    if not seen or not self._follows(seen, before, strictly=newest is None):
+                        return newest
+                    if number == hint + HINT_PROBES_MAX:
+                        return None
+                    newest = number, seen
+                before = seen
+            at = ids.stop
+
+    def _follows(self, seen: Seen, before: Seen, *, strictly: bool = False) -> bool:
+        """Whether a snapshot follows the one before it; a warning is logged if not.
+
+        With `strictly` the one before is itself looked at where the snapshot says nothing of it:
+        another engine may have built on a snapshot that is set aside.
+        """
+        if not isinstance(seen, Snapshot) or not isinstance(before, Snapshot):
+            return True  # expired or damaged, which tells nothing
+        if not follows(seen, before):
+            again = self._seen(before.id)  # it may have been rolled back between the two reads
+            if isinstance(again, Snapshot) and link_of(again) != link_of(before):
+                return self._follows(seen, again, strictly=strictly)
+            if before.id < (self.earliest_id() or 0):
+                return True  # it came late, after it had expired
+            warn_set_aside(seen, self._fileio.uri_of(self._paths.snapshot_dir))
+            return False
+        if not strictly or names_base(seen) or not names_base(before) or before.id == 1:
+            return True
+        return self._follows(before, self._seen(before.id - 1))
+
+    def _on_chain(self, top: int) -> tuple[int, Seen]:
+        """The newest snapshot that is not set aside, looking from the last id down."""
+        ids = range(max(1, top - CHAIN_LOOK_MAX), top + 1)
+        calls = [partial(self._seen, number) for number in ids]
+        seen = at_once(self._fileio, self._reads, calls)
+        newest = top, seen[-1]
+        for index in range(len(seen) - 1, 0, -1):
+            if not seen[index - 1]:
+                break
+            if not self._follows(seen[index], seen[index - 1]):
+                newest = ids[index - 1], seen[index - 1]
+        return newest
+
+    def _seen(self, snapshot_id: int) -> Seen:
+        try:
+            found = self.find(snapshot_id)
+        except (CorruptError, UnsupportedError):
+            return True  # whoever needs what it says has the error
+        return False if found is None else found
 
     def earliest_id(self) -> int | None:
         """Id of the oldest snapshot that is kept; None if there is none."""
@@ -162,6 +218,10 @@ class SnapshotLog:
             One between the others is missing; the message names it.
         """
         ids = self._listed()
+        late = self._left_behind(ids)
+        warn_left_behind(late, self._fileio.uri_of(self._paths.snapshot_dir))
+        newest = (self.latest_id() or 0) if ids else 0
+        ids = [number for number in ids[len(late) :] if number <= newest]
         if self._incarnation is not None:  # a dropped table's may stand at both ends
             for end in (-1, 0):
                 while ids and not self._exists(ids[end]):
@@ -175,13 +235,27 @@ class SnapshotLog:
                 elif all(map(self._exists, (before, after))):
                     raise self._gap(gap, before, after)
         if ids:  # a page that was lost holds the ends, too
-            for step, at in ((-1, ids[0]), (1, ids[-1])):
-                for _ in range(PROBES_MAX):
-                    at += step
-                    if at < 1 or not self._exists(at):
-                        break
-                    found.add(at)
+            found.update(range(self._oldest_before(ids[0]), ids[0]))
+            found.update(range(ids[-1] + 1, newest + 1))
         return sorted(found)
+
+    def left_behind(self) -> list[int]:
+        """Ids of snapshots that came late, long after they had expired: others followed them.
+
+        EARLIEST tells them from a gap that is damage: they stand before it.
+        """
+        ids = self._listed()
+        return self._left_behind(ids)
+
+    def _left_behind(self, ids: list[int]) -> list[int]:
+        if not ids or len(ids) == ids[-1] - ids[0] + 1:
+            return []
+        first = self._hint(self._paths.earliest_hint)
+        if first is None or first not in ids:
+            return []
+        while first - 1 in ids:  # left by an expiry that was killed
+            first -= 1
+        return [number for number in ids if number < first]
 
     def _listed(self) -> list[int]:
         names = (status.name for status in self._fileio.list_dir(self._paths.snapshot_dir))
@@ -205,6 +279,21 @@ class SnapshotLog:
         if found is None:
             raise self._missing(snapshot_id)
         return found
+
+    def load_on_chain(self, snapshot_id: int) -> Snapshot:
+        """Read one snapshot that somebody names; one that is set aside counts as missing.
+
+        See :meth:`load`, which believes that its caller had the id from the chain.
+        """
+        before = partial(self._seen, snapshot_id - 1)
+        seen = partial(self._seen, snapshot_id)
+        calls = [seen, before] if snapshot_id > 1 else [seen]
+        found, *earlier = at_once(self._fileio, self._reads, calls)
+        if isinstance(found, Snapshot) and all(self._follows(found, each) for each in earlier):
+            return found
+        if found is True:
+            return self.load(snapshot_id)  # it raises what is wrong with it
+        raise self._missing(snapshot_id)
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Read one snapshot; None if it does not exist. See :meth:`load`."""
@@ -269,18 +358,15 @@ class SnapshotLog:
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None for a table without any."""
-        if self._fileio.is_remote:
-            # the files themselves instead of questions whether they are there
-            hint = self._hint(self._paths.latest_hint)
-            last = None if hint is None else self._from_hint(hint, self.find)
-            if last is not None:
-                return last[1]
         for tries in range(LATEST_TRIES):
-            latest_id = self.latest_id()
-            if latest_id is None:
+            newest = self._newest(self._hint(self._paths.latest_hint))
+            if newest is None:
                 return None
+            number, seen = newest
+            if isinstance(seen, Snapshot):
+                return seen
             try:
-                return self.load(latest_id)
+                return self.load(number)  # it raises what is wrong with it
             except NotFoundError:
                 if tries == LATEST_TRIES - 1:
                     raise
@@ -416,7 +502,13 @@ class SnapshotLog:
         """
         return self._fileio.open_dir(self._paths.snapshot_dir, make=True)
 
-    def put(self, snapshot: Snapshot, *, within: OpenDirectory | None = None) -> bool:
+    def put(
+        self,
+        snapshot: Snapshot,
+        *,
+        within: OpenDirectory | None = None,
+        over: bytes | None = None,
+    ) -> bool:
         """Create a snapshot's file; False if its id is taken.
 
         Parameters
@@ -425,6 +517,8 @@ class SnapshotLog:
             The snapshot.
         within : OpenDirectory, optional
             From :meth:`open_dir`: the file goes into that directory or nowhere.
+        over : bytes, optional
+            The file of a snapshot that is set aside: it counts as absent.
 
         Raises
         ------
@@ -436,7 +530,15 @@ class SnapshotLog:
             The storage failed: the snapshot may or may not exist.
         """
         path, data = self._paths.snapshot(snapshot.id), snapshot.to_json().encode()
+        if over is not None:
+            return self._fileio.put_if_absent(path, data, over=over, **_within(within))
         return self._fileio.put_if_absent(path, data, **_within(within))
+
+    def is_on_chain(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot that was read follows the one that has the id before its own."""
+        if snapshot.id == 1 or not names_base(snapshot):
+            return True
+        return self._follows(snapshot, self._seen(snapshot.id - 1))
 
     def put_back(self, snapshot: Snapshot, *, within: OpenDirectory) -> bool:
         """Create the file of a snapshot that was removed; False if there is one of that id.
@@ -476,7 +578,7 @@ class SnapshotLog:
             newest = self._newest(None)
             if newest is None:
                 break
-            snapshot_id = newest
+            snapshot_id = newest[0]
         # none exists, or they keep changing: no hint is better than one that is ahead
         self._fileio.delete(hint, within=within)
 
@@ -494,14 +596,11 @@ class SnapshotLog:
     def _exists(self, snapshot_id: int) -> bool:
         if self._incarnation is None:
             return self._fileio.exists(self._paths.snapshot(snapshot_id))
-        try:
-            return self.find(snapshot_id) is not None
-        except (CorruptError, UnsupportedError):
-            return True  # whoever needs what it says has the error
+        return bool(self._seen(snapshot_id))
 
     def _oldest_before(self, snapshot_id: int) -> int:
         for _ in range(PROBES_MAX):
-            if not self._exists(snapshot_id - 1):
+            if snapshot_id == 1 or not self._exists(snapshot_id - 1):
                 break
             snapshot_id -= 1
         return snapshot_id

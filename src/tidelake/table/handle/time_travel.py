@@ -220,7 +220,7 @@ class TimeTravel:
             message = f"snapshot_id must be a whole number, not {shown}."
             raise InvalidInputError(message, kind="bad_moment", table=self._table)
         try:
-            return self._snapshots.load(number)
+            return self._snapshots.load_on_chain(number)
         except NotFoundError as error:
             for name in self._tags.names():
                 tagged = self._tags.load(name).snapshot

@@ -30,6 +30,7 @@ tag, its table has no snapshot at all for a moment.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.fileio import OpenDirectory
+from tidelake.metadata.log.chain import marked
 from tidelake.metadata.log.schema_log import dropped
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import numbered
@@ -51,6 +53,7 @@ from tidelake.table.handle.managed_table import ManagedTable
 
 __all__ = ["RollbackResult", "roll_back"]
 
+_LOG = logging.getLogger("tidelake")
 PIN_PREFIX = "tidelake-rollback-"
 """Prefix of the temporary tag on the target; the next rollback removes one that a killed process
 left."""
@@ -200,7 +203,7 @@ def _roll_back_by_server(
     return RollbackResult(latest_id, target.id, later, tags)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Step:
     """Removes what came after the target.
 
@@ -274,6 +277,8 @@ class _Step:
         """
         handle, place, target = self.handle, self.place, self.target
         self._check_path()
+        if not handle.fileio.holds_directories:
+            target = self.target = marked(target, handle.env.ids.uuid())
         if not handle.snapshots.put_back(target, within=place):
             return False
         try:
@@ -297,7 +302,7 @@ class _Step:
         if not is_overtaken and self._restore():
             is_overtaken = self._has_older()
             if is_overtaken:
-                ours = target.to_json().encode()
+                ours = self.target.to_json().encode()
                 handle.fileio.delete(path, within=place, reused=True, expected=ours)
         if is_overtaken:
             log.write_hints(log.latest_id() or target.id, within=place)
@@ -322,6 +327,8 @@ class _Step:
             if removed:  # another commit moved the hint
                 self._step_back(has_gap=has_gap)
             for snapshot_id in reversed(later):
+                if snapshot_id == target_id + 1:
+                    self._mark_target()
                 path = handle.paths.snapshot(snapshot_id)
                 if not handle.fileio.delete(path, within=self.place, reused=True):
                     self._check_same()
@@ -331,6 +338,39 @@ class _Step:
             " snapshots: stop them and roll back again."
         )
         raise ConflictError(message, kind="rollback_race", table=handle.identifier)
+
+    def _mark_target(self) -> None:
+        """In a store, mark the target while the next id is taken, so that nobody builds on it.
+
+        A request that comes late may put back what is removed; it does not follow the marked
+        target.
+        """
+        handle, fileio = self.handle, self.handle.fileio
+        if fileio.holds_directories:
+            return
+        path = handle.paths.snapshot(self.target.id)
+        try:
+            data = fileio.read_bytes(path)
+            found = Snapshot.from_json(data, path=path)
+        except NotFoundError:
+            return  # it expired meanwhile, and is put back with a mark
+        if not _is_same(found, self.target):
+            return
+        made = marked(found, handle.env.ids.uuid())
+        try:
+            is_done = fileio.put_if_absent(
+                path, made.to_json().encode(), within=self.place, over=data
+            )
+        except StorageRefusedError as error:
+            _LOG.warning(
+                "Table %s: the storage does not exchange a file on a condition (%s), so a request"
+                " that comes late may bring back what this rollback removes.",
+                handle.identifier,
+                error,
+            )
+            return
+        if is_done:
+            self.target = made
 
     def _delete_tag(self, name: str) -> None:
         self.handle.fileio.delete(self.handle.paths.tag(name), within=self.tag_place, reused=True)

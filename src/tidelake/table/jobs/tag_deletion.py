@@ -73,7 +73,10 @@ def _only_of_tag(handle: TableHandle, name: str, snapshot: Snapshot) -> frozense
     earliest = handle.snapshots.load(earliest_id)
     after.append(earliest)
     neighbours = [*sorted(before, key=_id)[-1:], min(after, key=_id)]
-    kept = {path for other in neighbours for path in state_files(handle, other)}
+    try:
+        kept = {path for other in neighbours for path in state_files(handle, other)}
+    except NotFoundError:
+        return frozenset()  # one that cannot be read either: what this one leaves are orphans
     kept |= kept_for_changelogs(handle.commit_context(), earliest)
     return frozenset(state_files(handle, snapshot)) - kept
 

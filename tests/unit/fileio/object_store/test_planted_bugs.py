@@ -64,9 +64,9 @@ def _a_name_is_given_up_while_it_is_absent(monkeypatch):
 
 
 def _put(clients_name, **changed):
-    def put(self, path, data, mark, *, is_conditional):
+    def put(self, path, data, mark, mode):
         obstore = publish._optional.obstore()
-        words = {"mode": "create", "attributes": {publish.MARK: mark}, "use_multipart": False}
+        words = {"mode": mode, "attributes": {publish.MARK: mark}, "use_multipart": False}
         try:
             obstore.put(getattr(self.clients, clients_name), path[1:], data, **(words | changed))
         except (obstore.exceptions.BaseError, OSError) as error:

@@ -115,13 +115,13 @@ def test_a_hint_that_another_writer_takes_back_is_no_damage(then):
     inner, _ = log_of(3)
 
     class RolledBack(FaultyFileIO):
-        def exists(self, path, **held):
+        def read_bytes(self, path, **held):
             if path.endswith("snapshot-3") and inner.exists(path):
                 inner.delete(PATHS.latest_hint)
                 if then is not None:
                     inner.replace(PATHS.latest_hint, then)
                 inner.delete(path)
-            return super().exists(path, **held)
+            return super().read_bytes(path, **held)
 
     assert SnapshotLog(RolledBack(inner), PATHS).latest_id() == 2
 

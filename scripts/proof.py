@@ -69,6 +69,7 @@ PIECES: dict[str, Piece] = {
     "concurrent": Piece((RELIABILITY, "concurrent", "--size", "full")),
     "wire": Piece((RELIABILITY, "wire", "--size", "full")),
     "sim-store": Piece((RELIABILITY, "sim-store", "--size", "full")),
+    "late-puts": Piece((RELIABILITY, "late-puts", "--size", "full")),
     "race-store": Piece((RELIABILITY, "race-store", "--size", "full")),
     "kill-store": Piece((RELIABILITY, "kill-store", "--size", "full")),
     "race": Piece((RELIABILITY, "race", "--size", "full")),

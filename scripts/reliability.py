@@ -1,8 +1,8 @@
 """Run a reliability check at a chosen size and print its figures.
 
 Usage: python scripts/reliability.py
-       {faults,damage,sim,concurrent,wire,sim-store,race-store,kill-store,race,kill,fork,abort,
-        soak,soak-store,service,service-spark,masks,mutants,all}
+       {faults,damage,sim,concurrent,wire,sim-store,late-puts,race-store,kill-store,race,kill,fork,
+        abort,soak,soak-store,service,service-spark,masks,mutants,all}
        [--size small|full] [--seed N] [--from N] [--minutes M]
 
 `sim` and `concurrent` take one seed with --seed (an exact replay) or a range by size, which begins
@@ -38,6 +38,7 @@ from proving import (  # noqa: E402  (the path comes first)
     faults,
     forks,
     kill,
+    late_puts,
     mask_tables,
     mutants,
     race,
@@ -66,6 +67,7 @@ SIZES = {
         "commits": numbers.race_commits,
         "store_commits": numbers.store_race_commits,
         "store_seeds": numbers.store_seeds,
+        "late_puts": numbers.late_puts,
         "meetings": numbers.meetings,
         "soak_s": numbers.soak_s,
         "kills": numbers.kills,
@@ -182,6 +184,23 @@ def check_sim_store(size: dict, seed: int | None) -> dict:
         for each in track(seeds, description="seeds in a store", console=CONSOLE):
             episode.run_seed(each, size["steps"], fileio=wire.new_bucket(s3))
     return {"seeds": len(seeds), "steps": len(seeds) * size["steps"], **SOUND}
+
+
+def _one_schedule(job: tuple[int, int]) -> str | None:
+    try:
+        late_puts.check_schedule(job[0])
+    except AssertionError as error:
+        return str(error)
+    return None
+
+
+def check_late_puts(size: dict, seed: int | None) -> dict:
+    """Drawn schedules of requests that arrive late; failing ones are named and replay exactly."""
+    if seed is not None:
+        late_puts.check_schedule(seed)
+        return {"schedules": [seed], **SOUND}
+    seeds = _seeds(size, "late_puts", _one_schedule, late_puts.STEPS)
+    return {"schedules": f"{seeds[0]} to {seeds[-1]}", **SOUND}
 
 
 def check_race_store(size: dict, _: int | None) -> dict:
@@ -305,6 +324,7 @@ CHECKS = {
     "concurrent": check_concurrent,
     "wire": check_wire,
     "sim-store": check_sim_store,
+    "late-puts": check_late_puts,
     "race-store": check_race_store,
     "kill-store": check_kill_store,
     "race": check_race,

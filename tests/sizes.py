@@ -43,6 +43,8 @@ class Sizes:
     """Tables in drawn time zones, asked for moments beside their commits; a multiple of eight."""
     frame_seeds: int
     """Tables whose rows go through frames of other libraries and back; a multiple of four."""
+    late_puts: int
+    """Drawn schedules of requests that arrive late beside rollbacks, expiry, tags and drops."""
     soak_s: int
     """Seconds that six processes do everything to a few tables."""
     kills: int
@@ -107,6 +109,7 @@ SMALL = Sizes(
     store_seeds=2,
     moment_seeds=16,
     frame_seeds=12,
+    late_puts=80,
     soak_s=12,
     kills=10,
     forks=8,
@@ -146,6 +149,7 @@ FULL = Sizes(
     store_seeds=60,
     moment_seeds=800,
     frame_seeds=800,
+    late_puts=10_000,
     soak_s=1_200,
     kills=300,
     forks=300,

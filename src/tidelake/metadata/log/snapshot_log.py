@@ -295,6 +295,14 @@ class SnapshotLog:
             return self.load(snapshot_id)  # it raises what is wrong with it
         raise self._missing(snapshot_id)
 
+    def find_on_chain(self, snapshot_id: int) -> Snapshot | None:
+        """Read the next snapshot of one who follows the chain; None if it is not there yet.
+
+        If it is, the one before it is read, too.
+        """
+        found = self.find(snapshot_id)
+        return found if found is not None and self.is_on_chain(found) else None
+
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Read one snapshot; None if it does not exist. See :meth:`load`."""
         found = self._stored(snapshot_id)

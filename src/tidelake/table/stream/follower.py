@@ -158,7 +158,7 @@ class Follower:
             The snapshot has expired, the table was rolled back, or the table was created again.
         """
         log, number, full = self.handle.snapshots, at.snapshot, at.phase == "full"
-        found = log.find(number)
+        found = log.find_on_chain(number)
         if found is None and not full and number > 1:
             before = log.find(number - 1)
             if before is not None:  # the common case: a stream that waits

@@ -1,0 +1,13 @@
+"""Drawn schedules of requests that arrive late; all of them in `make proof`."""
+
+import pytest
+from proving import late_puts
+from sizes import SIZE
+
+SHARES = 8
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_no_late_request_takes_what_was_acknowledged(share):
+    for seed in range(share, SIZE.late_puts, SHARES):
+        late_puts.check_schedule(seed)

@@ -314,3 +314,16 @@ def check_schedule(seed: int) -> None:
     except (AssertionError, TidelakeError) as error:
         steps = "\n".join(run.said)
         raise AssertionError(f"schedule {seed} lost something: {error!r}\n{steps}") from error
+
+
+SEEDS = (16, 17, 20)
+"""Schedules in which what was removed, or published late, stands behind the newest snapshot."""
+
+
+def check_late_schedules() -> None:
+    """A few schedules; `tests/sim/test_late_puts.py` has more."""
+    for seed in SEEDS:
+        check_schedule(seed)
+
+
+CHECKS = (check_late_schedules,)

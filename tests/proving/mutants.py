@@ -54,6 +54,7 @@ from proving import (
     faults,
     frames,
     interleave,
+    late_puts,
     mask_checks,
     mask_mutants,
     moments,
@@ -676,7 +677,8 @@ def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
         return _model_runs(mutant.meets)
     if mutant.is_between:
         return [("meetings", _meetings)]
-    modules = (interleave, directed, stream_checks, store_faults, mask_checks, moments, frames)
+    modules = (interleave, directed, stream_checks, store_faults, late_puts)
+    modules = (*modules, mask_checks, moments, frames)
     quick = [(c.__name__, c) for module in modules for c in module.CHECKS]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import tidelake.commit.store_snapshot_commit as store_commit
 import tidelake.metadata.log.incarnation as incarnation
 import tidelake.metadata.log.schema_log as schema_log
+import tidelake.metadata.log.snapshot_log as snapshot_log
 import tidelake.metadata.log.tag as tag
-from proving.planting import edited
+import tidelake.table.jobs.rollback as rollback
+from proving.planting import edited, passed_over
 
 __all__ = ["PLANTED"]
 
@@ -46,5 +48,15 @@ PLANTED = (
         "a late snapshot of a dropped table is taken for the new one's",
         "check_late_commits_to_dropped_tables",
         (incarnation.Incarnation, "has", lambda _: lambda *_: True),
+    ),
+    (
+        "a snapshot follows whatever has the number before its own",
+        "check_late_schedules",
+        (snapshot_log, "follows", lambda _: lambda *_: True),
+    ),
+    (
+        "a rollback on a store leaves its target without a mark",
+        "check_late_schedules",
+        (rollback._Step, "_mark_target", passed_over),
     ),
 )

@@ -28,7 +28,8 @@
    no snapshot of the new table names. Check once more that the base is there, too, the very same
    and not another of its number: if a rollback removed it right before the put, our snapshot is
    removed, and is lost. In a store it stays if others have filled the numbers below it: no reader
-   takes it, and the next commit is put over it. A snapshot on which another commit builds already is never removed.
+   takes it, and the next commit is put over it. A snapshot on which another commit builds already
+   is never removed.
 
 An object store has no open directories, so a snapshot may land in a table that was created again
 after step 1, and stay there until step 3. It carries a mark by which that table's readers and

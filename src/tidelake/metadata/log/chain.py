@@ -4,14 +4,14 @@ Ids are used again after a rollback. A snapshot that becomes visible late (its w
 the put and died after it, or a network held the request back) may then stand behind snapshots that
 it knows nothing of. Who builds on it loses what they committed. So
 
-1. Each snapshot names its base in its ``properties``: ``tidelake.base`` is the name of the base's
-   own list of the state before it (:func:`link_of`). Each attempt of a commit writes such a list,
-   so no two snapshots have the same, whatever their ids are.
+1. Each snapshot names its base in its ``properties``: ``tidelake.base-snapshot`` is the name of the
+   base's own list of the state before it (:func:`link_of`). Each attempt of a commit writes such a
+   list, so no two snapshots have the same, whatever their ids are.
 2. Snapshot N+1 follows N if it names the link of the N that is there now. A snapshot that names
    nothing (of Java, of older versions) follows whatever is there, as it always did; so does one
    whose predecessor has expired.
 3. In a store the very first snapshot that a rollback removes may come back, right behind the
-   rollback's target. So the rollback first gives the target a mark, ``tidelake.rollback``, by
+   rollback's target. So the rollback first gives the target a mark, ``tidelake.rollback-mark``, by
    exchanging its file for one with it. The mark is part of the link: what was built on the target
    before does not follow it any more. A snapshot does not hand its mark on.
 4. A snapshot that does not follow is **set aside**: :class:`~tidelake.metadata.log.SnapshotLog`
@@ -40,14 +40,14 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("tidelake")
-BASE = "tidelake.base"
+BASE = "tidelake.base-snapshot"
 """Key in a snapshot's properties (on disk: never rename)."""
-ROLLBACK = "tidelake.rollback"
+ROLLBACK = "tidelake.rollback-mark"
 """Key of a rollback's mark, in its target's properties (on disk: never rename)."""
-TOLD_MAX = 10_000
+LOGGED_MAX = 10_000
 """Snapshots whose warnings a process remembers."""
 
-_TOLD: PerProcess[dict[tuple[str, int, str], object]] = PerProcess(dict)
+_LOGGED: PerProcess[dict[tuple[str, int, str], object]] = PerProcess(dict)
 """Snapshots that a warning was logged of, by directory, id and link."""
 
 
@@ -86,7 +86,7 @@ def follows(snapshot: Snapshot, before: Snapshot) -> bool:
 
 def warn_set_aside(snapshot: Snapshot, directory: str) -> None:
     """Log a snapshot that does not follow; once in a process."""
-    if _is_told((directory, snapshot.id, link_of(snapshot))):
+    if _was_logged((directory, snapshot.id, link_of(snapshot))):
         return
     _LOG.warning(
         "Snapshot %s in %s is set aside: it does not follow snapshot %s, so it was published late,"
@@ -99,7 +99,7 @@ def warn_set_aside(snapshot: Snapshot, directory: str) -> None:
 
 def warn_left_behind(ids: Sequence[int], directory: str) -> None:
     """Log snapshots that came back after they had expired; once in a process."""
-    new = [number for number in ids if not _is_told((directory, number, ""))]
+    new = [number for number in ids if not _was_logged((directory, number, ""))]
     if new:
         _LOG.warning(
             "Snapshots %s in %s are passed over: they stand before the oldest one with a gap"
@@ -110,8 +110,8 @@ def warn_left_behind(ids: Sequence[int], directory: str) -> None:
         )
 
 
-def _is_told(key: tuple[str, int, str]) -> bool:
-    told, own = _TOLD.value, object()
-    if len(told) >= TOLD_MAX:
-        told.clear()
-    return told.setdefault(key, own) is not own
+def _was_logged(key: tuple[str, int, str]) -> bool:
+    logged, own = _LOGGED.value, object()
+    if len(logged) >= LOGGED_MAX:
+        logged.clear()
+    return logged.setdefault(key, own) is not own

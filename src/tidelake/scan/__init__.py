@@ -25,7 +25,7 @@ from tidelake.scan.pruning.file_index import UnusedIndex
 from tidelake.scan.pruning.prune_entries import bucket_keys_retyped
 from tidelake.scan.pruning.pruned_files import PrunedFile
 from tidelake.scan.read import deleted_rows, read_changes, read_file, read_split
-from tidelake.scan.split import Section, Split
+from tidelake.scan.split import OfKeys, Section, Split
 from tidelake.scan.split_generator import BucketFiles, file_sections
 from tidelake.scan.split_wire import split_from_bytes, split_to_bytes
 
@@ -33,6 +33,7 @@ __all__ = [
     "SNAPSHOT_EXPIRED",
     "BucketFiles",
     "LocatedRows",
+    "OfKeys",
     "PrunedFile",
     "ReadContext",
     "ScanPlan",

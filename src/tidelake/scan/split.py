@@ -3,20 +3,26 @@
 A **raw** split's files are read one after the other, each row is a row of the answer. A **merge**
 split holds whole sections (:mod:`tidelake.scan.sections`), each a set of sorted runs to merge. In
 both a file may have a deletion vector: deleted rows are left out.
+
+A split of changes may ask for the changes of some keys alone: see :data:`OfKeys`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.manifest.lazy_file_list import rows_of, sizes_of
 
-__all__ = ["Run", "Section", "Split"]
+__all__ = ["OfKeys", "Run", "Section", "Split"]
+
+OfKeys: TypeAlias = Literal["all", "gone", "kept"]
+"""The keys whose changes are wanted: all; those that the changes leave without a row in this
+bucket; those that they leave with one."""
 
 Run: TypeAlias = Sequence[DataFileMeta]
 """A tuple, or files that become objects on demand."""
@@ -43,6 +49,8 @@ class Split(InBucket):
         other has its key.
     deletions : mapping of str to DeletionRange
         The deletion vectors of the files that have one, by file name.
+    of_keys : {'all', 'gone', 'kept'}
+        The keys whose changes are wanted; a read of rows takes all.
     """
 
     snapshot_id: int
@@ -52,6 +60,7 @@ class Split(InBucket):
     sections: tuple[Section, ...]
     raw: bool
     deletions: Mapping[str, DeletionRange] = field(default_factory=dict)
+    of_keys: OfKeys = "all"
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:

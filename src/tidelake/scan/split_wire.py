@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.wire import Wire
-from tidelake.scan.split import Split
+from tidelake.scan.split import OfKeys, Split
 
 __all__ = ["split_from_bytes", "split_to_bytes"]
 
@@ -30,8 +30,8 @@ _Row: Any = tuple[tuple(_HINTS[name] for name in _NAMES)]  # type: ignore[misc]
 _Sections: Any = tuple[tuple[tuple[_Row, ...], ...], ...]
 _WIRE = Wire(
     b"TLSP",
-    3,
-    tuple[int, bytes, int, int, _Sections, bool, dict[str, DeletionRange]],
+    4,
+    tuple[int, bytes, int, int, _Sections, bool, dict[str, DeletionRange], OfKeys],
     what="split",
 )
 
@@ -47,9 +47,8 @@ def split_to_bytes(split: Split) -> bytes:
     """
     s = split
     sections = [[[_row(file) for file in run] for run in section] for section in s.sections]
-    return _WIRE.to_bytes(
-        (s.snapshot_id, s.partition, s.bucket, s.total_buckets, sections, s.raw, s.deletions)
-    )
+    place = (s.snapshot_id, s.partition, s.bucket, s.total_buckets)
+    return _WIRE.to_bytes((*place, sections, s.raw, s.deletions, s.of_keys))
 
 
 def split_from_bytes(data: bytes) -> Split:
@@ -62,9 +61,9 @@ def split_from_bytes(data: bytes) -> Split:
     UnsupportedError
         They were written by a version with another layout.
     """
-    snapshot_id, partition, bucket, total, rows, raw, deletions = _WIRE.from_bytes(data)
+    *place, rows, raw, deletions, of_keys = _WIRE.from_bytes(data)
     sections = tuple(tuple(tuple(map(_file, run)) for run in section) for section in rows)
-    return Split(snapshot_id, partition, bucket, total, sections, raw, deletions)
+    return Split(*place, sections, raw, deletions, of_keys)
 
 
 def _file(row: tuple[Any, ...]) -> DataFileMeta:

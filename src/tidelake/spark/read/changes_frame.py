@@ -9,19 +9,26 @@ sides.
 Rows of a DataFrame have no order. A key's changes of one commit come in order from one task. The
 changes of a key by several commits may come from several tasks, unless *ordered* ones are asked
 for: then all rows of a bucket come from one task, in order of the commits.
+
+**Keys that span buckets.** A key that moved between partitions, or whose bucket was assigned anew,
+has changes in several buckets. Then all changes of a key come from one task, in the order of the
+parts. Few bytes (:data:`ONE_TASK_BYTES`) are read by one task. More are read in parallel, shuffled
+by key, and sorted by the number of their part and row.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql import types as st
 
 from tidelake.scan import ReadContext, split_from_bytes, split_to_bytes
 from tidelake.spark.expression.expression import quoted
@@ -36,6 +43,7 @@ from tidelake.spark.read.native_changes import (
 from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.scan_frame import packed_splits, spark_batches, tasks_asked
+from tidelake.spark.sessions.session import parallelism
 from tidelake.table.changelog.changelog_protocols import (
     ChangePart,
     ChangeRows,
@@ -47,6 +55,10 @@ from tidelake.types import DataField, RowKind
 from tidelake.types.predicate import columns_of
 
 __all__ = ["ChangeTask", "PartBytes", "changes_frame"]
+
+ONE_TASK_BYTES = 16 << 20
+"""Bytes of files up to which one task reads all changes whose keys span buckets."""
+PART_COLUMN, ROW_COLUMN = "_tidelake_part", "_tidelake_row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +95,18 @@ class _UnitBytes:
     @property
     def size_bytes(self) -> int:
         return sum(part.size_bytes for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _NumberedPart:
+    """A part with its place among all parts."""
+
+    number: int
+    part: PartBytes
+
+    @property
+    def size_bytes(self) -> int:
+        return self.part.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +178,9 @@ def changes_frame(
     rows = changes.rows
     task = ChangeTask(rows, with_kinds)
     schema = spark_schema(task.fields, table=table)
+    parts = list(changes.parts())
+    if changes.span_buckets(parts):
+        return _frame_by_key(spark, task, parts, schema, table=table)
     wanted = rows.context.fields(rows.columns)
     needed, condition = wanted, None
     if rows.predicate is not None:
@@ -166,15 +193,15 @@ def changes_frame(
     if rows.predicate is None or not exact or condition is not None:
         split = native_changes(
             rows.context,
-            changes.parts(),
+            parts,
             needed,
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
             ordered=ordered,
             uncut_bytes=uncut_bytes_max(spark),
-            storage=native_storage(spark, rows.context, chain.from_iterable(changes.parts())),
+            storage=native_storage(spark, rows.context, chain.from_iterable(parts)),
         )
     else:
-        split = NativeChanges(units=[ChangeUnit((part,)) for part in changes.parts()])
+        split = NativeChanges(units=[ChangeUnit((part,)) for part in parts])
     frames = []
     for groups, of_kinds in ((split.inserts, False), (split.kinds, with_kinds)):
         for group in groups:
@@ -198,12 +225,71 @@ def _kernel_frame(
     context: ReadContext,
     task: ChangeTask,
     units: Sequence[ChangeUnit],
-    schema: StructType,
+    schema: st.StructType,
 ) -> DataFrame:
     """Changes that the kernel reads on the executors."""
     packed = packed_splits(spark, context, [_UnitBytes.of(unit) for unit in units])
     blobs = [[part.blobs for unit in own for part in unit.parts] for own in packed]
     return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(_reading(task, blobs), schema)
+
+
+def _frame_by_key(
+    spark: SparkSession,
+    task: ChangeTask,
+    parts: Sequence[ChangePart],
+    schema: st.StructType,
+    *,
+    table: str,
+) -> DataFrame:
+    """Changes whose keys span buckets: all of a key come from one task, in order of the parts."""
+    rows = task.rows
+    size_bytes = sum(split.size_bytes for part in parts for split in part)
+    if size_bytes <= ONE_TASK_BYTES:
+        return _kernel_frame(spark, rows.context, task, [ChangeUnit(tuple(parts))], schema)
+    keys = rows.context.schema.primary_keys
+    others = [name for name in keys if name not in rows.columns]
+    wide = ChangeTask(replace(rows, columns=(*rows.columns, *others)), task.with_kinds)
+    given = spark_schema(wide.fields, table=table)
+    for name in (PART_COLUMN, ROW_COLUMN):
+        given = given.add(name, st.LongType())
+    numbered = [_NumberedPart(number, PartBytes.of(part)) for number, part in enumerate(parts)]
+    packed = packed_splits(spark, rows.context, numbered)
+    frame = spark.range(0, len(packed), 1, len(packed)).mapInArrow(_numbering(wide, packed), given)
+    most = tasks_asked(spark, rows.context.options) or parallelism(spark)
+    count = min(most, math.ceil(size_bytes / ONE_TASK_BYTES))
+    sorted_rows = frame.repartition(count, *(F.col(quoted(name)) for name in keys))
+    sorted_rows = sorted_rows.sortWithinPartitions(PART_COLUMN, ROW_COLUMN)
+    # a function of Python between them: else a later shuffle would drop this one and its sort
+    return sorted_rows.mapInArrow(_selecting(schema.names), schema)
+
+
+def _numbering(
+    task: ChangeTask, packed: Sequence[Sequence[_NumberedPart]]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for executors: takes numbers of tasks, gives changes with their places."""
+
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for numbered in packed[number]:
+                    first = 0
+                    for rows in task.batches(numbered.part.blobs):
+                        places = pa.array(np.arange(first, first + rows.num_rows))
+                        part = pa.array(np.full(rows.num_rows, numbered.number))
+                        first += rows.num_rows
+                        own = rows.append_column(PART_COLUMN, part)
+                        yield own.append_column(ROW_COLUMN, places)
+
+    return read
+
+
+def _selecting(
+    names: Sequence[str],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def select(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.select(names) for batch in batches)
+
+    return select
 
 
 def _reading(

@@ -224,7 +224,7 @@ def is_state(part: ChangePart) -> bool:
 
 def _may_scan(unit: ChangeUnit, *, ordered: bool, keyed: bool, uncut_bytes: int) -> bool:
     """Whether the unit's files may be read in any order."""
-    if any(len(part) > 1 for part in unit.parts):
+    if any(len(part) > 1 or part[0].of_keys != "all" for part in unit.parts):
         return False
     if not (ordered or keyed):
         return True

@@ -262,9 +262,9 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
 
 @dataclass
 class PartPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no types here
-    """One task of a read of changes."""
+    """One task of a read of changes: parts that it reads in order."""
 
-    part: PartBytes
+    parts: tuple[PartBytes, ...]
 
 
 class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries no types here
@@ -291,8 +291,13 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
         return FilterTaker(self._filters)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One per part."""
-        return [PartPartition(PartBytes.of(part)) for part in self._planned().parts()]
+        """One per part; one of all, if a key has changes in several buckets."""
+        changes = self._planned()
+        parts = list(changes.parts())
+        blobs = tuple(map(PartBytes.of, parts))
+        if changes.span_buckets(parts):
+            return [PartPartition(blobs)]
+        return [PartPartition((part,)) for part in blobs]
 
     def _planned(self) -> PlannedChanges:
         if self._changes is None:
@@ -308,11 +313,12 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
         self._task = task
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Changes of one part."""
+        """Changes of one task's parts."""
         if not isinstance(partition, PartPartition):
             return  # Spark's stand-in for an empty plan
         assert self._task is not None, "executors read with a reader that was shipped"
-        yield from self._task.batches(partition.part.blobs)
+        for part in partition.parts:
+            yield from self._task.batches(part.blobs)
 
 
 @dataclass

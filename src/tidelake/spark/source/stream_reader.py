@@ -7,9 +7,9 @@ Spark prunes no columns (2 to 2.3 times the CPU of Spark's own file stream). ``o
 
 1. Spark runs this in a separate Python process, which plans: offsets are those of
    :class:`tidelake.spark.streamread.cursor.StreamCursor`. A stream that has not begun is ``{}``.
-2. If the order of a bucket's rows matters, a partition is the parts of a bucket in a batch;
-   otherwise it is one part. It carries its own reader, because Spark ships this object before it
-   requests partitions.
+2. If the order of a bucket's rows matters, a partition is the parts of a bucket in a batch; of all
+   buckets, if a key has changes in several. Otherwise it is one part. It carries its own reader,
+   because Spark ships this object before it requests partitions.
 3. With the option ``read.changelog`` = ``true`` the column ``_row_kind`` holds the kind of a row,
    as by name (:mod:`tidelake.spark.streamread.request`).
 """
@@ -34,7 +34,7 @@ from tidelake.errors import InvalidInputError
 from tidelake.options import declared
 from tidelake.spark.catalog.streams.stream_options import stream_options
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
-from tidelake.spark.read.native_changes import change_units
+from tidelake.spark.read.native_changes import ChangeUnit, change_units
 from tidelake.spark.streamread.cursor import StreamCursor
 from tidelake.spark.streamread.hold import HoldName, SourceHold
 from tidelake.spark.streamread.request import (
@@ -168,11 +168,15 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, last = self._cursor.between(_text(start), until)
         self._cursor.hold_from(first)
         wanted = [name for name in self._names if name != ROW_KIND_COLUMN]
-        parts = plan.parts(first, last, columns=wanted, predicate=self._predicate)
-        task = ChangeTask(parts.rows)
+        changes = plan.parts(first, last, columns=wanted, predicate=self._predicate).once()
+        task, parts = ChangeTask(changes.rows), list(changes.parts())
+        units = (
+            [ChangeUnit(tuple(parts))]
+            if changes.span_buckets(parts)
+            else change_units(parts, ordered=keeps_order(plan.handle))
+        )
         return [
-            UnitPartition(task, tuple(map(PartBytes.of, unit.parts)), self._kinds)
-            for unit in change_units(parts.parts(), ordered=keeps_order(plan.handle))
+            UnitPartition(task, tuple(map(PartBytes.of, unit.parts)), self._kinds) for unit in units
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -138,12 +138,14 @@ class StreamSource(MicroBatchSource):
         wanted = [name for name in columns if name != ROW_KIND_COLUMN]
         wanted = wanted or [plan.fields[0].name]
         changes = plan.parts(first, last, columns=wanted, predicate=self._predicate(filters)).once()
+        parts = list(changes.parts())
         kinds_matter = self._kinds in {Kinds.UPSERTS, Kinds.CHECKED} and not all(
-            map(is_state, changes.parts())  # all rows of a state are +I
+            map(is_state, parts)  # all rows of a state are +I
         )
-        plain = self._plain_rows(changes, columns or wanted, filters, kinds_matter=kinds_matter)
-        if plain is not None:
-            return plain
+        if not changes.span_buckets(parts):  # else rows are read by key
+            plain = self._plain_rows(changes, columns or wanted, filters, kinds_matter=kinds_matter)
+            if plain is not None:
+                return plain
         frame = changes_frame(
             self.gateway.spark,
             changes,

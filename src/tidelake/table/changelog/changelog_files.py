@@ -9,7 +9,8 @@ Two sources, both of Paimon's ``incremental-between-scan-mode``:
 
 Overwrites have no changelog and are left out of both, as in Java. Rows come snapshot by snapshot,
 inside it bucket by bucket, and inside a bucket file by file as the writer made them. Nothing is
-merged: a key that was written ten times is there ten times.
+merged: a key that was written ten times is there ten times. Where keys may leave a partition,
+:mod:`tidelake.table.changelog.moved_keys` orders the buckets of a snapshot.
 
 The changes of an expired snapshot come from its long-lived changelog in ``changelog/``, if there is
 one (options ``changelog.*``).
@@ -20,7 +21,7 @@ Source: Paimon's ``IncrementalDeltaStartingScanner`` and ``IncrementalChangelogR
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +40,13 @@ from tidelake.scan import ReadContext, grouped, read_changes
 from tidelake.scan.pruning.prune import scan_filter
 from tidelake.scan.pruning.prune_entries import in_partitions
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
+from tidelake.table.changelog.moved_keys import (
+    changes_of_keys,
+    is_overwritten,
+    leaves_partition,
+    parts_in_passes,
+    spans_buckets,
+)
 from tidelake.table.conversion.inputs import row_kind_names
 from tidelake.table.handle.handle import TableHandle
 from tidelake.types import RowKind
@@ -120,7 +128,7 @@ class LoggedRows:
         The table.
     columns : tuple of str
         The columns wanted.
-    Bound; each row is tested on its own.
+    predicate : Predicate, optional
         Bound; decided for each row on its own.
     """
 
@@ -133,9 +141,8 @@ class LoggedRows:
         [split] = part
         schema = change_schema(self)
         keyed = bool(self.context.schema.primary_keys)
-        for rows in read_changes(
-            self.context, split, columns=self.columns, predicate=self.predicate
-        ):
+        read = read_changes if split.of_keys == "all" else changes_of_keys
+        for rows in read(self.context, split, columns=self.columns, predicate=self.predicate):
             if keyed:
                 kinds = rows.column(KIND_FIELD.name)
             else:
@@ -173,9 +180,19 @@ class LoggedChanges:
     def parts(self) -> Iterator[ChangePart]:
         """The files of each snapshot, bucket by bucket."""
         for snapshot in self.snapshots:
-            for bucket in grouped(self._entries(snapshot), snapshot.id):
-                if bucket.bucket >= 0:  # rows in the postpone bucket are not visible yet
-                    yield (bucket.split(((bucket.files,),), raw=True),)
+            parts: list[ChangePart] = [
+                (bucket.split(((bucket.files,),), raw=True),)
+                for bucket in grouped(self._entries(snapshot), snapshot.id)
+                if bucket.bucket >= 0  # rows in the postpone bucket are not visible yet
+            ]
+            moves = leaves_partition(self.rows.context, (split for [split] in parts))
+            yield from parts_in_passes(parts) if moves else parts
+
+    def span_buckets(self, parts: Sequence[ChangePart]) -> bool:
+        """Whether changes of one key may be in several buckets of all parts."""
+        ids = [snapshot.id for snapshot in self.snapshots]
+        overwritten = len(ids) > 1 and is_overwritten(self.handle, ids[0], ids[-1])
+        return spans_buckets(self.rows.context, parts, is_overwritten=overwritten)
 
     def _entries(self, snapshot: Snapshot) -> EntryTable:
         """The files of a snapshot, in partitions that may satisfy the predicate."""

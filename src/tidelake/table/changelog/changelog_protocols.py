@@ -2,7 +2,8 @@
 
 A range of changes is planned as **parts**: the files that a snapshot adds to one bucket, or files
 of one bucket before and after. A task can read each part alone. A reader of all parts in order gets
-the same rows as executors that read them in any order.
+the same rows as executors that read them in any order; where the order of changes counts across
+buckets, the parts say so.
 """
 
 from __future__ import annotations
@@ -60,6 +61,13 @@ class PlannedChanges(Protocol):
 
     def parts(self) -> Iterator[ChangePart]:
         """The parts, in the order of the changes."""
+        ...
+
+    def span_buckets(self, parts: Sequence[ChangePart]) -> bool:
+        """Whether changes of one key may be in several buckets of all parts.
+
+        Then the parts are read in their order, or by key, and not each bucket by itself.
+        """
         ...
 
     def reader(self) -> pa.RecordBatchReader:

@@ -24,7 +24,7 @@ Memory: a batch per open file; for multisets also ``PASS_ROWS_MAX`` rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,6 +46,7 @@ from tidelake.scan import (
     read_split,
 )
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
+from tidelake.table.changelog.moved_keys import is_overwritten, parts_in_passes, spans_buckets
 from tidelake.table.changelog.snapshot_diff import diff_multiset, diff_sorted
 from tidelake.table.conversion.inputs import row_kind_names
 from tidelake.table.handle.handle import TableHandle
@@ -88,6 +89,9 @@ class NetRows:
             return
         compare = _keyed_changes if self.context.schema.primary_keys else _bag_changes
         for rows, kinds in compare(self.context, before, after):
+            if after.of_keys != "all":
+                of_keys = (kinds == RowKind.DELETE) == (after.of_keys == "gone")
+                rows, kinds = rows.filter(pa.array(of_keys)), kinds[of_keys]
             if self.predicate is not None:
                 mask = evaluate(self.predicate, rows, self.context.schema.fields)
                 rows, kinds = rows.filter(mask), kinds[np.asarray(mask)]
@@ -131,14 +135,29 @@ class TableChanges:
         return pa.RecordBatchReader.from_batches(change_schema(self.rows), batches)
 
     def parts(self) -> Iterator[ChangePart]:
-        """Files before and after, bucket by bucket, sections in key order."""
+        """Files before and after, bucket by bucket, sections in key order.
+
+        Where keys may have moved between buckets, those that are gone come first.
+        """
         context, manifests = self.rows.context, self.handle.manifests
         before, after = (
             [] if snapshot is None else read_buckets(context, snapshot, manifests=manifests)
             for snapshot in (self.start, self.end)
         )
-        for pair in changed_buckets(before, after):
-            yield from bucket_parts(context, *pair)
+        parts = (
+            part for pair in changed_buckets(before, after) for part in bucket_parts(context, *pair)
+        )
+        if not context.schema.primary_keys:
+            return parts
+        found = list(parts)
+        return parts_in_passes(found) if self.span_buckets(found) else iter(found)
+
+    def span_buckets(self, parts: Sequence[ChangePart]) -> bool:
+        """Whether changes of one key may be in several buckets of all parts."""
+        if self.start is None or self.end is None:  # each row that is there was not, or will not be
+            return False
+        overwritten = is_overwritten(self.handle, self.start.id, self.end.id)
+        return spans_buckets(self.rows.context, parts, is_overwritten=overwritten)
 
 
 def changed_buckets(

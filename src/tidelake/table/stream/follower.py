@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.options import declared
 from tidelake.scan import ReadContext
 from tidelake.table.handle.handle import TableHandle
@@ -313,6 +313,12 @@ class Follower:
                 units = self._changes.changes(context, snapshot, source)
             self._units = key, units
         return self._units[1]
+
+    def is_replaced(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot replaced rows, and may have assigned their buckets anew."""
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            return True
+        return self._changes.source(snapshot) in {ChangeSource.REPLACED, ChangeSource.DIFF}
 
     def sizes(self, snapshot: Snapshot, offset: StreamOffset) -> tuple[int, int]:
         """Count the rows and bytes of a snapshot behind an offset."""

@@ -12,7 +12,7 @@ read:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 from tidelake.scan import ReadContext, Split
 from tidelake.table.changelog.changelog_files import LoggedRows
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
+from tidelake.table.changelog.moved_keys import spans_buckets
 from tidelake.table.changelog.net_changes import NetRows
 from tidelake.types.predicate import Predicate
 
@@ -37,10 +38,13 @@ class StreamPart:
         The snapshot whose state or change the part belongs to.
     splits : tuple of Split
         One or two; see the module.
+    overwritten : bool
+        Whether an overwrite came since the beginning of the batch, or is this snapshot.
     """
 
     snapshot_id: int
     splits: ChangePart
+    overwritten: bool = False
 
     @property
     def inserted(self) -> Split | None:
@@ -129,6 +133,17 @@ class StreamParts:
     def parts(self) -> Iterator[ChangePart]:
         """The splits of each part, in the order of the stream."""
         return (part.splits for part in self)
+
+    def span_buckets(self, parts: Sequence[ChangePart]) -> bool:
+        """Whether changes of one key may be in several buckets of all parts."""
+        context = self.rows.context
+        is_state = len({part.snapshot_id for part in self}) <= 1 and all(
+            len(part) > 1 and not part[0].files_count for part in parts
+        )
+        if is_state and all(part[1].bucket >= 0 for part in parts):  # each key once
+            return False
+        overwritten = any(part.overwritten for part in self)
+        return spans_buckets(context, parts, is_overwritten=overwritten)
 
     def reader(self) -> pa.RecordBatchReader:
         """All rows in order, as a stream of batches."""

@@ -243,7 +243,7 @@ class StreamPlan:
             options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST),
         )
         of_partition = scan_filter(rows.context.schema, rows.predicate).partition
-        at = start
+        at, overwritten = start, False
         while at.position < end.position:
             snapshot = follower.load(at, is_begin=at is start)
             if snapshot is None:  # it was there when the end was chosen
@@ -258,8 +258,10 @@ class StreamPlan:
             chosen = None
             if of_partition is not None:
                 chosen = _matching(rows.context, units.partitions(), of_partition)
+            if at.phase == "delta":
+                overwritten = overwritten or follower.is_replaced(snapshot)
             for splits in units.parts(first, last, rule, partitions=chosen):
-                yield StreamPart(snapshot.id, splits)
+                yield StreamPart(snapshot.id, splits, overwritten)
             at = behind
 
 

@@ -55,6 +55,7 @@ from tidelake.table.changelog.changelog_files import (
     parts_of_rows,
 )
 from tidelake.table.changelog.changelog_protocols import ChangePart
+from tidelake.table.changelog.moved_keys import leaves_partition
 from tidelake.table.changelog.net_changes import bucket_parts, changed_buckets
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.units import (
@@ -289,7 +290,8 @@ class SnapshotChanges:
         buckets = list(bucket_files(entries, snapshot.id))
         if context.schema.keys_may_move and buckets:
             parts = tuple((b.split(((b.files,),), raw=True),) for b in buckets)
-            return SnapshotUnits([ChangedParts(None, (parts,))])
+            moves = leaves_partition(context, (split for [split] in parts))
+            return SnapshotUnits([ChangedParts(None, (parts,), moves)])
         kind = LoggedCommit if context.schema.primary_keys else LoggedFiles
         return SnapshotUnits([kind(bucket) for bucket in buckets])
 

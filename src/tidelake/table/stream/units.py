@@ -36,6 +36,7 @@ from tidelake.metadata.manifest.lazy_file_list import FileList, names_of, sizes_
 from tidelake.scan import BucketFiles, Section, Split
 from tidelake.scan.split_generator import PackRule, pack_ordered, raw_splits
 from tidelake.table.changelog.changelog_protocols import ChangePart
+from tidelake.table.changelog.moved_keys import parts_in_passes
 
 __all__ = [
     "BucketUnits",
@@ -185,10 +186,13 @@ class ChangedParts:
         Serialized BinaryRow; None where a unit spans several partitions.
     units : tuple of tuple of ChangePart
         The parts of each unit, in order.
+    moves : bool
+        Whether a key may have changes in several parts of a unit, of which the last must come last.
     """
 
     partition: bytes | None
     units: tuple[tuple[ChangePart, ...], ...]
+    moves: bool = False
 
     @property
     def counts(self) -> tuple[Counts, Counts, Counts]:
@@ -212,8 +216,9 @@ class ChangedParts:
         ]
 
     def parts(self, start: int, end: int, rule: PackRule) -> Iterator[ChangePart]:  # noqa: ARG002
-        """The parts as they are."""
-        return itertools.chain.from_iterable(self.units[start:end])
+        """The parts as they are, or in passes."""
+        for unit in self.units[start:end]:
+            yield from parts_in_passes(unit) if self.moves else unit
 
 
 class SnapshotUnits:

@@ -148,8 +148,8 @@ class Replay:
     """The state that given rows make."""
 
     def __init__(self, table, *, keyed):
-        names = set(table.primary_keys) | set(table.partition_keys)
-        self.key = [n for n in ("p", "k") if n in names] if keyed else None
+        # as a target of the same key folds: a row of another partition takes the place of a key's
+        self.key = table.primary_keys if keyed else None
         self.rows: Counter | dict = {} if keyed else Counter()
         self.partial = False
 

@@ -101,6 +101,8 @@ PIECES: dict[str, Piece] = {
     "moments": _tests("tests/sim/test_moments.py"),
     "frames": _tests("tests/unit/table/conversion/test_round_trips.py"),
     "merges": _tests("tests/spark/test_merge.py"),
+    "pipelines": _tests("tests/unit/table/stream/test_pipelines.py"),
+    "pipelines-spark": _tests("tests/spark/test_pipelines.py"),
     "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),
     "streams": _tests("tests/spark/test_stream_kills.py", "tests/unit/table/stream"),

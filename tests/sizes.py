@@ -75,6 +75,12 @@ class Sizes:
     """Tables into which both write."""
     stream_soak_s: int
     """Seconds that a chain of streams runs while it is counted what it takes."""
+    pipelines: int
+    """Drawn pipelines from one table into another, without an engine."""
+    spark_pipelines: int
+    """Drawn pipelines on Spark."""
+    spark_pipeline_runs: int
+    """Runs of the query of each."""
     lookup_keys: int
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     java_lookup_keys: int
@@ -125,6 +131,9 @@ SMALL = Sizes(
     stream_rival_kills=1,
     stream_rival_tables=2,
     stream_soak_s=60,
+    pipelines=45,
+    spark_pipelines=9,
+    spark_pipeline_runs=2,
     lookup_keys=80,
     java_lookup_keys=300,
     service_soak_s=60,
@@ -165,6 +174,9 @@ FULL = Sizes(
     stream_rival_kills=4,
     stream_rival_tables=4,
     stream_soak_s=600,
+    pipelines=500,
+    spark_pipelines=200,
+    spark_pipeline_runs=3,
     lookup_keys=100_000,
     java_lookup_keys=100_000,
     service_soak_s=600,

@@ -38,7 +38,9 @@ BATCHES_MAX = 30
 BUCKETS, KEYS, COMMITS = 3, 9, 4
 
 
-def _table(keys: tuple[str, ...] = ("k",), **options: object) -> Table:
+def _table(
+    keys: tuple[str, ...] = ("k",), partitions: tuple[str, ...] = (), **options: object
+) -> Table:
     env = replace(Env.seeded(5), clock=ManualClock(1_700_000_000_000))
     catalog = tidelake.open("/w", fileio=MemoryFileIO(), env=env)
     bucket = {"bucket": "1"} if keys else {}
@@ -46,6 +48,7 @@ def _table(keys: tuple[str, ...] = ("k",), **options: object) -> Table:
         "db.t",
         {"k": "INT NOT NULL", "v": "INT"},
         primary_keys=keys,
+        partition_keys=partitions,
         options={**bucket, **{key.replace("_", "-"): str(v) for key, v in options.items()}},
     )
 
@@ -100,6 +103,58 @@ def check_stream_cuts() -> None:
     parts = list(plan.parts(begin, end))
     assert sum(split.files_count for part in parts for split in part.splits) > 1
     assert (end.snapshot, end.index) == (2, 0)
+
+
+def check_stream_moved_keys() -> None:
+    """A key that moves to another partition stays, whichever of the two is read first."""
+    table = _table(partitions=("v",), changelog_producer="input", bucket=-1)
+    for number in range(COMMITS):
+        table.write([{"k": k, "v": (k + number) % 3} for k in range(KEYS)])
+    state: dict[int, int] = {}
+    for batch in table.stream(start=1, timeout=0):
+        for row in batch.data.to_pylist():
+            if row["_row_kind"] in {"+I", "+U"}:
+                state[row["k"]] = row["v"]
+            else:
+                state.pop(row["k"], None)
+    assert state == {k: (k + COMMITS - 1) % 3 for k in range(KEYS)}
+
+
+def check_stream_spans() -> None:
+    """The tasks of a batch keep a key's changes together, in whichever buckets it was."""
+    table = _table(bucket=1)
+    options = {"streaming-read-overwrite": "skip"}
+    _commits(table, 1)
+    began = StreamPlan.of(table.handle, options).latest()
+    assert began is not None
+
+    def now() -> Table:
+        return tidelake.open("/w", fileio=table.fileio, env=table.handle.env).table("db.t")
+
+    def spans() -> bool:
+        plan = StreamPlan.of(now().handle, options)
+        end = plan.latest()
+        assert end is not None
+        changes = plan.parts(began, end).once()
+        return changes.span_buckets(list(changes.parts()))
+
+    now().write([{"k": 1, "v": 9}, {"k": 2, "v": 9}])
+    assert not spans()
+    now().rescale_bucket(3)
+    now().write([{"k": k, "v": 7} for k in range(KEYS)])
+    assert spans()
+
+
+def check_stream_forced_deletes() -> None:
+    """A delete of a partition is told row by row where that is asked for."""
+    table = _table(
+        ("k", "v"), ("v",), changelog_producer="input",
+        **{"delete.force_produce_changelog": "true"},
+    )  # fmt: skip
+    table.write([{"k": k, "v": k % 2} for k in range(KEYS)])
+    table.delete("v = 1")
+    told = [row for b in table.stream(start=2, timeout=0) for row in b.data.to_pylist()]
+    assert sorted(row["k"] for row in told if row["_row_kind"] == "-D") == [1, 3, 5, 7]
 
 
 def check_stream_progress() -> None:
@@ -326,6 +381,9 @@ def _refused(kind: type[Exception], act: Callable[[], object]) -> None:
 CHECKS = (
     check_stream_replay,
     check_stream_cuts,
+    check_stream_moved_keys,
+    check_stream_spans,
+    check_stream_forced_deletes,
     check_stream_progress,
     check_stream_leases,
     check_stream_takeovers,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tidelake.commit.publisher as publisher
+import tidelake.table.rowlevel.delete as delete
 import tidelake.table.stream.consumer_reset as consumer_reset
 import tidelake.table.stream.follow as follow
 import tidelake.table.stream.snapshot_units as snapshot_units
+import tidelake.table.stream.units as units
 from proving.planting import edited, passed_over
 from tidelake.errors import NotFoundError
 from tidelake.metadata.log.consumer import ConsumerLog
@@ -13,7 +15,7 @@ from tidelake.spark.streamread.cursor import StreamCursor
 from tidelake.spark.streamwrite import sink_run
 from tidelake.spark.streamwrite.batch_sink import BatchSink
 from tidelake.spark.streamwrite.sink_run import SinkRun
-from tidelake.table.stream import StreamLease, StreamPlan
+from tidelake.table.stream import StreamLease, StreamParts, StreamPlan
 from tidelake.table.stream.follower import Follower
 from tidelake.table.stream.snapshot_units import ChangeSource, SnapshotChanges
 from tidelake.table.stream.start import StreamStart
@@ -44,6 +46,21 @@ def _progress_becomes_the_oldest(original):
 
 PLANTED = (
     # name; what catches it; where it is, and what stands there instead
+    (
+        "a key that moves is added before it is removed",
+        "check_stream_moved_keys",
+        (units, "parts_in_passes", lambda _: iter),
+    ),
+    (
+        "keys that were in other buckets are read bucket by bucket",
+        "check_stream_spans",
+        (StreamParts, "span_buckets", lambda _: lambda self, parts: False),
+    ),
+    (
+        "a forced delete of a partition is told to no stream",
+        "check_stream_forced_deletes",
+        (delete, "deletes_by_row", lambda _: lambda handle: False),
+    ),
     (
         "a stream records progress before its rows are taken",
         "check_stream_progress",

@@ -236,3 +236,24 @@ def test_an_identity_is_committed_once(spark, lake):
     assert lake.update("db.t", {"n": "n + 1"}, "k = 1", **identity).already_committed
     assert lake.delete("db.t", "k = 1", **identity).already_committed
     assert state(lake)[1][1] == 2
+
+
+FORCED = {"delete.force-produce-changelog": "true", "changelog-producer": "input", "bucket": "2"}
+DOORS = {
+    "tl.delete": lambda lake: lake.delete("db.t", "p = 1"),
+    "tl.sql": lambda lake: lake.sql("DELETE FROM db.t WHERE p = 1"),
+    "tl.sql, all": lambda lake: lake.sql("DELETE FROM db.t"),
+    "spark.sql, all": lambda lake: lake.spark.sql("DELETE FROM tidelake.db.t"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_forced_changelog_has_each_row_that_a_delete_of_partitions_removes(spark, lake, door):
+    make(spark, lake, ["p"], ["p", "k"], FORCED)
+    since = lake.catalog.table("db.t").latest_snapshot_id
+    DOORS[door](lake)
+    gone = {k for k in range(ROWS) if door.endswith("all") or k % 3 == 1}
+    assert state(lake).keys() == set(range(ROWS)) - gone
+    stream = lake.catalog.table("db.t").stream(start=since + 1, timeout=0)
+    told = [(row["_row_kind"], row["k"]) for batch in stream for row in batch.data.to_pylist()]
+    assert sorted(told) == [("-D", k) for k in sorted(gone)]

@@ -10,7 +10,6 @@ from tidelake.options.option import (
     enumeration,
     integer,
     memory_size,
-    no_effect,
     text,
 )
 
@@ -22,6 +21,7 @@ __all__ = [
     "CHANGELOG_PRODUCER_ROW_DEDUPLICATE",
     "CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS",
     "CHANGELOG_TIME_RETAINED",
+    "DELETE_FORCE_PRODUCE_CHANGELOG",
     "DELETION_VECTORS_BITMAP64",
     "DELETION_VECTORS_ENABLED",
     "DELETION_VECTORS_MERGE_ON_READ",
@@ -185,11 +185,12 @@ RECORD_LEVEL_TIME_FIELD: Final = text(
     " TIMESTAMP_LTZ. A row without a time does not expire.",
 )
 
-UNREAD = (
-    boolean(
-        "delete.force-produce-changelog",
-        False,
-        "Whether a DELETE statement always writes changelog.",
-        no_effect("a delete writes rows of kind -D, which the changelog has"),
-    ),
+DELETE_FORCE_PRODUCE_CHANGELOG: Final = boolean(
+    "delete.force-produce-changelog",
+    False,
+    "Whether a delete from a primary-key table writes a row -D for each deleted row, also where a"
+    " whole partition or table is deleted, which else changes metadata alone. TRUNCATE and DROP"
+    " PARTITION write none.",
 )
+
+UNREAD = ()

@@ -23,6 +23,7 @@ from tidelake.spark.catalog.writing import (
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.table_frame import in_session, table_frame
+from tidelake.spark.rowlevel.delete_update import delete_all
 from tidelake.spark.write.schema_merging import merges_schema
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
@@ -303,8 +304,9 @@ class LakeTable(
         return LakeWriteBuilder(self.gateway, options, self._name)
 
     def truncateTable(self, *_options: JavaObject) -> bool:
-        """TRUNCATE TABLE, and DELETE without a condition: metadata only."""
-        in_session(self.gateway.spark, self._table, self._options).truncate()
+        """TRUNCATE TABLE, and DELETE without a condition, which Spark does not tell apart."""
+        table = in_session(self.gateway.spark, self._table, self._options)
+        delete_all(self.gateway.spark, table.handle)
         return True
 
     def v1Table(self) -> JavaObject:

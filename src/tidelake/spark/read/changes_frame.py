@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -248,7 +249,8 @@ def _frame_by_key(
         return _kernel_frame(spark, rows.context, task, [ChangeUnit(tuple(parts))], schema)
     keys = rows.context.schema.primary_keys
     others = [name for name in keys if name not in rows.columns]
-    wide = ChangeTask(replace(rows, columns=(*rows.columns, *others)), task.with_kinds)
+    wide_rows: ChangeRows = replace(cast("Any", rows), columns=(*rows.columns, *others))
+    wide = ChangeTask(wide_rows, task.with_kinds)
     given = spark_schema(wide.fields, table=table)
     for name in (PART_COLUMN, ROW_COLUMN):
         given = given.add(name, st.LongType())

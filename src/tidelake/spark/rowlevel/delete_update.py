@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
 
@@ -43,22 +43,25 @@ from tidelake.table.rowlevel.assignments import check_settable
 from tidelake.table.rowlevel.delete import (
     check_deletes_count,
     delete_matching,
+    deletes_by_row,
     is_metadata_only,
     not_removed,
     removing_columns,
+    truncate,
 )
 from tidelake.table.rowlevel.update import ShownRows, check_none_wait, check_updatable
 from tidelake.table.write.result import CommitIdentity, RowCounts, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
-from tidelake.types.predicate import Predicate, bind, parse_filter
+from tidelake.types.predicate import Predicate, bind, columns_of, parse_filter
 
 __all__ = [
     "NEW_PREFIX",
     "Matching",
     "check_removed",
     "check_shown",
+    "delete_all",
     "delete_on_spark",
     "update_on_spark",
     "value_column",
@@ -143,6 +146,8 @@ def delete_on_spark(
     predicate = matching.predicate
     if predicate is not None and matching.condition is None and is_metadata_only(handle, predicate):
         return delete_matching(transaction, predicate)
+    if predicate is not None and not columns_of(predicate):  # always true
+        matching = replace(matching, predicate=None)
     if not handle.schema.primary_keys:
         return _deleted(_delete_appended(spark, transaction, matching))
     check_deletes_count(handle)
@@ -155,6 +160,14 @@ def delete_on_spark(
     return _deleted(
         write_frame(handle, rows, mode="append", partition=None, identity=identity, tasks=tasks)
     )
+
+
+def delete_all(spark: SparkSession, handle: TableHandle) -> WriteResult:
+    """Delete all rows: in the metadata, unless each needs a -D of its own."""
+    identity = CommitIdentity.of(handle, None, None)
+    if deletes_by_row(handle):
+        return delete_on_spark(spark, handle, "TRUE", identity=identity, tasks=None)
+    return truncate(handle, identity=identity)
 
 
 def _deleted(result: WriteResult) -> WriteResult:

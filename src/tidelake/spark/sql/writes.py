@@ -29,7 +29,12 @@ from tidelake.spark.expression.types import fields_from_spark, spark_schema, to_
 from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.kafka.messages_write import write_messages
 from tidelake.spark.read.table_frame import in_session
-from tidelake.spark.rowlevel.delete_update import Matching, delete_on_spark, update_on_spark
+from tidelake.spark.rowlevel.delete_update import (
+    Matching,
+    delete_all,
+    delete_on_spark,
+    update_on_spark,
+)
 from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.sql.merge_statement import merge_by_statement
 from tidelake.spark.sql.queries import Args, StatementQueries
@@ -232,7 +237,7 @@ class StatementWrites:
         """Carry out DELETE."""
         table = self._changed(statement)
         if statement.where is None:
-            table.truncate()
+            delete_all(self.spark, table.handle)
             return
         with self._expressions(text, table) as expressions:
             rows = RowSource(statement.name, statement.alias)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +43,8 @@ __all__ = [
     "spans_buckets",
 ]
 
+_PASSES: tuple[tuple[OfKeys, OfKeys], ...] = (("gone", "kept"), ("kept", "gone"))
+"""The keys of each pass, and those of the other."""
 SNAPSHOTS_LOOKED_AT_MAX = 64
 """The most snapshots that are read to find an overwrite between two moments."""
 
@@ -56,16 +57,14 @@ def parts_in_passes(parts: Sequence[ChangePart]) -> Iterator[ChangePart]:
     parts : sequence of ChangePart
         Of all buckets that a key may move between.
     """
-    _, *passes = get_args(OfKeys)
-    for of_keys in passes:
+    for of_keys, other in _PASSES:
         for part in parts:
-            if may_hold(part, of_keys):
-                other = "gone" if of_keys == "kept" else "kept"
-                is_mixed = may_hold(part, other)
+            if _may_hold(part, of_keys):
+                is_mixed = _may_hold(part, other)
                 yield tuple(replace(s, of_keys=of_keys) for s in part) if is_mixed else part
 
 
-def may_hold(part: ChangePart, of_keys: OfKeys) -> bool:
+def _may_hold(part: ChangePart, of_keys: OfKeys) -> bool:
     """Say whether a part may hold changes of such keys, by the counts of its files."""
     *before, after = part
     if before:

@@ -1,7 +1,8 @@
 """Deletes rows: by predicate, or by primary key.
 
 1. A predicate on partition columns alone (or one that is always true) drops whole partitions in the
-   metadata, on any table.
+   metadata, on any table: an overwrite, which has no changelog. With
+   ``delete.force-produce-changelog`` a primary-key table deletes these rows one by one, as in 2.
 2. On a primary-key table, other predicates read the matching rows of the newest snapshot and write
    them back as ``-D``.
 3. Of given rows only the key columns count: they are written as ``-D`` rows, the other columns
@@ -49,6 +50,7 @@ __all__ = [
     "check_deletes_count",
     "delete_matching",
     "delete_rows",
+    "deletes_by_row",
     "drop_partitions",
     "is_filter",
     "is_metadata_only",
@@ -86,9 +88,21 @@ def _parsed(target: object) -> Predicate:
     return predicate
 
 
+def deletes_by_row(handle: TableHandle) -> bool:
+    """Whether a delete writes a -D for each row, also where a change of metadata would do."""
+    forced = handle.options.get(declared.DELETE_FORCE_PRODUCE_CHANGELOG)
+    return bool(handle.schema.primary_keys) and forced
+
+
 def is_metadata_only(handle: TableHandle, predicate: Predicate) -> bool:
-    """Whether a bound predicate uses partition columns only, so that no row must be read."""
-    return columns_of(predicate) <= frozenset(handle.schema.partition_keys)
+    """Whether a delete by a bound predicate reads no row.
+
+    The predicate uses partition columns only, or is always false.
+    """
+    names = columns_of(predicate)
+    if not names and not _is_true(predicate):
+        return True
+    return names <= frozenset(handle.schema.partition_keys) and not deletes_by_row(handle)
 
 
 def check_deletes_count(handle: TableHandle) -> None:
@@ -180,14 +194,17 @@ def _drop(handle: TableHandle, static: Predicate | None, identity: CommitIdentit
 def delete_matching(transaction: WriteTransaction, predicate: Predicate) -> WriteResult:
     """Delete the rows that a bound predicate matches, in this process."""
     handle, identity = transaction.handle, transaction.identity
-    if not columns_of(predicate):
-        return _drop(handle, None, identity) if _is_true(predicate) else WriteResult()
+    is_all = not columns_of(predicate)
+    if is_all and not _is_true(predicate):
+        return WriteResult()
     if is_metadata_only(handle, predicate):
-        return _drop(handle, predicate, identity)
+        return _drop(handle, None if is_all else predicate, identity)
     if not handle.schema.primary_keys:
         return change_rows(transaction, predicate)
     check_deletes_count(handle)
-    deleted = transaction.write_batches(_as_deletes(handle, _rows(handle, predicate)))
+    deleted = transaction.write_batches(
+        _as_deletes(handle, _rows(handle, None if is_all else predicate))
+    )
     return deleted.with_counts(RowCounts(deleted=deleted.rows))
 
 

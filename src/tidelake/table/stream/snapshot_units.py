@@ -114,6 +114,27 @@ class OverwritePolicy(enum.StrEnum):
         return policy
 
 
+def _check_moves_told_at_once(handle: TableHandle) -> None:
+    """Refuse a table whose changelog may tell the two halves of a move in the wrong order.
+
+    A full compaction is one of a bucket. That of a key's new partition may come commits before that
+    of its old one, whose ``-D`` then looks like the delete of the new row.
+    """
+    options = handle.options
+    is_late = options.get(declared.CHANGELOG_PRODUCER) == FULL_COMPACTION
+    if not (is_late and handle.schema.keys_may_move):
+        return
+    if options.get(declared.FULL_COMPACTION_DELTA_COMMITS) == 1:
+        return
+    message = (
+        f"Table '{handle.identifier}' cannot be read as a stream: a key may move to another"
+        " partition, and with 'changelog-producer' = 'full-compaction' its old row may be removed"
+        " commits after its new one is added. Set 'changelog-producer' to 'lookup', or"
+        " 'full-compaction.delta-commits' to 1."
+    )
+    raise UnsupportedError(message, kind="stream_moved_keys", table=handle.identifier)
+
+
 class ChangeSource(enum.Enum):
     """The files that hold the changes of a snapshot."""
 
@@ -162,6 +183,7 @@ class SnapshotChanges:
             remedy = "'lookup'" if engine == FIRST_ROW else "'lookup' or 'full-compaction'"
             message = f"{reason}. To read it as a stream set 'changelog-producer' to {remedy}."
             raise UnsupportedError(message, kind=NO_CHANGELOG, table=handle.identifier)
+        _check_moves_told_at_once(handle)
         return cls(handle, OverwritePolicy.of(handle))
 
     @property

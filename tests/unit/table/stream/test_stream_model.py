@@ -88,6 +88,8 @@ class Case:
                 "bucket": buckets.get(self.kind, rng.choice(["1", "2"])),
                 "changelog-producer": producer,
             }
+            if (self.kind, producer) == ("cross-partition", "full-compaction"):
+                options["full-compaction.delta-commits"] = "1"
             if self.kind == "dynamic":
                 options["dynamic-bucket.target-row-num"] = "3"
         if self.partitioned and rng.random() < 0.5:

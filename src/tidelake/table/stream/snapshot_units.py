@@ -114,7 +114,7 @@ class OverwritePolicy(enum.StrEnum):
         return policy
 
 
-def _check_moves_told_at_once(handle: TableHandle) -> None:
+def _check_moves_come_at_once(handle: TableHandle) -> None:
     """Refuse a table whose changelog may tell the two halves of a move in the wrong order.
 
     A full compaction is one of a bucket. That of a key's new partition may come commits before that
@@ -183,7 +183,7 @@ class SnapshotChanges:
             remedy = "'lookup'" if engine == FIRST_ROW else "'lookup' or 'full-compaction'"
             message = f"{reason}. To read it as a stream set 'changelog-producer' to {remedy}."
             raise UnsupportedError(message, kind=NO_CHANGELOG, table=handle.identifier)
-        _check_moves_told_at_once(handle)
+        _check_moves_come_at_once(handle)
         return cls(handle, OverwritePolicy.of(handle))
 
     @property

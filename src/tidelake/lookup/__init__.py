@@ -7,6 +7,7 @@ choose and Spark may not enter: :mod:`tidelake.table.query` plans, and this pack
 from tidelake.lookup.bucket_view import BucketView, LookupRun
 from tidelake.lookup.build import LookupBuild
 from tidelake.lookup.cache import LookupCache, LookupLimits, LookupStats
+from tidelake.lookup.directory import LookupDirectory
 from tidelake.lookup.gather import KeyRows, gathered, gathered_bytes
 from tidelake.lookup.key_form import KeyForm
 from tidelake.lookup.opened_file import OpenedFile
@@ -19,6 +20,7 @@ __all__ = [
     "KeyRows",
     "LookupBuild",
     "LookupCache",
+    "LookupDirectory",
     "LookupLimits",
     "LookupRun",
     "LookupStats",

@@ -10,6 +10,8 @@
    ``lookup.cache-file-retention`` are removed; so are temporary files of processes that died. When
    files would be more than ``lookup.cache-max-disk-size``, those unused for the longest time go
    first. A file that another process has open stays readable there.
+5. Others may remove files, or the whole directory, at any moment, as cleaners of temporary files
+   do. What is open stays readable; a step that misses a name makes the directory and begins anew.
 
 The time of a file's last use is its modification time.
 """
@@ -28,6 +30,7 @@ from weakref import WeakValueDictionary
 
 from tidelake.errors import StorageError
 from tidelake.lookup.build import TEMPORARY_SUFFIX, LookupBuild
+from tidelake.lookup.directory import LookupDirectory
 from tidelake.lookup.file_memory import MappedBudget
 from tidelake.lookup.opened_file import OpenedFile
 from tidelake.lookup.stored_columns import StoredColumns
@@ -45,6 +48,8 @@ YOUNG_MS = 60_000
 """A temporary file of this age may be about to be locked by its writer."""
 SWEEPS_PER_RETENTION = 4
 """How often the use of files is noted while they are kept."""
+TRIES_MAX = 8
+"""How often a file is begun anew because others removed its directory meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +98,19 @@ class LookupCache:
 
     Parameters
     ----------
-    directory : Path
-        Where they are; made if it is not there.
+    place : LookupDirectory
+        Where they are; made when a file is.
     limits : LookupLimits
         What they may take.
     clock, ids
         Time and unique names.
     """
 
-    def __init__(self, directory: Path, limits: LookupLimits, *, clock: Clock, ids: Ids) -> None:
-        self.directory = directory
+    def __init__(
+        self, place: LookupDirectory, limits: LookupLimits, *, clock: Clock, ids: Ids
+    ) -> None:
+        self.directory = place.path
+        self._place = place
         self.limits = limits
         self.budget = MappedBudget(limits.mapped_bytes_max)
         self.builds_count = 0
@@ -110,7 +118,6 @@ class LookupCache:
         self._clock = clock
         self._ids = ids
         self._own = PerProcess(_InProcess)
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._swept_ms = 0
         self._remove_stale(())
 
@@ -197,12 +204,10 @@ class LookupCache:
 
     def _open_or_make(self, order: _Order) -> OpenedFile:
         try:
-            found = self._found(order)
-            if found is not None:
-                return found
-            with _lock_of(order.path):
-                found = self._found(order)  # another process may have made it meanwhile
-                return self._made(order) if found is None else found
+            for _ in range(TRIES_MAX - 1):
+                with contextlib.suppress(FileNotFoundError):  # the directory was removed meanwhile
+                    return self._tried(order)
+            return self._tried(order)
         except OSError as error:
             if error.errno in SCARCE:
                 message = (
@@ -216,11 +221,19 @@ class LookupCache:
             )
             raise StorageError(message, kind="lookup_disk", path=str(order.path)) from error
 
+    def _tried(self, order: _Order) -> OpenedFile:
+        self._place.make()
+        found = self._found(order)
+        if found is not None:
+            return found
+        with _lock_of(order.path):
+            found = self._found(order)  # another process may have made it meanwhile
+            return self._made(order) if found is None else found
+
     def _found(self, order: _Order) -> OpenedFile | None:
         """The file that is there; None without one, or if it is damaged."""
         try:
             opened = order.open(self.budget)
-            _mark_used(order.path, self._clock.now_ms())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -229,6 +242,7 @@ class LookupCache:
             with contextlib.suppress(OSError):
                 order.path.unlink()
             return None
+        self._note_use(order.path)
         return opened
 
     def _made(self, order: _Order) -> OpenedFile:
@@ -241,8 +255,12 @@ class LookupCache:
         finally:
             build.close()
         self.builds_count += 1
-        _mark_used(order.path, self._clock.now_ms())
+        self._note_use(order.path)
         return order.open(self.budget, is_new=True)
+
+    def _note_use(self, path: Path) -> None:
+        with contextlib.suppress(OSError):  # others may have removed its name
+            _mark_used(path, self._clock.now_ms())
 
     def _make_room(self, needed_bytes: int, in_use: Iterable[Path]) -> None:
         limit = self.limits.disk_bytes_max

@@ -7,8 +7,6 @@ metadata. :class:`LocalTableQuery` documents the promises.
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from xxhash import xxh3_128_hexdigest
 
-from tidelake.errors import ClosedError, InvalidInputError, NotFoundError, StorageRefusedError
+from tidelake.errors import ClosedError, InvalidInputError, NotFoundError
 from tidelake.format import orc_zone_moves
 from tidelake.lookup import (
     BucketView,
     KeyForm,
     KeyRows,
     LookupCache,
+    LookupDirectory,
     LookupLimits,
     LookupStats,
     RawRows,
@@ -620,39 +618,24 @@ class _Parts:
         return cls(names, spec, shape, stored, set(), {})
 
 
-_CACHES: PerProcess[dict[tuple[Path, LookupLimits], LookupCache]] = PerProcess(dict)
+_CACHES: PerProcess[dict[tuple[LookupDirectory, LookupLimits], LookupCache]] = PerProcess(dict)
 """The caches of this process: queries of one table share theirs."""
 
 
 def _cache_of(handle: TableHandle, directory: str | Path | None) -> LookupCache:
-    root = _own_directory() if directory is None else Path(directory)
-    own = root / xxh3_128_hexdigest(handle.uri.encode())
+    place = LookupDirectory.of(handle.uri, directory)
     options = handle.options
     limits = LookupLimits(
         options.get(declared.LOOKUP_CACHE_MAX_MEMORY_SIZE),
         options.get(declared.LOOKUP_CACHE_MAX_DISK_SIZE),
         options.get(declared.LOOKUP_CACHE_FILE_RETENTION),
     )
-    found = _CACHES.value.get((own, limits))
+    found = _CACHES.value.get((place, limits))
     if found is None:
         env = handle.env
-        found = LookupCache(own, limits, clock=env.clock, ids=env.ids)
-        found = _CACHES.value.setdefault((own, limits), found)
+        found = LookupCache(place, limits, clock=env.clock, ids=env.ids)
+        found = _CACHES.value.setdefault((place, limits), found)
     return found
-
-
-def _own_directory() -> Path:
-    """A directory of this user's for lookup files, which others cannot have put there."""
-    place = Path(tempfile.gettempdir(), f"tidelake-lookup-{os.geteuid()}")
-    place.mkdir(mode=0o700, exist_ok=True)
-    facts = place.lstat()
-    if facts.st_uid != os.geteuid() or facts.st_mode & 0o022 or place.is_symlink():
-        message = (
-            f"{place} belongs to another user, or others may write to it: remove it, or name a"
-            " directory, as in local_query(directory=...)."
-        )
-        raise StorageRefusedError(message, kind="lookup_directory", path=str(place))
-    return place
 
 
 def _reopened(

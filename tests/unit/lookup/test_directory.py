@@ -1,0 +1,68 @@
+"""The directory of lookup files: made anew, and never taken from another user."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+
+import pytest
+
+import tidelake
+from tidelake.errors import StorageError, StorageRefusedError
+from tidelake.lookup import LookupDirectory
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    return tidelake.open(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def table(catalog):
+    made = catalog.create_table(
+        "db.t", {"k": "INT", "v": "INT"}, primary_keys=["k"], options={"bucket": "2"}
+    )
+    made.write([{"k": k, "v": 0} for k in range(50)])
+    return made
+
+
+@pytest.mark.parametrize("what", ["root", "table", "files"])
+def test_a_query_goes_on_when_its_directory_is_removed(catalog, table, tmp_path, what):
+    root = tmp_path / "lookup"
+    query = table.local_query(directory=root)
+    assert query.get(5) == {"k": 5, "v": 0}
+    for value in (1, 2):
+        for gone in {"root": [root], "table": root.iterdir(), "files": root.glob("*/*")}[what]:
+            shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+        table.write([{"k": k, "v": value} for k in range(50)])
+        assert query.get(5) == {"k": 5, "v": value - 1}
+        query.refresh()
+        assert query.get(5) == {"k": 5, "v": value}
+        assert catalog.table("db.t").local_query(directory=root).get(6) == {"k": 6, "v": value}
+    assert list(root.rglob("*.lookup"))
+
+
+def test_a_directory_that_cannot_be_made_is_named(table, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="another directory") as raised:
+        table.local_query(directory=tmp_path / "file").get(1)
+    assert raised.value.kind == "lookup_disk"
+
+
+def test_a_directory_of_temporary_files_that_others_may_write_is_refused(
+    table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    place = LookupDirectory.of(table.handle.uri, None)
+    query = table.local_query()
+    assert query.get(1) == {"k": 1, "v": 0}
+    assert place.own_root.parent == tmp_path / "gone"
+    assert place.own_root.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(place.own_root)
+    place.own_root.mkdir()
+    os.chmod(place.own_root, 0o777)  # as another user could have put it there meanwhile
+    table.write([{"k": 1, "v": 1}])
+    with pytest.raises(StorageRefusedError, match="belongs to another user"):
+        query.refresh()
+    assert query.get(1) == {"k": 1, "v": 0}

@@ -1,9 +1,10 @@
 """A query service is killed, piece by piece, while 64 clients ask; no answer is wrong or too old.
 
 One run has a program that serves a table, on local processes or on Spark, and this process, which
-writes to the table, asks by 64 clients and kills: an executor; the program with the address server
-(on Spark: the driver), which is started again and takes other ports. Between the kills the table is
-compacted, expired, evolved, rescaled, dropped and made anew.
+writes to the table, asks by 64 clients and kills: an executor; all executors at once; the program
+with the address server (on Spark: the driver), which is started again and takes other ports. Or it
+stops an executor (SIGSTOP), which runs on and hangs. Between the kills the table is compacted,
+expired, evolved, rescaled, dropped and made anew, and the directory of lookup files is removed.
 
 Every commit changes key 0, and its values grow. What a snapshot holds is noted by the writer, so
 afterwards each answer is compared with the snapshot that the client says it came from, and with
@@ -18,6 +19,7 @@ import importlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,9 +49,22 @@ PAUSE_S = (0.05, 0.25)
 LIFE = 1_000_000
 """Values of a table that was made anew begin at its next multiple."""
 READY = "ready"
-KILLED = ("executor", "server")
+KILLED = ("executor", "pair", "stop", "server")
 DONE_TO_TABLE = ("compact", "expire", "evolve", "rescale", "remake")
-FIRST = ("rescale", "executor", "evolve", "remake", "server", "compact", "expire")
+CLEAN = "clean"
+"""The directory of lookup files is removed under the executors, which share it."""
+FIRST = (
+    "rescale",
+    "pair",
+    "clean",
+    "stop",
+    "remake",
+    "server",
+    "executor",
+    "evolve",
+    "compact",
+    "expire",
+)
 """A short run has the first of these; a long one all of them, then others."""
 SETTLE_S = 60.0
 
@@ -359,10 +374,10 @@ def steps_of(count: int, seed: int = 1) -> list[str]:
     Examples
     --------
     >>> steps_of(2)
-    ['rescale', 'executor']
+    ['rescale', 'pair']
     """
     rng = random.Random(seed)
-    drawn = [rng.choice((*KILLED, *DONE_TO_TABLE)) for _ in range(len(FIRST), count)]
+    drawn = [rng.choice((*KILLED, *DONE_TO_TABLE, CLEAN)) for _ in range(len(FIRST), count)]
     return [*FIRST[:count], *drawn]
 
 
@@ -376,7 +391,8 @@ def service_kills(
     work : Path
         A directory of its own.
     steps : sequence of str
-        Of :data:`KILLED` and :data:`DONE_TO_TABLE`, in their order; rows are written all the time.
+        Of :data:`KILLED`, :data:`DONE_TO_TABLE` and :data:`CLEAN`, in their order; rows are written
+        all the time.
     on : str
         ``"local"`` or ``"spark"``.
     seed : int
@@ -415,6 +431,8 @@ def service_kills(
                     _kill(served, step, history)
                     if step == "server" and on == "spark":
                         history.down.append((killed[-1][1], time.monotonic()))
+                elif step == CLEAN:
+                    shutil.rmtree(work / "lookup", ignore_errors=True)
                 else:
                     getattr(history, step)()
             history.write()
@@ -444,12 +462,22 @@ def service_kills(
 
 
 def _kill(served: Program, what: str, history: History) -> None:
-    if what == "executor":
-        before = served.executor(history.rng.randrange(EXECUTORS))
-        os.kill(before, signal.SIGKILL)
+    if what == "server":
+        served.kill()
+        served.start()
         return
-    served.kill()
-    served.start()
+    drawn = history.rng.randrange(EXECUTORS)
+    if what == "pair":
+        for process in [served.executor(index) for index in range(EXECUTORS)]:
+            os.kill(process, signal.SIGKILL)
+        return
+    process = served.executor(drawn)
+    if what == "executor":
+        os.kill(process, signal.SIGKILL)
+        return
+    os.kill(process, signal.SIGSTOP)
+    history.write()  # which it does not learn of
+    served.executor(drawn, other_than=process)
 
 
 def _await_newest(told: list[list[Answer]], history: History) -> None:

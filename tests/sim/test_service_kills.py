@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from proving import service_kills as kills
-from proving.service_kills import LIFE, Answer, History, service_kills, steps_of, violations
+from proving.service_kills import FIRST, LIFE, Answer, History, service_kills, steps_of, violations
 from sizes import SIZE
 
 import tidelake
@@ -63,6 +63,6 @@ def test_the_check_sees_what_is_wrong(history, answers, count):
 
 
 def test_a_short_run_kills_and_a_long_one_does_everything():
-    assert {"executor", "server"} <= set(steps_of(5))
+    assert {"pair", "stop", "clean", "server"} <= set(steps_of(6))
     assert len(steps_of(60)) == 60
-    assert set(steps_of(60)) == set(steps_of(7))
+    assert set(steps_of(60)) == set(steps_of(len(FIRST)))

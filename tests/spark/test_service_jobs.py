@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,24 @@ def test_an_executor_that_is_killed_begins_again_and_a_flag_ends_it(spark, tmp_p
     assert third not in (first, second)
     attempts = [int(path.name.split(".")[2]) for path in tmp_path.glob("0.*")]
     assert sorted(attempts) == [start * TASK_ATTEMPTS for start in range(3)]
+
+
+def test_an_executor_that_hangs_is_replaced_and_no_other(spark, tmp_path):
+    stopped = []
+
+    def hang(index, *, attempt, started):
+        return "is stopped" if stopped and index == 0 and attempt == 0 else None
+
+    jobs = ExecutorJobs(spark, "svc-hung", serving(str(tmp_path)), 2, clock=CLOCK, hang=hang)
+    jobs.start()
+    first = process_of(tmp_path)
+    os.kill(first, signal.SIGSTOP)
+    stopped.append(first)
+    assert process_of(tmp_path, known=[first]) != first
+    assert not Path(f"/proc/{first}").exists()
+    (tmp_path / "stop").touch()
+    assert jobs.stop()
+    assert [jobs.failures_count(index) for index in range(2)] == [1, 0]
 
 
 def test_an_executor_that_does_not_return_is_cancelled(spark, tmp_path):

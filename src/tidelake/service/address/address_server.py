@@ -29,6 +29,7 @@ from tidelake.catalog import Catalog
 from tidelake.errors import ConflictError, NotFoundError, TidelakeError
 from tidelake.service.address.access import Access
 from tidelake.service.address.listener import Listener
+from tidelake.service.address.liveness import Liveness
 from tidelake.service.address.registry import Registry
 from tidelake.service.address.security import LOOPBACK, Security, split_address
 from tidelake.service.address.service_status import status_of
@@ -172,6 +173,7 @@ class AddressServer:
         self._clock = clock = catalog.env.clock
         self.started_ms = clock.now_ms()
         self.registry = Registry(executors_count, self.started_ms, clock.monotonic_seconds)
+        self.liveness = Liveness(self.registry, self.security, clock.monotonic_seconds)
         self._stopping = threading.Event()
         self.stop_asked = threading.Event()
         self._tables: dict[str, ServedTable] = {}

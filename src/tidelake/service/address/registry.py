@@ -123,6 +123,11 @@ class Registry:
             now_ms = self._now_ms()
             return [(r, now_ms - r.heard_ms) for _, r in sorted(self._known.items())]
 
+    def find(self, index: int) -> Registration | None:
+        """What an executor said last; None if none has this index."""
+        with self._lock:
+            return self._known.get(index)
+
     def live(self) -> list[Registration]:
         """Those that reported recently, by index."""
         return [r for r, silent_ms in self.all() if silent_ms < SILENT_MS]

@@ -486,7 +486,10 @@ def _over(session: Session, failure: Failure) -> StorageError:
 
 
 def _unregistered(session: Session, executor: int) -> Failure:
-    message = f"Executor {executor} of table '{session.identifier}' has not registered yet."
+    message = (
+        f"Executor {executor} of table '{session.identifier}' does not report to its service: it"
+        " starts, or it hangs and another replaces it."
+    )
     error = StorageError(message, kind="service_unavailable", table=session.identifier)
     return Failure(Remedy.WAIT_AND_LOCATE, error, is_unreachable=True)
 

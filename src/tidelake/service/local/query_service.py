@@ -1,8 +1,8 @@
 """The query service of local processes, as ``tidelake.serve`` starts it.
 
 The address server runs in this process, in a few threads; each executor is a process of its own,
-which is started again when it ends (:mod:`tidelake.service.local.supervisor`). When this process is
-killed, executors end by themselves a few seconds later.
+which is started again when it ends or hangs (:mod:`tidelake.service.local.supervisor`). When this
+process is killed, executors end by themselves a few seconds later.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Protocol
 from tidelake.catalog import Catalog
 from tidelake.errors import StorageError
 from tidelake.service.address.address_server import AddressServer
+from tidelake.service.address.registry import SILENT_MS
 from tidelake.service.local.serve_options import ServeOptions
 from tidelake.service.local.supervisor import Supervisor
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
@@ -179,7 +180,10 @@ def serve_locally(catalog: Catalog, tables: Sequence[str], options: ServeOptions
     server = options.address_server(catalog, tables)
     try:
         supervisor = Supervisor(
-            options.executors(server), server.registry.forget, catalog.env.clock
+            options.executors(server),
+            server.registry.forget,
+            server.liveness.hang,
+            catalog.env.clock,
         )
     except BaseException:
         server.stop(wait_seconds=0)
@@ -193,7 +197,15 @@ def _not_ready(status: pb.ServiceStatus) -> list[str]:
     missing = [f"table {t.table}: {t.problem}" for t in status.tables if t.problem]
     newest = {t.table: t.version for t in status.tables}
     reports = {e.index: {t.table: t for t in e.tables} for e in status.executors}
+    silent = {e.index: e for e in status.executors if e.heartbeat_age_ms >= SILENT_MS}
     for index in range(status.executors_count):
+        if index in silent:
+            seconds = silent[index].heartbeat_age_ms / 1000
+            missing.append(
+                f"executor {index} (process {silent[index].process}) has not reported for"
+                f" {seconds:.0f} s: another replaces it if it hangs"
+            )
+            continue
         for table, version in newest.items():
             report = reports.get(index, {}).get(table)
             if report is None:

@@ -4,8 +4,10 @@ A process that ran for :data:`STEADY_SECONDS` is started again at once; of one t
 the waits double from :data:`WAIT_SECONDS_MIN` to :data:`WAIT_SECONDS_MAX`. It never gives up: a
 full disk is cleared some day, and meanwhile the other executors answer for their buckets.
 
-One **spare** process has loaded its modules, which takes a second of CPU, and waits for the
-configuration of whichever executor ends next.
+A process that runs but hangs is killed, which ends it like any other.
+
+**Spare** processes, two where there are several executors, have loaded their modules, which takes a
+second of CPU, and wait for the configuration of whichever executor ends next.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from tidelake.service.address.liveness import Hang
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.telemetry import Clock
 
@@ -31,8 +34,12 @@ STEADY_SECONDS = 10.0
 WAIT_SECONDS_MIN = 0.1
 WAIT_SECONDS_MAX = 10.0
 KILL_AFTER_SECONDS = 5.0
+ENDS_SECONDS = 1.0
+"""How long a killed process is waited for; one that waits for a disk may take longer."""
 SPARE_AFTER_SECONDS = 2.0
 """A spare is started when no other process has been started for so long."""
+SPARES_MAX = 2
+"""Two executors that end at once, as by a lack of memory, are both replaced at once."""
 
 
 @dataclass
@@ -56,16 +63,22 @@ class Supervisor:
         The settings of all of them, but for index and attempt.
     ended : callable
         Called with the index whose process has ended.
+    hang : Hang
+        Asked again and again of each process that runs.
     clock : Clock
         For how long processes ran, and waits.
     """
 
-    def __init__(self, config: ExecutorConfig, ended: Callable[[int], None], clock: Clock) -> None:
+    def __init__(
+        self, config: ExecutorConfig, ended: Callable[[int], None], hang: Hang, clock: Clock
+    ) -> None:
         self._config = config
         self._ended = ended
+        self._hang = hang
         self._now = clock.monotonic_seconds
         self._children = [_Child(index) for index in range(config.executors_count)]
-        self._spare: subprocess.Popen[bytes] | None = None
+        self._spares: list[subprocess.Popen[bytes]] = []
+        self._spared = 0.0
         self._stop = threading.Event()
         try:
             for child in self._children:
@@ -98,9 +111,9 @@ class Supervisor:
         running = [child.process for child in self._children if child.process is not None]
         for process in running:
             process.terminate()  # they finish what they answer, and say that they leave
-        if self._spare is not None:
-            _close_pipes(self._spare)  # the end of its input ends it
-            running.append(self._spare)
+        for spare in self._spares:
+            _close_pipes(spare)  # the end of its input ends it
+            running.append(spare)
         end = self._now() + timeout_s
         for process in running:
             try:
@@ -124,6 +137,8 @@ class Supervisor:
 
     def _look(self, child: _Child) -> None:
         process = child.process
+        if process is not None and process.poll() is None:
+            self._end_hung(child, process)
         if process is not None and process.poll() is not None:
             lasted = self._now() - child.started
             child.failures = 0 if lasted >= STEADY_SECONDS else child.failures + 1
@@ -142,9 +157,19 @@ class Supervisor:
         if child.process is None and self._now() >= child.not_before:
             self._start(child)
 
+    def _end_hung(self, child: _Child, process: subprocess.Popen[bytes]) -> None:
+        """Kill a process that hangs: it may be stopped, so nothing gentler reaches it."""
+        why = self._hang(child.index, attempt=child.attempts - 1, started=child.started)
+        if why is None:
+            return
+        _LOG.warning("executor %d (process %d) %s: it is killed", child.index, process.pid, why)
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # killed again when it is asked next
+            process.wait(ENDS_SECONDS)
+
     def _start(self, child: _Child) -> None:
-        spare, self._spare = self._spare, None
-        process = spare if spare is not None and spare.poll() is None else _spawned()
+        self._drop_ended_spares()
+        process = self._spares.pop() if self._spares else _spawned()
         config = replace(self._config, index=child.index, attempt=child.attempts)
         assert process.stdin is not None
         try:
@@ -157,12 +182,20 @@ class Supervisor:
         child.attempts += 1
 
     def _keep_spare(self) -> None:
-        """Have a spare, once the processes that started recently are up."""
-        if self._spare is not None and self._spare.poll() is None:
+        """Have spares, one after the other, once the processes that started recently are up."""
+        self._drop_ended_spares()
+        if len(self._spares) >= min(SPARES_MAX, len(self._children)):
             return
-        newest = max(child.started for child in self._children)
+        newest = max(self._spared, *(child.started for child in self._children))
         if self._now() - newest >= SPARE_AFTER_SECONDS:
-            self._spare = _spawned()
+            self._spares.append(_spawned())
+            self._spared = self._now()
+
+    def _drop_ended_spares(self) -> None:
+        for spare in self._spares:
+            if spare.poll() is not None:
+                _close_pipes(spare)
+        self._spares = [spare for spare in self._spares if spare.poll() is None]
 
 
 def _spawned() -> subprocess.Popen[bytes]:

@@ -11,7 +11,9 @@
    one task, so speculation changes nothing.
 4. The service is stopped by a flag that executors see within a heartbeat, and then return. Only
    what runs long after that is cancelled, which kills its Python process.
-5. With the session all ends: Spark ends the tasks, and the threads see that there is no session.
+5. An executor that hangs keeps its job running. Another thread asks whether one does, and cancels
+   its job, which kills the Python process. Each job has a tag of its own for that.
+6. With the session all ends: Spark ends the tasks, and the threads see that there is no session.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread, TaskContext
@@ -32,6 +34,9 @@ from tidelake.spark.errors.run_errors import run_failure
 from tidelake.spark.sessions.session import is_stopped
 from tidelake.telemetry import Clock
 
+if TYPE_CHECKING:
+    from tidelake.service.address.liveness import Hang
+
 __all__ = ["POOL", "Entry", "ExecutorJobs"]
 
 _LOG = logging.getLogger("tidelake.service")
@@ -42,6 +47,7 @@ TASK_ATTEMPTS = 1 << 10
 """More than Spark runs a failed task."""
 SOUND_MS = 30_000
 """A job that ran so long before it failed does not count for the wait after it."""
+HANG_LOOK_S = 0.5
 STOP_WAIT_S = 5.0
 CANCEL_WAIT_S = 10.0
 
@@ -87,6 +93,8 @@ class ExecutorJobs:
         For the time that jobs ran.
     ended : callable
         Called with the index of a job that has ended.
+    hang : Hang, optional
+        Asked again and again whether an executor hangs.
 
     Attributes
     ----------
@@ -103,12 +111,15 @@ class ExecutorJobs:
         *,
         clock: Clock,
         ended: Callable[[int], object] | None = None,
+        hang: Hang | None = None,
     ) -> None:
         self._spark = spark
         self._name = name
         self._entry = entry
         self._clock = clock
         self._ended = ended
+        self._hang = hang
+        self._starts = [0] * count
         self.on_session_end: Callable[[], object] | None = None
         self._stopping = threading.Event()
         self._session_end = threading.Lock()  # taken by the thread that sees it first
@@ -120,6 +131,7 @@ class ExecutorJobs:
         ]
         for index, thread in enumerate(self._threads):
             thread.name = f"{name}-{index}"
+        self._watcher = InheritableThread(target=self._watch, name=f"{name}-watch", daemon=True)
 
     @property
     def count(self) -> int:
@@ -149,6 +161,8 @@ class ExecutorJobs:
         """Start the jobs; returns before they run. Call it once."""
         for thread in self._threads:
             thread.start()
+        if self._hang is not None:
+            self._watcher.start()
 
     def stop(self, *, timeout_s: float = STOP_WAIT_S) -> bool:
         """Start no job again, and wait for those that run; call it after the flag was set.
@@ -184,6 +198,7 @@ class ExecutorJobs:
         wait_ms, start = 0, 0
         while not self._stopping.is_set():
             began_ms = self._clock.now_ms()
+            self._starts[index] = start
             failure = self._run(index, start)
             if self._ended is not None:
                 self._ended(index)
@@ -202,6 +217,24 @@ class ExecutorJobs:
             _LOG.warning("executor %d is started again in %d ms: %s", index, wait_ms, why)
             self._stopping.wait(wait_ms / 1000)
 
+    def _watch(self) -> None:
+        """Cancel the jobs of executors that hang; the target of a thread."""
+        assert self._hang is not None
+        while not self._stopping.wait(HANG_LOOK_S):
+            for index, start in enumerate(self._starts):
+                # a task may wait for a slot for long: that is no hang
+                why = self._hang(index, attempt=start * TASK_ATTEMPTS, started=None)
+                if why is None:
+                    continue
+                _LOG.warning("executor %d %s: its job is cancelled", index, why)
+                try:
+                    self._spark.sparkContext.cancelJobsWithTag(self._tag(index))
+                except (PySparkException, Py4JError, OSError, AttributeError):
+                    return  # the session has ended
+
+    def _tag(self, index: int) -> str:
+        return f"{self._name}-{index}"
+
     def _run(self, index: int, start: int) -> TidelakeError | None:
         """Run one job to its end; why it failed."""
         try:
@@ -209,6 +242,7 @@ class ExecutorJobs:
             # the thread has a copy of what its maker's jobs are tagged with: who cancels those
             # does not mean this one
             sc.clearJobTags()
+            sc.addJobTag(self._tag(index))
             sc.setLocalProperty("spark.scheduler.pool", POOL)
             what = f"executor {index} of a query service"
             sc.setJobGroup(self._name, what, interruptOnCancel=True)

@@ -36,6 +36,7 @@ def serve_on_spark(
         options.parallelism,
         clock=catalog.env.clock,
         ended=server.registry.forget,
+        hang=server.liveness.hang,
     )
     service = QueryService(server, jobs)
     jobs.on_session_end = service.stop

@@ -36,6 +36,8 @@ pytestmark = pytest.mark.oracle
 KEYS_COUNT = SIZE.java_lookup_keys
 STEPS = 4
 OF_NEWEST_ROWS = ("deduplicate", "ignore-delete")
+OF_JAVA = [buckets for buckets in BUCKETS if buckets != "postpone"]
+"""Java's query asks the bucket of a key's hash, which rows that waited need not have."""
 NEEDS_LOOKUP = {"changelog-producer": "lookup"}
 
 
@@ -43,11 +45,13 @@ def judged():
     """At full size each engine with all kinds of buckets; else each kind of keys in one table."""
     if SIZE is FULL:
         for engine, buckets, types in cells():
+            if buckets not in OF_JAVA:
+                continue
             yield engine, buckets, ["STRING", "DOUBLE"] if "BYTES" in types else types
         return
     for number, types in enumerate(one for one in [*SINGLE, *SEVERAL] if "BYTES" not in one):
         engine = list(ENGINES)[number % len(ENGINES)]
-        buckets = list(BUCKETS)[number % len(BUCKETS)]
+        buckets = OF_JAVA[number % len(OF_JAVA)]
         if buckets == "cross-partition" and (engine in STAYS or types[0] in {"DOUBLE", "FLOAT"}):
             buckets = "dynamic"
         yield engine, buckets, types

@@ -66,6 +66,7 @@ BUCKETS = {
     "dynamic": ([], {"bucket": "-1"}),
     "partitions": (["p"], {"bucket": "2"}),
     "cross-partition": (["part"], {"bucket": "-1"}),
+    "postpone": ([], {"bucket": "-2", "postpone.default-bucket-num": "3"}),
 }
 
 SINGLE = [[kind] for kind in KEYS]
@@ -104,6 +105,8 @@ def step(table, draw, keys_count, *, deletes=True):
         table.write(rows[: present // 6], row_kinds=["-D"] * (present // 6))
     else:
         table.write(rows)
+    if table.options.raw.get("bucket") == "-2" and draw.random() < 0.7:
+        table.compact()  # no reader sees rows that wait for their buckets
 
 
 def rows_by_key(table, snapshot_id=None):

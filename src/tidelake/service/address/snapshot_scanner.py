@@ -46,7 +46,6 @@ _LOG = logging.getLogger("tidelake.service")
 
 STATES_KEPT = 16
 """An executor that is further behind gets all files."""
-MODES_SERVED = (BucketMode.FIXED, BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -390,18 +389,11 @@ def served_table(catalog: Catalog, identifier: str) -> Table:
     NotFoundError
         There is no such table.
     InvalidInputError
-        It is a system table, or it has no primary key, or no buckets to look in.
+        It is a system table, or it has no primary key.
     """
     table = catalog.table(identifier)
     if not isinstance(table, Table) or not table.primary_keys:
         message = f"Table '{identifier}' has no primary key: the query service answers by key."
-        raise InvalidInputError(message, kind="service_table", table=identifier)
-    mode = table.handle.bucket_mode
-    if mode not in MODES_SERVED:
-        message = (
-            f"Table '{identifier}' has bucket mode '{mode.value}', whose rows have no buckets until"
-            " a compaction: set 'bucket' to a number, or to -1, to serve it."
-        )
         raise InvalidInputError(message, kind="service_table", table=identifier)
     return table
 

@@ -8,19 +8,17 @@ lies is decided by its storage values, which differ from these in timestamps onl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
-from tidelake.errors import UnsupportedError
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.query.key_columns import check_keyed
 from tidelake.table.query.keys import KeyInput
-from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_schema, to_arrow_type
+from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_schema
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 from tidelake.types.values import storage_to_arrow
@@ -32,16 +30,7 @@ Key = object
 Values = tuple[object, ...]
 """The values of a key's columns, as Arrow's memory holds them."""
 
-PLAIN = {
-    TypeRoot.TINYINT: int,
-    TypeRoot.SMALLINT: int,
-    TypeRoot.INT: int,
-    TypeRoot.BIGINT: int,
-    TypeRoot.CHAR: str,
-    TypeRoot.VARCHAR: str,
-}
 TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-SERVED = frozenset({BucketMode.FIXED, BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION})
 
 
 @dataclass(frozen=True)
@@ -80,18 +69,10 @@ class KeyColumns:
         ------
         InvalidInputError
             The table has no primary key.
-        UnsupportedError
-            Its rows wait for their buckets.
         """
         schema, options, table = handle.schema, handle.options, handle.identifier
         check_keyed(schema, table=table)
         mode = handle.bucket_mode
-        if mode not in SERVED:
-            message = (
-                f"Table '{table}' has 'bucket' = '{options.get(declared.BUCKET)}', and its keys"
-                " have no bucket before a compaction: no query service serves it."
-            )
-            raise UnsupportedError(message, kind="lookup_bucket_mode", table=table)
         keys = schema.primary_keys
         crosses = mode is BucketMode.CROSS_PARTITION
         return cls(
@@ -141,16 +122,6 @@ class KeyColumns:
         InvalidInputError
             They are no keys of this table.
         """
-        fields = self.fields
-        if isinstance(keys, (list, tuple)) and not keys:
-            return pa.RecordBatch.from_pylist([], schema=to_arrow_schema(fields))
-        if len(fields) == 1 and type(keys) is list:
-            # a fifth of the time of the way that takes anything
-            exact = PLAIN.get(fields[0].type.root)
-            if exact is not None and set(map(type, keys)) == {exact}:
-                with suppress(pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
-                    column = pa.array(keys, to_arrow_type(fields[0].type))
-                    return pa.RecordBatch.from_arrays([column], schema=to_arrow_schema(fields))
         return self._input.batch(keys)
 
     def storage(self, values: Values, at: Sequence[int]) -> list[object]:

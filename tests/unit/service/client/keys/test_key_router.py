@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tidelake
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import InvalidInputError
 from tidelake.service.client.keys.key_columns import KeyColumns
 from tidelake.service.client.keys.key_router import KeyRouter, RequestPart, Run
 from tidelake.service.client.keys.work import RowWork, ValueWork
@@ -142,15 +142,18 @@ def test_parts_are_cut_with_their_runs():
 def test_a_key_of_many_columns_by_tuple_and_dict(tmp_path):
     columns, given, keys = TABLES["partitions"]
     key = KeyColumns.of(made(tmp_path, columns, given).handle)
-    assert key.values({"k": 1, "day": DAY}) == key.values((DAY, 1)) == key.values(["2026-01-02", 1])
-    for wrong in (1, (DAY,), {"k": 1}, (DAY, 1, 2), (None, 1), (DAY, "x"), (DAY, 2**40)):
+    assert key.values({"k": 1, "day": DAY}) == key.values((DAY, 1)) == key.values([DAY, 1])
+    refused = [1, (DAY,), {"k": 1}, (DAY, 1, 2), (None, 1), (DAY, "x"), (DAY, 2**40)]
+    for wrong in (*refused, ("2026-01-02", 1)):
         with pytest.raises(InvalidInputError, match=r"db\.t"):
             key.values(wrong)
         with pytest.raises(InvalidInputError, match=r"db\.t"):
             key.rows([keys[0], wrong])
 
 
-def test_tables_whose_keys_have_no_bucket_are_refused(tmp_path):
+def test_keys_of_a_table_with_a_postpone_bucket_go_by_partition(tmp_path):
     table = made(tmp_path, {"k": pa.int64()}, {"options": {"bucket": -2}})
-    with pytest.raises(UnsupportedError, match="no bucket before a compaction"):
-        KeyColumns.of(table.handle)
+    router = KeyRouter(KeyColumns.of(table.handle), 2)
+    route = router.route((7,))
+    assert (route.bucket, router.asks_all) == (-1, False)
+    assert route.executor == executor_of(route.partition, -1, 2)

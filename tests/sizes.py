@@ -85,6 +85,12 @@ class Sizes:
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     java_lookup_keys: int
     """Keys that Java Paimon looks up in each of them, too."""
+    lookup_vanishing: int
+    """Runs in which parts of the lookup files' directory are removed."""
+    key_types_step: int
+    """Every so manieth type of keys is asked for by every call."""
+    key_values: int
+    """Values of each type."""
     service_soak_s: int
     """Seconds that a query service is asked while it is counted what it takes."""
     service_steps: int
@@ -136,6 +142,9 @@ SMALL = Sizes(
     spark_pipeline_runs=2,
     lookup_keys=80,
     java_lookup_keys=300,
+    lookup_vanishing=4,
+    key_types_step=4,
+    key_values=14,
     service_soak_s=60,
     service_steps=6,
     service_clients=16,
@@ -179,6 +188,9 @@ FULL = Sizes(
     spark_pipeline_runs=3,
     lookup_keys=100_000,
     java_lookup_keys=100_000,
+    lookup_vanishing=400,
+    key_types_step=1,
+    key_values=1_000,
     service_soak_s=600,
     service_steps=60,
     service_clients=64,

@@ -55,6 +55,8 @@ from proving import (
     frames,
     interleave,
     late_puts,
+    lookup_checks,
+    lookup_mutants,
     mask_checks,
     mask_mutants,
     moments,
@@ -633,11 +635,8 @@ _PLANTED_BETWEEN = (
         (handle, "check_same_table", passed_over),
     ),
 )
-_ELSEWHERE = [
-    one
-    for own in (stream_mutants, store_mutants, mask_mutants, moments, frames)
-    for one in own.PLANTED
-]
+OWN = (stream_mutants, store_mutants, mask_mutants, moments, frames, lookup_mutants)
+_ELSEWHERE = [one for own in OWN for one in own.PLANTED]
 MUTANTS = (
     *(Mutant(name, check, replaced(*where)) for name, check, where in (*_PLANTED, *_ELSEWHERE)),
     *(
@@ -678,7 +677,7 @@ def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
     if mutant.is_between:
         return [("meetings", _meetings)]
     modules = (interleave, directed, stream_checks, store_faults, late_puts)
-    modules = (*modules, mask_checks, moments, frames)
+    modules = (*modules, mask_checks, moments, frames, lookup_checks)
     quick = [(c.__name__, c) for module in modules for c in module.CHECKS]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 

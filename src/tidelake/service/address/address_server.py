@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from tidelake.catalog import Catalog
-from tidelake.errors import ConflictError, NotFoundError, TidelakeError
+from tidelake.errors import ConflictError, CorruptError, NotFoundError, TidelakeError
 from tidelake.service.address.access import Access
 from tidelake.service.address.listener import Listener
 from tidelake.service.address.liveness import Liveness
@@ -373,7 +373,10 @@ class AddressServer:
             return
         try:
             scanner = served.scanner
-            found = read_service_file(scanner.fileio, scanner.location)
+            try:
+                found = read_service_file(scanner.fileio, scanner.location)
+            except CorruptError:  # damaged meanwhile: it is replaced below
+                found = None
             if found is not None and found.service_id == self.service_id:
                 if found.address != self.address:
                     write_service_file(scanner.fileio, scanner.location, self._file)

@@ -8,7 +8,7 @@ else.
 A call takes a thread before its message has arrived. So calls whose message does not come have a
 few places of their own, and the one that waits longest makes room (:class:`MessageGate`). Where
 callers need a token, one without a valid one is refused by the head of the call alone
-(:class:`TokenGate`).
+(:class:`TokenGate`). Bytes that are not the message of their call are INVALID_ARGUMENT.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.service.address.access import Access
@@ -157,9 +158,11 @@ class MessageGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no ty
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
         """The handler of a call, which first waits for its message in a bounded place."""
         handler = continuation(details)
-        if handler is None or handler.request_streaming:
-            return handler
-        coders = (handler.request_deserializer, handler.response_serializer)
+        if handler is None:
+            return None
+        coders = (_decoder(handler.request_deserializer), handler.response_serializer)
+        if handler.request_streaming:
+            return _of_stream(handler, coders)
         if not handler.response_streaming:
 
             def one(requests: Iterator[Any], context: Any) -> Any:
@@ -184,7 +187,7 @@ class MessageGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no ty
         if late is not None:
             late.cancel()
         try:
-            return next(requests)
+            return next(_whole(requests, context))
         except StopIteration:
             message = "The call has one message, and this had none."
             abort(context, Refusal(Status.INVALID_ARGUMENT, "no-message", message))
@@ -266,6 +269,48 @@ class TokenGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no type
         return grpc.stream_unary_rpc_method_handler(
             check, handler.request_deserializer, handler.response_serializer
         )
+
+
+_MALFORMED = object()
+"""In the place of a message that could not be decoded."""
+
+
+def _decoder(decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    """Decodes messages; gRPC itself would answer INTERNAL to malformed ones."""
+    if decode is None:
+        return None
+
+    def decoded(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except DecodeError:
+            return _MALFORMED
+
+    return decoded
+
+
+def _whole(requests: Iterator[Any], context: Any) -> Iterator[Any]:
+    """The messages of a call, which ends with the first that is malformed."""
+    for request in requests:
+        if request is _MALFORMED:
+            message = "The bytes are not the message of this call."
+            abort(context, Refusal(Status.INVALID_ARGUMENT, "malformed", message))
+        yield request
+
+
+def _of_stream(handler: Any, coders: tuple[Any, Any]) -> Any:
+    """A handler of many messages that gets whole ones only."""
+    if handler.response_streaming:
+
+        def many(requests: Iterator[Any], context: Any) -> Any:
+            return handler.stream_stream(_whole(requests, context), context)
+
+        return grpc.stream_stream_rpc_method_handler(many, *coders)
+
+    def one(requests: Iterator[Any], context: Any) -> Any:
+        return handler.stream_unary(_whole(requests, context), context)
+
+    return grpc.stream_unary_rpc_method_handler(one, *coders)
 
 
 def _refusing(refusal: Refusal) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,11 +98,12 @@ class Security:
         Raises
         ------
         InvalidInputError
-            A file cannot be read.
+            A file cannot be read, or the key is not the certificate's.
         """
         if self.tls_cert is None or self.tls_key is None:
             return None
         pair = (_pem(self.tls_key, "key"), _pem(self.tls_cert, "certificate"))
+        _check_pair(self.tls_cert, self.tls_key)
         roots = None if self.tls_ca is None else self._roots()
         return grpc.ssl_server_credentials(
             [pair], root_certificates=roots, require_client_auth=roots is not None
@@ -183,6 +185,19 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _check_pair(certificate: str, key: str) -> None:
+    """Refuse files that gRPC cannot listen with; it does not say why."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:  # SSLError is an OSError; no password: ValueError
+        message = (
+            f"The certificate {certificate} and the key {key} do not make a pair: {error}. Give the"
+            " key of that very certificate, both as PEM and without a password."
+        )
+        raise InvalidInputError(message, kind="service_security", path=key) from error
 
 
 def _pem(path: str, what: str) -> bytes:

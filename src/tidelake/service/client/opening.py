@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidelake.catalog import Catalog, open_catalog
-from tidelake.errors import NotFoundError
+from tidelake.errors import CorruptError, NotFoundError
 from tidelake.service._optional import load
 from tidelake.service.client.connection.tls import tls_of
 from tidelake.service.client.open_table import opened_table
@@ -101,7 +101,12 @@ def _registered(warehouse: str | Path | Catalog, table: str, settings: Settings)
     """The catalog, after a look whether there is a service."""
     catalog = warehouse if isinstance(warehouse, Catalog) else open_catalog(warehouse)
     opened = opened_table(catalog, table)
-    found = read_service_file(opened.fileio, opened.paths.location)
+    try:
+        found = read_service_file(opened.fileio, opened.paths.location)
+    except CorruptError:
+        if settings.fallback:
+            return catalog  # a client reads the table's files until a service has registered anew
+        raise
     if found is None and not settings.fallback:
         message = (
             f"No query service is registered for table '{table}'. Start one: tidelake serve"

@@ -21,7 +21,13 @@ from typing import NamedTuple
 import grpc
 
 from tidelake.catalog import Catalog
-from tidelake.errors import InvalidInputError, NotFoundError, StorageError, TidelakeError
+from tidelake.errors import (
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TidelakeError,
+)
 from tidelake.service.client.connection.connections import Connection, Connections
 from tidelake.service.client.connection.failures import Failure, Remedy, failure_of_call
 from tidelake.service.client.keys.key_columns import KeyColumns
@@ -118,6 +124,7 @@ class Session:
         self._readers: dict[tuple[int, int, tuple[str, ...] | None], RowReader] = {}
         self._lock = threading.Lock()
         self._locating = threading.Lock()
+        self._address_server = ""
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
@@ -154,7 +161,7 @@ class Session:
                     table = opened_table(self.catalog, self.identifier)
                 self._take(table, self._asked(table), old)
             except grpc.RpcError as error:
-                return failure_of_call(error, address=f"of '{self.identifier}'")
+                return failure_of_call(error, address=self._address_server)
             except NotFoundError as error:
                 return Failure(Remedy.REOPEN, error, is_missing=True)
             except StorageError as error:
@@ -166,13 +173,19 @@ class Session:
 
     def _asked(self, table: Table) -> tuple[pb.Layout, bool]:
         """The layout, and whether executors answer by TLS."""
-        found = read_service_file(table.fileio, table.paths.location)
+        try:
+            found = read_service_file(table.fileio, table.paths.location)
+        except CorruptError as error:  # a service that runs writes it anew
+            raise StorageError(
+                error.message, kind="service_unavailable", table=self.identifier
+            ) from error
         if found is None:
             message = (
                 f"No query service is registered for table '{self.identifier}'. Start one:"
                 f" tidelake serve {self.identifier}."
             )
             raise StorageError(message, kind="service_unavailable", table=self.identifier)
+        self._address_server = found.address
         server = self._connections.to(found.address, secure=found.tls)
         request = pb.LocateRequest(protocol=PROTOCOL, table=self.identifier)
         layout = server.address_server.Locate(

@@ -162,13 +162,10 @@ def test_no_commit_and_no_lock_is_left_in_the_table(catalog, scan):
     assert table.latest_snapshot_id == before
 
 
-def test_a_table_without_key_or_buckets_is_refused(catalog, scan):
+def test_a_table_without_a_key_is_refused(catalog, scan):
     catalog.create_table("db.log", SCHEMA)
     with pytest.raises(InvalidInputError, match="no primary key"):
         scan("db.log")
-    catalog.create_table("db.later", SCHEMA, primary_keys=["id"], options={"bucket": -2})
-    with pytest.raises(InvalidInputError, match="postpone"):
-        scan("db.later")
     with pytest.raises(NotFoundError):
         scan("db.none")
     made_table(catalog)

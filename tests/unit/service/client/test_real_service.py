@@ -4,6 +4,7 @@ import datetime as dt
 import hashlib
 import json
 import shutil
+import socket
 import subprocess
 from decimal import Decimal
 
@@ -12,9 +13,15 @@ import pytest
 from unit.service.service_kit import made_table, running
 
 import tidelake
-from tidelake.errors import InvalidInputError, StorageError
+from tidelake.errors import CorruptError, InvalidInputError, StorageError
 from tidelake.service.address.security import Security
 from tidelake.service.client.connection.tls import Tls
+from tidelake.service.protocol.reasons import PROTOCOL
+from tidelake.service.protocol.service_file import (
+    ServiceFile,
+    service_file_path,
+    write_service_file,
+)
 
 DAY = dt.date(2026, 1, 1)
 
@@ -184,6 +191,44 @@ def test_tls_on_both_sides_and_tokens_by_table(catalog, tmp_path):
             options = {"tls": tls, "token": "open sesame", "deadline_seconds": 0.5}
             with tidelake.query(catalog, "db.t", **options) as query, pytest.raises(StorageError):
                 query.get(3)
+
+
+def test_a_key_of_another_certificate_is_named(catalog, tmp_path):
+    made_table(catalog, rows=1)
+    files = keys_of(tmp_path)
+    pair = {"tls_cert": files["server.pem"], "tls_key": files["client.key"]}
+    with pytest.raises(InvalidInputError, match="do not make a pair") as raised:
+        tidelake.serve(catalog.warehouse, ["db.t"], **pair)
+    assert raised.value.kind == "service_security"
+
+
+def test_a_damaged_service_file_is_not_the_end(catalog):
+    table = made_table(catalog, rows=9)
+    path = service_file_path(table.paths.location)
+    with running(catalog) as service, tidelake.query(catalog, "db.t") as query:
+        service.wait_ready()
+        table.fileio.replace(path, b"garbage")  # its service writes it anew within a second
+        assert query.get(3) == {"id": 3, "v": "v3"}
+    table.fileio.replace(path, b"garbage")
+    with pytest.raises(CorruptError, match="does not name an address server"):
+        tidelake.query(catalog, "db.t")
+    with tidelake.query(catalog, "db.t", fallback=True) as query:
+        assert query.get(3) == {"id": 3, "v": "v3"}
+        assert query.is_local
+
+
+def test_an_address_server_that_does_not_answer_is_named(catalog):
+    table = made_table(catalog, rows=1)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+        write_service_file(
+            table.fileio, table.paths.location, ServiceFile(address, "x", False, PROTOCOL)
+        )
+        with (
+            tidelake.query(catalog, "db.t", deadline_seconds=0.3) as query,
+            pytest.raises(StorageError, match=f"The service at {address} did not answer"),
+        ):
+            query.get(1)
 
 
 def test_files_of_tls_are_checked(catalog):

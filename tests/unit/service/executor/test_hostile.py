@@ -140,11 +140,26 @@ def test_damaged_messages_are_refused_with_a_status(shared):
         "RESOURCE_EXHAUSTED",
         "UNAVAILABLE",
         "UNIMPLEMENTED",
-        "INTERNAL",  # bytes that are no message at all: gRPC's own answer
         "DEADLINE_EXCEEDED",
     }
     with Asked(service.executors[0].address) as asked:
         assert asked.lookup(request_of(table, [1])).version.snapshot == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bytes_that_are_no_message_are_an_invalid_argument(shared, method):
+    _, service = shared
+    own = service.server if "Address" in method else service.executors[0]
+    with Asked(own.address) as asked:
+        if "Session" in method:
+            call = asked.channel.stream_stream(method)
+            ask = lambda: list(call(iter([b"\xff" * 9]), timeout=10))  # noqa: E731
+        else:
+            call = asked.channel.unary_unary(method)
+            ask = lambda: call(b"\xff" * 9, timeout=10)  # noqa: E731
+        with pytest.raises(grpc.RpcError) as raised:
+            ask()
+    assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_a_client_of_paimon_s_netty_protocol_is_hung_up_on(shared):

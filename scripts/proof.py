@@ -80,6 +80,7 @@ PIECES: dict[str, Piece] = {
     "soak-store": Piece((RELIABILITY, "soak-store", "--size", "full")),
     "service": Piece((RELIABILITY, "service", "--size", "full")),
     "service-spark": Piece((RELIABILITY, "service-spark", "--size", "full")),
+    "lookup-checks": _tests("tests/sim/test_lookup_checks.py"),
     "service-go": _tests("tests/unit/service/client/test_go_client.py"),
     "service-strangers": _tests("tests/unit/service/executor/test_hostile.py"),
     "masks": Piece((RELIABILITY, "masks", "--size", "full")),

@@ -121,7 +121,7 @@ class _Asker:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self.query: tidelake.table.LocalTableQuery | None = None
+        self.query: local_query.LocalTableQuery | None = None
         self.rows: dict[int, int] = {}
 
     def open(self, table: tidelake.Table, rows: dict[int, int]) -> None:

@@ -123,7 +123,7 @@ class KeyInput:
         self._quick = tuple(map(_quick, fields))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_read_anew, (self._fields, self._table))
+        return (_key_input, (self._fields, self._table))
 
     def values(self, key: object) -> tuple[Any, ...]:
         """The parts of one key, as Arrow's memory holds them.
@@ -284,7 +284,7 @@ class KeyInput:
         self, columns: Mapping[str, Sequence[object]], error: InvalidInputError
     ) -> InvalidInputError:
         """Say which part of which key does not fit, and what would."""
-        name = error.context.get("column", self._names[0])
+        name = str(error.context.get("column", self._names[0]))
         field = self._fields[self._names.index(name)]
         bad = next((v for v in columns[name] if not self._fits(field, v)), None)
         message = (
@@ -301,7 +301,7 @@ class KeyInput:
         return True
 
 
-def _read_anew(fields: tuple[DataField, ...], table: str) -> KeyInput:
+def _key_input(fields: tuple[DataField, ...], table: str) -> KeyInput:
     return KeyInput(fields, table=table)
 
 

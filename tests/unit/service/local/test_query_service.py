@@ -14,6 +14,7 @@ from unit.service.service_kit import asked_everywhere, is_ready, made_table, unt
 
 import tidelake
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError
+from tidelake.service.address import liveness
 from tidelake.service.local import supervisor as module
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.telemetry import has_ended, process_name
@@ -65,6 +66,21 @@ def test_a_killed_executor_comes_back_with_the_files_it_had(catalog, tmp_path, m
     assert not service.is_running
     assert file_of(table) is None
     service.stop()
+
+
+def test_an_executor_that_is_stopped_is_replaced(catalog, monkeypatch):
+    monkeypatch.setattr(liveness, "HUNG_SECONDS", 1.0)
+    monkeypatch.setattr(module, "SPARE_AFTER_SECONDS", 0.0)
+    table = made_table(catalog)
+    with tidelake.serve(catalog.warehouse, ["db.t"]) as service:
+        service.wait_ready()
+        pids = service.executor_pids
+        os.kill(pids[1], signal.SIGSTOP)
+        until(lambda: service.executor_pids.get(1) not in (None, pids[1]))
+        service.wait_ready()
+        assert asked_everywhere(service, table, range(100)).keys() == set(range(100))
+        assert (service.executor_pids[0], service.restarts_count) == (pids[0], 1)
+        assert not os.path.exists(f"/proc/{pids[1]}")
 
 
 def test_what_a_killed_owner_leaves_ends_by_itself_and_is_taken_over(catalog, tmp_path):

@@ -26,7 +26,13 @@ from tidelake.catalog import Catalog, open_catalog
 from tidelake.cli.arguments import GetArguments
 from tidelake.cli.output.cell_text import json_text
 from tidelake.cli.output.formats import FORMATS, rows_of
-from tidelake.errors import InvalidInputError, TidelakeError, counted, shortened
+from tidelake.errors import (
+    CorruptError,
+    InvalidInputError,
+    TidelakeError,
+    counted,
+    shortened,
+)
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.table import Table
 from tidelake.telemetry.env import local_zone
@@ -137,13 +143,16 @@ def _answer(
     columns = arguments.columns or tuple(table.schema.names)
     # the key says whether a row was found
     asked = (*columns, *(name for name in table.primary_keys if name not in columns))
-    found = None
+    found, files = None, "the table's files"
     if not arguments.local:
-        found = read_service_file(table.fileio, table.handle.paths.location)
+        try:
+            found = read_service_file(table.fileio, table.handle.paths.location)
+        except CorruptError:
+            files = "the table's files (its service file is damaged)"
     if found is None:
         with contextlib.closing(table.local_query()) as local:
             rows = local.get_many(keys, columns=asked)
-            return _Answer(rows, "the table's files", local.snapshot_id)
+            return _Answer(rows, files, local.snapshot_id)
     with contextlib.closing(_client(catalog, arguments)) as query:
         rows = query.get_many(keys, columns=asked)
         by = f"the service at {found.address}"

@@ -13,7 +13,11 @@ from tidelake.cli.arguments import UsageError, read_arguments
 from tidelake.cli.get_command import keys_of
 from tidelake.cli.main import main
 from tidelake.errors import InvalidInputError
-from tidelake.service.protocol.service_file import ServiceFile, write_service_file
+from tidelake.service.protocol.service_file import (
+    ServiceFile,
+    service_file_path,
+    write_service_file,
+)
 
 
 @pytest.fixture
@@ -148,6 +152,11 @@ def test_the_service_answers_where_there_is_one(catalog, get, monkeypatch):
     ]
     assert get("shop.orders", "1", "--local")[2] == ["From the table's files, snapshot 1."]
     assert len(asked) == 4
+    path = service_file_path(orders.handle.paths.location)
+    catalog.fileio.replace(path, b"garbage")
+    assert get("shop.orders", "1")[2] == [
+        "From the table's files (its service file is damaged), snapshot 1."
+    ]
 
 
 @pytest.mark.parametrize(

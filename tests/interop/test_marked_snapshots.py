@@ -13,6 +13,7 @@ from interop.cells import difference, table_cells
 from interop.peer import JavaPeer
 from interop.readers import AbsentError, JavaCore, JavaCore21
 from tidelake.fileio import LocalFileIO
+from tidelake.metadata.log.chain import BASE
 from tidelake.metadata.log.incarnation import OPENED_SCHEMA
 
 pytestmark = pytest.mark.oracle
@@ -53,6 +54,15 @@ def marks(path: Path) -> dict[int, str | None]:
     for file in (path / "snapshot").glob("snapshot-*"):
         properties = json.loads(file.read_text()).get("properties") or {}
         found[int(file.name.removeprefix("snapshot-"))] = properties.get(OPENED_SCHEMA)
+    return dict(sorted(found.items()))
+
+
+def bases(path: Path) -> dict[int, str | None]:
+    """What each snapshot's file names as its base."""
+    found = {}
+    for file in (path / "snapshot").glob("snapshot-*"):
+        properties = json.loads(file.read_text()).get("properties") or {}
+        found[int(file.name.removeprefix("snapshot-"))] = properties.get(BASE)
     return dict(sorted(found.items()))
 
 
@@ -105,3 +115,34 @@ def test_java_and_we_go_on_with_each_others(either, tmp_path):
     before.write([{"k": 10, "v": "ours"}])
     either.do("write", path, rows=[["+I", "11", "s:java"]])
     check_both_read(either, path, [1, 2, 3, 10, 11])
+
+
+def test_java_goes_on_with_snapshots_that_name_their_base_and_one_put_over_a_late_one(
+    either, tmp_path
+):
+    path = tmp_path / "db.db/t"
+    either.do(
+        "create",
+        path,
+        columns=COLUMNS,
+        primary_keys=["k"],
+        partition_keys=[],
+        options={"bucket": "1", "write-only": "true"},
+    )
+    for key in (1, 2, 3, 4):
+        opened(path).write([{"k": key, "v": "ours"}])
+    lists = {i: opened(path).handle.snapshots.load(i).base_manifest_list for i in (1, 2, 3)}
+    assert bases(path) == {1: None, 2: lists[1], 3: lists[2], 4: lists[3]}
+    check_both_read(either, path, [1, 2, 3, 4])
+    late = (path / "snapshot/snapshot-4").read_bytes()
+    opened(path).rollback_to(snapshot_id=2)  # which it marks
+    check_both_read(either, path, [1, 2])
+    opened(path).write([{"k": 5, "v": "ours"}])
+    (path / "snapshot/snapshot-4").write_bytes(late)  # a request that was held back arrives
+    assert sorted(opened(path).to_arrow()["k"].to_pylist()) == [1, 2, 5]
+    opened(path).write([{"k": 6, "v": "ours"}])  # it takes the late one's place
+    check_both_read(either, path, [1, 2, 5, 6])
+    either.do("write", path, rows=[["+I", "7", "s:java"]])
+    opened(path).write([{"k": 8, "v": "ours"}])
+    check_both_read(either, path, [1, 2, 5, 6, 7, 8])
+    assert opened(path).history()["snapshot_id"].to_pylist() == [1, 2, 3, 4, 5, 6]

@@ -48,6 +48,8 @@ _WRONG_REGION = frozenset(
     {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
 )
 _READING = frozenset({"read", "look up", "open"})
+_BROKEN_OFF = ("request or response body error",)
+"""The client's words for an answer that ended in its middle."""
 _RANGE_STATUS = 416
 _PAST_END = ("Wanted range starting at", "bytes 0--1/0")
 """The client's words where a store gave other bytes, and MinIO's range of an empty object."""
@@ -139,6 +141,11 @@ class StoreRefusal:
             or bool(self.no_keys)
             or "redirect without LOCATION" in self.text
         )
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether an answer began and ended in its middle, so that asking again may help."""
+        return any(words in self.text for words in _BROKEN_OFF)
 
     @property
     def is_past_end(self) -> bool:

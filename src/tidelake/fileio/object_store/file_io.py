@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -72,6 +72,10 @@ DELETE_PASSES = 10
 DELETE_FAILURES_MAX = 3
 """Bulk deletes of a directory that may fail, the last one with an error."""
 DELETE_WAIT_MS = 200
+BROKEN_ANSWERS_MAX = 3
+"""Answers to one question that may break off before that is an error."""
+BROKEN_ANSWER_WAIT_MS = 50
+T = TypeVar("T")
 _STORE_KEYS = ("endpoint", "account-name", "profile", "proxy")
 ObjectIdentity = tuple[str, str | None, object]
 SCHEMA_FILE = "/schema/schema-"
@@ -163,12 +167,15 @@ class ObjectStoreFileIO:
 
     def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file; its length comes first."""
-        with self._asked(path, "read") as obstore:
+
+        def read(obstore: Any) -> tuple[bytes, int]:
             found = obstore.get(self._clients.steady, _key(path))
             size = int(found.meta["size"])
             if size > bytes_max:
                 raise file_too_large(path, size, bytes_max)
-            data = bytes(found.bytes())
+            return bytes(found.bytes()), size
+
+        data, size = self._steadily(path, "read", read)
         if len(data) != size:
             raise range_missing(path, 0, size, len(data))
         return data
@@ -194,9 +201,9 @@ class ObjectStoreFileIO:
         return [next(parts) if length else pa.py_buffer(b"") for _, length in ranges]
 
     def _parts(self, path: str, ranges: list[ByteRange]) -> list[pa.Buffer]:
-        with self._asked(path, "read") as obstore:
+        def read(obstore: Any) -> Any:
             try:
-                found = obstore.get_ranges(
+                return obstore.get_ranges(
                     self._clients.steady,
                     _key(path),
                     starts=[offset for offset, _ in ranges],
@@ -207,6 +214,8 @@ class ObjectStoreFileIO:
                 if not refusal_of(error).is_past_end:
                     raise
                 raise range_missing(path, *max(ranges), 0) from self._bucket.cause(error)
+
+        found = self._steadily(path, "read", read)
         parts = [pa.py_buffer(part) for part in found]
         for (offset, length), part in zip(ranges, parts, strict=True):
             check_range(path, offset, length, part.size)  # a store gives what there is, no error
@@ -227,18 +236,20 @@ class ObjectStoreFileIO:
             size = self.size(path)
             length = min(size, TAIL_BYTES)
             return size, self.read_range(path, size - length, length)
-        with self._asked(path, "open") as obstore:
+
+        def read(obstore: Any) -> tuple[int, bytes, int]:
             options = {"range": {"suffix": TAIL_BYTES}}
             try:
                 found = obstore.get(self._clients.steady, _key(path), options=options)
-                size, expected = int(found.meta["size"]), found.range
-                tail = bytes(found.bytes())
+                return int(found.meta["size"]), bytes(found.bytes()), int(found.range[0])
             except obstore.exceptions.BaseError as error:
                 if not refusal_of(error).is_past_end:  # so an empty file answers
                     raise
-                return 0, b""
+                return 0, b"", 0
+
+        size, tail, first = self._steadily(path, "open", read)
         if len(tail) != min(size, TAIL_BYTES):
-            raise range_missing(path, expected[0], min(size, TAIL_BYTES), len(tail))
+            raise range_missing(path, first, min(size, TAIL_BYTES), len(tail))
         return size, tail
 
     def size(self, path: str) -> int:
@@ -261,9 +272,11 @@ class ObjectStoreFileIO:
         return self._holds_any(plain)
 
     def _holds_any(self, path: str) -> bool:
-        with self._asked(path or "/", "look up") as obstore:
+        def look(obstore: Any) -> bool:
             pages = obstore.list(self._clients.steady, path[1:] or None, chunk_size=1)
             return any(True for page in pages for _ in page)
+
+        return self._steadily(path or "/", "look up", look)
 
     def list_dir(self, path: str) -> list[FileStatus]:
         """List a directory, all pages.
@@ -271,12 +284,17 @@ class ObjectStoreFileIO:
         A store that ends a listing too early is noticed where the last page is full.
         """
         prefix = check_path(path).strip("/")
+
+        def listed(obstore: Any) -> tuple[Any, bool]:
+            found = obstore.list_with_delimiter(self._clients.steady, prefix or None)
+            last = last_of_full_pages(found)
+            is_whole = last is None or ends_with(obstore, self._clients.steady, prefix, last)
+            return found, is_whole
+
         for _ in range(WHOLE_TRIES_MAX):
-            with self._asked(path, "list") as obstore:
-                found = obstore.list_with_delimiter(self._clients.steady, prefix or None)
-                last = last_of_full_pages(found)
-                if last is None or ends_with(obstore, self._clients.steady, prefix, last):
-                    break
+            found, is_whole = self._steadily(path, "list", listed)
+            if is_whole:
+                break
         else:
             message = (
                 f"{self.uri_of(path)} holds more than the store lists: its listing ended after"
@@ -412,15 +430,19 @@ class ObjectStoreFileIO:
             Others still write there, or have created a table there again; that stays.
         """
         prefix = check_path(path).strip("/")
+
+        def listed(obstore: Any) -> set[ObjectIdentity]:
+            pages = obstore.list(self._clients.steady, prefix or None, chunk_size=1000)
+            return {_identity(entry) for page in pages for entry in page}
+
         met: set[ObjectIdentity] = set()
         deleted: set[ObjectIdentity] = set()
         failures = 0
         for _ in range(DELETE_PASSES):
             with self._asked(path, "delete") as obstore:
-                pages = obstore.list(self._clients.steady, prefix or None, chunk_size=1000)
                 # a key that ends with '/', as others make for a directory, has no name here; one
                 # that was put again is another object
-                left = {_identity(entry) for page in pages for entry in page} - deleted
+                left = self._steadily(path, "delete", listed) - deleted
                 if not left:
                     return
                 if met and any(SCHEMA_FILE in f"/{key}" for key, _, _ in left - met):
@@ -510,6 +532,22 @@ class ObjectStoreFileIO:
     def _identity(self) -> tuple[str, str, str, str]:
         key_id = self._settings.values.get("access-key", "")
         return (self._bucket.endpoint, self._bucket.name, self._location.path, key_id)
+
+    def _steadily(self, path: str, verb: str, call: Callable[[Any], T]) -> T:
+        """Ask for something that changes nothing, again if an answer breaks off.
+
+        The client sends a request again whose answer does not begin; one that ends in its middle,
+        of a listing or of an error, it does not.
+        """
+        with self._asked(path, verb) as obstore:
+            for _ in range(BROKEN_ANSWERS_MAX):
+                try:
+                    return call(obstore)
+                except obstore.exceptions.BaseError as error:
+                    if not refusal_of(error).is_broken_off:
+                        raise
+                self._env.clock.sleep_ms(BROKEN_ANSWER_WAIT_MS)
+            return call(obstore)
 
     @contextlib.contextmanager
     def _asked(self, path: str, verb: str) -> Iterator[Any]:

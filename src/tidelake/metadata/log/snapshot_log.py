@@ -44,6 +44,7 @@ from tidelake.errors import CorruptError, NotFoundError, StorageError, Unsupport
 from tidelake.fileio import FileIO, OpenDirectory, put_new
 from tidelake.metadata.at_once import at_once
 from tidelake.metadata.log.chain import (
+    ROLLBACK,
     follows,
     link_of,
     names_base,
@@ -152,6 +153,8 @@ class SnapshotLog:
                 if number >= hint:
                     if not seen or not self._follows(seen, before, strictly=newest is None):
                         return newest
+                    if number == hint > 1 and not before and self._is_behind_rollback(seen):
+                        return None
                     if number == hint + HINT_PROBES_MAX:
                         return None
                     newest = number, seen
@@ -178,6 +181,22 @@ class SnapshotLog:
             return True
         return self._follows(before, self._seen(before.id - 1))
 
+    def _is_behind_rollback(self, seen: Seen) -> bool:
+        """Whether the target of a rollback stands right before the gap before a snapshot.
+
+        Then the snapshot came late. Another gap is damage, or what is before it has expired.
+        """
+        if not isinstance(seen, Snapshot) or not names_base(seen):
+            return False
+        first = self._hint(self._paths.earliest_hint)
+        if first is None or first >= seen.id:
+            return False
+        for number in range(seen.id - 2, max(first, seen.id - CHAIN_LOOK_MAX) - 1, -1):
+            below = self._seen(number)
+            if isinstance(below, Snapshot):
+                return ROLLBACK in (below.properties or {})
+        return False
+
     def _on_chain(self, top: int) -> tuple[int, Seen]:
         """The newest snapshot that is not set aside, looking from the last id down."""
         ids = range(max(1, top - CHAIN_LOOK_MAX), top + 1)
@@ -186,8 +205,11 @@ class SnapshotLog:
         newest = top, seen[-1]
         for index in range(len(seen) - 1, 0, -1):
             if not seen[index - 1]:
-                break
-            if not self._follows(seen[index], seen[index - 1]):
+                if not self._is_behind_rollback(seen[index]):
+                    break
+                below = max((at for at in range(index) if seen[at]), default=index)
+                newest = ids[below], seen[below]
+            elif not self._follows(seen[index], seen[index - 1]):
                 newest = ids[index - 1], seen[index - 1]
         return newest
 

@@ -256,6 +256,42 @@ def test_a_table_made_again_after_a_failed_delete_is_kept(s3, files, monkeypatch
     assert s3.bucket().get("w/t/schema/schema-0").data == b"new"
 
 
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda files: [status.name for status in files.list_dir("/w/d")], ["a"]),
+        (lambda files: files.exists("/w/d"), True),
+        (lambda files: files.read_bytes("/w/d/a"), b"12345"),
+        (lambda files: files.read_bytes("/w/d/none"), NotFoundError),
+        (lambda files: files.read_range("/w/d/a", 1, 2), b"23"),
+        (lambda files: files.read_range("/w/d/none", 1, 2), NotFoundError),
+        (lambda files: files.open_input("/w/d/a").read(), b"12345"),
+        (lambda files: files.open_input("/w/d/none"), NotFoundError),
+        (lambda files: files.delete_dir("/w/d"), None),
+    ],
+    ids=["list", "exists", "read", "404", "range", "range 404", "open", "open 404", "delete_dir"],
+)
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_question_whose_answer_breaks_off_is_asked_again(s3, files, ask, expected, times):
+    """A connection that is reset in the middle of a listing, of a file, or of a 404."""
+    files.write_once("/w/d/a", b"12345")
+    s3.forget()
+    s3.fault("cut", "GET", count=times)
+    if expected is NotFoundError:
+        with pytest.raises(NotFoundError):
+            ask(files)
+    else:
+        assert ask(files) == expected
+    assert s3.count("GET") > times
+
+
+def test_an_answer_that_breaks_off_each_time_is_an_error(s3, files):
+    files.write_once("/w/d/a", b"1")
+    s3.fault("cut", "GET", count=100)
+    with pytest.raises(StorageError, match="Could not list"):
+        files.list_dir("/w/d")
+
+
 def test_an_empty_file_is_opened_as_minio_answers(s3, files):
     s3.empty_range = "bytes 0--1/0"
     s3.bucket().put("w/empty", b"", 0)

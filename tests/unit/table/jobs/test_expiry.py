@@ -547,3 +547,60 @@ def test_a_table_that_contradicts_itself_is_not_made_nor_written(fileio):
     with pytest.raises(InvalidInputError, match="at most 3 changelogs would be kept"):
         make(fileio, name="db.u", **{"changelog.num-retained.max": "3"})
     assert table.handle.snapshots.latest_id() is None
+
+
+def test_a_snapshot_that_comes_back_long_after_it_expired_is_passed_over_and_removed(
+    fileio, caplog
+):
+    """Its put was answered, and arrived once more when the number was free again."""
+    table = make(fileio, **next(iter(TABLES.values())))
+    work(table)
+    path = table.handle.paths.snapshot(2)
+    late = fileio.read_bytes(path)
+    newest = table.latest_snapshot_id
+    table.expire_snapshots(retain_max=newest - 4, retain_min=1)
+    before = states(table)
+    fileio.write_once(path, late)
+    assert table.history()["snapshot_id"].to_pylist() == list(range(5, newest + 1))
+    listed = table.system_table("snapshots").to_arrow()["snapshot_id"].to_pylist()
+    assert listed == list(range(5, newest + 1))
+    assert "Snapshots 2 " in caplog.text
+    assert table.expire_snapshots(retain_max=newest - 4, retain_min=1, dry_run=True).ids == ()
+    assert fileio.exists(path)
+    table.expire_snapshots(retain_max=newest - 4, retain_min=1)
+    assert not fileio.exists(path)
+    assert states(table) == before
+    check(table)
+
+
+def test_a_deleted_tag_that_comes_back_stops_no_expiry_and_is_named(fileio, caplog):
+    table = make(fileio, **next(iter(TABLES.values())))
+    work(table)
+    table.create_tag("late", snapshot_id=2)
+    table.create_tag("good", snapshot_id=1)
+    good = rows(table, tag="good")
+    path = table.handle.paths.tag("late")
+    late = fileio.read_bytes(path)
+    table.expire_snapshots(retain_max=table.latest_snapshot_id - 4, retain_min=1)
+    table.delete_tag("late")
+    fileio.write_once(path, late)
+    work(table, 2)
+    told = table.expire_snapshots(**ALL)
+    assert told.ids
+    assert "Tag 'late'" in caplog.text
+    assert rows(table, tag="good") == good
+    table.delete_tag("late")
+    assert table.handle.tags.names() == ["good"]
+    check(table)
+
+
+def test_a_tag_of_which_a_part_is_lost_stops_the_expiry_and_is_named(fileio):
+    table = make(fileio, **next(iter(TABLES.values())))
+    work(table)
+    table.create_tag("torn", snapshot_id=2)
+    snapshot = table.handle.tags.load("torn").snapshot
+    table.expire_snapshots(retain_max=table.latest_snapshot_id - 4, retain_min=1)
+    fileio.delete(table.handle.paths.manifest(snapshot.base_manifest_list))
+    with pytest.raises(NotFoundError, match="Tag 'torn'") as caught:
+        again(table, fileio).expire_snapshots(**ALL)
+    assert caught.value.kind == "tag_unreadable"

@@ -15,7 +15,7 @@ import enum
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidelake.errors import OutcomeUnknownError, TidelakeError
+from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 
@@ -104,9 +104,12 @@ def _marks(snapshot: Snapshot) -> tuple[object, ...]:
 
 def outcome_unknown(table: str, cause: TidelakeError) -> OutcomeUnknownError:
     """Make the error for a commit that may be visible."""
+    why = str(cause)
+    if isinstance(cause, ConflictError):  # of the attempt after the one in doubt
+        why = f"an attempt was not answered, and the next one did not succeed: {cause.kind}"
     message = (
         f"The storage failed while a commit to table '{table}' was being published, and"
-        f" it is unknown whether the commit is visible ({cause}). Nothing was deleted. Look at"
+        f" it is unknown whether the commit is visible ({why}). Nothing was deleted. Look at"
         " the newest snapshots, or write again with the same commit user and identifier."
     )
     return OutcomeUnknownError(message, table=table)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidelake.errors import NotFoundError
+from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.tag import TagLog
 from tidelake.metadata.table_state import TableState
 
@@ -22,13 +23,16 @@ def names_expiry(table: TableState, snapshot_id: int) -> Iterator[None]:
     Raises
     ------
     NotFoundError
-        A file is missing. The kind is :data:`SNAPSHOT_EXPIRED` if its snapshot is missing too.
+        A file is missing. The kind is :data:`SNAPSHOT_EXPIRED` if its snapshot is missing too, and
+        another if the table is.
     """
     try:
         yield
     except NotFoundError as error:
         if error.kind != "file_not_found" or _still_has_files(table, snapshot_id):
             raise
+        if SchemaLog(table.fileio, table.paths).latest_id() is None:
+            raise dropped(table.paths.location) from error
         message = (
             f"Snapshot {snapshot_id} of table {table.paths.location} expired while it was read:"
             f" {error.context.get('path', 'a file')} was deleted. Read a newer snapshot or a tag;"

@@ -208,6 +208,12 @@ class ObjectPublisher:
 
     def _unknown(self, path: str, verb: str, cause: BaseException) -> StorageError:
         found = translated(cause, self.bucket, path, verb)
+        if verb == "write":  # a name of this writer's own, which nothing names yet
+            message = (
+                f"{found.message} It was sent {TRIES_MAX} times and cannot be read back. Nothing"
+                " names that file, so nothing was committed; at most it stays as an orphan."
+            )
+            return StorageError(message, kind=found.kind, path=path)
         message = (
             f"{found.message} It was sent {TRIES_MAX} times and cannot be read back, so it is"
             " unknown whether it is there; it may still appear."

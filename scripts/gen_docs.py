@@ -49,7 +49,10 @@ Every option of Paimon 1.3.1, with its key, type and default, and how far this v
 
 - **supported**: it works as in Java Paimon.
 - **no effect**: it is kept with the table and changes nothing here; the reason follows. Such an
-  option only shapes files or speed, never which rows a reader sees.
+  option only shapes files or speed, belongs to another option, or says what always holds here.
+- **not done**: it is kept with the table, and the work that it promises (to delete, to keep, to
+  create, to publish) does not happen here; what to do instead follows. A warning says so when a
+  table is created or altered with it, and at the first write of each process.
 - **refused**: creating, reading or writing a table (as said) with another value than the default
   is an error before the first byte, with this reason.
 
@@ -169,6 +172,8 @@ def _support(coverage: Coverage) -> str:
         return "**supported**"
     if coverage.support is Support.NO_EFFECT:
         return f"**no effect**: {coverage.reason}"
+    if coverage.support is Support.NOT_DONE:
+        return f"**not done**: {coverage.reason}"
     where = {"any": "", "primary_key": " of primary-key tables", "append": " of append tables"}
     refused = f"refused on {_actions(coverage.actions)}{where[coverage.tables]}: {coverage.reason}"
     if coverage.support is Support.REFUSED:

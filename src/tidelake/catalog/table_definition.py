@@ -25,6 +25,7 @@ from tidelake.options import (
     check_supported,
     declared,
     option_texts,
+    warn_of_promises,
 )
 from tidelake.table.conversion.inputs import frame_misfit
 from tidelake.table.handle.time_travel import option_moment
@@ -97,6 +98,7 @@ def first_schema(
     parsed = Options.parse(text_options, table=table)
     check_supported(parsed, table=table, has_primary_key=bool(keys), action="create")
     check_file_formats(parsed, fields, what=f"Table '{table}'")
+    warn_of_promises(parsed, table=table)
     option_moment(parsed, table=table)  # refuses contradicting time travel options
     schema = TableSchema(
         id=0,

@@ -12,6 +12,7 @@ from tidelake.catalog import open_catalog
 from tidelake.cli._optional import load
 from tidelake.cli.arguments import SqlArguments
 from tidelake.cli.engine import Engine
+from tidelake.cli.output.shown_warnings import shown_warnings
 from tidelake.cli.shell.pager import Pager
 from tidelake.cli.shell.session_commands import run_input
 from tidelake.cli.shell.shell import Shell
@@ -40,7 +41,8 @@ def run(arguments: SqlArguments) -> int:
         sys.stderr.write(f"error: {error.message}\n")
         return FAILED
     try:
-        return _run(arguments, engine)
+        with shown_warnings():
+            return _run(arguments, engine)
     finally:
         engine.close()
 

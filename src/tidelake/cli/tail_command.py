@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import io
-import logging
 import sys
 from collections.abc import Generator, Iterator
 from itertools import chain, islice
@@ -26,6 +25,7 @@ from tidelake.catalog import open_catalog
 from tidelake.cli.arguments import TailArguments
 from tidelake.cli.output.formats import live_lines, rows_of
 from tidelake.cli.output.live_answer import with_op
+from tidelake.cli.output.shown_warnings import shown_warnings
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.table import Table
 from tidelake.table.handle.instant import timestamp_ms
@@ -46,26 +46,13 @@ def run(arguments: TailArguments) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
-        with _shown_warnings(), contextlib.closing(_stream(arguments)) as stream:
+        with shown_warnings(), contextlib.closing(_stream(arguments)) as stream:
             _write(stream, arguments, sys.stdout)
     except TidelakeError as error:
         sys.stdout.flush()
         sys.stderr.write(f"error: {error.message}\n")
         return FAILED
     return 0
-
-
-@contextlib.contextmanager
-def _shown_warnings() -> Iterator[None]:
-    """Print what the stream warns of, such as a table that takes no hold, beside its rows."""
-    shown = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(logging.Formatter("warning: %(message)s"))
-    log = logging.getLogger("tidelake")
-    log.addHandler(shown)
-    try:
-        yield
-    finally:
-        log.removeHandler(shown)
 
 
 def _stream(arguments: TailArguments) -> Generator[StreamBatch, None, None]:

@@ -21,6 +21,7 @@ from tidelake.options.derived import (
     write_buffer_bytes,
 )
 from tidelake.options.option import Action, Kind, Option, Support
+from tidelake.options.promises import warn_of_promises, warn_once
 from tidelake.options.table_options import Options
 from tidelake.options.text_value import memory_bytes, parse_value
 from tidelake.options.user_options import option_texts
@@ -46,5 +47,7 @@ __all__ = [
     "sorted_runs_stop",
     "table_defaults",
     "target_file_size_bytes",
+    "warn_of_promises",
+    "warn_once",
     "write_buffer_bytes",
 ]

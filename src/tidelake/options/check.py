@@ -31,6 +31,7 @@ from tidelake.options.key_pattern import (
 )
 from tidelake.options.option import Action, Coverage, Option, Support
 from tidelake.options.paimon2_options import paimon2_option_of
+from tidelake.options.promises import check_promises
 from tidelake.options.table_options import Options
 from tidelake.options.user_options import option_text, option_texts
 
@@ -94,6 +95,7 @@ def _check_texts(mapping: Mapping[str, object], table: str, *, own_properties: b
         texts[key] = value
         _check_key(key, table, own_properties=own_properties)
         _check_aggregate(key, value, table)
+    check_promises(texts, table=table)
     Options.parse(texts, table=table)
 
 

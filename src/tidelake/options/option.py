@@ -3,8 +3,10 @@
 An :class:`Option` is data; the declarations are in :mod:`tidelake.options.declared`, one module
 per theme. The keys, kinds and defaults are those of Java Paimon 1.3.1's ``CoreOptions``.
 
-An option has one of four states of :class:`Support`. An option that affects only files or speed may
+An option has one of five states of :class:`Support`. An option that affects only files or speed may
 have no effect here. An option that changes the rows that a reader sees must be covered or refused.
+One that promises work (to delete, keep, create or publish something) is covered, or a warning says
+what is not done: :mod:`tidelake.options.promises`.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ __all__ = [
     "mapping",
     "memory_size",
     "no_effect",
+    "not_done",
     "partly",
     "refused",
     "text",
@@ -77,6 +80,7 @@ class Support(enum.Enum):
     SUPPORTED = "supported"
     PARTLY = "supported in part"
     NO_EFFECT = "accepted without effect"
+    NOT_DONE = "accepted, and not done"
     REFUSED = "refused"
 
 
@@ -111,6 +115,14 @@ SUPPORTED = Coverage(Support.SUPPORTED)
 def no_effect(reason: str) -> Coverage:
     """Make the coverage of an option that is kept without effect."""
     return Coverage(Support.NO_EFFECT, reason)
+
+
+def not_done(reason: str) -> Coverage:
+    """Make the coverage of an option that promises work which nobody does here.
+
+    The reason is what does not happen, and what to do instead; a warning says it.
+    """
+    return Coverage(Support.NOT_DONE, reason)
 
 
 def refused(

@@ -14,7 +14,7 @@ from tidelake.fileio import OpenDirectory
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.tag import Tag
-from tidelake.options import declared, parse_value
+from tidelake.options import declared, parse_value, warn_once
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.instant import Time, instant, instant_ms, timestamp_ms
@@ -104,8 +104,9 @@ class VersionMethods(abc.ABC):
             At most one: which snapshot. An expired one is taken from another tag of it. A time
             needs a zone.
         time_retained : str, int or timedelta, optional
-            How long Paimon keeps the tag: ``"1 d"``, milliseconds or a timedelta. The default is
-            ``tag.default-time-retained``: for ever.
+            How long Java Paimon keeps the tag: ``"1 d"``, milliseconds or a timedelta. The default
+            is ``tag.default-time-retained``: for ever. Tidelake deletes no tag by itself, and warns
+            of it.
 
         Raises
         ------
@@ -134,6 +135,7 @@ class VersionMethods(abc.ABC):
                 within=tag_dir,
             )
             self._check_landed(tag, tag_dir)
+        self._warn_of_retention(retained_ms)
         if not self._is_kept(snapshot, name):
             handle.tags.delete(name)
             raise _expired(handle, snapshot, name)
@@ -163,6 +165,7 @@ class VersionMethods(abc.ABC):
         snapshot = self._to_tag(snapshot_id, timestamp)
         before = handle.fileio.read_bytes(handle.paths.tag(name))
         handle.tags.replace(name, snapshot, time_retained_ms=retained_ms, clock=handle.env.clock)
+        self._warn_of_retention(retained_ms)
         if not self._is_kept(snapshot, name):
             handle.fileio.replace(handle.paths.tag(name), before)
             raise _expired(handle, snapshot, name)
@@ -467,6 +470,14 @@ class VersionMethods(abc.ABC):
             return True
         others = [handle.tags.load(other) for other in handle.tags.names() if other != name]
         return any(other.snapshot.id == snapshot.id for other in others)
+
+    def _warn_of_retention(self, retained_ms: int | None) -> None:
+        if retained_ms is not None:
+            text = (
+                "a tag's time_retained is written into it, but Tidelake deletes no tag by itself:"
+                " Java Paimon's commits do, or delete_tag()."
+            )
+            warn_once(self.handle.identifier, text)
 
     def _instant(self, given: Time | None, what: str) -> int | None:
         """Milliseconds of a time with a zone."""

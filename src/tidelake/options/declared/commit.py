@@ -12,6 +12,7 @@ from tidelake.options.option import (
     integer,
     memory_size,
     no_effect,
+    not_done,
     partly,
     refused,
     text,
@@ -36,7 +37,10 @@ __all__ = [
 
 TITLE = "Commits, manifests, snapshots, tags"
 
-_AUTO_TAG = no_effect("tags are not created automatically here; create them by name")
+_AUTO_TAG = not_done(
+    "no tag is created by itself here, so its snapshot expires: create tags by name with"
+    " create_tag()"
+)
 
 COMMIT_FORCE_CREATE_SNAPSHOT: Final = boolean(
     "commit.force-create-snapshot",
@@ -105,7 +109,8 @@ MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE: Final = memory_size(
 TAG_DEFAULT_TIME_RETAINED: Final = duration(
     "tag.default-time-retained",
     None,
-    "Default time for which Paimon keeps a new tag; it is written into the tag.",
+    "Default time for which Java Paimon keeps a new tag; it is written into the tag. Tidelake"
+    " deletes no tag by itself, and warns of it.",
 )
 
 UNREAD = (
@@ -157,7 +162,7 @@ UNREAD = (
         "snapshot.clean-empty-directories",
         False,
         "Whether expiry removes empty folders.",
-        no_effect("empty folders stay"),
+        not_done("empty folders stay here"),
         fallback_keys=("snapshot.expire.clean-empty-directories",),
     ),
     duration(

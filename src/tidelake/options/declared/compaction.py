@@ -13,6 +13,7 @@ from tidelake.options.option import (
     integer,
     memory_size,
     no_effect,
+    not_done,
     text,
 )
 
@@ -45,7 +46,10 @@ TITLE = "Compaction: sorted runs, levels, clustering"
 _LOOKUP = no_effect(
     "compactions look keys up in the data files; lookup files of queries have one form"
 )
-_CLUSTERING = no_effect("it only affects files; rows are not clustered here")
+_CLUSTERING = not_done(
+    "rows are not clustered here, so filters skip fewer files: sort the rows before the write"
+)
+_OF_CLUSTERING = no_effect("it only affects files; rows are not clustered here")
 
 NUM_SORTED_RUN_COMPACTION_TRIGGER: Final = integer(
     "num-sorted-run.compaction-trigger",
@@ -269,18 +273,18 @@ UNREAD = (
         "QUANTITY",
         ("SIZE", "QUANTITY"),
         "Whether sort tasks get ranges with equal numbers of rows or with equal sizes.",
-        _CLUSTERING,
+        _OF_CLUSTERING,
     ),
     integer(
         "sort-compaction.local-sample.magnification",
         1000,
         "Rows that each task samples to find the ranges.",
-        _CLUSTERING,
+        _OF_CLUSTERING,
     ),
     integer(
         "zorder.var-length-contribution",
         8,
         "Number of bytes of a string in the z-order.",
-        _CLUSTERING,
+        _OF_CLUSTERING,
     ),
 )

@@ -10,6 +10,7 @@ from tidelake.options.option import (
     enumeration,
     integer,
     no_effect,
+    not_done,
     text,
 )
 
@@ -19,9 +20,12 @@ __all__ = [
 
 TITLE = "Partitions: expiry and completion, metastore, materialized tables"
 
-_EXPIRY = no_effect("partitions do not expire automatically here; overwrite or delete them")
-_DONE = no_effect("partitions are not marked as done here")
+_EXPIRY = not_done("no partition expires by itself here: drop old ones with drop_partitions()")
+_DONE = not_done(
+    "no partition is marked as done by itself here: CALL sys.mark_partition_done(...) marks one"
+)
 _METASTORE = no_effect("the filesystem catalog has no metastore")
+_OF_HIVE = not_done("no partition and no tag is registered in Hive here: Hive does not see them")
 _MATERIALIZED = no_effect("it belongs to materialized tables, see type")
 _MODES = ("CONTINUOUS", "FULL", "AUTOMATIC")
 
@@ -84,17 +88,15 @@ UNREAD = (
         "metastore.partitioned-table",
         False,
         "Whether the metastore knows the partitions.",
-        _METASTORE,
+        _OF_HIVE,
     ),
-    text(
-        "metastore.tag-to-partition", None, "Partition column that shows tags to Hive.", _METASTORE
-    ),
+    text("metastore.tag-to-partition", None, "Partition column that shows tags to Hive.", _OF_HIVE),
     enumeration(
         "metastore.tag-to-partition.preview",
         "none",
         ("none", "process-time", "watermark", "batch"),
         "Whether Hive sees a tag before its creation.",
-        _METASTORE,
+        _OF_HIVE,
     ),
     text("materialized-table.definition-query", None, "The stored query.", _MATERIALIZED),
     text("materialized-table.interval-freshness", None, "The most age of the rows.", _MATERIALIZED),

@@ -46,7 +46,7 @@ _BETWEEN = refused(
     on=ON_READ,
 )
 _OF_FILES = refused("it sets where a stream begins; pass timestamp= to a batch read", on=ON_READ)
-_STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
+_STREAM = no_effect("it is for Flink's own source and jobs")
 
 SCAN_MODE: Final = enumeration(
     "scan.mode",

@@ -37,7 +37,10 @@ __all__ = [
 
 TITLE = "Streams: reads, consumers, log system"
 
-_STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
+_JOBS = no_effect("it is for Java's own jobs")
+_EACH_BATCH = no_effect(
+    "a stream records its progress when it asks for the next batch, in either mode"
+)
 _LOG = no_effect("tables have no log system here, only files")
 
 CONSUMER_EXPIRATION_TIME: Final = duration(
@@ -159,14 +162,14 @@ UNREAD = (
         "none",
         ("none", "compact-bucket-table", "file-monitor"),
         "Java's own compaction jobs set it during streams.",
-        _STREAM,
+        _JOBS,
     ),
     enumeration(
         "consumer.mode",
         "exactly-once",
         ("exactly-once", "at-least-once"),
         "Whether progress follows checkpoints exactly.",
-        _STREAM,
+        _EACH_BATCH,
     ),
     enumeration(
         "log.changelog-mode", "auto", ("auto", "all", "upsert"), "Changes that the log keeps.", _LOG

@@ -10,6 +10,7 @@ from tidelake.options.option import (
     integer,
     memory_size,
     no_effect,
+    not_done,
     text,
 )
 
@@ -116,7 +117,7 @@ UNREAD = (
         "write-buffer-spill.max-disk-size",
         2**63 - 1,
         "The most local disk for spilled rows; beyond it the buffer is written as data files.",
-        no_effect("spilled rows have no limit; they are deleted after the commit"),
+        not_done("spilled rows have no limit on local disk; they are deleted after the commit"),
     ),
     integer(
         "write-max-writers-to-spill",

@@ -38,7 +38,13 @@ from tidelake.errors import (
 )
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_file_formats, check_timestamps
-from tidelake.options import Options, check_new_table, check_supported, declared
+from tidelake.options import (
+    Options,
+    check_new_table,
+    check_supported,
+    declared,
+    warn_of_promises,
+)
 from tidelake.options.column_options import renamed_in_options
 from tidelake.options.user_options import option_text
 from tidelake.table.handle.time_travel import option_moment
@@ -182,6 +188,8 @@ def _check(old: TableSchema, new: TableSchema, table: str) -> None:
     check_layout(new, parsed, table=table)
     check_iceberg(new, parsed, table=table, before=old.fields)
     check_function_settings(new, parsed, table=table, before=old)
+    if new.options != old.options:
+        warn_of_promises(parsed, table=table)
 
 
 def _unsupported(parsed: Options, schema: TableSchema, table: str) -> TidelakeError | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidelake.format import check_file_formats
 from tidelake.format.file_index import check_file_indexes
-from tidelake.options import check_supported
+from tidelake.options import check_supported, warn_of_promises
 from tidelake.options.file_index import file_index_settings
 from tidelake.store import RecordExpiry
 from tidelake.table.handle.handle import TableHandle
@@ -14,7 +14,10 @@ __all__ = ["check_writable"]
 
 
 def check_writable(handle: TableHandle) -> None:
-    """Refuse a table with options or columns that this version cannot write."""
+    """Refuse a table with options or columns that this version cannot write.
+
+    Of options whose work is not done here it warns, once a table and process.
+    """
     check_supported(
         handle.options,
         table=handle.identifier,
@@ -27,3 +30,4 @@ def check_writable(handle: TableHandle) -> None:
     what = f"A data file of table '{handle.identifier}'"
     check_file_formats(handle.options, handle.schema.fields, what=what)
     check_file_indexes(handle.schema.fields, file_index_settings(handle.options))
+    warn_of_promises(handle.options, table=handle.identifier)

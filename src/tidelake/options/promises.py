@@ -1,0 +1,118 @@
+"""Options that promise work which nobody does here: a warning names what does not happen.
+
+Such an option (:attr:`~tidelake.options.option.Support.NOT_DONE`) is kept with the table, because
+Java Paimon may do the work beside us. Who sets ``partition.expiration-time`` relies on it: a table
+that keeps what should be gone is found late. So the logger ``tidelake`` gets a warning:
+
+1. when a table is created or altered with the option;
+2. at the first write of each process to a table that has it.
+
+The same table, options and process are warned of once. Values that promise nothing (the default)
+are passed over, and so are nonsense values, which :func:`check_promises` refuses before.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+
+from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.options.declared.registry import BY_KEY
+from tidelake.options.option import Option, Support
+from tidelake.options.table_options import Options
+from tidelake.telemetry import PerProcess
+
+__all__ = ["LOGGER", "check_promises", "promises_not_kept", "warn_of_promises", "warn_once"]
+
+LOGGER = "tidelake"
+WARNED_MAX = 10_000
+"""Tables and their options that a process remembers to have warned of."""
+
+_LOG = logging.getLogger(LOGGER)
+_WARNED: PerProcess[dict[tuple[str, str], None]] = PerProcess(dict)
+
+_STRATEGIES = ("auto", "zorder", "hilbert", "order")
+_FORMATTER = re.compile(r"(?:'[^']*'|[GuyDMLdQqYwWEecFaBhKkHmsSAnNVvzOXxZp]+|[^A-Za-z'{}#])+")
+"""Letters of Java's ``DateTimeFormatter``, text in quotes, and other characters."""
+_COLUMN = re.compile(r"\$(\w+)")
+
+_OPTIONS = tuple(o for o in BY_KEY.values() if o.support is Support.NOT_DONE)
+
+
+def promises_not_kept(options: Options) -> dict[str, list[str]]:
+    """The keys that promise what is not done here, by what does not happen.
+
+    Examples
+    --------
+    >>> promises_not_kept(Options.parse({"tag.automatic-creation": "process-time"}))
+    {'no tag is created by itself here, ...': ['tag.automatic-creation']}
+    """
+    found: dict[str, list[str]] = {}
+    for option in _OPTIONS:
+        if options.is_set(option) and options.get(option) != option.default:
+            found.setdefault(option.reason, []).append(option.key)
+    return found
+
+
+def warn_of_promises(options: Options, *, table: str) -> None:
+    """Warn, once for a table and process, of options whose work is not done here."""
+    for reason, keys in promises_not_kept(options).items():
+        named = ", ".join(f"'{key}'" for key in keys)
+        verb = "promises" if len(keys) == 1 else "promise"
+        warn_once(table, f"{named} {verb} what Tidelake does not do: {reason}.")
+
+
+def warn_once(table: str, text: str) -> None:
+    """Log a warning of a table, unless this process did so before."""
+    warned = _WARNED.value
+    if (table, text) in warned:
+        return
+    if len(warned) >= WARNED_MAX:
+        warned.clear()
+    warned[table, text] = None
+    _LOG.warning("Table %s: %s", table, text)
+
+
+def check_promises(mapping: Mapping[str, str], *, table: str) -> None:
+    """Refuse values that no reader of the option could follow.
+
+    Parameters
+    ----------
+    mapping : mapping of str to str
+        Options as a user gives them, under their keys.
+    table : str
+        The table, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        A formatter is none of Java's, a pattern has no column, or a strategy is unknown.
+
+    Examples
+    --------
+    >>> check_promises({"partition.timestamp-formatter": "yyyy-MM-dd"}, table="db.t")
+    >>> check_promises({"partition.timestamp-formatter": "nonsense"}, table="db.t")
+    Traceback (most recent call last):
+    tidelake.errors.InvalidInputError: Table db.t: option 'partition.timestamp-formatter' is ...
+    """
+    for key, value in mapping.items():
+        option = BY_KEY.get(key)
+        if option is None:
+            continue
+        if key == "partition.timestamp-formatter" and not _FORMATTER.fullmatch(value):
+            raise _wrong(option, value, table, "a format of times such as 'yyyy-MM-dd HH:mm:ss'")
+        if key == "partition.timestamp-pattern" and not _COLUMN.search(value):
+            raise _wrong(option, value, table, "a text with columns such as '$dt $hour:00:00'")
+        if key == "clustering.strategy" and value.lower() not in _STRATEGIES:
+            near = near_names(value, _STRATEGIES)
+            raise _wrong(option, value, table, f"one of {', '.join(_STRATEGIES)}", near=near)
+
+
+def _wrong(
+    option: Option[object], value: str, table: str, wanted: str, *, near: str = ""
+) -> InvalidInputError:
+    message = (
+        f"Table {table}: option '{option.key}' is '{shortened(value)}' but must be {wanted}.{near}"
+    )
+    return InvalidInputError(message, kind="option_value", option=option.key, table=table)

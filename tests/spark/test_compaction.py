@@ -343,3 +343,18 @@ def test_the_scan_after_a_compaction_merges_nothing(spark, lake):
     lake.compact("db.t", full=True)
     assert all(split.raw for split in lake.catalog.table("db.t").plan().splits)
     assert lake.table("db.t").agg(F.sum("v")).first()[0] == total
+
+
+def test_counted_commits_join_the_small_files_of_an_append_table(spark, lake):
+    options = {"full-compaction.delta-commits": 3, "compaction.min.file-num": 50}
+    lake.create_table("db.a", SCHEMA, partition_keys=["p"], options=options)
+    sources = []
+    for v in range(6):
+        lake.write(rows(spark, range(v, v + 20), v).repartition(2), "db.a")
+        found = lake.catalog.table("db.a$files").to_arrow()
+        sources.append(sorted(set(found["file_source"].to_pylist())))
+    assert sources[2] == sources[5] == ["COMPACT"]  # each task may write several files
+    assert "APPEND" in sources[3] + sources[4]
+    assert lake.table("db.a").count() == 6 * 2 * 20
+    table = lake.catalog.table("db.a")
+    assert check_table(table.fileio, table.paths.location) == 6 * 2 * 20

@@ -143,8 +143,9 @@ COMPACTION_OFFPEAK_RATIO: Final = integer(
 FULL_COMPACTION_DELTA_COMMITS: Final = integer(
     "full-compaction.delta-commits",
     None,
-    "Number of commits with rows after which a full compaction runs. Smaller: faster reads, less"
-    " lag of a changelog by full compactions; more rewriting.",
+    "Number of commits with rows after which a full compaction runs; in an append table it joins"
+    " the small files. Smaller: faster reads, less lag of a changelog by full compactions; more"
+    " rewriting.",
     minimum=1,
 )
 FORCE_LOOKUP: Final = boolean(

@@ -95,6 +95,7 @@ class AsyncTableQuery:
     ) -> Row | None:
         session = self._session
         self._check()
+        min_snapshot = session.snapshot_number(min_snapshot)
         keys = session.keys
         values = keys.values(key)
         wanted = None if columns is None else await self._columns(columns)
@@ -139,6 +140,7 @@ class AsyncTableQuery:
     ) -> list[Row | None] | pa.Table:
         session = self._session
         self._check()
+        min_snapshot = session.snapshot_number(min_snapshot)
         wanted = await self._columns(columns)
         own = session.keys
         work = RowWork(own, own.rows(keys))

@@ -27,6 +27,7 @@ from tidelake.errors import (
     NotFoundError,
     StorageError,
     TidelakeError,
+    shortened,
 )
 from tidelake.service.client.connection.connections import Connection, Connections
 from tidelake.service.client.connection.failures import Failure, Remedy, failure_of_call
@@ -41,6 +42,7 @@ from tidelake.service.protocol.packed_values import RowReader
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.table import Table
+from tidelake.table.handle.arguments import whole_number
 from tidelake.telemetry import ProcessMark
 from tidelake.types.schema import DataField, TableSchema
 
@@ -252,6 +254,23 @@ class Session:
                 return False
             self.shown = floor
             return True
+
+    def snapshot_number(self, given: object) -> int | None:
+        """The snapshot that a caller waits for; None if it waits for none.
+
+        Raises
+        ------
+        InvalidInputError
+            It is no whole number.
+        """
+        number = None if given is None else whole_number(given)
+        if number is None and given is not None:
+            message = (
+                f"min_snapshot is {shortened(repr(given))} for table '{self.identifier}', but must"
+                " be the id of a snapshot, a whole number."
+            )
+            raise InvalidInputError(message, kind="bad_argument", table=self.identifier)
+        return number
 
     def least(self, min_snapshot: int | None) -> Floor:
         """The least version of an answer now."""

@@ -121,6 +121,7 @@ class TableQuery:
     def _get(self, key: Key, columns: Sequence[str] | None, min_snapshot: int | None) -> Row | None:
         session = self._session
         self._check()
+        min_snapshot = session.snapshot_number(min_snapshot)
         keys = session.keys
         values = keys.values(key)
         wanted = None if columns is None else self._columns(columns)
@@ -186,6 +187,7 @@ class TableQuery:
     ) -> list[Row | None] | pa.Table:
         session = self._session
         self._check()
+        min_snapshot = session.snapshot_number(min_snapshot)
         wanted = None if columns is None else self._columns(columns)
         own = session.keys
         work = RowWork(own, own.rows(keys))

@@ -28,6 +28,7 @@ from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.moment import moment_column
 from tidelake.spark.expression.types import to_spark_type
@@ -47,6 +48,7 @@ from tidelake.table.write.delta_commits_trigger import full_compactions
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.overwrite import write_target
 from tidelake.table.write.result import UNKNOWN_COUNTS, CommitIdentity, WriteResult
+from tidelake.table.write.table_writer import FullCompactions
 from tidelake.table.write.transaction import WriteTransaction, compact_due
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
@@ -161,7 +163,7 @@ class _FrameWrite:
             overwrite=overwrite,
             base_snapshot_id=base_id if bucketing.is_assigned else None,
             assigned=bucketing.is_assigned,
-            full_compactions=None if overwrite is not None else full_compactions(handle),
+            full_compactions=None if overwrite is not None else _of_tasks(handle),
             fills_defaults=base is None,
         )
         run = write_task(task, through=bucketing.through)
@@ -179,13 +181,20 @@ class _FrameWrite:
         return _with_due_compactions(handle, result)
 
 
+def _of_tasks(handle: TableHandle) -> FullCompactions | None:
+    """The full compactions that tasks carry out: none where several of them write one bucket."""
+    return None if handle.bucket_mode is BucketMode.UNBUCKETED else full_compactions(handle)
+
+
 def _with_due_messages(handle: TableHandle, answer: TaskAnswer) -> TaskAnswer:
-    """Compact, on the driver, the due buckets without new rows, as a part of the commit.
+    """Compact, on the driver, the due buckets that no task did, as a part of the commit.
 
     The rows do not depend on it: after a failure the next batch finds the buckets due again.
     """
     due = full_compactions(handle)
-    left = frozenset() if due is None else due.due - {m.bucket_id for m in answer.messages}
+    left = frozenset() if due is None else due.due
+    if handle.bucket_mode is not BucketMode.UNBUCKETED:
+        left -= {m.bucket_id for m in answer.messages}
     if not left or not answer.messages:
         return answer
     writer = new_writer(handle)
@@ -204,7 +213,7 @@ def _with_due_messages(handle: TableHandle, answer: TaskAnswer) -> TaskAnswer:
 
 
 def _with_due_compactions(handle: TableHandle, written: WriteResult) -> WriteResult:
-    """Compact, on the driver, the due buckets without new rows, after the rows' commit."""
+    """Compact, on the driver, the due buckets that no task did, after the rows' commit."""
     try:
         compacted = compact_due(handle)
     except TidelakeError:

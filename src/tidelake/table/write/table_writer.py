@@ -83,11 +83,14 @@ class FullCompactions:
         Whether every bucket that receives rows is one of them.
     where_written_only : bool
         Whether to leave out buckets that receive no rows from this writer.
+    due_if_written : frozenset of (partition, bucket)
+        Those that are due if they receive rows.
     """
 
     due: frozenset[BucketId]
     what_is_written: bool = False
     where_written_only: bool = False
+    due_if_written: frozenset[BucketId] = frozenset()
 
 
 class TableWriter:
@@ -382,8 +385,7 @@ class TableWriter:
         chosen = set(compactions.due)
         if compactions.where_written_only:
             chosen &= written
-        if compactions.what_is_written:
-            chosen |= written
+        chosen |= written if compactions.what_is_written else compactions.due_if_written & written
         for bucket_id in sorted(chosen):
             writer = self._writers.get(bucket_id)
             if writer is None:

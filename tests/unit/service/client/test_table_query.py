@@ -290,6 +290,18 @@ def test_a_batch_may_be_of_several_snapshots_if_the_caller_says_so(catalog, serv
         assert query.snapshot_id == 2
 
 
+@pytest.mark.parametrize("given", ["x", 1.5, True])
+def test_a_snapshot_to_wait_for_is_a_number(client, given):
+    for ask in (
+        lambda: client.get(1, min_snapshot=given),
+        lambda: client.get_many([1], min_snapshot=given),
+    ):
+        with pytest.raises(
+            InvalidInputError, match="min_snapshot is .*must be the id of a snapshot"
+        ):
+            ask()
+
+
 def test_a_write_is_seen_by_its_snapshot(client, service):
     client.get(1)
     waiting = threading.Timer(0.3, lambda: service.commit(rows_of("second")))

@@ -9,6 +9,7 @@ import pytest
 
 import tidelake
 from tidelake import InvalidInputError
+from tidelake.table.write.delta_commits_trigger import full_compactions
 
 SCHEMA = pa.schema(
     [pa.field("p", pa.string(), nullable=False), pa.field("k", pa.int64(), nullable=False)]
@@ -132,3 +133,97 @@ def test_what_was_merged_on_the_way_is_told_as_an_update(tmp_path, engine, now, 
     table.compact(full=True)
     changes = [tuple(row.values()) for row in table.changes(start, mode="changelog").to_pylist()]
     assert changes == [("-U", 1, 1), ("+U", 1, now)]
+
+
+# ---- append tables
+
+
+@pytest.fixture
+def make_append(tmp_path):
+    catalog = tidelake.open(tmp_path)
+
+    def make_table(**options):
+        return catalog.create_table(
+            "db.a",
+            SCHEMA,
+            partition_keys=["p"],
+            options={"compaction.min.file-num": "50", **options},
+        )
+
+    return make_table
+
+
+def files_of(table):
+    """The number of files by partition, and whether each was joined."""
+    found = {}
+    for file in (
+        table.system_table("files").to_arrow(columns=["partition", "file_source"]).to_pylist()
+    ):
+        joined, appended = found.setdefault(file["partition"][1:-1], [0, 0])
+        is_joined = file["file_source"] == "COMPACT"
+        found[file["partition"][1:-1]] = [joined + is_joined, appended + (not is_joined)]
+    return found
+
+
+@pytest.mark.parametrize("commits", [2, 3, 5])
+def test_small_files_of_an_append_table_wait_for_so_many_commits(make_append, commits):
+    table = make_append(**{"full-compaction.delta-commits": str(commits)})
+    appended = []
+    for k in range(11):
+        write(table, "a", k=k)
+        appended.append(files_of(table)["a"][1])
+    assert appended == [(k + 1) % commits for k in range(11)]
+    assert sorted(table.to_arrow()["k"].to_pylist()) == list(range(11))
+
+
+def test_each_commit_of_an_append_table_may_join(make_append):
+    table = make_append(**{"full-compaction.delta-commits": "1"})
+    for k in range(4):
+        write(table, "a", k=k)
+        assert files_of(table)["a"] == ([0, 1] if k == 0 else [1, 0])
+
+
+def test_buckets_of_an_append_table_are_joined_from_three_files_on_as_in_java(make_append):
+    options = {"bucket": "1", "bucket-key": "k", "full-compaction.delta-commits": "2"}
+    table = make_append(**options)
+    seen = []
+    for k in range(6):
+        write(table, "a", k=k)
+        seen.append(sum(files_of(table)["a"]))
+    assert max(seen) <= 3
+    assert seen[-1] < 6
+    assert table.to_arrow()["k"].to_pylist() == list(range(6))  # in order
+
+
+def test_a_partition_of_an_append_table_that_nobody_writes_to_is_joined_in_its_turn(make_append):
+    table = make_append(**{"full-compaction.delta-commits": "3"})
+    write(table, "a", "b", k=0)
+    write(table, "b", k=1)
+    assert files_of(table) == {"a": [0, 1], "b": [0, 2]}
+    write(table, "a", k=2)
+    assert files_of(table) == {"a": [1, 0], "b": [1, 0]}
+
+
+def test_one_file_is_left_alone(make_append):
+    table = make_append(**{"full-compaction.delta-commits": "2"})
+    for p in "abc":
+        write(table, p)
+    assert files_of(table) == {p: [0, 1] for p in "abc"}
+    due = full_compactions(table.handle)
+    assert due.due == frozenset()
+    assert len(due.due_if_written) == 3
+
+
+def test_a_write_only_append_table_joins_nothing(make_append):
+    table = make_append(**{"full-compaction.delta-commits": "1", "write-only": "true"})
+    for k in range(3):
+        write(table, "a", k=k)
+    assert files_of(table)["a"] == [0, 3]
+
+
+def test_another_writer_of_an_append_table_counts_too(make_append, tmp_path):
+    table = make_append(**{"full-compaction.delta-commits": "4"})
+    for k in range(3):
+        write(tidelake.open(tmp_path).table("db.a"), "a", k=k)
+    write(table, "a", k=3)
+    assert files_of(table)["a"] == [1, 0]

@@ -74,7 +74,8 @@ def stream_batches(
     """Read a table as a stream; see :meth:`tidelake.Table.stream`. Checks arguments at once."""
     is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
     if timeout is not None and not (is_number and timeout >= 0):
-        message = f"timeout is {shortened(repr(timeout))} but must be a number of seconds from 0 on, or None."
+        shown = shortened(repr(timeout))
+        message = f"timeout is {shown} but must be a number of seconds from 0 on, or None."
         raise InvalidInputError(message, kind="stream_timeout", table=handle.identifier)
     asked = {**_start_options(handle, start), **(options or {})}
     if consumer_id is not None:

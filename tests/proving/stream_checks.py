@@ -18,6 +18,7 @@ import pyarrow as pa
 
 import tidelake
 from proving.expiring import ALL, Meanwhile, again
+from proving.stream_histories import check_stream_histories
 from tidelake import ConflictError, NotFoundError, UnsupportedError
 from tidelake.commit.idempotence import last_commit
 from tidelake.errors import InvalidInputError
@@ -25,11 +26,12 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.streamread.cursor import StreamCursor
 from tidelake.spark.streamwrite import batch_sink, sink_run
+from tidelake.spark.streamwrite.batch_claim import RETAINED_MS
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark
 from tidelake.spark.streamwrite.sink_run import SinkRun
 from tidelake.table import Table
 from tidelake.table.stream import NO_LIMITS, ReadLimits, StreamLease, StreamOffset, StreamPlan
-from tidelake.table.stream.consumer_reset import clear_consumers
+from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
 from tidelake.table.stream.lease import LEASE_TIMEOUT_MS
 from tidelake.telemetry import Env, ManualClock
 
@@ -294,7 +296,7 @@ def check_stream_sink() -> None:
 
 
 def check_sink_runs() -> None:
-    """What tells that a batch was committed outlives expiry until Spark has noted the batch."""
+    """The last commit of a query outlives expiry: while it runs, and for 7 days from its end."""
     table = _table(keys=())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
@@ -302,7 +304,7 @@ def check_sink_runs() -> None:
         (path / "commits").mkdir()
         checkpoint = Checkpoint.of(path, table="db.t")
         run = _sink_run(table, checkpoint, "a", 0)
-        run.begin(0, is_committed=False)
+        run.begin(0, None)
         _write_batch(table, checkpoint, "a", 0)
         _expired(table)
         assert _is_found(table), "while the query runs"
@@ -310,7 +312,7 @@ def check_sink_runs() -> None:
         _expired(table)
         assert _is_found(table), "while the query rests"
         run = _sink_run(table, checkpoint, "b", 0)
-        run.begin(0, is_committed=True)
+        run.begin(0, None)
         _expired(table)
         assert _is_found(table), "while the batch comes again"
         with mock.patch.object(sink_run, "_RUNS", {}):  # as in another process
@@ -318,8 +320,30 @@ def check_sink_runs() -> None:
         (path / "commits" / "0").write_text("v1\n{}")
         run.end()
         _expired(table)
+        assert _is_found(table), "after a clean end, for Spark's note may be lost"
+        table.handle.env.clock.sleep_ms(RETAINED_MS + 1)
+        table.expire_snapshots(**ALL)
         assert not _is_found(table), "it is held though nobody needs it"
         assert not ConsumerLog(table.fileio, table.handle.paths).next_ids()
+        run = _sink_run(table, checkpoint, "c", 1)
+        run.begin(1, None)
+        (path / "commits" / "1").write_text("v1\n{}")
+        run.end()
+        assert not ConsumerLog(table.fileio, table.handle.paths).next_ids(), "it wrote nothing"
+
+
+def check_consumer_rollbacks() -> None:
+    """A consumer that has read what was rolled back is refused, however many commits came since."""
+    for commits_count in (1, 2, 3):
+        table = _table(keys=())
+        _commits(table, 4)
+        stream = table.stream(start=1, consumer_id="c", timeout=0)
+        assert len(list(stream)) == 4
+        table.rollback_to(snapshot_id=2)
+        _commits(table, commits_count)
+        _refused(NotFoundError, lambda t=table: list(t.stream(consumer_id="c", timeout=0)))
+        reset_consumer(table.handle, "c", 3)
+        assert len(list(table.stream(consumer_id="c", timeout=0))) == commits_count
 
 
 def _sink_run(table: Table, checkpoint: Checkpoint, run_id: str, batch_id: int) -> SinkRun:
@@ -393,4 +417,6 @@ CHECKS = (
     check_stream_cursor,
     check_stream_sink,
     check_sink_runs,
+    check_stream_histories,
+    check_consumer_rollbacks,
 )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import tidelake.commit.publisher as publisher
 import tidelake.table.rowlevel.delete as delete
+import tidelake.table.stream.batch_end as batch_end
 import tidelake.table.stream.consumer_reset as consumer_reset
 import tidelake.table.stream.follow as follow
 import tidelake.table.stream.snapshot_units as snapshot_units
 import tidelake.table.stream.units as units
 from proving.planting import edited, passed_over
+from tidelake.commit.stream_step import Covered
 from tidelake.errors import NotFoundError
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.streamread.cursor import StreamCursor
 from tidelake.spark.streamwrite import sink_run
 from tidelake.spark.streamwrite.batch_sink import BatchSink
 from tidelake.spark.streamwrite.sink_run import SinkRun
+from tidelake.spark.streamwrite.sink_steps import SinkSteps
 from tidelake.table.stream import StreamLease, StreamParts, StreamPlan
 from tidelake.table.stream.follower import Follower
 from tidelake.table.stream.snapshot_units import ChangeSource, SnapshotChanges
@@ -69,7 +72,7 @@ PLANTED = (
             "batches",
             edited(
                 "yield from self._between(at, end)",
-                "self._done_before(end.snapshot, of_state=False) or "
+                "self._done_before(end.snapshot, None, of_state=False) or "
                 "(yield from self._between(at, end))",
             ),
         ),
@@ -175,7 +178,7 @@ PLANTED = (
     (
         "a sink lets go of a commit that Spark has not noted",
         "check_sink_runs",
-        (SinkRun, "end", edited("forget=self._is_done", "forget=True")),
+        (SinkRun, "end", edited("forget=self._kept_id is None and self._is_done", "forget=True")),
     ),
     (
         "a sink that goes on does not hold its newest commit",
@@ -183,9 +186,38 @@ PLANTED = (
         (sink_run, "_opened", edited("if newest is None else newest.id", "")),
     ),
     (
+        "a sink holds its last commit only while Spark may repeat it",
+        "check_sink_runs",
+        (
+            SinkRun,
+            "end",
+            edited("forget=self._kept_id is None and self._is_done", "forget=self._is_done"),
+        ),
+    ),
+    (
         "a batch that comes again lets go of its commit",
         "check_sink_runs",
-        (SinkRun, "begin", edited("not is_committed and ", "")),
+        (SinkRun, "begin", edited("self._keep(made)", "self._kept_id = None")),
+    ),
+    (
+        "a batch of a restored checkpoint counts as committed by its number",
+        "check_stream_histories",
+        (Covered, "between", edited("_digest(end)", "_digest(end[:0])")),
+    ),
+    (
+        "a stream goes on though its target was rolled back",
+        "check_stream_histories",
+        (SinkSteps, "made", lambda _: property(lambda _: None)),
+    ),
+    (
+        "a stream with an end does not look whether its source was rolled back",
+        "check_stream_histories",
+        (batch_end._Walk, "run", edited("at.position >= self._until.position", "False")),
+    ),
+    (
+        "a consumer does not know the snapshot that it has read",
+        "check_consumer_rollbacks",
+        (StreamStart, "_read_before", passed_over),
     ),
     (
         "the watermark of a stream's table falls",

@@ -18,7 +18,6 @@ import tidelake.spark
 from tidelake.errors import ConflictError, InvalidInputError, TidelakeError
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.streamwrite import batch_sink, sink_run
-from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.table.stream.lease import StreamLease
 
 TABLE, FIRST_S = "default.t", 1_700_000_000
@@ -562,28 +561,65 @@ def test_a_second_live_run_of_one_checkpoint_is_refused(
     assert rows(lake) == [(1, 1), (2, 2)]
 
 
-def test_a_batch_that_may_come_again_is_held_against_expiry_and_no_other(
-    lake, stream, run, checkpoint, monkeypatch
-):
+def test_the_last_commit_is_held_against_expiry_and_no_other(lake, stream, run, checkpoint):
     lake.sql(APPEND)
     table = lake.catalog.table(TABLE)
-    stream.feed([1], [1])
-    until_ended(run())
     consumers = ConsumerLog(table.handle.fileio, table.handle.paths)
-    assert consumers.next_ids() == {}
-    monkeypatch.setattr(Checkpoint, "is_done", lambda *_: False)  # as if Spark had died before
-    stream.feed([2], [2])
-    query = run()
-    until_ended(query)
-    assert consumers.next_ids() == {f"sink-{query.id}": 2}
-    monkeypatch.undo()
+    for number in (1, 2):
+        stream.feed([number], [number])
+        query = run()
+        until_ended(query)
+        assert consumers.next_ids() == {f"sink-{query.id}": number}, "and after a clean end"
     for k in range(3, 15):
         table.write([{"k": k, "v": k}])
-    table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z")
+    expired = table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z")
+    assert expired.ids == (1,)
     forget_last(checkpoint)
     before = rows(lake)
     assert run().exception() is None
     assert rows(lake) == before
+
+
+@pytest.mark.parametrize("by_format", [False, True], ids=["sink", "data source"])
+def test_a_checkpoint_that_was_restored_loses_no_rows(
+    lake, stream, run, run_format, checkpoint, tmp_path, by_format
+):
+    again = run_format if by_format else run
+    lake.sql(APPEND)
+    stream.feed([1], [1])
+    again(frame=all_at_once(stream))
+    shutil.copytree(checkpoint, tmp_path / "copy")
+    stream.feed([2], [2])
+    again(frame=all_at_once(stream))
+    shutil.move(checkpoint, tmp_path / "newest")
+    shutil.move(tmp_path / "copy", checkpoint)
+    stream.feed([3], [3])
+    error = again(frame=all_at_once(stream)).exception()  # batch 1 again, with one more row
+    assert "the checkpoint is older than the table" in str(error)
+    if not by_format:
+        assert error.kind == "checkpoint_behind"
+    assert rows(lake) == [(1, 1), (2, 2)]
+    shutil.rmtree(checkpoint)
+    shutil.move(tmp_path / "newest", checkpoint)
+    assert again(frame=all_at_once(stream)).exception() is None
+    assert rows(lake) == [(1, 1), (2, 2), (3, 3)]
+
+
+def all_at_once(stream):
+    return stream.spark.readStream.schema("k bigint, v bigint").parquet(str(stream.folder))
+
+
+def test_a_target_that_was_rolled_back_is_refused(lake, stream, run):
+    lake.sql(APPEND)
+    for number in (1, 2):
+        stream.feed([number], [number])
+        run()
+    table = lake.catalog.table(TABLE)
+    table.rollback_to(snapshot_id=1)
+    table.write([{"k": 9, "v": 9}])  # it takes the number of the commit that went
+    stream.feed([3], [3])
+    assert run().exception().kind == "target_rolled_back"
+    assert rows(lake) == [(1, 1), (9, 9)]
 
 
 def until_ended(query):

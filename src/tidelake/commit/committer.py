@@ -42,6 +42,7 @@ from tidelake.commit.plans import (
     StreamProgress,
 )
 from tidelake.commit.publisher import Publisher
+from tidelake.commit.stream_step import StreamStep, committed_batch
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.bucket_id import BucketId
@@ -147,6 +148,7 @@ class Committer:
             identifier=identifier,
             base_snapshot_id=base_snapshot_id,
             all_or_nothing=all_or_nothing,
+            step=stream.step,
         )
 
     def overwrite(
@@ -196,7 +198,7 @@ class Committer:
         )
         if plan.is_no_op:
             return Committed()
-        return self._publish(plan, messages, user=user, identifier=identifier)
+        return self._publish(plan, messages, user=user, identifier=identifier, step=stream.step)
 
     def compact_manifests(self, *, user: str) -> Snapshot | None:
         """Merge the newest snapshot's manifests, without entries that cancel out.
@@ -247,6 +249,12 @@ class Committer:
         last = last_commit(self._context.log, user, self._context.env.executor)
         return [i for i in identifiers if last is None or i > last.commit_identifier]
 
+    def committed_batch(
+        self, user: str, identifier: int, step: StreamStep
+    ) -> tuple[bool, Snapshot | None]:
+        """Whether a batch of a stream is committed; see :mod:`tidelake.commit.stream_step`."""
+        return committed_batch(self._context, user, identifier, step)
+
     def uncompacted_buckets(self, user: str, identifier: int) -> list[BucketId]:
         """Buckets where the user's newest commit added files to level 0 and did not compact them.
 
@@ -279,6 +287,7 @@ class Committer:
         identifier: int = BATCH_IDENTIFIER,
         base_snapshot_id: int | None = None,
         all_or_nothing: bool = False,
+        step: StreamStep | None = None,
     ) -> Committed:
         """Publish a plan, then the compactions of its messages; let old snapshots expire."""
         context = self._context
@@ -289,6 +298,7 @@ class Committer:
             identifier=identifier,
             base_snapshot_id=base_snapshot_id,
             own_files=OwnFiles.of(messages, todo),
+            step=step,
         )
         data = Publisher(context, duplicates).publish(plan)
         published, dropped = [data.snapshot], tuple[TidelakeError, ...]()

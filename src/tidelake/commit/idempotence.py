@@ -6,7 +6,9 @@ job that seemed dead and its successor cannot both succeed.
 
 1. Walk back from the base. Each snapshot is read once per commit, whatever the number of attempts.
 2. Stop at a snapshot of the same user with a smaller identifier: a user's identifiers rise.
-3. Batch writes share one identifier. A snapshot with it belongs to this commit only if it names one
+3. A batch of a stream says which commit it follows. If that is not found on the way, the table was
+   rolled back (:mod:`tidelake.commit.stream_step`).
+4. Batch writes share one identifier. A snapshot with it belongs to this commit only if it names one
    of the commit's files (:class:`OwnFiles`), and only the snapshots since the writer's base are
    searched.
 
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import Compaction
+from tidelake.commit.stream_step import StreamStep, check_follows
 from tidelake.metadata.data_file import CommitMessage, FileKind
 from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tidelake.metadata.log.snapshot_log import SnapshotLog
@@ -99,6 +102,8 @@ class DuplicateCheck:
         The snapshot that the writer began from.
     own_files : OwnFiles
         The files by which a batch write's snapshots are recognised.
+    step : StreamStep, optional
+        Of a batch of a stream.
 
     Attributes
     ----------
@@ -115,24 +120,40 @@ class DuplicateCheck:
         identifier: int,
         base_snapshot_id: int | None,
         own_files: OwnFiles,
+        step: StreamStep | None = None,
     ) -> None:
         self._context = context
         self.user = user
         self.identifier = identifier
         self.list_names: set[str] = set()
         self._own_files = own_files
+        self.step = step
+        self._older: Snapshot | None = None
+        """The newest commit of the user before this one, as the first attempt found it."""
+        self._has_searched = False
         self._is_batch = identifier == BATCH_IDENTIFIER
         self._searched_to: int | None = base_snapshot_id if self._is_batch else 0
         self._by_kind: dict[CommitKind, Snapshot] = {}
 
     def find(self, kind: CommitKind, base: Snapshot | None) -> Snapshot | None:
-        """The snapshot of this commit and kind in the history of `base`; None if there is none."""
+        """The snapshot of this commit and kind in the history of `base`; None if there is none.
+
+        Raises
+        ------
+        InvalidInputError
+            The commit is a batch of a stream, and the commit before it was rolled back.
+        """
         if base is not None:
             if self._searched_to is None:
                 self._searched_to = max(0, base.id - BATCH_LOOK_BACK)
             self._search(base, self._searched_to)
             self._searched_to = max(self._searched_to, base.id)
-        return self._by_kind.get(kind)
+        found = self._by_kind.get(kind)
+        if found is None and self.step is not None and kind is not CommitKind.COMPACT:
+            # what an earlier attempt found may be rolled back by now
+            check_follows(self._context, None if self._has_searched else self._older, self.step)
+            self._has_searched = True
+        return found
 
     def _search(self, base: Snapshot, searched_to: int) -> None:
         if base.id <= searched_to:
@@ -148,6 +169,7 @@ class DuplicateCheck:
                 if not self._is_batch or self._is_own(snapshot):
                     self._by_kind.setdefault(snapshot.commit_kind, snapshot)
             elif snapshot.commit_identifier < self.identifier and not self._is_batch:
+                self._older = snapshot
                 return
 
     def _is_own(self, snapshot: Snapshot) -> bool:

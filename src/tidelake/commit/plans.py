@@ -63,6 +63,7 @@ from tidelake.commit.delta import (
     new_delta,
 )
 from tidelake.commit.manifest_merge import MergeRule, wants_full
+from tidelake.commit.stream_step import StreamStep
 from tidelake.errors import ConflictError, UnsupportedError
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, FileKind
@@ -125,10 +126,13 @@ class StreamProgress:
         gets the later one of this and the base's.
     is_wanted_empty : bool
         Whether to make a snapshot even if nothing changes.
+    step : StreamStep, optional
+        What the commit covers, which its snapshots keep, and the commit that it follows.
     """
 
     watermark: int | None = None
     is_wanted_empty: bool = False
+    step: StreamStep | None = None
 
 
 NO_STREAM = StreamProgress()

@@ -268,16 +268,18 @@ class Publisher:
         )
 
     def _properties(self, base: Snapshot | None) -> Mapping[str, str] | None:
-        """What tells where a snapshot belongs; a server knows that of its tables.
+        """What a batch of a stream covers, and what tells where a snapshot belongs.
 
-        It names its base. On a store without directories it also tells of which table it is.
+        A snapshot names its base; on a store without directories it also tells of which table it
+        is. A server knows both of its tables.
         """
-        context = self._context
-        if context.snapshot_commit is not None:
-            return None
-        named = {} if base is None else {BASE: link_of(base)}
-        marks = {} if context.incarnation is None else context.incarnation.properties
-        return {**marks, **named} or None
+        context, step = self._context, self._duplicates.step
+        found: dict[str, str] = {} if step is None else step.covered.properties
+        if context.snapshot_commit is None:
+            named = {} if base is None else {BASE: link_of(base)}
+            marks = {} if context.incarnation is None else context.incarnation.properties
+            found = {**found, **marks, **named}
+        return found or None
 
     def _base_manifests(
         self, base: Snapshot | None, schema_id: int, *, all_of: bool

@@ -73,6 +73,9 @@ class Lease:
         The holder's process; see :func:`tidelake.telemetry.process_name`.
     is_closed : bool
         Whether its holder has closed it.
+    before : str, optional
+        Identity of the snapshot before `next_snapshot_id`, as the run has read it. Another one with
+        its id means that the table was rolled back.
     """
 
     consumer_id: str
@@ -84,6 +87,7 @@ class Lease:
     retained_ms: int | None = None
     process: str = ""
     is_closed: bool = False
+    before: str | None = None
 
     def is_live(self, now_ms: int) -> bool:
         """Whether its holder may still be at work."""
@@ -134,6 +138,8 @@ class Lease:
             "process": self.process,
             "isClosed": self.is_closed,
         }
+        if self.before is not None:
+            document["before"] = self.before
         return json.dumps(with_checksum(document), indent=2)
 
     @classmethod
@@ -149,6 +155,7 @@ class Lease:
         if not is_whole or not (retained_ms is None or _is_number(retained_ms)):
             return cls(consumer_id, term, "", 0, 0, 0, is_closed=True)
         next_id, renewed_ms, timeout_ms = numbers
+        before = document.get("before")
         return cls(
             consumer_id,
             term,
@@ -159,6 +166,7 @@ class Lease:
             retained_ms,
             str(document.get("process", "")),
             bool(document.get("isClosed", False)),
+            before if isinstance(before, str) else None,
         )
 
 

@@ -28,6 +28,7 @@ from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.streamwrite.batch_claim import claim_batch
 from tidelake.spark.streamwrite.batch_sink import COMPLETE
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
+from tidelake.spark.streamwrite.sink_steps import SinkSteps
 from tidelake.spark.streamwrite.start import sink_mark
 from tidelake.spark.write.write_task import WriteTask, write_batches
 from tidelake.table.handle.handle import TableHandle
@@ -101,7 +102,8 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
             message = f"The checkpoint {checkpoint.shown} was removed under the running stream."
             raise InvalidInputError(message, kind="no_checkpoint", table=handle.identifier)
         made = _read(messages)
-        identity = CommitIdentity.of(handle, user, batchId)
+        steps = SinkSteps(checkpoint)
+        identity = CommitIdentity.of(handle, user, batchId, step=steps.step(batchId))
         transaction = WriteTransaction(
             handle,
             identity,
@@ -110,13 +112,15 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
             is_wanted_empty=handle.options.get(declared.COMMIT_FORCE_CREATE_SNAPSHOT),
         )
         done = transaction.replayed()
-        claim_batch(handle, checkpoint, user, is_committed=done is not None)
+        claim_batch(handle, checkpoint, user)
         if done is not None:
+            steps.done(transaction.made)
             delete_new_files(handle.fileio, handle.paths, made)
             return
         with transaction as out:
             out.add_messages(made, base_snapshot_id=None)
             out.commit()
+        steps.done(transaction.made)
         if self._compacts and handle.bucket_mode is BucketMode.FIXED:
             try:
                 compact_table(handle, Chosen(), full=False)

@@ -1,7 +1,9 @@
 """Aligns streams of a process: none runs ahead in event time by more than the drift.
 
-The members of a group are streams, each with the watermark of the last snapshot that it gave. A
-member may read up to the least watermark of the group plus the drift. A member that has given
+The members of a group are streams, each with the watermark of the last snapshot that it was given.
+A stream joins before its first batch, so that the first batch is bounded, too. A member may read up
+to the least watermark of the group plus the drift. Where its next snapshot lies beyond that, it
+waits, unless it is the last one itself: then it takes that snapshot alone. A member that was given
 nothing new for a while is *idle* and does not count: else a table without new rows would stop the
 whole group.
 
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from tidelake.errors import InvalidInputError
 from tidelake.options import Options, declared
 
-__all__ = ["AlignmentGroups", "AlignmentRule"]
+__all__ = ["AlignmentGroups", "AlignmentRule", "Reach"]
 
 IDLE_MS = 60_000
 """Time without new rows after which a stream is idle, by default."""
@@ -67,10 +69,28 @@ class AlignmentRule:
         return cls(group, drift_ms, IDLE_MS if idle_ms is None else idle_ms)
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a member may read.
+
+    Parameters
+    ----------
+    watermark : int, optional
+        The latest watermark that it may read up to, ms since the epoch; None where the group has
+        none yet.
+    is_last : bool
+        Whether it may take one snapshot beyond that: no other is further behind.
+    """
+
+    watermark: int | None
+    is_last: bool
+
+
 @dataclass(slots=True)
 class _Member:
     watermark: int | None
     moved_ms: int
+    is_asked: bool = False
 
 
 class AlignmentGroups:
@@ -80,29 +100,32 @@ class AlignmentGroups:
         self._groups: dict[str, dict[object, _Member]] = {}
         self._lock = threading.Lock()
 
-    def allowed(
+    def join(self, rule: AlignmentRule, member: object, *, now_ms: int) -> None:
+        """Add a member before its first batch."""
+        with self._lock:
+            self._groups.setdefault(rule.group, {})[member] = _Member(None, now_ms)
+
+    def reach(
         self, rule: AlignmentRule, member: object, watermark: int | None, *, now_ms: int
-    ) -> int | None:
-        """Give the latest watermark that a member may read up to; None for any.
+    ) -> Reach | None:
+        """Tell how far a member may read; None for as far as it likes.
 
         Parameters
         ----------
         rule : AlignmentRule
             The member's.
         member : hashable
-            The member.
+            A member that has joined.
         watermark : int, optional
             Its watermark, ms since the epoch.
         now_ms : int
             The time, ms since the epoch.
         """
         with self._lock:
-            group = self._groups.setdefault(rule.group, {})
-            own = group.get(member)
-            if own is None:
-                own = group[member] = _Member(watermark, now_ms)
-            if own.watermark != watermark:
-                own.watermark, own.moved_ms = watermark, now_ms
+            group = self._groups[rule.group]
+            own = group[member]
+            if own.watermark != watermark or not own.is_asked:
+                own.watermark, own.moved_ms, own.is_asked = watermark, now_ms, True
             others = [
                 one
                 for key, one in group.items()
@@ -110,11 +133,21 @@ class AlignmentGroups:
             ]
             if not others:
                 return None
-            if watermark is None:  # without a watermark it cannot be ahead
-                return None
-            if any(one.watermark is None for one in others):
-                return watermark
-            return min(one.watermark for one in others if one.watermark is not None) + rule.drift_ms
+            known = [one.watermark for one in others if one.watermark is not None]
+            if len(known) < len(others):
+                waits = any(one.is_asked and one.watermark is None for one in others)
+                return Reach(watermark, is_last=watermark is None or not waits)
+            least = min(known)
+            return Reach(least + rule.drift_ms, is_last=watermark is None or watermark <= least)
+
+    def note(
+        self, rule: AlignmentRule, member: object, watermark: int | None, *, now_ms: int
+    ) -> None:
+        """Take the watermark of the batch that a member is given now."""
+        with self._lock:
+            own = self._groups[rule.group][member]
+            if own.watermark != watermark:
+                own.watermark, own.moved_ms = watermark, now_ms
 
     def leave(self, rule: AlignmentRule, member: object) -> None:
         """Forget a member that has ended."""

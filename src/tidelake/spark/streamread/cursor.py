@@ -43,7 +43,9 @@ class StreamCursor:
         self.plan = plan
         self._hold = hold
         self.number = next(_NUMBERS)
-        self._rule = AlignmentRule.of(plan.handle.options, table=plan.table)
+        self._rule = rule = AlignmentRule.of(plan.handle.options, table=plan.table)
+        if rule is not None:
+            _GROUPS.join(rule, self.number, now_ms=plan.handle.env.clock.now_ms())
         self._is_fixed = False
         self._until: StreamOffset | None = None
         self._began: StreamOffset | None = None
@@ -61,8 +63,9 @@ class StreamCursor:
             As of :meth:`tidelake.table.stream.StreamPlan.next`.
         """
         if self._is_fixed and self._until is None:
+            self._leave()
             if start is not None:
-                self.plan.check(self.plan.offset(start))
+                self.plan.check_end(self.plan.offset(start))
             return start
         if start is not None:
             at = self.plan.offset(start)
@@ -108,24 +111,45 @@ class StreamCursor:
         """Release everything at the end of the query."""
         if self._hold is not None:
             self._hold.close()
-        if self._rule is not None:
-            _GROUPS.leave(self._rule, self.number)
+        self._leave()
 
     def _step(self, at: StreamOffset) -> StreamOffset:
         """Find the end of the batch that begins at an offset, as far as the alignment allows."""
         plan, rule = self.plan, self._rule
         if rule is None:
             return plan.next(at, plan.limits, self._until)
-        here = plan.watermark(at)
+        end = self._aligned(rule, at)
+        is_at_end = self._until is not None and end.position >= self._until.position
+        if is_at_end or plan.is_ended(end):
+            self._leave()  # it has nothing more that others could wait for
+        else:
+            now_ms = plan.handle.env.clock.now_ms()
+            _GROUPS.note(rule, self.number, plan.watermark(end), now_ms=now_ms)
+        return end
+
+    def _aligned(self, rule: AlignmentRule, at: StreamOffset) -> StreamOffset:
+        """As :meth:`_step`, of a member of a group."""
+        plan, here = self.plan, self.plan.watermark(at)
         now_ms = plan.handle.env.clock.now_ms()
-        allowed = _GROUPS.allowed(rule, self.number, here, now_ms=now_ms)
-        if allowed is None:
+        reach = _GROUPS.reach(rule, self.number, here, now_ms=now_ms)
+        if reach is None or at.phase == "full":  # the rows of a state have no order in time
             return plan.next(at, plan.limits, self._until)
-        if here is not None and here > allowed:
+        most = reach.watermark
+        if here is not None and most is not None and here > most:
             return at
         end = plan.next(at, plan.limits, self._until)
         there = plan.watermark(end)
-        if there is not None and there > allowed:  # one step at a time, while the others catch up
-            limits = replace(plan.limits, files=1, min_rows=None, max_delay_ms=None)
-            end = plan.next(at, limits, self._until)
-        return end
+        if there is None or (most is not None and there <= most):
+            return end
+        until = None if most is None else plan.end_within(at, end, most)
+        if until is not None:
+            return plan.next(at, plan.limits, until)
+        if not reach.is_last:
+            return at
+        limits = replace(plan.limits, files=1, min_rows=None, max_delay_ms=None)
+        return plan.next(at, limits, self._until)
+
+    def _leave(self) -> None:
+        if self._rule is not None:
+            _GROUPS.leave(self._rule, self.number)
+            self._rule = None

@@ -160,7 +160,7 @@ class SourceHold:
                 self._lease = self._opened(end)
                 lease.close(forget=True)
             elif end.snapshot > lease.next_snapshot:
-                lease.advance(end.snapshot)
+                lease.advance(end.snapshot, before=end.before)
 
     def close(self) -> None:
         """Release everything at the end of the query; may be called more than once."""
@@ -207,6 +207,7 @@ class SourceHold:
                     run_id=self._run_id,
                     of_state=of_state,
                     retained_ms=None if name == self._consumer_id else self._name.retained_ms,
+                    before=None if of_state else at.before,
                 )
             except NotFoundError:
                 self._plan.next(at)  # its message fits a checkpoint

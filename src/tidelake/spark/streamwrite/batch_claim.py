@@ -41,10 +41,8 @@ def sink_consumer(query_id: str) -> str:
     return f"sink-{query_id}"
 
 
-def claim_batch(
-    handle: TableHandle, checkpoint: Checkpoint, query_id: str, *, is_committed: bool
-) -> None:
-    """Check that a batch is this run's, and hold the snapshots that prove its commit.
+def claim_batch(handle: TableHandle, checkpoint: Checkpoint, query_id: str) -> None:
+    """Check that a batch is this run's, and hold the query's last commit and all behind it.
 
     Parameters
     ----------
@@ -54,8 +52,6 @@ def claim_batch(
         The query's.
     query_id : str
         The query.
-    is_committed : bool
-        Whether the batch was committed before; then the snapshot of that commit stays held.
 
     Raises
     ------
@@ -67,10 +63,8 @@ def claim_batch(
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         held, own_term = log.lease(name), checkpoint.run_term()
         now_ms = handle.env.clock.now_ms()
-        first = (handle.snapshots.latest_id() or 0) + 1
-        if is_committed:
-            newest = last_commit(handle.snapshots, query_id, handle.env.executor)
-            first = first if newest is None else newest.id
+        newest = last_commit(handle.snapshots, query_id, handle.env.executor)
+        first = (handle.snapshots.latest_id() or 0) + 1 if newest is None else newest.id
         term = 0 if held is None else held.term
         lease = Lease(
             name,

@@ -3,6 +3,8 @@
 1. The commit's user is the query's id in the checkpoint, its identifier the batch's number. The
    sink finds a batch that Spark repeats after a restart in the table's history, and does nothing.
    It computes the rows of a query with state all the same: Spark refuses to go on without that.
+   A batch that was committed with other offsets, and one behind a commit that was rolled back, is
+   refused (:mod:`tidelake.spark.streamwrite.sink_steps`).
 2. The rows are fitted to the table. With ``write.merge-schema`` the table gets their columns.
    Columns that the table got since the stream first began are null in its rows.
 3. A batch of few rows is written on the driver (:mod:`tidelake.spark.streamwrite.local_rows`), a
@@ -36,6 +38,7 @@ from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark, check_ma
 from tidelake.spark.streamwrite.local_rows import LikelySize, rows_up_to
 from tidelake.spark.streamwrite.query_watermark import watermark_of
 from tidelake.spark.streamwrite.sink_run import SinkRun
+from tidelake.spark.streamwrite.sink_steps import SinkSteps
 from tidelake.spark.write.schema_merging import merged, merges_schema
 from tidelake.spark.write.write_frame import check_columns, write_batch
 from tidelake.spark.write.write_task import for_task
@@ -88,13 +91,14 @@ class BatchSink:
     """Result of the newest batch."""
     run: SinkRun | None = field(default=None, repr=False)
     """The lease and compactor of the query, from its first batch on."""
+    steps: SinkSteps | None = field(default=None, repr=False)
     _size: LikelySize | None = field(default=None, repr=False)
     _user: str | None = None
     _has_warned: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         handle = for_task(self.handle)
-        left = {"spark": None, "error": None, "run": None, "_size": None}
+        left = {"spark": None, "error": None, "run": None, "steps": None, "_size": None}
         return {**vars(self), **left, "handle": handle}
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -123,12 +127,17 @@ class BatchSink:
         is_whole = self.mark.mode == COMPLETE
         if is_whole:
             handle = handle.with_options(handle.options.updated(_WHOLE_TABLE))
-        identity = CommitIdentity.of(handle, self.user, batch_id)
-        done = WriteTransaction(handle, identity).replayed()
-        self.run.begin(batch_id, is_committed=done is not None)
+        if self.steps is None:
+            self.steps = SinkSteps(self.checkpoint)
+        step = self.steps.step(batch_id)
+        identity = CommitIdentity.of(handle, self.user, batch_id, step=step)
+        before = WriteTransaction(handle, identity)
+        done = before.replayed()
+        self.run.begin(batch_id, self.steps.made)
         if done is not None:
             if self.checkpoint.has_state:
                 frame.write.format("noop").mode("overwrite").save()
+            self.steps.done(before.made)
             return done
         if merges_schema(handle):
             handle, frame = merged(handle, frame)
@@ -144,6 +153,8 @@ class BatchSink:
         )
         with translate_table_errors(name), translate_value_range_errors():
             result = self._write_rows(transaction, frame)
+        self.steps.done(transaction.made)
+        self.run.done(transaction.made)
         self._likely(handle).saw(result.rows)
         self._warn_of_buckets(frame, transaction.buckets_count)
         return result

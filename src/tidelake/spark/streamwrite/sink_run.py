@@ -2,13 +2,13 @@
 
 1. A lease of the query's id (:mod:`tidelake.table.stream.lease`). A second live run of the query,
    such as one in another process with a copied checkpoint, is refused: each run would take the
-   other's batches for its own. The lease also holds the snapshots since the newest batch began,
-   until Spark has recorded the batch as done: until then the table's history must show whether it
-   was committed.
+   other's batches for its own. The lease also holds the query's last commit and all behind it, for
+   7 days from that commit and from the end of the query: by them the table's history shows whether
+   a batch that comes again was committed, and whether the table was rolled back.
 2. The compactor of the table (:mod:`tidelake.spark.streamwrite.stream_compactor`).
 3. A thread that checks every second whether the query still runs. It renews the lease, and releases
-   lease and compactor when the query has ended. A consumer stays only if Spark may repeat the last
-   batch.
+   lease and compactor when the query has ended. The consumer stays, unless the query has committed
+   nothing.
 
 In one process Spark runs a query only once, so a new run ends the previous one.
 """
@@ -21,6 +21,7 @@ import threading
 from pyspark.sql import SparkSession
 
 from tidelake.commit.idempotence import last_commit
+from tidelake.commit.stream_step import MadeCommit
 from tidelake.errors import ConflictError, StorageError, TidelakeError
 from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streamwrite.batch_claim import RETAINED_MS, runs_already, sink_consumer
@@ -53,7 +54,7 @@ class SinkRun:
     query_id, run_id : str
         The query, and this run of it.
     batch_id : int
-        Its first batch. The hold on the commit before stays until this batch is done.
+        Its first batch.
     spark : SparkSession or None
         The classic session that the query was started in; through Spark Connect there is none, and
         the process ends with the query.
@@ -88,7 +89,8 @@ class SinkRun:
         self._batch_id = batch_id
         self._guard = threading.Lock()  # the lease is for one thread at a time
         self._ended = threading.Event()
-        self._lease = _opened(handle, query_id, run_id)
+        self._lease, self._kept_id = _opened(handle, query_id, run_id)
+        self._kept_since_ms = self._now_ms
         with _LOCK:
             _RUNS[query_id] = self
         self._compactor_spark = spark or batch_spark
@@ -98,15 +100,15 @@ class SinkRun:
         )
         self._thread.start()
 
-    def begin(self, batch_id: int, *, is_committed: bool) -> None:
-        """Hold the snapshots from now on, at the start of a batch.
+    def begin(self, batch_id: int, made: MadeCommit | None) -> None:
+        """Hold the last commit and all behind it, at the start of a batch.
 
         Parameters
         ----------
         batch_id : int
             The batch.
-        is_committed : bool
-            Whether it was committed before; then the snapshot of that commit stays held.
+        made : MadeCommit, optional
+            The last commit that the query has acknowledged, if it is known.
 
         Raises
         ------
@@ -115,10 +117,20 @@ class SinkRun:
         """
         with self._guard:
             self._batch_id = batch_id
+            self._keep(made)
             # stop() may end the run while a batch begins; its identity still keeps it from a second
             # commit
-            if not is_committed and not self._ended.is_set():
-                self._lease.advance(_next_id(self._handle))
+            if not self._ended.is_set():
+                self._hold(may_release=self._kept_id is None)
+
+    def done(self, made: MadeCommit | None) -> None:
+        """Keep a commit from now on; the lease moves to it later."""
+        with self._guard:
+            self._keep(made)
+
+    def _keep(self, made: MadeCommit | None) -> None:
+        if made is not None and made.snapshot_id > (self._kept_id or 0):
+            self._kept_id, self._kept_since_ms = made.snapshot_id, self._now_ms
 
     def end(self) -> None:
         """Release lease and compactor; may be called more than once."""
@@ -128,7 +140,9 @@ class SinkRun:
             self._ended.set()
             # a lease that cannot be closed ends when its time is over
             with contextlib.suppress(TidelakeError):
-                self._lease.close(forget=self._is_done)
+                if self._kept_id is not None:
+                    self._hold(may_release=False)
+                self._lease.close(forget=self._kept_id is None and self._is_done)
         with _LOCK:
             if _RUNS.get(self._query_id) is self:
                 del _RUNS[self._query_id]
@@ -170,29 +184,46 @@ class SinkRun:
                 self.compactor = StreamCompactor.join(self._compactor_spark, self._handle)
 
     def _renew(self) -> None:
-        """Renew the lease; an idle stream holds no snapshot."""
+        """Renew the lease; a stream that has committed nothing for long holds no snapshot."""
         with self._guard, contextlib.suppress(TidelakeError):  # the next batch raises it
-            if self._ended.is_set():
-                return
-            if self._is_done:
-                self._lease.advance(_next_id(self._handle))
-            else:
-                self._lease.renew()
+            if not self._ended.is_set():
+                self._hold(may_release=self._is_done)
+
+    def _hold(self, *, may_release: bool) -> None:
+        """Move the lease to the last commit; with leave, behind all, if that was long ago."""
+        lease, first_id = self._lease, self._kept_id or 0
+        if self._kept_id is not None and self._now_ms - self._kept_since_ms > RETAINED_MS:
+            self._kept_id = None
+        if self._kept_id is None and may_release:
+            first_id = _next_id(self._handle)
+        if first_id > lease.next_snapshot:
+            lease.advance(first_id)
+        else:
+            lease.renew()
+
+    @property
+    def _now_ms(self) -> int:
+        return self._handle.env.clock.now_ms()
 
 
-def _opened(handle: TableHandle, query_id: str, run_id: str) -> StreamLease:
-    """Open the lease of a run, which holds the snapshots since the query's newest commit."""
+def _opened(handle: TableHandle, query_id: str, run_id: str) -> tuple[StreamLease, int | None]:
+    """Open the lease of a run, which holds the query's newest commit and all behind it.
+
+    Also gives that commit's snapshot; None without one.
+    """
     for left in reversed(range(OPEN_TRIES_MAX)):
         newest = last_commit(handle.snapshots, query_id, handle.env.executor)
         start = _next_id(handle) if newest is None else newest.id
         try:
-            return StreamLease.open(
+            lease = StreamLease.open(
                 handle, sink_consumer(query_id), start, run_id=run_id, retained_ms=RETAINED_MS
             )
         except ConflictError as error:
             if not left:
                 raise runs_already(handle, query_id) from error
             handle.env.clock.sleep_ms(OPEN_WAIT_MS)
+        else:
+            return lease, None if newest is None else newest.id
     raise AssertionError
 
 

@@ -66,6 +66,8 @@ class _Walk:
     def run(self, start: StreamOffset) -> StreamOffset:
         """Move from snapshot to snapshot until one stops the batch."""
         at = self._start = start
+        if self._until is not None and at.position >= self._until.position:
+            self._follower.load(at, is_begin=True)  # refuses it if the table was rolled back
         while self._until is None or at.position < self._until.position:
             step = self._step(at)
             if step is None:

@@ -120,14 +120,14 @@ class _Stream:
             at = self._began(waiter)
             if at is None:
                 return
-            self._hold(at.snapshot, of_state=at.phase == "full")
+            self._hold(at.snapshot, at.before, of_state=at.phase == "full")
             while not self._plan.is_ended(at):
                 end = self._after(at, waiter)
                 if end is None:
                     return
                 yield from self._between(at, end)
                 at = end
-                self._done_before(at.snapshot, of_state=at.phase == "full")
+                self._done_before(at.snapshot, at.before, of_state=at.phase == "full")
 
     def _began(self, waiter: Waiter) -> StreamOffset | None:
         return self._awaited(self._plan.initial, waiter)
@@ -165,7 +165,7 @@ class _Stream:
         for part in parts:
             if part.snapshot_id != snapshot_id:
                 if snapshot_id:
-                    self._done_before(part.snapshot_id, of_state=False)
+                    self._done_before(part.snapshot_id, part.before, of_state=False)
                 snapshot_id = part.snapshot_id
                 watermark = self._watermark(snapshot_id)
             for batch in parts.rows.read(part.splits):
@@ -181,7 +181,7 @@ class _Stream:
         except NotFoundError:
             return None
 
-    def _hold(self, snapshot_id: int, *, of_state: bool) -> None:
+    def _hold(self, snapshot_id: int, identity: str | None, *, of_state: bool) -> None:
         """Take the lease of the next snapshots, then close the previous one."""
         before, consumer_id = self._lease, self._consumer_id
         is_kept = consumer_id is not None and not of_state
@@ -195,20 +195,24 @@ class _Stream:
             run_id=self._run_id,
             of_state=of_state and not by_tag,
             retained_ms=None if is_kept else READ_RETAINED_MS,
+            before=identity,
         )
         if before is not None and before.consumer_id != self._lease.consumer_id:
             before.close(forget=True)
 
-    def _done_before(self, snapshot_id: int, *, of_state: bool) -> None:
-        """Record progress: the caller has all before this snapshot and asks for more."""
+    def _done_before(self, snapshot_id: int, identity: str | None, *, of_state: bool) -> None:
+        """Record progress: the caller has all before this snapshot and asks for more.
+
+        The identity is that of the snapshot before it.
+        """
         lease = self._lease
         assert lease is not None
         if of_state:
             return
         if self._consumer_id is not None and lease.consumer_id != self._consumer_id:
-            self._hold(snapshot_id, of_state=False)
+            self._hold(snapshot_id, identity, of_state=False)
         elif snapshot_id > lease.next_snapshot:
-            lease.advance(snapshot_id)
+            lease.advance(snapshot_id, before=identity)
 
     def _close(self) -> None:
         if self._lease is not None:

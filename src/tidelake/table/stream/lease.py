@@ -89,6 +89,7 @@ class StreamLease:
         of_state: bool = False,
         timeout_ms: int = LEASE_TIMEOUT_MS,
         retained_ms: int | None = None,
+        before: str | None = None,
     ) -> StreamLease:
         """Take a consumer and hold the snapshots from `next_snapshot` on.
 
@@ -110,6 +111,8 @@ class StreamLease:
         retained_ms : int, optional
             Silence after which the consumer is forgotten; by default ``consumer.expiration-time``,
             which is never.
+        before : str, optional
+            Identity of the snapshot before `next_snapshot`, for a later run to compare.
 
         Raises
         ------
@@ -138,6 +141,7 @@ class StreamLease:
                 timeout_ms,
                 retained_ms,
                 process_name(),
+                before=before,
             )
             before_id = _held_before(handle, log.state(consumer_id), now_ms)
             lease = _taken(handle, log, asked, place, now_ms)
@@ -159,6 +163,7 @@ class StreamLease:
         run_id: str,
         of_state: bool = False,
         retained_ms: int | None = None,
+        before: str | None = None,
     ) -> StreamLease:
         """As :meth:`open`; of a table that may not be written nothing is held, with a warning.
 
@@ -172,6 +177,7 @@ class StreamLease:
                 run_id=run_id,
                 of_state=of_state,
                 retained_ms=retained_ms,
+                before=before,
             )
         except StorageError as error:
             if error.kind != "not_writable":
@@ -197,8 +203,15 @@ class StreamLease:
         """The oldest snapshot that is held."""
         return self._lease.next_snapshot_id
 
-    def advance(self, next_snapshot: int) -> None:
+    def advance(self, next_snapshot: int, *, before: str | None = None) -> None:
         """Record that all before a snapshot has been read, and stop holding it.
+
+        Parameters
+        ----------
+        next_snapshot : int
+            The snapshot.
+        before : str, optional
+            Identity of the one before it.
 
         Raises
         ------
@@ -218,11 +231,11 @@ class StreamLease:
                 " reset_consumer."
             )
             raise InvalidInputError(message, kind="consumer_backwards", consumer=self.consumer_id)
-        self._write(next_snapshot)
+        self._write(next_snapshot, before)
 
     def renew(self) -> None:
         """Record that this run is alive; raises as :meth:`advance` does."""
-        self._write(self.next_snapshot)
+        self._write(self.next_snapshot, self._lease.before)
 
     def renew_if_due(self) -> None:
         """Renew the lease if a third of its time has passed; else do nothing."""
@@ -265,13 +278,15 @@ class StreamLease:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _write(self, next_snapshot: int) -> None:
+    def _write(self, next_snapshot: int, before: str | None) -> None:
         self._mark.check(f"The lease of consumer '{self.consumer_id}'")
         if self._is_closed:
             message = f"The lease of consumer '{self.consumer_id}' is closed: open a new one."
             raise ClosedError(message, consumer=self.consumer_id)
         now_ms = self._handle.env.clock.now_ms()
-        renewed = replace(self._lease, next_snapshot_id=next_snapshot, renewed_ms=now_ms)
+        renewed = replace(
+            self._lease, next_snapshot_id=next_snapshot, renewed_ms=now_ms, before=before
+        )
         if self._place is None:
             self._lease = renewed
             return

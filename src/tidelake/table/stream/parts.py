@@ -45,6 +45,8 @@ class StreamPart:
     snapshot_id: int
     splits: ChangePart
     overwritten: bool = False
+    before: str | None = None
+    """Identity of the snapshot before, where it was read."""
 
     @property
     def inserted(self) -> Split | None:

@@ -16,6 +16,7 @@ one snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tidelake.fileio import validate_name
 from tidelake.options import Options, check_one_use, declared
@@ -123,6 +124,17 @@ class StreamPlan:
         """
         self._follower.check(offset)
 
+    def check_end(self, offset: StreamOffset) -> None:
+        """Refuse an offset behind which nothing may be read now, if the table was rolled back.
+
+        Raises
+        ------
+        NotFoundError
+            The snapshot that the offset has given last is not in the table's history any more.
+        """
+        self._follower.check(offset)
+        self._follower.load(offset, is_begin=True)
+
     def initial(self) -> StreamOffset | None:
         """Find where a stream without a checkpoint begins; None while that is undecided.
 
@@ -137,6 +149,8 @@ class StreamPlan:
         if found is None:
             return None
         at = self._follower.at(found.snapshot, phase=found.phase, created_ms=found.created_ms)
+        if found.before is not None:
+            return replace(at, before=found.before)
         return at if found.phase == "full" else self._follower.identified(at)
 
     def latest(self, *, position_only: bool = False) -> StreamOffset | None:
@@ -231,8 +245,31 @@ class StreamPlan:
 
     def watermark(self, offset: StreamOffset) -> int | None:
         """Give the watermark of the last snapshot that was given whole, ms since the epoch."""
+        if offset.phase == "full":
+            return None  # nothing was given whole before the state
         snapshot = self._follower.kept(offset.snapshot - 1) if offset.snapshot > 1 else None
         return None if snapshot is None else snapshot.watermark
+
+    def end_within(
+        self, start: StreamOffset, end: StreamOffset, watermark: int
+    ) -> StreamOffset | None:
+        """Find the last snapshot between two offsets whose watermark is not later than another.
+
+        Returns
+        -------
+        StreamOffset or None
+            The offset behind it, for `until` of :meth:`next`; None if there is none. Watermarks
+            never fall, so that few snapshots are read.
+        """
+        low, high = start.snapshot, end.snapshot
+        while low < high:
+            middle = (low + high) // 2
+            found = self._follower.kept(middle)
+            if found is None or (found.watermark is not None and found.watermark > watermark):
+                high = middle
+            else:
+                low = middle + 1
+        return None if low == start.snapshot else self._follower.at(low)
 
     def _parts(
         self, rows: StreamRows, start: StreamOffset, end: StreamOffset
@@ -261,7 +298,7 @@ class StreamPlan:
             if at.phase == "delta":
                 overwritten = overwritten or follower.is_replaced(snapshot)
             for splits in units.parts(first, last, rule, partitions=chosen):
-                yield StreamPart(snapshot.id, splits, overwritten)
+                yield StreamPart(snapshot.id, splits, overwritten, at.before)
             at = behind
 
 

@@ -86,12 +86,15 @@ class Beginning:
         Give only files of the state that were created at this time or later, ms.
     end : int, optional
         The last snapshot.
+    before : str, optional
+        Identity of the snapshot before the first one, as the stream's consumer has read it.
     """
 
     snapshot: int
     phase: Phase
     created_ms: int | None = None
     end: int | None = None
+    before: str | None = None
 
 
 class StreamStart:
@@ -137,7 +140,7 @@ class StreamStart:
         """
         consumed = self._consumed()
         if consumed is not None:
-            return Beginning(consumed, "delta")
+            return Beginning(consumed, "delta", before=self._read_before(consumed))
         find: dict[str, Callable[[], Beginning | None]] = {
             "latest-full": lambda: _full(self._handle.snapshots.latest_id()),
             "latest": lambda: Beginning((self._handle.snapshots.latest_id() or 0) + 1, "delta"),
@@ -172,6 +175,14 @@ class StreamStart:
         raise NotFoundError(
             message, kind="stream_expired", table=handle.identifier, snapshot=consumed
         )
+
+    def _read_before(self, consumed: int) -> str | None:
+        """Identity of the last snapshot that the consumer has read, if its last run noted it."""
+        name = str(self._handle.options.get(declared.CONSUMER_ID))
+        lease = ConsumerLog(self._handle.fileio, self._handle.paths).lease(name)
+        if lease is None or lease.next_snapshot_id != consumed:
+            return None  # Java, or reset_consumer, has set it since
+        return lease.before
 
     def _value(self) -> int:
         assert self._option is not None

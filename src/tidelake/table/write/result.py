@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from tidelake.commit import Committed
+from tidelake.commit.stream_step import StreamStep
 from tidelake.errors import InvalidInputError
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.data_file import CommitMessage
@@ -32,9 +33,18 @@ class CommitIdentity:
     identifier: int
     is_given: bool
     """Whether the caller chose it, so that it may already be committed."""
+    step: StreamStep | None = None
+    """Of a batch of a stream: what it covers, and the commit that it follows."""
 
     @classmethod
-    def of(cls, handle: TableHandle, user: str | None, identifier: int | None) -> CommitIdentity:
+    def of(
+        cls,
+        handle: TableHandle,
+        user: str | None,
+        identifier: int | None,
+        *,
+        step: StreamStep | None = None,
+    ) -> CommitIdentity:
         """Take the caller's identity, or make one for a batch write.
 
         Raises
@@ -55,7 +65,7 @@ class CommitIdentity:
         if number is None or not 0 <= number < BATCH_IDENTIFIER:
             message = f"commit_identifier must be a number from 0 on, not {identifier!r}."
             raise InvalidInputError(message, kind="commit_identity", table=handle.identifier)
-        return cls(user, number, is_given=True)
+        return cls(user, number, is_given=True, step=step)
 
 
 @dataclass(frozen=True, slots=True)

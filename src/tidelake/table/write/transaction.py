@@ -28,6 +28,7 @@ from tidelake.commit import Committed
 from tidelake.commit.conflicts.concurrent_changes import ROWS_CHANGED, EmptyTable
 from tidelake.commit.conflicts.deletion_conflicts import DELETIONS_CHANGED
 from tidelake.commit.plans import StreamProgress
+from tidelake.commit.stream_step import MadeCommit
 from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
 from tidelake.merge import MergeSpec
 from tidelake.metadata.bucket_id import BucketId
@@ -200,6 +201,8 @@ class WriteTransaction:
         self._source: MessageSource | None = None
         self.buckets_count = 0
         """How many buckets, of all partitions, the last commit wrote to."""
+        self.made: MadeCommit | None = None
+        """The commit, made now or found; None without a snapshot of its own that is kept."""
 
     # ---- begin
 
@@ -208,12 +211,25 @@ class WriteTransaction:
 
         If the first commit was stopped before its compaction and the table looks keys up, the
         compaction is done now, so that its changelog and deletion vectors exist.
+
+        Raises
+        ------
+        InvalidInputError
+            It is a batch of a stream whose number was committed with other rows, or whose last
+            commit was rolled back.
         """
         handle, identity = self.handle, self.identity
         if not identity.is_given:
             return None
         committer = handle.committer()
-        if committer.filter_committed(identity.user, [identity.identifier]):
+        if identity.step is not None:
+            is_done, found = committer.committed_batch(
+                identity.user, identity.identifier, identity.step
+            )
+            self.made = None if found is None else MadeCommit.of(found)
+            if not is_done:
+                return None
+        elif committer.filter_committed(identity.user, [identity.identifier]):
             return None
         done = WriteResult(already_committed=True)
         if not _looks_up(handle):
@@ -416,7 +432,7 @@ class WriteTransaction:
             committer = handle.committer()
             watermark = self.watermark() if callable(self.watermark) else self.watermark
             self.buckets_count = len({message.bucket_id for message in messages})
-            stream = StreamProgress(watermark, self.is_wanted_empty)
+            stream = StreamProgress(watermark, self.is_wanted_empty, identity.step)
             may_be_visible = True
             if overwrite is not None:
                 committed = committer.overwrite(
@@ -453,6 +469,7 @@ class WriteTransaction:
             else:
                 source.abort()
                 changelogs.abort()
+        self.made = MadeCommit.of(committed.snapshots[0]) if committed.snapshots else None
         return _Done(committed, messages, source.rows_count)
 
     def abort(self) -> None:

@@ -6,47 +6,69 @@ import pytest
 
 from tidelake.errors import InvalidInputError
 from tidelake.options import Options
-from tidelake.spark.streamread.alignment import IDLE_MS, AlignmentGroups, AlignmentRule
+from tidelake.spark.streamread.alignment import IDLE_MS, AlignmentGroups, AlignmentRule, Reach
 
 RULE = AlignmentRule("g", drift_ms=10, idle_ms=1000)
 
 
+@pytest.fixture
+def groups():
+    """A group whose members have joined."""
+    made = AlignmentGroups()
+    for member in ("slow", "fast", "faster"):
+        made.join(RULE, member, now_ms=0)
+    return made
+
+
+def asked(groups, member, watermark, now_ms=0):
+    return groups.reach(RULE, member, watermark, now_ms=now_ms)
+
+
 def test_a_stream_alone_goes_as_far_as_it_likes():
-    assert AlignmentGroups().allowed(RULE, "a", 500, now_ms=0) is None
-
-
-def test_the_last_stream_says_how_far_the_others_go():
     groups = AlignmentGroups()
-    groups.allowed(RULE, "slow", 100, now_ms=0)
-    groups.allowed(RULE, "fast", 300, now_ms=0)
-    assert groups.allowed(RULE, "faster", 400, now_ms=1) == 110
-    assert groups.allowed(RULE, "slow", 290, now_ms=2) == 310
-    assert groups.allowed(RULE, "faster", 400, now_ms=3) == 300
+    groups.join(RULE, "a", now_ms=0)
+    assert asked(groups, "a", 500) is None
 
 
-def test_a_stream_without_new_rows_holds_nobody_back_for_long():
-    groups = AlignmentGroups()
-    groups.allowed(RULE, "slow", 100, now_ms=0)
-    assert groups.allowed(RULE, "fast", 300, now_ms=999) == 110
-    assert groups.allowed(RULE, "slow", 100, now_ms=999) is not None
-    assert groups.allowed(RULE, "fast", 300, now_ms=1000) is None
+def test_the_last_stream_says_how_far_the_others_go(groups):
+    asked(groups, "slow", 100)
+    asked(groups, "fast", 300)
+    assert asked(groups, "faster", 400, 1) == Reach(110, is_last=False)
+    assert asked(groups, "slow", 290, 2) == Reach(310, is_last=True)
+    assert asked(groups, "faster", 400, 3) == Reach(300, is_last=False)
+    groups.note(RULE, "slow", 295, now_ms=3)  # a batch that it is given now
+    assert asked(groups, "faster", 400, 3) == Reach(305, is_last=False)
 
 
-def test_a_stream_without_a_watermark_yet_is_waited_for():
-    groups = AlignmentGroups()
-    groups.allowed(RULE, "new", None, now_ms=0)
-    assert groups.allowed(RULE, "fast", 300, now_ms=1) == 300
-    assert groups.allowed(RULE, "new", None, now_ms=2) is None
+def test_a_stream_without_new_rows_holds_nobody_back_for_long(groups):
+    groups.leave(RULE, "faster")
+    asked(groups, "slow", 100)
+    assert asked(groups, "fast", 300, 999) == Reach(110, is_last=False)
+    assert asked(groups, "slow", 100, 999) is not None
+    assert asked(groups, "fast", 300, 1000) is None
 
 
-def test_a_stream_that_ended_is_forgotten_and_groups_are_apart():
-    groups = AlignmentGroups()
+def test_a_stream_that_was_given_nothing_yet_is_waited_for(groups):
+    groups.leave(RULE, "faster")
+    assert asked(groups, "slow", None) == Reach(None, is_last=True), "one step each, to begin with"
+    assert asked(groups, "fast", 300, 1) == Reach(300, is_last=False)
+    assert asked(groups, "slow", None, 2) == Reach(310, is_last=True)
+
+
+def test_a_stream_that_was_not_asked_yet_lets_others_take_a_step(groups):
+    """Else a query of two streams would seem to be at its end when the first one is asked."""
+    assert asked(groups, "fast", 300) == Reach(300, is_last=True)
+
+
+def test_a_stream_that_ended_is_forgotten_and_groups_are_apart(groups):
+    groups.leave(RULE, "faster")
     other = AlignmentRule("other", 10, 1000)
-    groups.allowed(RULE, "slow", 100, now_ms=0)
-    assert groups.allowed(other, "fast", 300, now_ms=1) is None
-    assert groups.allowed(RULE, "fast", 300, now_ms=1) == 110
+    groups.join(other, "fast", now_ms=0)
+    asked(groups, "slow", 100)
+    assert groups.reach(other, "fast", 300, now_ms=1) is None
+    assert asked(groups, "fast", 300, 1) == Reach(110, is_last=False)
     groups.leave(RULE, "slow")
-    assert groups.allowed(RULE, "fast", 300, now_ms=2) is None
+    assert asked(groups, "fast", 300, 2) is None
     groups.leave(RULE, "unknown")
 
 

@@ -42,8 +42,8 @@ def folder(tmp_path):
     return made
 
 
-def claim(table, checkpoint, *, is_committed=False):
-    claim_batch(table.handle, checkpoint, QUERY, is_committed=is_committed)
+def claim(table, checkpoint):
+    claim_batch(table.handle, checkpoint, QUERY)
 
 
 def log_of(table):
@@ -111,17 +111,17 @@ def test_write_stream_and_the_data_source_exclude_each_other(table, folder):
     claim(table, checkpoint)  # in turn, in one folder
 
 
-def test_the_newest_commit_is_held_until_the_next_batch(table, folder):
+def test_the_newest_commit_is_held_until_a_later_one_and_for_a_week(table, folder):
     checkpoint = folder("a")
-    claim(table, checkpoint)  # batch 3 comes: the one before is done
+    claim(table, checkpoint)  # batch 3 comes, behind the commit of batch 2
     table.write([{"k": 3, "v": 0, "p": "a"}], commit_user=QUERY, commit_identifier=3)
     for number in range(3):
         table.write([{"k": number, "v": 0, "p": "a"}])
-    assert table.expire_snapshots(**ALL).ids == (1, 2, 3)
-    claim(table, checkpoint, is_committed=True)
-    assert table.expire_snapshots(**ALL).ids == ()
+    assert table.expire_snapshots(**ALL).ids == (1, 2)
     claim(table, checkpoint)
-    assert table.expire_snapshots(**ALL).ids == (4, 5, 6)
+    assert table.expire_snapshots(**ALL).ids == (3,)
+    claim(table, checkpoint)
+    assert table.expire_snapshots(**ALL).ids == ()
     table.write([{"k": 9, "v": 0, "p": "a"}])
     table.handle.env.clock.sleep_ms(SILENCE_MS + RETAINED_MS + 1)
     table.expire_snapshots(**ALL)

@@ -17,6 +17,7 @@ from unittest import mock
 import pyarrow as pa
 
 import tidelake
+from proving.aligned_streams import check_aligned_streams
 from proving.expiring import ALL, Meanwhile, again
 from proving.stream_histories import check_stream_histories
 from tidelake import ConflictError, NotFoundError, UnsupportedError
@@ -419,4 +420,5 @@ CHECKS = (
     check_sink_runs,
     check_stream_histories,
     check_consumer_rollbacks,
+    check_aligned_streams,
 )

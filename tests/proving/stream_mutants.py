@@ -183,7 +183,11 @@ PLANTED = (
     (
         "a sink that goes on does not hold its newest commit",
         "check_sink_runs",
-        (sink_run, "_opened", edited("if newest is None else newest.id", "")),
+        (
+            sink_run,
+            "_opened",
+            edited("= _next_id(handle) if newest is None else newest.id", "= _next_id(handle)"),
+        ),
     ),
     (
         "a sink holds its last commit only while Spark may repeat it",
@@ -213,6 +217,11 @@ PLANTED = (
         "a stream with an end does not look whether its source was rolled back",
         "check_stream_histories",
         (batch_end._Walk, "run", edited("at.position >= self._until.position", "False")),
+    ),
+    (
+        "the first batch of an aligned stream reads all there is",
+        "check_aligned_streams",
+        (StreamCursor, "_aligned", edited("reach is None or", "reach is None or here is None or")),
     ),
     (
         "a consumer does not know the snapshot that it has read",

@@ -149,6 +149,11 @@ class AlignmentGroups:
             if own.watermark != watermark:
                 own.watermark, own.moved_ms = watermark, now_ms
 
+    def wait(self, rule: AlignmentRule, member: object, *, now_ms: int) -> None:
+        """Keep a member that has rows and waits for others from being idle."""
+        with self._lock:
+            self._groups[rule.group][member].moved_ms = now_ms
+
     def leave(self, rule: AlignmentRule, member: object) -> None:
         """Forget a member that has ended."""
         with self._lock:

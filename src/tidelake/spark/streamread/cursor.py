@@ -136,6 +136,7 @@ class StreamCursor:
             return plan.next(at, plan.limits, self._until)
         most = reach.watermark
         if here is not None and most is not None and here > most:
+            _GROUPS.wait(rule, self.number, now_ms=now_ms)
             return at
         end = plan.next(at, plan.limits, self._until)
         there = plan.watermark(end)
@@ -145,6 +146,7 @@ class StreamCursor:
         if until is not None:
             return plan.next(at, plan.limits, until)
         if not reach.is_last:
+            _GROUPS.wait(rule, self.number, now_ms=now_ms)
             return at
         limits = replace(plan.limits, files=1, min_rows=None, max_delay_ms=None)
         return plan.next(at, limits, self._until)

@@ -20,6 +20,8 @@ from tidelake.spark.streamwrite.checkpoint import Checkpoint
 __all__ = ["COMMIT_FILE", "SinkSteps"]
 
 COMMIT_FILE = "tidelake-commit.json"
+FILE_LOG_KEY = "logOffset"
+"""The only key of the offset of Spark's file source."""
 HEAD_LINES = 2
 """Lines of ``offsets/N`` before the offsets: its version, and the batch's watermark and time."""
 
@@ -90,12 +92,27 @@ class SinkSteps:
         """The offsets of all sources, a line for each, in one spelling."""
         text = self.checkpoint.folder.read(f"offsets/{batch_id}")
         lines = [] if text is None else text.splitlines()[HEAD_LINES:]
-        return "\n".join(map(_spelled, lines)) or None
+        return "\n".join(self._spelled(n, line) for n, line in enumerate(lines)) or None
 
+    def _spelled(self, source: int, line: str) -> str:
+        """Spell an offset in one way: the order of the keys of a JSON object says nothing.
 
-def _spelled(line: str) -> str:
-    """Spell an offset in one way: the order of the keys of a JSON object says nothing."""
-    try:
-        return json.dumps(json.loads(line), sort_keys=True)
-    except ValueError:
-        return line
+        The offset of Spark's file source is only a number in a log of its own, beside the others:
+        the files that the log has under that number stand for it.
+        """
+        try:
+            offset = json.loads(line)
+        except ValueError:
+            return line
+        number = offset.get(FILE_LOG_KEY) if isinstance(offset, dict) else None
+        if isinstance(number, int) and len(offset) == 1:
+            return f"{line} {self._files(source, number)}"
+        return json.dumps(offset, sort_keys=True)
+
+    def _files(self, source: int, number: int) -> str:
+        """The entries of a file source's log under a number, which may be in a compacted file."""
+        folder, name = self.checkpoint.folder, f"sources/{source}/{number}"
+        text = folder.read(name) or folder.read(f"{name}.compact") or ""
+        found = [json.loads(entry) for entry in text.splitlines() if entry.startswith("{")]
+        own = [json.dumps(e, sort_keys=True) for e in found if e.get("batchId") == number]
+        return " ".join(sorted(own))

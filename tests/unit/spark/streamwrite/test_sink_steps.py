@@ -49,6 +49,23 @@ def test_a_batch_begins_where_the_one_before_ends(checkpoint):
     assert SinkSteps(checkpoint).step(10) is None
 
 
+@pytest.mark.parametrize("name", ["1", "1.compact"])
+def test_a_number_in_the_log_of_a_file_source_stands_for_its_files(checkpoint, name):
+    """Planned anew, a batch of files has the same number and perhaps other files."""
+    log = checkpoint.folder.path / "sources" / "1"
+    log.mkdir(parents=True)
+
+    def files(*found):
+        entries = [f'{{"path":"file:///{path}","timestamp":1,"batchId":1}}' for path in found]
+        before = '{"path":"file:///old","timestamp":0,"batchId":0}'
+        (log / name).write_text("\n".join(["v1", before, *entries]))
+        put(checkpoint, 1, "5", '{"logOffset":1}')
+        return covered(checkpoint, 1).end
+
+    assert files("a", "b") == files("b", "a")
+    assert files("a", "b", "c") != files("a", "b")
+
+
 def test_the_last_commit_is_kept_in_the_checkpoint(checkpoint):
     put(checkpoint, 1, "6")
     steps = SinkSteps(checkpoint)

@@ -106,7 +106,11 @@ PIECES: dict[str, Piece] = {
     "pipelines-spark": _tests("tests/spark/test_pipelines.py"),
     "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),
-    "streams": _tests("tests/spark/test_stream_kills.py", "tests/unit/table/stream"),
+    "streams": _tests(
+        "tests/spark/test_stream_kills.py",
+        "tests/unit/table/stream",
+        "tests/sim/test_stream_histories.py",
+    ),
 }
 """In this order: what fails soonest stands first."""
 

@@ -67,6 +67,8 @@ class Sizes:
     """Chains of tables that streams connect, while what runs them is killed; a multiple of four."""
     stream_kills: int
     """Kills of each four of them."""
+    stream_histories: int
+    """Drawn histories of a query in small, and groups of aligned streams; a multiple of four."""
     stream_rivals: int
     """Runs of two drivers whose streams go into the same tables."""
     stream_rival_kills: int
@@ -133,6 +135,7 @@ SMALL = Sizes(
     made_by_java_step=32,
     stream_chains=8,
     stream_kills=2,
+    stream_histories=20,
     stream_rivals=1,
     stream_rival_kills=1,
     stream_rival_tables=2,
@@ -179,6 +182,7 @@ FULL = Sizes(
     made_by_java_step=1,
     stream_chains=60,
     stream_kills=3,
+    stream_histories=1_000,
     stream_rivals=10,
     stream_rival_kills=4,
     stream_rival_tables=4,

@@ -40,13 +40,14 @@ class StreamPart:
         One or two; see the module.
     overwritten : bool
         Whether an overwrite came since the beginning of the batch, or is this snapshot.
+    before : str, optional
+        Identity of the snapshot before, where it was read.
     """
 
     snapshot_id: int
     splits: ChangePart
     overwritten: bool = False
     before: str | None = None
-    """Identity of the snapshot before, where it was read."""
 
     @property
     def inserted(self) -> Split | None:

@@ -38,6 +38,8 @@ keeps its meaning in later versions; messages may change.
 ...     print(error)
 column_unknown w
 The data has the column 'w', which is not in table 'db.t'. The table's columns are: k, v.
+Leave it out, or add it: ALTER TABLE db.t ADD COLUMN. Writes on Spark add it by the option
+'write.merge-schema'.
 >>> try:
 ...     catalog.table("db.u")
 ... except tidelake.NotFoundError as error:

@@ -73,8 +73,8 @@ def open_catalog(
 
     Examples
     --------
-    >>> import tempfile, pyarrow as pa
-    >>> catalog = open_catalog(tempfile.mkdtemp())
+    >>> import tempfile, tidelake, pyarrow as pa
+    >>> catalog = tidelake.open(tempfile.mkdtemp())
     >>> t = catalog.create_table("demo.t", pa.schema({"k": pa.int64(), "v": pa.string()}),
     ...                          primary_keys=["k"], options={"bucket": 1})
     >>> _ = t.write([{"k": 1, "v": "a"}, {"k": 1, "v": "b"}])

@@ -4,10 +4,19 @@ Only this package imports pyspark; the engine code on executors is the same as w
 rule of the format or of a merge belongs here.
 """
 
+from tidelake.spark._pyspark import LibraryMissingError
 from tidelake.spark.catalog.streams.provider import PROVIDER_CLASS as STREAM
 from tidelake.spark.lake import Lake, attach
 from tidelake.spark.sessions.session import session
 from tidelake.spark.source.data_source import TidelakeSource
 from tidelake.spark.sql.merge_builder import MergeBuilder
 
-__all__ = ["STREAM", "Lake", "MergeBuilder", "TidelakeSource", "attach", "session"]
+__all__ = [
+    "STREAM",
+    "Lake",
+    "LibraryMissingError",
+    "MergeBuilder",
+    "TidelakeSource",
+    "attach",
+    "session",
+]

@@ -363,7 +363,9 @@ def _check_columns(
     if extra:
         message = (
             f"The data has the column '{shortened(extra[0])}', which is not in table '{table}'."
-            f"{near_names(extra[0], wanted)} The table's columns are: {', '.join(wanted)}."
+            f"{near_names(extra[0], wanted)} The table's columns are: {', '.join(wanted)}. Leave it"
+            f" out, or add it: ALTER TABLE {table} ADD COLUMN. Writes on Spark add it by the option"
+            " 'write.merge-schema'."
         )
         raise InvalidInputError(message, kind="column_unknown", table=table, column=extra[0])
     if missing:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import tidelake
-from tidelake.errors import UnsupportedError
+from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark import lake as lake_module
 from tidelake.spark.lake import Lake
 
@@ -62,3 +65,32 @@ def test_a_lake_shows_itself(tmp_path, monkeypatch):
     lake = Lake(None, tidelake.open(tmp_path / "a&b"))
     assert "stopped" in lake._repr_html_()
     assert "a&amp;b" in lake._repr_html_()
+
+
+@pytest.mark.parametrize("spark", [None, "local[2]", 3])
+def test_attach_takes_a_session(spark, tmp_path):
+    with pytest.raises(InvalidInputError, match="A SparkSession is expected"):
+        lake_module.attach(spark, tmp_path)
+
+
+def test_a_missing_pyspark_is_named_with_what_to_install():
+    program = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import tidelake\n"
+        "try:\n    import tidelake.spark\n"
+        "except ImportError as error:\n"
+        "    assert isinstance(error, tidelake.UnsupportedError)\n"
+        "    print(error.kind, error)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    wanted = "library_missing tidelake.spark needs PySpark: pip install 'tidelake[spark]'."
+    assert answer.stdout.strip() == wanted
+
+
+def test_a_new_column_is_refused_with_how_to_add_it(lake):
+    lake.create_table("db.t", {"k": "bigint"}, primary_keys=["k"])
+    lake.catalog.table("db.t").alter(tidelake.SetOption("write.merge-schema", "true"))
+    with pytest.raises(InvalidInputError, match=r"db\.t ADD COLUMN\. .* 'write\.merge-schema'"):
+        lake.catalog.table("db.t").write(ROWS)

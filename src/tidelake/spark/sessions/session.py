@@ -20,7 +20,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.spark.sessions.jvm import java_home
 from tidelake.spark.sessions.log_output import leave_errors_to_exceptions, log4j_file
 from tidelake.spark.sessions.secret_broadcast import carry_secrets
@@ -161,7 +161,19 @@ def is_stopped(spark: SparkSession) -> bool:
 
 
 def prepare(spark: SparkSession) -> None:
-    """Set the missing settings of :data:`RUNTIME_CONF`; let keys of storages reach executors."""
+    """Set the missing settings of :data:`RUNTIME_CONF`; let keys of storages reach executors.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no session.
+    """
+    if not hasattr(spark, "createDataFrame"):
+        message = (
+            f"A SparkSession is expected, such as tidelake.spark.session(), not"
+            f" {shortened(repr(spark))}."
+        )
+        raise InvalidInputError(message, kind="bad_argument", argument="spark")
     carry_secrets()
     set_by_owner = spark.conf.getAll
     for key, value in RUNTIME_CONF.items():

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.sql.query.reference import TableReference, relation_aliases, requalify
-from tidelake.sql.query.spark_syntax import for_sqlglot, is_table_query
+from tidelake.sql.query.spark_syntax import for_sqlglot, is_table_query, with_unknown_calls
 from tidelake.sql.query.star import StarUse, star_use
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName, quoted_name
@@ -319,7 +320,7 @@ def _tree(text: str, stream: Sequence[SqlglotToken]) -> exp.Expr:
         message = "Here is no query: begin with SELECT, VALUES, FROM or WITH ... SELECT."
         raise error_at(text, stream[0].start, message, kind="sql_clause", error=UnsupportedError)
     try:
-        trees = Spark().parser().parse(list(stream), text)
+        trees = _trees(text, stream)
     except ParseError as error:
         raise _parse_error(text, error) from error
     except RecursionError as error:
@@ -335,6 +336,16 @@ def _tree(text: str, stream: Sequence[SqlglotToken]) -> exp.Expr:
             message = "Write WITH after the table: INSERT INTO t WITH ... SELECT ...."
         raise error_at(text, stream[0].start, message, kind="sql_clause", error=UnsupportedError)
     return tree
+
+
+def _trees(text: str, stream: Sequence[SqlglotToken]) -> list[exp.Expr | None]:
+    """Parse; where that fails, perhaps sqlglot knows a function with other arguments."""
+    try:
+        return list(Spark().parser().parse(list(stream), text))
+    except ParseError:
+        with suppress(ParseError):
+            return list(Spark().parser().parse(with_unknown_calls(stream), text))
+        raise
 
 
 def _parse_error(text: str, error: ParseError) -> TidelakeError:

@@ -6,21 +6,30 @@ Spark gets the query as it is written; sqlglot gets what has the same tables, co
   (:mod:`tidelake.sql.query.pipes`);
 - ``v:a.b[0]``, a path in a variant, as ``v``;
 - ``a >>> b`` as ``a >> b``;
-- ``corr(DISTINCT a, b)`` and other calls with more arguments than sqlglot knows as calls of a
-  function that it does not know;
+- ``corr(DISTINCT a, b)`` as ``corr(a, b)``;
+- ``shuffle(x, seed)``, and after a failure any other call with arguments that sqlglot does not
+  expect, as the call of a function that it does not know;
 - ``WITH RECURSIVE r MAX RECURSION LEVEL 5 AS (...)`` without the limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tidelake.sql.query.pipes import without_pipes
-from tidelake.sql.syntax.sqlglot_dialect import SqlglotToken, TokenType, keyword, made_token
+from tidelake.sql.syntax.sqlglot_dialect import (
+    PLAIN_FUNCTIONS,
+    SqlglotToken,
+    TokenType,
+    keyword,
+    made_token,
+)
 
-__all__ = ["for_sqlglot", "is_table_query"]
+__all__ = ["for_sqlglot", "is_table_query", "with_unknown_calls"]
 
-_MORE_ARGUMENTS = frozenset({"CORR", "COVAR_POP", "COVAR_SAMP", "SHUFFLE"})
+_OF_TWO = frozenset({"CORR", "COVAR_POP", "COVAR_SAMP"})
+"""Aggregates of two columns."""
+_MORE_ARGUMENTS = frozenset({"SHUFFLE"})
 _NESTED_TYPES = frozenset({TokenType.STRUCT, TokenType.ARRAY, TokenType.MAP})
 _VALUE_ENDS = frozenset(
     {TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET}
@@ -45,8 +54,25 @@ def for_sqlglot(stream: Sequence[SqlglotToken]) -> list[SqlglotToken]:
     stream : sequence of SqlglotToken
         The query; tokens that stay keep their offsets.
     """
-    tokens = list(_without_signs(_plain_calls(stream)))
+    tokens = list(_without_signs(with_unknown_calls(stream, _MORE_ARGUMENTS)))
     return without_pipes(list(_selects(tokens)))
+
+
+def with_unknown_calls(
+    tokens: Sequence[SqlglotToken], names: Collection[str] = PLAIN_FUNCTIONS
+) -> list[SqlglotToken]:
+    """Rename functions, so that sqlglot takes any arguments; never an aggregate."""
+    kept: list[SqlglotToken] = []
+    for number, token in enumerate(tokens):
+        after = tokens[number + 1].token_type if number + 1 < len(tokens) else None
+        if after is TokenType.L_PAREN and keyword(token) in names:
+            renamed = f"{token.text}_"
+            kept.append(
+                SqlglotToken(TokenType.VAR, renamed, token.line, token.col, token.start, token.end)
+            )
+        else:
+            kept.append(token)
+    return kept
 
 
 def is_table_query(words: Sequence[str], number: int) -> bool:
@@ -86,21 +112,8 @@ def _selects(tokens: Sequence[SqlglotToken]) -> Iterator[SqlglotToken]:
             yield token
 
 
-def _plain_calls(tokens: Sequence[SqlglotToken]) -> Iterator[SqlglotToken]:
-    """Rename functions that take more arguments than sqlglot knows."""
-    for number, token in enumerate(tokens):
-        after = tokens[number + 1].token_type if number + 1 < len(tokens) else None
-        if after is TokenType.L_PAREN and keyword(token) in _MORE_ARGUMENTS:
-            yield SqlglotToken(
-                TokenType.VAR, f"{token.text}_", token.line, token.col, token.start, token.end
-            )
-        else:
-            yield token
-
-
-def _without_signs(given: Iterator[SqlglotToken]) -> Iterator[SqlglotToken]:
-    """Leave out paths in variants, the third ``>`` of a shift, and limits of recursion."""
-    tokens = list(given)
+def _without_signs(tokens: Sequence[SqlglotToken]) -> Iterator[SqlglotToken]:
+    """Leave out what sqlglot refuses: paths, the third ``>``, limits of recursion, DISTINCT."""
     in_type, skip_to = 0, 0
     for number, token in enumerate(tokens):
         before = tokens[number - 1] if number else None
@@ -127,6 +140,8 @@ def _left_out(tokens: Sequence[SqlglotToken], number: int) -> int:
         shift = tokens[number - 2 : number + 1]
         is_shift = all(one.token_type is TokenType.GT for one in shift)
         return int(is_shift and shift[0].start + 2 == token.start)
+    if token.token_type is TokenType.DISTINCT and number > 1:
+        return int(keyword(tokens[number - 2]) in _OF_TWO and tokens[number - 1].text == "(")
     words = tuple(keyword(one) for one in tokens[number : number + len(_LIMIT)])
     return len(_LIMIT) + 1 if words == _LIMIT else 0
 

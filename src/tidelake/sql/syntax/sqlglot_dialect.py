@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 __all__ = [
     "MADE_POSITION",
+    "PLAIN_FUNCTIONS",
     "ParseError",
     "Spark",
     "SqlglotToken",
@@ -26,6 +27,12 @@ __all__ = [
 
 MADE_POSITION = -1
 """Offset of a token that is not in the user's text."""
+
+PLAIN_FUNCTIONS = frozenset(Spark.Parser.FUNCTIONS).difference(
+    Spark.Parser.FUNCTION_PARSERS,
+    *(each.sql_names() for each in exp.ALL_FUNCTIONS if issubclass(each, exp.AggFunc)),
+)
+"""Functions with plain arguments that sqlglot knows, without aggregates."""
 
 
 def keyword(token: SqlglotToken) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from tidelake.sql.query.query import parse_query
 from tidelake.sql.syntax.ast import Query
+from tidelake.sql.syntax.sqlglot_dialect import exp
 
 
 def parsed(text):
@@ -16,6 +17,8 @@ def parsed(text):
         ("SELECT corr(DISTINCT a, b) FROM t", ["a", "b"]),
         ("SELECT covar_samp(DISTINCT a, a) FROM t", ["a"]),
         ("SELECT shuffle(a, 3) FROM t", ["a"]),
+        ("SELECT coalesce(), a FROM t", ["a"]),  # Spark knows how many
+        ("SELECT array_contains(a, b, z), upper(a, 'x') FROM t", ["a", "b", "z"]),
         ("SELECT cast(a:path AS INT), b:x.select[0]['y'].z::INT FROM t", ["a", "b"]),
         ("SELECT a:['x'] FROM t WHERE b = :z", ["a", "b"]),
         ("SELECT cast(a AS STRUCT<b:ARRAY<STRUCT<x:INT,y:MAP<STRING,INT>>>>) FROM t", ["a"]),
@@ -32,6 +35,11 @@ def test_columns_are_found_and_the_text_stays(text, columns):
     assert found.used_columns(first, ["a", "b", "z"]) == columns
     kept = text.replace("TABLE", "SELECT * FROM")
     assert found.rewrite({}) == kept
+
+
+def test_an_aggregate_stays_one():
+    found = parsed("SELECT corr(DISTINCT a, b), upper(a, 'x'), sum(DISTINCT z) FROM t")
+    assert len(list(found.tree.find_all(exp.AggFunc))) == 2
 
 
 def test_a_table_stands_wherever_a_query_may():

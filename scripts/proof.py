@@ -104,6 +104,7 @@ PIECES: dict[str, Piece] = {
     "merges": _tests("tests/spark/test_merge.py"),
     "pipelines": _tests("tests/unit/table/stream/test_pipelines.py"),
     "pipelines-spark": _tests("tests/spark/test_pipelines.py"),
+    "statements": _tests("tests/spark/test_statements.py", "tests/spark/test_old_times.py"),
     "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),
     "streams": _tests(

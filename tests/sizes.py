@@ -105,6 +105,10 @@ class Sizes:
     """Those of them that Spark reads, too."""
     old_times_step: int
     """Every so manieth pair of an old time and a shape of filter is read."""
+    statement_seeds: tuple[int, ...]
+    """Of the statements on each kind of table; those of seed 7 meet every kind soon."""
+    statements: int
+    """Statements on each of them."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
@@ -154,6 +158,8 @@ SMALL = Sizes(
     mask_tables=4,
     spark_mask_tables=2,
     old_times_step=4,
+    statement_seeds=(7,),
+    statements=8,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
@@ -201,6 +207,8 @@ FULL = Sizes(
     mask_tables=300,
     spark_mask_tables=40,
     old_times_step=1,
+    statement_seeds=tuple(range(10)),
+    statements=25,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

@@ -158,6 +158,17 @@ def test_java_times_of_both_kinds_keep_the_rows(spark, lake, zone, java8):
                 assert found_by(rows) == [number], where
 
 
+@pytest.mark.parametrize("zone", ZONES[:2])
+def test_the_data_source_keeps_the_rows_of_old_times(spark, lake, zone):
+    place = lake.catalog.table("db.plain").handle.uri
+    with zones(spark, jvm=zone, session=zone):
+        for column in COLUMNS:
+            for number in (1, 4, 8, 11):
+                where = condition(column, "at least", number)
+                rows = spark.read.format("tidelake").load(place).where(where)
+                assert found_by(rows) == kept(column, "at least", number), where
+
+
 @pytest.mark.parametrize("zone", ZONES[1:3])
 def test_streams_keep_the_rows_of_old_times(spark, lake, tmp_path, zone):
     wheres = [condition(c, "at least", n) for c in ("d", "l") for n in (1, 4, 8)]

@@ -10,7 +10,7 @@ same rows as its filter, neither more nor fewer; what has no such predicate is n
 
 Filters hold days and instants as ``java.sql.Date`` and ``java.sql.Timestamp``. Spark has moved
 these to the Julian calendar, in the zone of the JVM, and days from 1582-10-05 to 14 are lost. So
-old ones (:data:`EXACT_DAYS_FROM`, :data:`EXACT_SECONDS_FROM`) have no predicate here, and no
+old ones (:mod:`tidelake.spark.expression.moment`) have no predicate here, and no
 Parquet reader may have their filters either (:func:`without_old_times`). An overwrite gets the
 values as Spark holds them itself (:func:`replaced_value`).
 """
@@ -25,6 +25,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaObject
 
+from tidelake.spark.expression.moment import EPOCH, EXACT_DAYS_FROM, EXACT_SECONDS_FROM
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.predicate import (
     And,
@@ -40,19 +41,12 @@ from tidelake.types.predicate import (
 )
 
 __all__ = [
-    "EXACT_DAYS_FROM",
-    "EXACT_SECONDS_FROM",
     "column_of",
     "from_java_filters",
     "replaced_value",
     "without_old_times",
 ]
 
-EXACT_DAYS_FROM = (date(1583, 1, 1) - date(1970, 1, 1)).days
-"""From this day on, counted from 1970, both calendars are the same."""
-EXACT_SECONDS_FROM = int(datetime(1901, 1, 1, tzinfo=UTC).timestamp())
-"""From this second on Java's two kinds of time zones are the same; Spark's own limit is 1900."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _COMPARED = {
     "EqualTo": "==",
@@ -244,9 +238,9 @@ def _held(value: Any, data_type: DataType) -> object:
     if value is None or isinstance(value, bool):
         return value
     if root is TypeRoot.DATE:
-        return _EPOCH.date() + timedelta(days=value)
+        return EPOCH.date() + timedelta(days=value)
     if root in {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}:
-        moment = _EPOCH + timedelta(microseconds=value)
+        moment = EPOCH + timedelta(microseconds=value)
         return moment if root is TypeRoot.TIMESTAMP_LTZ else moment.replace(tzinfo=None)
     if root is TypeRoot.DECIMAL:
         return Decimal(value.toString())
@@ -278,7 +272,7 @@ def _moment(value: Any, kind: str) -> date | datetime | None:
     try:
         if kind == "java.sql.Date":
             day = date.fromisoformat(value.toLocalDate().toString())
-            return None if (day - _EPOCH.date()).days < EXACT_DAYS_FROM else day
+            return None if (day - EPOCH.date()).days < EXACT_DAYS_FROM else day
         if kind == "java.time.LocalDate":
             return date.fromisoformat(value.toString())
         if kind == "java.time.LocalDateTime":

@@ -13,7 +13,7 @@ reduce reading: Spark applies all of them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from operator import and_, or_
 
 from pyspark.sql import Column
@@ -21,7 +21,13 @@ from pyspark.sql import datasource as ds
 from pyspark.sql import functions as F
 
 from tidelake.spark.expression.expression import quoted
-from tidelake.spark.expression.moment import EPOCH, instant_column, local_column
+from tidelake.spark.expression.moment import (
+    EPOCH,
+    EXACT_DAYS_FROM,
+    EXACT_SECONDS_FROM,
+    instant_column,
+    local_column,
+)
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.predicate import (
@@ -197,7 +203,15 @@ def _from_spark(offered: ds.Filter, types: Mapping[str, DataType]) -> Predicate 
 
 
 def _same_meaning(value: object, data_type: DataType) -> bool:
-    """Whether the kernel gives a Spark literal the same value and order."""
+    """Whether the kernel gives a Spark literal the same value and order.
+
+    Spark has sent days and instants through ``java.sql``, which old ones do not survive.
+    """
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return data_type.root is not TypeRoot.TIMESTAMP_LTZ
     if isinstance(value, datetime):
-        return (value.tzinfo is not None) == (data_type.root is TypeRoot.TIMESTAMP_LTZ)
+        is_exact = (value - EPOCH).total_seconds() >= EXACT_SECONDS_FROM
+        return is_exact and data_type.root is TypeRoot.TIMESTAMP_LTZ
+    if isinstance(value, date):
+        return (value - EPOCH.date()).days >= EXACT_DAYS_FROM
     return value is not None

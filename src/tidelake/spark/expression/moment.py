@@ -12,10 +12,21 @@ import datetime as dt
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-__all__ = ["EPOCH", "instant_column", "local_column", "moment_column"]
+__all__ = [
+    "EPOCH",
+    "EXACT_DAYS_FROM",
+    "EXACT_SECONDS_FROM",
+    "instant_column",
+    "local_column",
+    "moment_column",
+]
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_ZERO = EPOCH.date()
+EXACT_DAYS_FROM = (dt.date(1583, 1, 1) - _DAY_ZERO).days
+"""From this day on, counted from 1970, ``java.sql.Date`` is the same day for sure."""
+EXACT_SECONDS_FROM = int(dt.datetime(1901, 1, 1, tzinfo=dt.UTC).timestamp())
+"""From this second on ``java.sql.Timestamp`` is the same instant; Spark's own limit is 1900."""
 _MICRO = dt.timedelta(microseconds=1)
 
 

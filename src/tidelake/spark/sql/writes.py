@@ -444,9 +444,6 @@ def _target_names(
             raise InvalidInputError(message, kind="column_count", table=str(statement.name))
         return list(columns)
     own = [f.name for f in handle.schema.fields if f.name not in statement.partition]
-    if statement.dynamic:  # the query gives their values last
-        last = [name for name in own if name in statement.dynamic]
-        own = [name for name in own if name not in last] + last
     if len(rows.columns) < len(own):
         message = (
             f"The query gives {given}, but table '{statement.name}' takes"

@@ -74,17 +74,15 @@ def insert_targets(
 ) -> list[DataField]:
     """Return the target columns of an INSERT; BY NAME is not resolved.
 
+    Without a list they are those of the table, in its order, without the columns that PARTITION
+    gives a value. A partition column without one keeps its place, as in Spark's catalogs.
+
     Raises
     ------
     InvalidInputError
         As :func:`target_columns`.
     """
-    targets = target_columns(statement.columns, fields, list(statement.partition), table=table)
-    if not statement.columns and statement.dynamic:
-        # as in Spark, the query's partition columns come last
-        last = [f for f in targets if f.name in statement.dynamic]
-        targets = [f for f in targets if f not in last] + last
-    return targets
+    return target_columns(statement.columns, fields, list(statement.partition), table=table)
 
 
 def with_defaults(

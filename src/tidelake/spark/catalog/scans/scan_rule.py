@@ -38,9 +38,9 @@ import logging
 from py4j.protocol import Py4JError
 
 from tidelake.spark.catalog.gateway import Gateway
-from tidelake.spark.catalog.java_filter import EXACT_DAYS_FROM, EXACT_SECONDS_FROM
 from tidelake.spark.catalog.scans.bucketed_joins import install_bucketed_joins
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
+from tidelake.spark.expression.moment import EXACT_DAYS_FROM, EXACT_SECONDS_FROM
 from tidelake.spark.read.listed_files import LISTED_FILES, ROW_INDEX
 from tidelake.spark.read.masked_scan import takes_masks
 from tidelake.spark.read.native_scan import ROWS_OPTION

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -306,7 +306,7 @@ def put_new(fileio: FileIO, path: str, data: bytes, *, within: OpenDirectory | N
     >>> put_new(files, "/a", b"1"), put_new(files, "/a", b"2")
     (True, False)
     """
-    held = {} if within is None else {"within": within}
+    held: dict[str, Any] = {} if within is None else {"within": within}
     for _ in range(PUTS_MAX):
         if fileio.put_if_absent(path, data, **held):
             return True

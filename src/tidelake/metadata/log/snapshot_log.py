@@ -38,7 +38,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
 from tidelake.fileio import FileIO, OpenDirectory, put_new
@@ -662,7 +662,7 @@ class SnapshotLog:
         return NotFoundError(message, kind="snapshot_not_found", snapshot=snapshot_id)
 
 
-def _within(directory: OpenDirectory | None) -> dict[str, OpenDirectory]:
+def _within(directory: OpenDirectory | None) -> dict[str, Any]:
     """The keyword of a call into an open directory."""
     return {} if directory is None else {"within": directory}
 

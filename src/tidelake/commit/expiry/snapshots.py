@@ -57,6 +57,7 @@ from tidelake.commit.expiry.retention import Retention
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.errors import NotFoundError
 from tidelake.fileio import OpenDirectory, put_new
+from tidelake.metadata.log.chain import follows
 from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import Snapshot
@@ -336,6 +337,10 @@ class _Expiry:
     def _candidates(self, snapshot: Snapshot) -> _Candidates:
         context = self.context
         after = self._after(snapshot)
+        if after.id == snapshot.id + 1 and not follows(after, snapshot):
+            # it came late: an attempt that lost its race. What it names may be in later snapshots
+            nothing = frozenset[str]()
+            return _Candidates(snapshot.id, after.id, EntryTable.of(()), nothing, nothing)
         data = removed_by(context, after)
         metadata = set(index_and_statistics(context, snapshot, may_be_missing=True))
         if self.keeps_changelogs and self.in_data_files:

@@ -84,7 +84,9 @@ $ tidelake tail orders --consumer-id mailer --format csv | ./mail.sh
 | `2026-11-25 16:00` | changes since that time, in the zone of this machine unless it names one |
 
 With `--consumer-id` the next run goes on after the last snapshot that was printed whole, whatever
-`--from` says; rows of one that was not come again. What it has not shown does not expire.
+`--from` says; rows of one that was not come again. So do all rows of `--from full` that a
+`--limit` or Ctrl-C cut off. What it has not shown does not expire. `--filter` on a table with a
+primary key shows `-D` for a row that [leaves the filter](streams.md#filters).
 """
 
 FORMATS_PART = """\

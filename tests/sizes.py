@@ -99,6 +99,8 @@ class Sizes:
     """Kills of a query service, and jobs on its table, while clients ask."""
     service_clients: int
     """Those clients."""
+    filtered_streams: range
+    """The seeds of tables whose streams are read through a filter; a step meets all filters."""
     mask_tables: int
     """Tables that are read by masks and by merges."""
     spark_mask_tables: int
@@ -155,6 +157,7 @@ SMALL = Sizes(
     service_soak_s=60,
     service_steps=6,
     service_clients=16,
+    filtered_streams=range(0, 180, 8),
     mask_tables=4,
     spark_mask_tables=2,
     old_times_step=4,
@@ -204,6 +207,7 @@ FULL = Sizes(
     service_soak_s=600,
     service_steps=60,
     service_clients=64,
+    filtered_streams=range(450),
     mask_tables=300,
     spark_mask_tables=40,
     old_times_step=1,

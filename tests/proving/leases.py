@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from unittest import mock
 
 import tidelake
 from proving.expiring import ALL, make, rows, work
@@ -16,8 +19,10 @@ from tidelake.errors import ConflictError, NotFoundError, TidelakeError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.table.stream import StreamLease
+from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
+from tidelake.table.stream.follow import StreamBatch
 from tidelake.table.stream.lease import LEASE_TIMEOUT_MS
-from tidelake.telemetry import Env
+from tidelake.telemetry import Env, ManualClock
 
 HELD = 2
 """The snapshot that a reader wants, which expires beside it."""
@@ -170,3 +175,139 @@ def run_fault(given: MemoryFileIO, call: int, mode: FaultMode) -> None:
     rows(table, snapshot_id=next_id)
     lease.close(forget=True)
     check_held(files, None, [], where)
+
+
+STATE_SPLITS, STATE_STEPS = 4, 14
+"""Files of the first full state, each a batch; acts around it."""
+
+
+def first_state_table():
+    """An append table whose state comes in several batches."""
+    env = replace(Env.seeded(11), clock=ManualClock(1_700_000_000_000))
+    catalog = tidelake.open("/w", fileio=MemoryFileIO(), env=env)
+    table = catalog.create_table("db.t", {"k": "INT"}, options={"bucket": -1})
+    for k in range(STATE_SPLITS):
+        table.write([{"k": k}])
+    return table
+
+
+class FirstState:
+    """A consumer whose first full state is read, killed, reset and cleared at every step.
+
+    Parameters
+    ----------
+    seed : int
+        Draws the acts.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.rng = seed, random.Random(seed)
+        self.table = first_state_table()
+        self.handle = self.table.handle
+        self.log = ConsumerLog(self.handle.fileio, self.handle.paths)
+        self.stream: Generator[StreamBatch, None, None] | None = None
+        self.got: list[int] = []
+        self.progress: int | None = None
+        """The next snapshot that the consumer must go on from; None before it has read a state."""
+        self.acts: list[str] = []
+
+    def run(self) -> None:
+        """Draw acts; at the end a run reads what is left, and nothing is held."""
+        for _ in range(STATE_STEPS):
+            act = self.rng.choice([self.read, self.read, self.read, self.kill, self.end,
+                                   self.rival, self.reset, self.clear, self.write])  # fmt: skip
+            self.acts.append(act.__name__)
+            act()
+        self.kill()
+        stream = self.open()
+        rows = [row["k"] for batch in stream for row in batch.data.to_pylist()]
+        self._check(self.got + rows)
+        clear_consumers(self.handle)
+        self._must(not self.log.next_ids(), f"it holds {self.log.next_ids()} after all is cleared")
+
+    def open(self) -> Generator[StreamBatch, None, None]:
+        """A run begins; what it must give is known."""
+        start = self.rng.choice(["latest-full", "latest", None]) if self._begun() else "latest-full"
+        self.stream = self.table.stream(start=start, consumer_id="c", timeout=0)
+        self.got = []
+        return self.stream
+
+    def read(self) -> None:
+        """Ask the run for a batch."""
+        stream = self.open() if self.stream is None else self.stream
+        batch = next(stream, None)
+        if batch is None:
+            self._check(self.got)
+            self.stream = None
+            self.progress = (self.table.latest_snapshot_id or 0) + 1
+            return
+        self.got += [row["k"] for row in batch.data.to_pylist()]
+
+    def kill(self) -> None:
+        """The run's process ends where it is; others may come when its time is over."""
+        if self.stream is not None:
+            with mock.patch.object(StreamLease, "close", return_value=None):
+                self.stream.close()
+            self.stream = None
+            self._learn()
+        self.handle.env.clock.sleep_ms(LEASE_TIMEOUT_MS)
+
+    def end(self) -> None:
+        """The run is closed."""
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
+            self._learn()
+
+    def rival(self) -> None:
+        """Another run of the consumer, while this one is live: refused."""
+        if self.stream is not None and self.got:
+            start = self.rng.choice(["latest-full", "latest", 1])
+            self._refused(lambda: next(self.table.stream(start=start, consumer_id="c", timeout=0)))
+
+    def reset(self) -> None:
+        """Set the consumer to a snapshot, or remove it: refused while a run is live."""
+        to = self.rng.choice([1, 2, None])
+        if self.stream is not None and self.got:
+            self._refused(lambda: reset_consumer(self.handle, "c", to))
+        elif self.stream is None:
+            reset_consumer(self.handle, "c", to)
+            self.progress = to
+            self._must(set(self.log.next_ids()) <= {"c"}, "a hold outlives a reset")
+
+    def clear(self) -> None:
+        """Remove the consumer by its name: refused while a run is live."""
+        if self.stream is not None and self.got:
+            self._refused(lambda: clear_consumers(self.handle, "c"))
+        elif self.stream is None:
+            clear_consumers(self.handle, "c")
+            self.progress = None
+            self._must(not self.log.next_ids(), "a hold outlives its consumer")
+
+    def write(self) -> None:
+        """A commit, and an expiry of all that nobody holds."""
+        self.table.write([{"k": self.table.latest_snapshot_id or 0}])
+
+    def _begun(self) -> bool:
+        state = self.log.states().get("c")
+        return state is not None and state.lease is not None and state.lease.of_state
+
+    def _learn(self) -> None:
+        self.progress = self.log.next_id("c")
+
+    def _check(self, rows: list[int]) -> None:
+        """A run that ended gave the whole state, or all since its progress."""
+        first = 1 if self.progress is None else self.progress
+        newest = self.table.latest_snapshot_id or 0
+        self._must(sorted(rows) == list(range(first - 1, newest)), f"rows {sorted(rows)}")
+
+    def _refused(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except ConflictError:
+            return
+        self._must(False, "it was let in beside a live run")
+
+    def _must(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise LeaseBroken(f"seed {self.seed}, {self.acts}: {what}")

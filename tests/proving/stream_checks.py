@@ -17,8 +17,10 @@ from unittest import mock
 import pyarrow as pa
 
 import tidelake
+from proving import filtered
 from proving.aligned_streams import check_aligned_streams
 from proving.expiring import ALL, Meanwhile, again
+from proving.leases import FirstState
 from proving.stream_histories import check_stream_histories
 from tidelake import ConflictError, NotFoundError, UnsupportedError
 from tidelake.commit.idempotence import last_commit
@@ -226,6 +228,18 @@ def check_stream_beside_expiry() -> None:
     lease.close()
 
 
+def check_stream_filters() -> None:
+    """Whoever folds a filtered stream of changes has the filtered table."""
+    for seed in range(0, 45, 6):
+        filtered.run(seed)
+
+
+def check_first_states() -> None:
+    """A consumer is in use while its first full state is read, and begins again if cut off."""
+    for seed in range(12):
+        FirstState(seed).run()
+
+
 def check_stream_refusals() -> None:
     """What was rolled back, expired or cannot be shown stops a stream, and is never passed over."""
     table = _table(keys=())
@@ -415,6 +429,8 @@ CHECKS = (
     check_stream_beside_expiry,
     check_stream_refusals,
     check_stream_marks,
+    check_stream_filters,
+    check_first_states,
     check_stream_cursor,
     check_stream_sink,
     check_sink_runs,

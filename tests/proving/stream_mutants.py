@@ -7,6 +7,7 @@ import tidelake.table.rowlevel.delete as delete
 import tidelake.table.stream.batch_end as batch_end
 import tidelake.table.stream.consumer_reset as consumer_reset
 import tidelake.table.stream.follow as follow
+import tidelake.table.stream.plan as plan
 import tidelake.table.stream.snapshot_units as snapshot_units
 import tidelake.table.stream.units as units
 from proving.planting import edited, passed_over
@@ -18,6 +19,7 @@ from tidelake.spark.streamwrite import sink_run
 from tidelake.spark.streamwrite.batch_sink import BatchSink
 from tidelake.spark.streamwrite.sink_run import SinkRun
 from tidelake.spark.streamwrite.sink_steps import SinkSteps
+from tidelake.table.changelog.changelog_files import LoggedRows
 from tidelake.table.stream import StreamLease, StreamParts, StreamPlan
 from tidelake.table.stream.follower import Follower
 from tidelake.table.stream.snapshot_units import ChangeSource, SnapshotChanges
@@ -159,6 +161,31 @@ PLANTED = (
         "an expiry forgets a stream that has just come",
         "check_stream_beside_expiry",
         (ConsumerLog, "forget", lambda _: lambda self, state, _: self.delete(state.consumer_id)),
+    ),
+    (
+        "a row that leaves a stream's filter is left out",
+        "check_stream_filters",
+        (plan, "change_filter", lambda _: lambda *_, **__: None),
+    ),
+    (
+        "a filter on values drops a delete by key",
+        "check_stream_filters",
+        (LoggedRows, "left_out", lambda _: property(lambda self: self.predicate)),
+    ),
+    (
+        "a reader in its first full state does not claim its consumer",
+        "check_first_states",
+        (follow._Stream, "_hold", edited("if consumer_id is not None and of_state:", "if False:")),
+    ),
+    (
+        "a first full state that was cut off is passed over",
+        "check_first_states",
+        (StreamStart, "_is_unfinished", lambda _: lambda _: False),
+    ),
+    (
+        "a cleared consumer leaves what held its first full state",
+        "check_first_states",
+        (consumer_reset, "holder_of_state", lambda _: lambda name: name),
     ),
     (
         "start options beat a stream's checkpoint",

@@ -39,6 +39,11 @@ def test_of_runs_that_come_at_once_one_is_let_in(block):
         leases.run_rivals(seed)
 
 
+def test_a_consumer_in_its_first_state_is_in_use_and_begins_again_when_cut_off():
+    for seed in range(SIZE.meetings):
+        leases.FirstState(seed).run()
+
+
 @pytest.mark.parametrize("mode", list(FaultMode), ids=lambda m: m.name)
 def test_no_fault_of_a_reader_s_life_holds_for_ever_or_lets_go_early(mode):
     calls = range(1, leases.calls_of_life() + 1)

@@ -264,9 +264,9 @@ def test_a_lookup_sees_the_table_as_it_is_at_each_batch(streaming):
 @pytest.mark.parametrize(
     "join",
     [
-        "a JOIN d FOR SYSTEM_TIME AS OF PROCTIME() AS c ON a.n = c.id",
-        "a JOIN d FOR SYSTEM_TIME AS OF PROCTIME() AS c ON a.n = c.id AND c.n >= 0",
-        "(SELECT id AS k, n AS m FROM d VERSION AS OF 1) AS c JOIN a ON a.n = c.k",
+        "a LEFT JOIN d FOR SYSTEM_TIME AS OF PROCTIME() AS c ON a.n = c.id",
+        "a LEFT JOIN d FOR SYSTEM_TIME AS OF PROCTIME() AS c ON a.n = c.id AND c.n >= 0",
+        "(SELECT id AS k, n AS m FROM d VERSION AS OF 1) AS c RIGHT JOIN a ON a.n = c.k",
     ],
     ids=["lookup by key", "lookup", "version"],
 )

@@ -44,7 +44,9 @@ class StreamMethods(abc.ABC):
         columns : sequence of str, optional
             The columns; all by default.
         filter : str, Predicate or DNF list, optional
-            As of :meth:`scan`; each row is tested on its own.
+            As of :meth:`scan`; each row is tested on its own. Where changes have no old rows
+            (``changelog-producer`` is ``none`` or ``input``), a new row that does not satisfy it
+            comes as ``-D`` of its key, and `columns` need the primary key.
         options : mapping, optional
             Options for this stream, such as ``read.stream.maxRowsPerTrigger``.
         timeout : float, optional

@@ -566,7 +566,9 @@ class Table(
         columns : sequence of str, optional
             The columns wanted besides ``_row_kind``.
         filter : optional
-            As of :meth:`scan`; each row is tested on its own.
+            As of :meth:`scan`; each row is tested on its own. Where changes have no old rows
+            (``changelog-producer`` is ``none`` or ``input``, and `mode` is not ``'diff'``), a new
+            row that does not satisfy it comes as ``-D``.
         mode : {'diff', 'changelog', 'delta', 'auto'}
             ``'diff'``: the net change, whatever was written in between. Snapshots in between may
             have expired; those of `start` and `end` must exist or be tagged. The other modes give
@@ -593,7 +595,7 @@ class Table(
             merge engine combines rows: a single row does not show the key's new row.
         """
         return planned_changes(
-            self._handle, start, end, columns=columns, filter=filter, mode=mode
+            self._handle, start, end, columns=columns, filter=filter, mode=mode, retracts=True
         ).reader()
 
     def history(self) -> History:

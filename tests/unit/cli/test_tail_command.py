@@ -154,9 +154,9 @@ def test_rows_are_filtered_and_options_are_the_streams(orders, tail):
     orders.write([order(3, "oat")], mode="overwrite")
     given = ("--from", "1", "--format", "csv", "--columns", "id", "--filter", "item = 'tea'")
     code, lines, err = tail(*given)
-    assert (code, lines) == (1, ["op,id", "+I,1"])
+    assert (code, lines) == (1, ["op,id", "+I,1", "-D,2"])
     assert "streaming-read-overwrite" in err
-    assert tail(*given, "-o", "streaming-read-overwrite=skip") == (0, ["op,id", "+I,1"], "")
+    assert tail(*given, "-o", "streaming-read-overwrite=skip") == (0, ["op,id", "+I,1", "-D,2"], "")
 
 
 def test_a_consumer_goes_on_where_it_was_also_after_ctrl_c(orders, tail, meanwhile):
@@ -167,6 +167,14 @@ def test_a_consumer_goes_on_where_it_was_also_after_ctrl_c(orders, tail, meanwhi
     orders.write([order(2, "rye")])
     meanwhile(interrupt)
     assert tail("--timeout", "60", *given)[:2] == (130, ["op,id", "+I,2"])
+    assert tail(*given) == (0, [], "")
+
+
+def test_issue_36_a_limit_inside_the_first_rows_loses_none_of_them(orders, tail):
+    orders.write([order(number, "tea") for number in (1, 2, 3)])
+    given = ("--consumer-id", "me", "--format", "csv", "--columns", "id")
+    assert tail(*given, "--from", "full", "--limit", "2") == (0, ["op,id", "+I,1", "+I,2"], "")
+    assert tail(*given) == (0, ["op,id", "+I,1", "+I,2", "+I,3"], "")
     assert tail(*given) == (0, [], "")
 
 

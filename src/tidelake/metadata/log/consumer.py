@@ -21,6 +21,7 @@ A **lease** beside it, ``lease-<term>-<id>``, names the run of a reader that use
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -39,14 +40,38 @@ __all__ = [
     "ConsumerLog",
     "ConsumerState",
     "Lease",
+    "holder_of_state",
+    "state_holder",
 ]
 
 CONSUMER_PREFIX = "consumer-"
 LEASE_PREFIX = "lease-"
 END_RETAINED_MS = 86_400_000
 """How long the closed lease of a removed consumer is kept: longer than runs are silent."""
+STATE_DIGEST_BYTES = 8
 READ_TRIES = 3
 """Java writes a consumer's file in place, so a reader may get a part of it."""
+
+
+def state_holder(consumer_id: str) -> str:
+    """Name the consumer that holds the first full state for another one, for Java's expiry.
+
+    "Next is N" in a consumer means the changes of N, so the state needs a consumer of its own.
+    """
+    digest = hashlib.blake2s(consumer_id.encode(), digest_size=STATE_DIGEST_BYTES).hexdigest()
+    return f"{consumer_id}-full-{digest}"
+
+
+def holder_of_state(name: str) -> str:
+    """Find the consumer for which a consumer holds a first full state; its own name for others.
+
+    Examples
+    --------
+    >>> holder_of_state(state_holder("mailer")), holder_of_state("a-full-moon")
+    ('mailer', 'a-full-moon')
+    """
+    consumer_id, _, _ = name.rpartition("-full-")
+    return consumer_id if consumer_id and state_holder(consumer_id) == name else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +101,8 @@ class Lease:
     before : str, optional
         Identity of the snapshot before `next_snapshot_id`, as the run has read it. Another one with
         its id means that the table was rolled back.
+    of_state : bool
+        Whether its holder reads a first full state, before which the consumer has no progress.
     """
 
     consumer_id: str
@@ -88,6 +115,7 @@ class Lease:
     process: str = ""
     is_closed: bool = False
     before: str | None = None
+    of_state: bool = False
 
     def is_live(self, now_ms: int) -> bool:
         """Whether its holder may still be at work."""
@@ -140,6 +168,8 @@ class Lease:
         }
         if self.before is not None:
             document["before"] = self.before
+        if self.of_state:
+            document["ofState"] = True
         return json.dumps(with_checksum(document), indent=2)
 
     @classmethod
@@ -167,6 +197,7 @@ class Lease:
             str(document.get("process", "")),
             bool(document.get("isClosed", False)),
             before if isinstance(before, str) else None,
+            bool(document.get("ofState", False)),
         )
 
 
@@ -200,6 +231,11 @@ class ConsumerState:
         """Whether only the closed lease of a removed consumer is left."""
         return self.next_snapshot_id is None and self.lease is not None and self.lease.is_end
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether its first full state was begun and not read to its end; it has no progress."""
+        return self.next_snapshot_id is None and self.lease is not None and self.lease.of_state
+
     def held_from(self, now_ms: int) -> int | None:
         """The oldest snapshot that it keeps; None if it keeps none."""
         held = [self.next_snapshot_id]
@@ -225,7 +261,7 @@ class ConsumerState:
             heard_ms = max(heard_ms, lease.renewed_ms)
             if lease.retained_ms is not None and (self.is_end or not lease.is_end):
                 retained_ms = lease.retained_ms
-        if self.next_snapshot_id is None and not self.is_end:
+        if self.next_snapshot_id is None and not self.is_end and not self.is_unfinished:
             return True  # a lease without its consumer keeps nothing
         return retained_ms is not None and now_ms - heard_ms > retained_ms
 

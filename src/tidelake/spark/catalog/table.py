@@ -24,6 +24,7 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.rowlevel.delete_update import delete_all
+from tidelake.spark.streamwrite.kept_changes import CHANGES, changes_text
 from tidelake.spark.write.schema_merging import merges_schema
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
@@ -319,6 +320,7 @@ class LakeTable(
                 WAREHOUSE: self._warehouse,
                 TABLE: self._table.identifier,
                 SCHEMA: str(self._table.table_schema.id),
+                CHANGES: changes_text(self._table.handle),
             },
             catalog=self._catalog,
         )

@@ -13,6 +13,7 @@ from tidelake.errors import InvalidInputError
 from tidelake.kafka import KafkaTable
 from tidelake.spark.kafka.messages_write import check_rows, write_messages
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
+from tidelake.spark.streamwrite.kept_changes import check_changes
 from tidelake.spark.streamwrite.start import SinkQuery, Trigger, begun, trigger_arguments
 
 __all__ = ["start_messages"]
@@ -47,6 +48,8 @@ def start_messages(
         raise InvalidInputError(message, kind="bad_mode", table=table.name)
     given = trigger_arguments(trigger, table=table.name)
     check_rows(table, frame)
+    keys = table.primary_keys if table.is_upsert else None
+    check_changes(frame, table.name, keys, takes_kinds=table.has_changes)
     sink = MessageSink(table)
     writer = frame.writeStream.outputMode(mode).foreachBatch(sink)
     writer = writer.option("checkpointLocation", place.uri)

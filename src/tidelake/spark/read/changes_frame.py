@@ -27,7 +27,7 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
@@ -55,7 +55,7 @@ from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, RowKind
 from tidelake.types.predicate import columns_of
 
-__all__ = ["ChangeTask", "PartBytes", "changes_frame"]
+__all__ = ["ChangeTask", "PartBytes", "changes_frame", "kinds_left"]
 
 ONE_TASK_BYTES = 16 << 20
 """Bytes of files up to which one task reads all changes whose keys span buckets."""
@@ -191,6 +191,7 @@ def changes_frame(
         condition = to_column(rows.predicate, needed)
     if condition is None and not exact:
         needed = wanted
+    leaving = _leaving_kinds(rows, needed) if exact else None
     if rows.predicate is None or not exact or condition is not None:
         split = native_changes(
             rows.context,
@@ -206,10 +207,12 @@ def changes_frame(
     frames = []
     for groups, of_kinds in ((split.inserts, False), (split.kinds, with_kinds)):
         for group in groups:
-            frame = native_frame(spark, group, needed, condition, with_kinds=of_kinds)
+            kept, kind = condition, F.lit(str(RowKind.INSERT))
+            if of_kinds:
+                kept, kind = leaving or (condition, F.col(ROW_KIND_COLUMN))
+            frame = native_frame(spark, group, needed, kept, with_kinds=of_kinds)
             columns = [F.col(quoted(name)) for name in rows.columns]
             if with_kinds:
-                kind = F.col(ROW_KIND_COLUMN) if of_kinds else F.lit(str(RowKind.INSERT))
                 columns = [kind.alias(ROW_KIND_COLUMN), *columns]
             frames.append(frame.select(*columns))
     if split.units:
@@ -219,6 +222,38 @@ def changes_frame(
     frame = reduce(DataFrame.unionAll, frames)
     most = tasks_asked(spark, rows.context.options)
     return frame if most is None else frame.coalesce(most)
+
+
+def _leaving_kinds(
+    rows: ChangeRows, needed: Sequence[DataField]
+) -> tuple[Column | None, Column] | None:
+    """The rows to keep and their kinds, where a row that leaves the predicate is a delete."""
+    if rows.leaving is None:
+        return None
+    kept = None
+    if rows.leaving.of_keys is not None:
+        kept = to_column(rows.leaving.of_keys, needed)
+    wanted = to_column(rows.leaving.predicate, needed)
+    return None if wanted is None else (kept, kinds_left(F.col(ROW_KIND_COLUMN), wanted))
+
+
+def kinds_left(kind: Column, wanted: Column, written: Callable[[RowKind], object] = str) -> Column:
+    """The kinds of rows: ``-D`` for a new row that is not wanted; unknown is not.
+
+    Parameters
+    ----------
+    kind : Column
+        The kinds.
+    wanted : Column
+        Whether a row is wanted.
+    written : callable
+        How the column writes a kind.
+    """
+    is_new = kind.isin(written(RowKind.INSERT), written(RowKind.UPDATE_AFTER))
+    leaves = is_new & ~F.coalesce(wanted, F.lit(False))
+    return F.when(
+        leaves, F.lit(written(RowKind.DELETE)).cast("byte" if written is int else "string")
+    ).otherwise(kind)
 
 
 def _kernel_frame(

@@ -139,6 +139,7 @@ class StatementQueries:
             is_stream=self._is_stream,
             spark=self.spark,
             looked_up=lookups.joins,
+            keys={r: s.keys for r, s in ours.items() if s.keys},
         )
         rewritten = parsed.rewrite(
             relations,

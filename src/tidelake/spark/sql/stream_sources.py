@@ -36,11 +36,13 @@ from tidelake.spark.sql.table_sources import (
 from tidelake.spark.streamread.lookup import lookup_frame
 from tidelake.spark.streamread.opening import open_source, source_schema, stream_frame
 from tidelake.sql.execution.session import ForeignTable, PathTable, SqlSession
+from tidelake.sql.query.leaving_rows import leaving_edits
 from tidelake.sql.query.metadata_columns import metadata_column_exclusions
 from tidelake.sql.query.query import ParsedQuery, TableReference
 from tidelake.sql.query.row_kinds import ROW_KIND, KeptKinds, kept_kinds
 from tidelake.sql.query.session_windows import session_replacements
 from tidelake.table import Table
+from tidelake.table.changelog.change_filter import knows_old_rows
 from tidelake.table.schema.watermark import event_time
 
 __all__ = [
@@ -128,7 +130,8 @@ class StreamSources:
             rows = self._stream(catalog, table, own, row_filter, options)
             return in_windows(rows, reference, name)
 
-        return TableSource(names, fields, frame)
+        whole = not has_kinds(table) or knows_old_rows(table.handle)
+        return TableSource(names, fields, frame, keys=() if whole else table.primary_keys)
 
     def of_kafka(self, reference: TableReference, found: ForeignTable) -> TableSource:
         """Read a topic as a stream, with the watermark that its table declares."""
@@ -162,6 +165,8 @@ class StreamSources:
         time = event_time(table.table_schema.options, table=table.identifier)
         timed = [] if time is None or time.column in columns else [time.column]
         kinds = [ROW_KIND] if has_kinds(table) else []
+        keys = [key for key in table.primary_keys if row_filter is not None and key not in columns]
+        timed = [*timed, *(key for key in keys if key not in timed)]
         read = stream_frame(
             self.spark,
             catalog,
@@ -252,6 +257,7 @@ def stream_texts(
     is_stream: Callable[[TableReference], bool],
     spark: SparkSession,
     looked_up: Collection[TableReference] = (),
+    keys: Mapping[TableReference, Sequence[str]] | None = None,
 ) -> tuple[dict[int, str], list[tuple[int, int, str]]]:
     """Find the edits of a query's text that make it a query over streams.
 
@@ -269,6 +275,8 @@ def stream_texts(
         The session of the query.
     looked_up : collection of TableReference
         Tables of which each row looks its own up.
+    keys : mapping of TableReference to sequence of str, optional
+        The primary keys of streams whose changes have no old rows.
     """
     streams = {r: f for r, f in frames.items() if f.isStreaming}
     changing = [r for r, f in streams.items() if ROW_KIND in f.columns]
@@ -286,6 +294,10 @@ def stream_texts(
     for at, text in kept.insertions.items():
         before[at] = before.get(at, "") + text
     replaced: list[tuple[int, int, str]] = []
+    for reference, own in (keys or {}).items():
+        if reference in changing and reference not in kept.hidden:
+            read = row_columns(streams[reference])
+            replaced += leaving_edits(parsed, reference, own, read)
     for reference in streams:
         function = reference.function
         window = None if function is None else function.window

@@ -81,6 +81,8 @@ class TableSource:
         Columns that a query gets only by name.
     looked_up : LookedUp, optional
         The table whose rows these are as they are when they are looked up.
+    keys : tuple of str
+        The primary key of a stream whose changes have no old rows.
     """
 
     columns: tuple[str, ...]
@@ -90,6 +92,7 @@ class TableSource:
     moment: Mapping[str, Any] | None = None
     hidden: tuple[str, ...] = ()
     looked_up: LookedUp | None = None
+    keys: tuple[str, ...] = ()
 
 
 class TableSources:

@@ -15,7 +15,8 @@ A table that may not be written is read without a hold, with a warning; with a `
 refused.
 
 "Next is N" in a consumer means the changes of N, not its rows. So a ``consumer-id`` has no progress
-until the first full state was read whole; until then a lease in the query's name holds it.
+until the first full state was read whole; until then a lease in the query's name holds it, and a
+lease of the consumer without progress keeps other runs and resets away.
 """
 
 from __future__ import annotations
@@ -114,6 +115,8 @@ class SourceHold:
         self._consumer_id = plan.handle.options.get(declared.CONSUMER_ID)
         self._run_id = plan.handle.env.ids.uuid()
         self._lease: StreamLease | None = None
+        self._claim: StreamLease | None = None
+        """Claims the consumer while its first full state is read."""
         self._guard = threading.Lock()  # a lease is for one thread at a time
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -135,7 +138,7 @@ class SourceHold:
         """
         with self._guard:
             if self._lease is not None:
-                self._lease.renew_if_due()
+                self._renew()
                 return
             self._end_before()
             self._lease = self._opened(at)
@@ -158,6 +161,7 @@ class SourceHold:
                 return
             if self._consumer_id is not None and lease.consumer_id != self._consumer_id:
                 self._lease = self._opened(end)
+                self._claim = None  # it has become the lease
                 lease.close(forget=True)
             elif end.snapshot > lease.next_snapshot:
                 lease.advance(end.snapshot, before=end.before)
@@ -171,6 +175,7 @@ class SourceHold:
                 # a lease that cannot be closed ends when its time is over
                 with contextlib.suppress(TidelakeError):
                     self._lease.close(forget=not (is_own or self._name.is_lasting))
+            self._release_claim()
         with _LOCK:
             if _HOLDS.get(self._name.key) is self:
                 del _HOLDS[self._name.key]
@@ -200,6 +205,8 @@ class SourceHold:
             first, of_state = first + 1, False  # a tag holds the state
         for left in reversed(range(OPEN_TRIES_MAX)):
             try:
+                if self._consumer_id is not None and name != self._consumer_id:
+                    self._take_claim(self._consumer_id, first)
                 return opens(
                     handle,
                     name,
@@ -210,15 +217,37 @@ class SourceHold:
                     before=None if of_state else at.before,
                 )
             except NotFoundError:
+                self._release_claim()
                 self._plan.next(at)  # its message fits a checkpoint
                 raise
             except ConflictError as error:
-                if not left and name == self._consumer_id:
+                is_claimed = name == self._consumer_id or self._claim is None
+                if not left and self._consumer_id is not None and is_claimed:
                     raise
                 if not left:
+                    self._release_claim()
                     raise _runs_already(handle, self._name.key) from error
                 handle.env.clock.sleep_ms(OPEN_WAIT_MS)
         raise AssertionError
+
+    def _take_claim(self, consumer_id: str, first: int) -> None:
+        """Claim the consumer during its first full state: no other run or reset takes it."""
+        if self._claim is None:
+            handle = self._plan.handle
+            self._claim = StreamLease.open(
+                handle, consumer_id, first, run_id=self._run_id, begins=True
+            )
+
+    def _release_claim(self) -> None:
+        if self._claim is not None:
+            with contextlib.suppress(TidelakeError):  # it ends when its time is over
+                self._claim.close(forget=not self._name.is_lasting)
+            self._claim = None
+
+    def _renew(self) -> None:
+        for lease in (self._claim, self._lease):
+            if lease is not None:
+                lease.renew_if_due()
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_S):
@@ -227,8 +256,8 @@ class SourceHold:
                 return
             # the next batch raises it
             with self._guard, contextlib.suppress(TidelakeError):
-                if self._lease is not None and not self._ended.is_set():
-                    self._lease.renew_if_due()
+                if not self._ended.is_set():
+                    self._renew()
 
 
 def _runs_already(handle: TableHandle, key: str) -> ConflictError:

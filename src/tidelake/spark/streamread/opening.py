@@ -17,6 +17,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, struct_of
 from tidelake.spark.catalog.streams.provider import (
+    FILTER,
     SCHEMA,
     TABLE,
     WAREHOUSE,
@@ -30,13 +31,19 @@ from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.streamread.event_time import with_event_time
 from tidelake.spark.streamread.request import StreamRequest, stream_table
 from tidelake.spark.streamread.source import StreamSource, stream_schema
+from tidelake.spark.streamwrite.kept_changes import CHANGES, changes_text
 from tidelake.table import Table
+from tidelake.table.changelog.change_filter import change_filter
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.arguments import known_columns
 from tidelake.table.schema.watermark import check_event_time, event_time
-from tidelake.types.predicate import bind, parse_filter
+from tidelake.types.predicate import Predicate, bind, parse_filter
 
 __all__ = ["open_source", "source_schema", "stream_frame"]
+
+_FILTERS: dict[str, Predicate] = {}
+"""Filters that sources apply, by the text that an option carries. Frames outlive calls, so they
+stay: a few hundred bytes for each different filter of a process."""
 
 
 def stream_frame(
@@ -71,15 +78,20 @@ def stream_frame(
         WAREHOUSE: catalog.uri,
         TABLE: table.identifier,
         SCHEMA: str(table.table_schema.id),
+        CHANGES: changes_text(table.handle),
     }
+    condition = None if filter is None else _condition(table, filter)
+    if _is_left(table, names, columns, filter):
+        texts[FILTER] = _kept_filter(table, filter)
+        condition = None  # the source applies it
     frame = reader.options(**texts).load()
     declares = event_time(table.table_schema.options, table=table.identifier)
     if declares is not None and (columns is None or declares.column in columns):
         timed = table.table_schema.field(declares.column)
         check_event_time(timed.type, column=timed.name, table=table.identifier)
         frame = with_event_time(gateway, frame, declares)
-    if filter is not None:
-        frame = frame.where(_condition(table, filter))
+    if condition is not None:
+        frame = frame.where(condition)
     if columns is not None:
         wanted = known_columns(columns, [ROW_KIND_COLUMN, *own], table=name)
         if shows_kinds and ROW_KIND_COLUMN not in wanted:
@@ -94,7 +106,8 @@ def open_source(call: StreamCall) -> StreamSource:
     assert call.schema is not None, "frames of ours have their columns"
     names = struct_of(call.schema).names
     schema_id = int(call.options.get(SCHEMA, table.table_schema.id))
-    request = StreamRequest.of(table, schema_id, names)
+    predicate = _FILTERS.get(call.options.get(FILTER, ""))
+    request = StreamRequest.of(table, schema_id, names, predicate=predicate)
     query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     folder = None if call.how is None else str(call.how)
     return StreamSource(Gateway(spark), request, query_id=query_id, folder=folder)
@@ -121,6 +134,34 @@ def _table(call: StreamCall) -> tuple[SparkSession, Table]:
         raise InvalidInputError(message, kind="stream_provider")
     found = stream_table(warehouse.catalog.table(name), name)
     return warehouse.spark, in_session(warehouse.spark, found, stream_options(call.options))
+
+
+def _is_left(
+    table: Table, names: Sequence[str], columns: Sequence[str] | None, filter: object
+) -> bool:
+    """Whether a stream with kinds has a filter which rows leave unseen, so that it needs more.
+
+    Raises
+    ------
+    UnsupportedError
+        The columns wanted lack the primary key.
+    """
+    parsed = parse_filter(filter)
+    if parsed is None or ROW_KIND_COLUMN not in names:
+        return False
+    handle = table.handle
+    wanted = handle.schema.field_names if columns is None else columns
+    return change_filter(handle, bind(parsed, handle.schema.fields), wanted) is not None
+
+
+def _kept_filter(table: Table, filter: object) -> str:
+    """Keep a filter for the source that Spark opens in this process; return its name."""
+    parsed = parse_filter(filter)
+    assert parsed is not None
+    predicate = bind(parsed, table.table_schema.fields)
+    name = repr(predicate)
+    _FILTERS[name] = predicate
+    return name
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:

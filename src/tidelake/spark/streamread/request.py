@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.options import Options, declared
 from tidelake.options.bucket_mode import BucketMode
+from tidelake.spark.streamread.alignment import AlignmentRule
 from tidelake.table import SystemTable, Table
+from tidelake.table.changelog.change_filter import ChangeFilter
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream import StreamPlan
 from tidelake.table.stream.schema_fit import difference
 from tidelake.types import TableSchema
+from tidelake.types.predicate import Predicate
 
 __all__ = [
     "Kinds",
@@ -65,14 +68,24 @@ class StreamRequest:
         The columns of the frame, perhaps with ``_row_kind``.
     kinds : Kinds
         What the stream does with row kinds.
+    leaving : ChangeFilter, optional
+        The filter of a stream with kinds whose changes have no old rows.
     """
 
     plan: StreamPlan
     names: tuple[str, ...]
     kinds: Kinds
+    leaving: ChangeFilter | None = None
 
     @classmethod
-    def of(cls, table: Table, schema_id: int, names: Sequence[str]) -> StreamRequest:
+    def of(
+        cls,
+        table: Table,
+        schema_id: int,
+        names: Sequence[str],
+        *,
+        predicate: Predicate | None = None,
+    ) -> StreamRequest:
         """Open a stream.
 
         Parameters
@@ -83,6 +96,9 @@ class StreamRequest:
             The table's schema when the frame was made.
         names : sequence of str
             The columns of the frame.
+        predicate : Predicate, optional
+            Bound: a filter that the source applies by itself, where a plain filter would lose the
+            rows that leave it (:mod:`tidelake.table.changelog.change_filter`).
 
         Raises
         ------
@@ -93,7 +109,10 @@ class StreamRequest:
         if handle.schema.id != schema_id:
             _check_frame(handle, schema_id)
         kinds = Kinds.of(handle.options, handle.schema, names)
-        return cls(StreamPlan.of(handle), tuple(names), kinds)
+        AlignmentRule.of(handle.options, table=handle.identifier)  # a wrong one is refused now
+        plan = StreamPlan.of(handle)
+        leaving = plan.change_filter(predicate, names) if kinds is Kinds.SHOWN else None
+        return cls(plan, tuple(names), kinds, leaving)
 
 
 def delete_error(table: str) -> str:

@@ -20,8 +20,9 @@ from tidelake.spark.catalog.java_filter import from_java_filters, without_old_ti
 from tidelake.spark.catalog.streams.relation import BatchRows
 from tidelake.spark.catalog.streams.source import MicroBatchSource
 from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema
-from tidelake.spark.read.changes_frame import changes_frame
+from tidelake.spark.read.changes_frame import changes_frame, kinds_left
 from tidelake.spark.read.native_changes import is_state, plain_units
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.scan_frame import packed_splits, tasks_asked
@@ -33,7 +34,7 @@ from tidelake.spark.streamread.request import Kinds, StreamRequest, delete_error
 from tidelake.spark.streamread.stream_end import StreamEnd
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.stream import StreamOffset, StreamParts
-from tidelake.types import RowKind, TypeRoot
+from tidelake.types import DataField, RowKind, TypeRoot
 from tidelake.types.predicate import Predicate, bind
 
 __all__ = ["StreamSource", "stream_schema"]
@@ -82,6 +83,7 @@ class StreamSource(MicroBatchSource):
         )  # the query may belong to another session, which calls stop()
         self._own = StreamCursor(request.plan, SourceHold(request.plan, name, life.has_ended))
         self._kinds = request.kinds
+        self._leaving = request.leaving
         self._files = FileRows(gateway)
         self._end = StreamEnd(gateway, query_id, self._own.number)
 
@@ -137,7 +139,11 @@ class StreamSource(MicroBatchSource):
         self._own.hold_from(first)
         wanted = [name for name in columns if name != ROW_KIND_COLUMN]
         wanted = wanted or [plan.fields[0].name]
-        changes = plan.parts(first, last, columns=wanted, predicate=self._predicate(filters)).once()
+        leaving = self._leaving
+        predicate = self._predicate(filters) if leaving is None else None
+        changes = plan.parts(
+            first, last, columns=wanted, predicate=predicate, leaving=leaving
+        ).once()
         parts = list(changes.parts())
         kinds_matter = self._kinds in {Kinds.UPSERTS, Kinds.CHECKED} and not all(
             map(is_state, parts)  # all rows of a state are +I
@@ -152,7 +158,7 @@ class StreamSource(MicroBatchSource):
             table=plan.table,
             ordered=keeps_order(plan.handle),
             with_kinds=kinds_matter or ROW_KIND_COLUMN in columns,
-            exact=False,
+            exact=leaving is not None,
         )
         if kinds_matter:
             frame = frame.filter(self._is_kept(F.col(ROW_KIND_COLUMN), str))
@@ -169,10 +175,13 @@ class StreamSource(MicroBatchSource):
         """Give the rows of files that are only read, without a plan of Spark; None for others."""
         spark, handle = self.gateway.spark, self._plan.handle
         context, keyed = changes.rows.context, bool(handle.schema.primary_keys)
-        has_kinds = kinds_matter or ROW_KIND_COLUMN in columns
+        leaving, names = self._leaving, changes.rows.columns
+        has_kinds = kinds_matter or ROW_KIND_COLUMN in columns or leaving is not None
         if (has_kinds and not keyed) or tasks_asked(spark, handle.options) is not None:
             return None
-        fields = context.fields(changes.rows.columns)
+        if leaving is not None:
+            names = tuple(dict.fromkeys((*names, *leaving.columns)))
+        fields = context.fields(names)
         units = plain_units(
             context,
             changes.parts(),
@@ -183,19 +192,36 @@ class StreamSource(MicroBatchSource):
         )
         if not units or not may_read(units):
             return None
+        wanted = None if leaving is None else to_column(leaving.predicate, fields)
+        if leaving is not None and wanted is None:  # Spark has no such condition
+            return None
         tasks = packed_splits(spark, context, units) if len(units) > 1 else [units]
         own = (*fields, KIND_FIELD) if has_kinds else fields
         schema = spark_schema(own, table=self._plan.table)
         rows = self._files.rows(schema, self._readers(filters), tasks)
         if not has_kinds:
             return rows
-        make = partial(self._with_kinds, columns, kinds_matter=kinds_matter)
+        make = partial(
+            self._with_kinds, columns, fields=fields, kinds_matter=kinds_matter, wanted=wanted
+        )
         return self._files.through(rows, schema, make, key=(*columns, kinds_matter))
 
     def _with_kinds(
-        self, columns: Sequence[str], frame: DataFrame, *, kinds_matter: bool
+        self,
+        columns: Sequence[str],
+        frame: DataFrame,
+        *,
+        fields: Sequence[DataField],
+        kinds_matter: bool,
+        wanted: Column | None,
     ) -> DataFrame:
         """Select what is shown of rows that have their kinds as bytes."""
+        leaving = self._leaving
+        if leaving is not None and wanted is not None:
+            if leaving.of_keys is not None:
+                frame = frame.filter(to_column(leaving.of_keys, fields))
+            kinds = kinds_left(F.col(KIND_FIELD.name), wanted, int)
+            frame = frame.withColumn(KIND_FIELD.name, kinds)
         if kinds_matter:
             frame = frame.filter(self._is_kept(F.col(KIND_FIELD.name), int))
         return frame.selectExpr(*map(_shown_as, columns))

@@ -53,6 +53,14 @@ def session_replacements(
     assert reference.function is not None
     assert reference.function.window is not None
     keys = {key.casefold() for key in reference.function.window.keys}
+    if not keys:
+        message = (
+            "Spark makes the sessions of a stream separately for each key, and this SESSION has"
+            " none: write SESSION(TABLE t PARTITION BY k, ...), and GROUP BY window_start,"
+            " window_end, k."
+        )
+        text = parsed.query.text
+        raise error_at(text, reference.start, message, kind="sql_streaming", error=UnsupportedError)
     if len(grouped) != len(group.expressions) or grouped - {TIME} != keys | {START, END}:
         raise _ungrouped(parsed, reference)
     column = quoted_name(session)

@@ -39,6 +39,7 @@ from tidelake.options import declared
 from tidelake.scan import ReadContext, grouped, read_changes
 from tidelake.scan.pruning.prune import scan_filter
 from tidelake.scan.pruning.prune_entries import in_partitions
+from tidelake.table.changelog.change_filter import ChangeFilter
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
 from tidelake.table.changelog.moved_keys import (
     changes_of_keys,
@@ -129,24 +130,37 @@ class LoggedRows:
     columns : tuple of str
         The columns wanted.
     predicate : Predicate, optional
-        Bound; decided for each row on its own.
+        Bound; each row is tested on its own.
+    leaving : ChangeFilter, optional
+        Of the predicate: new rows that do not satisfy it come as ``-D``.
     """
 
     context: ReadContext
     columns: tuple[str, ...]
     predicate: Predicate | None
+    leaving: ChangeFilter | None = None
+
+    @property
+    def left_out(self) -> Predicate | None:
+        """The rows that do not satisfy this are left out, whatever their kind."""
+        return self.predicate if self.leaving is None else self.leaving.of_keys
 
     def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
         """The changes of a part, file by file."""
         [split] = part
         schema = change_schema(self)
-        keyed = bool(self.context.schema.primary_keys)
+        keyed, leaving = bool(self.context.schema.primary_keys), self.leaving
+        needed = self.columns
+        if leaving is not None:
+            needed = tuple(dict.fromkeys((*needed, *leaving.columns)))
         read = read_changes if split.of_keys == "all" else changes_of_keys
-        for rows in read(self.context, split, columns=self.columns, predicate=self.predicate):
+        for rows in read(self.context, split, columns=needed, predicate=self.left_out):
             if keyed:
                 kinds = rows.column(KIND_FIELD.name)
             else:
                 kinds = pa.array(np.full(rows.num_rows, RowKind.INSERT, np.int8))
+            if leaving is not None:
+                kinds = leaving.kinds(rows, kinds, self.context.schema.fields)
             columns = [row_kind_names(kinds), *(rows.column(name) for name in self.columns)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -198,7 +212,7 @@ class LoggedChanges:
         """The files of a snapshot, in partitions that may satisfy the predicate."""
         context = self.rows.context
         entries = logged_entries(self.handle, snapshot, of_changelog=self.of_changelog)
-        of_partition = scan_filter(context.schema, self.rows.predicate).partition
+        of_partition = scan_filter(context.schema, self.rows.left_out).partition
         if of_partition is None:
             return entries
         return entries.take(in_partitions(context, entries, of_partition))

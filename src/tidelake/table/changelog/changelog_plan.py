@@ -8,6 +8,7 @@ from datetime import tzinfo
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
+from tidelake.table.changelog.change_filter import change_filter
 from tidelake.table.changelog.changelog_files import (
     ChangesMode,
     LoggedChanges,
@@ -36,6 +37,7 @@ def planned_changes(
     filter: object,
     mode: ChangesMode,
     zone: tzinfo | None = None,
+    retracts: bool = False,
 ) -> PlannedChanges:
     """Plan what changed, from arguments as users give them.
 
@@ -54,6 +56,7 @@ def planned_changes(
         columns=column_names(columns, schema.field_names, table=handle.identifier),
         predicate=None if parsed is None else bind(parsed, schema.fields),
         mode=mode,
+        retracts=retracts,
     )
 
 
@@ -88,6 +91,7 @@ def changes_between(
     columns: tuple[str, ...],
     predicate: Predicate | None,
     mode: ChangesMode,
+    retracts: bool = False,
 ) -> PlannedChanges:
     """Plan the changes after `start`, `end` included; see :meth:`tidelake.Table.changes_batches`.
 
@@ -97,6 +101,9 @@ def changes_between(
         The columns wanted.
     predicate : Predicate, optional
         Bound.
+    retracts : bool
+        Whether a row that leaves the predicate comes as ``-D``, where the changes have no old rows
+        (:mod:`tidelake.table.changelog.change_filter`). False for a caller that tests rows itself.
 
     Raises
     ------
@@ -117,7 +124,10 @@ def changes_between(
     _check_forward(handle, start_id, end_id, start, end)
     of_changelog = source == "changelog"
     snapshots = snapshots_with_changes(handle, start_id, end_id, of_changelog=of_changelog)
-    rows = LoggedRows(context, columns, predicate)
+    leaving = None
+    if retracts:
+        leaving = change_filter(handle, predicate, columns, of_changelog=of_changelog)
+    rows = LoggedRows(context, columns, predicate, leaving)
     return LoggedChanges(handle, snapshots, of_changelog, rows)
 
 

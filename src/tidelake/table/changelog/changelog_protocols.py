@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from tidelake.scan import ReadContext, Split
+from tidelake.table.changelog.change_filter import ChangeFilter
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
@@ -44,6 +45,11 @@ class ChangeRows(Protocol):
     @property
     def predicate(self) -> Predicate | None:
         """Which rows are wanted; bound."""
+        ...
+
+    @property
+    def leaving(self) -> ChangeFilter | None:
+        """Turns new rows that the predicate drops into deletes; None where it drops them."""
         ...
 
     def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:

@@ -80,6 +80,11 @@ class NetRows:
     columns: tuple[str, ...]
     predicate: Predicate | None = None
 
+    @property
+    def leaving(self) -> None:
+        """None: an update brings its old row, so no row leaves unseen."""
+        return
+
     def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
         """The changes of a part; for a primary-key table in key order."""
         before, after = part

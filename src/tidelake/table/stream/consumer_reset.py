@@ -10,10 +10,15 @@ import re
 
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.fileio import OpenDirectory, validate_name
-from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState
+from tidelake.metadata.log.consumer import (
+    ConsumerLog,
+    ConsumerState,
+    holder_of_state,
+    state_holder,
+)
 from tidelake.table.handle.handle import TableHandle
 
-__all__ = ["clear_consumers", "reset_consumer"]
+__all__ = ["clear_consumers", "forget_state", "reset_consumer"]
 
 
 def reset_consumer(handle: TableHandle, consumer_id: str, next_snapshot: int | None) -> None:
@@ -28,14 +33,19 @@ def reset_consumer(handle: TableHandle, consumer_id: str, next_snapshot: int | N
     """
     validate_name(consumer_id, "consumer")
     log = ConsumerLog(handle.fileio, handle.paths)
-    state = log.states().get(consumer_id)
+    states = log.states()
+    state, holder = states.get(consumer_id), states.get(state_holder(consumer_id))
     _check_unused(handle, state)
+    _check_unused(handle, holder)
     with log.open_dir() as place:
         # open the directory before the check: a new table at this path gets no consumer
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         if next_snapshot is not None:
             handle.snapshots.load_or_changelog(next_snapshot)
         _end_lease(handle, log, state, place, next_snapshot)
+        if holder is not None and not holder.is_end:
+            _end_lease(handle, log, holder, place)
+            log.delete_consumer(holder.consumer_id, within=place)
         if next_snapshot is None:
             log.delete_consumer(consumer_id, within=place)
         else:
@@ -59,7 +69,8 @@ def clear_consumers(
     chosen = {
         name: state
         for name, state in log.states().items()
-        if included.fullmatch(name) and not (excluding and excluded.fullmatch(name))
+        if any(map(included.fullmatch, {name, holder_of_state(name)}))
+        if not (excluding and any(map(excluded.fullmatch, {name, holder_of_state(name)})))
         if not state.is_end
     }
     for state in chosen.values():
@@ -71,6 +82,16 @@ def clear_consumers(
                 _end_lease(handle, log, state, place)
                 log.delete_consumer(name, within=place)
     return tuple(chosen)
+
+
+def forget_state(handle: TableHandle, consumer_id: str) -> None:
+    """Remove the hold of a first full state that a killed run left, for a run that needs none.
+
+    Requires: this run holds the consumer.
+    """
+    log, name = ConsumerLog(handle.fileio, handle.paths), state_holder(consumer_id)
+    if log.next_id(name) is not None:
+        log.delete(name)
 
 
 def _end_lease(

@@ -6,6 +6,7 @@
    a consumer id the stream records progress after each snapshot, when the caller asks for the next
    batch. A restart gives the last batch again if the caller had not asked for more. A second lease
    holds the first full state: "next is N" in a consumer means the changes of N, not its rows.
+   The consumer's own lease is taken then, too, so that no other run or reset takes it meanwhile.
 3. Where there is no new snapshot it waits (:mod:`tidelake.fileio.waiter`).
 
 The stream reads nothing ahead of the caller. Memory: the entries of one snapshot, and a batch of
@@ -14,30 +15,35 @@ rows.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime as dt
-import hashlib
+import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, NotFoundError, shortened
+from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, shortened
 from tidelake.fileio.waiter import Waiter, waiter_of
+from tidelake.metadata.log.consumer import state_holder
 from tidelake.options import declared
 from tidelake.table.handle.arguments import known_columns, whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.instant import timestamp_ms
+from tidelake.table.stream.consumer_reset import forget_state
 from tidelake.table.stream.lease import READ_RETAINED_MS, StreamLease
 from tidelake.table.stream.offset import StreamOffset
 from tidelake.table.stream.plan import StreamPlan
+from tidelake.table.stream.start import START_OPTIONS
 from tidelake.telemetry import ProcessMark
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
 __all__ = ["Start", "StreamBatch", "stream_batches"]
 
-STATE_DIGEST_BYTES = 8
-
+_OPEN: weakref.WeakSet[Generator[StreamBatch, None, None]] = weakref.WeakSet()
+"""Streams that the caller still has. Python ends those of its globals so late that no file can be
+opened any more, so they are closed before."""
 Start = int | str | dt.datetime | None
 """A snapshot's id, a scan mode, a time; see :meth:`tidelake.Table.stream`."""
 
@@ -78,6 +84,7 @@ def stream_batches(
         message = f"timeout is {shown} but must be a number of seconds from 0 on, or None."
         raise InvalidInputError(message, kind="stream_timeout", table=handle.identifier)
     asked = {**_start_options(handle, start), **(options or {})}
+    _check_one_start(handle, start, options or {})
     if consumer_id is not None:
         asked[declared.CONSUMER_ID.key] = consumer_id
     plan = StreamPlan.of(handle, asked)
@@ -85,7 +92,18 @@ def stream_batches(
     names = known_columns(columns, handle.schema.field_names, table=handle.identifier)
     predicate = None if parsed is None else bind(parsed, handle.schema.fields)
     timeout_ms = None if timeout is None else timeout * 1000
-    return _Stream(plan, names, predicate, timeout_ms).batches()
+    batches = _Stream(plan, names, predicate, timeout_ms).batches()
+    _OPEN.add(batches)
+    return batches
+
+
+@atexit.register
+def _close_open() -> None:
+    """Close the streams that are open at the interpreter's end, so that they hold nothing."""
+    for batches in tuple(_OPEN):
+        # a stream that another thread waits in ends with the process
+        with contextlib.suppress(ValueError, TidelakeError):
+            batches.close()
 
 
 class _Stream:
@@ -102,10 +120,13 @@ class _Stream:
         self._handle = plan.handle
         self._columns = columns
         self._predicate = predicate
+        self._leaving = plan.change_filter(predicate, columns)
         self._timeout_ms = timeout_ms
         self._consumer_id = plan.handle.options.get(declared.CONSUMER_ID)
         self._run_id = plan.handle.env.ids.uuid()
         self._lease: StreamLease | None = None
+        self._claim: StreamLease | None = None
+        """Claims the consumer while its first full state is read."""
         self._mark = ProcessMark()
 
     def batches(self) -> Generator[StreamBatch, None, None]:
@@ -154,13 +175,14 @@ class _Stream:
             waited_ms = clock.now_ms() - began_ms
             if self._timeout_ms is not None and waited_ms >= self._timeout_ms:
                 return None
-            if self._lease is not None:
-                self._lease.renew_if_due()
+            self._renew()
             left_ms = float("inf") if self._timeout_ms is None else self._timeout_ms - waited_ms
             waiter.wait(left_ms)
 
     def _between(self, at: StreamOffset, end: StreamOffset) -> Iterator[StreamBatch]:
-        parts = self._plan.parts(at, end, columns=self._columns, predicate=self._predicate)
+        parts = self._plan.parts(
+            at, end, columns=self._columns, predicate=self._predicate, leaving=self._leaving
+        )
         snapshot_id, watermark = 0, None
         for part in parts:
             if part.snapshot_id != snapshot_id:
@@ -172,8 +194,7 @@ class _Stream:
                 if batch.num_rows:
                     yield StreamBatch(batch, snapshot_id, watermark)
                     self._mark.check(f"The stream of table '{self._handle.identifier}'")
-                if self._lease is not None:  # a filter may drop all rows for a long time
-                    self._lease.renew_if_due()
+                self._renew()  # a filter may drop all rows for a long time
 
     def _watermark(self, snapshot_id: int) -> int | None:
         try:
@@ -184,13 +205,17 @@ class _Stream:
     def _hold(self, snapshot_id: int, identity: str | None, *, of_state: bool) -> None:
         """Take the lease of the next snapshots, then close the previous one."""
         before, consumer_id = self._lease, self._consumer_id
+        if consumer_id is not None and of_state:
+            self._claim = StreamLease.open(
+                self._handle, consumer_id, snapshot_id, run_id=self._run_id, begins=True
+            )
         is_kept = consumer_id is not None and not of_state
         name = f"stream-{self._run_id}" if consumer_id is None else consumer_id
         by_tag = of_state and self._handle.snapshots.find(snapshot_id) is None
         opens = StreamLease.open_if_writable if consumer_id is None else StreamLease.open
         self._lease = opens(
             self._handle,
-            name if is_kept or consumer_id is None else _state_consumer(consumer_id),
+            name if is_kept or consumer_id is None else state_holder(consumer_id),
             snapshot_id + by_tag,  # a tag holds the state, the lease the changes behind it
             run_id=self._run_id,
             of_state=of_state and not by_tag,
@@ -199,6 +224,15 @@ class _Stream:
         )
         if before is not None and before.consumer_id != self._lease.consumer_id:
             before.close(forget=True)
+        if is_kept:
+            self._claim = None  # it has become the lease
+            if before is None and consumer_id is not None:
+                forget_state(self._handle, consumer_id)
+
+    def _renew(self) -> None:
+        for lease in (self._claim, self._lease):
+            if lease is not None:
+                lease.renew_if_due()
 
     def _done_before(self, snapshot_id: int, identity: str | None, *, of_state: bool) -> None:
         """Record progress: the caller has all before this snapshot and asks for more.
@@ -215,14 +249,22 @@ class _Stream:
             lease.advance(snapshot_id, before=identity)
 
     def _close(self) -> None:
+        if self._claim is not None:
+            self._claim.close()
         if self._lease is not None:
             self._lease.close(forget=self._lease.consumer_id != self._consumer_id)
 
 
-def _state_consumer(consumer_id: str) -> str:
-    """Name the consumer that holds the first full state for another one."""
-    digest = hashlib.blake2s(consumer_id.encode(), digest_size=STATE_DIGEST_BYTES).hexdigest()
-    return f"{consumer_id}-full-{digest}"
+def _check_one_start(handle: TableHandle, start: Start, options: Mapping[str, object]) -> None:
+    """Refuse an argument and an option that both say where the stream begins."""
+    keys = [key for option in START_OPTIONS for key in (option.key, *option.fallback_keys)]
+    given = [key for key in keys if options.get(key) is not None]
+    if start is not None and given:
+        message = (
+            f"start={start!r} and the option '{given[0]}' both say where the stream of table"
+            f" '{handle.identifier}' begins: give one."
+        )
+        raise InvalidInputError(message, kind="two_moments", table=handle.identifier)
 
 
 def _start_options(handle: TableHandle, start: Start) -> dict[str, object]:

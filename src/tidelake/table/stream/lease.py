@@ -79,7 +79,7 @@ class StreamLease:
         self._is_closed = False
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - each is one property of the lease
         cls,
         handle: TableHandle,
         consumer_id: str,
@@ -90,6 +90,7 @@ class StreamLease:
         timeout_ms: int = LEASE_TIMEOUT_MS,
         retained_ms: int | None = None,
         before: str | None = None,
+        begins: bool = False,
     ) -> StreamLease:
         """Take a consumer and hold the snapshots from `next_snapshot` on.
 
@@ -113,6 +114,9 @@ class StreamLease:
             which is never.
         before : str, optional
             Identity of the snapshot before `next_snapshot`, for a later run to compare.
+        begins : bool
+            Whether the run reads the consumer's first full state: the consumer gets no progress,
+            and its closed lease says that the state was not read to its end.
 
         Raises
         ------
@@ -142,10 +146,12 @@ class StreamLease:
                 retained_ms,
                 process_name(),
                 before=before,
+                of_state=begins,
             )
             before_id = _held_before(handle, log.state(consumer_id), now_ms)
             lease = _taken(handle, log, asked, place, now_ms)
-            log.record(consumer_id, next_snapshot, within=place)
+            if not begins:
+                log.record(consumer_id, next_snapshot, within=place)
             opened = cls(handle, lease, place)
             opened._check_fence(before_id, of_state=of_state)
         except BaseException:
@@ -266,6 +272,9 @@ class StreamLease:
             newest_term = self._log.newest_term(self.consumer_id)
             if newest_term != self._lease.term or not self._is_own():
                 return  # it belongs to another run
+            if forget and self._lease.of_state:  # the consumer may have older progress
+                self._log.delete_lease(self._lease, within=self._place)
+                return
             if forget:
                 self._log.delete(self.consumer_id)
                 return
@@ -297,7 +306,8 @@ class StreamLease:
             self._log.delete_lease(self._lease, within=self._place)
             raise self._lost()
         self._lease = renewed
-        self._log.record(self.consumer_id, next_snapshot, within=self._place)
+        if not renewed.of_state:
+            self._log.record(self.consumer_id, next_snapshot, within=self._place)
 
     def _is_own(self) -> bool:
         """Whether the file of this term is this run's; a missing or torn file may be."""

@@ -19,6 +19,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from tidelake.scan import ReadContext, Split
+from tidelake.table.changelog.change_filter import ChangeFilter
 from tidelake.table.changelog.changelog_files import LoggedRows
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
 from tidelake.table.changelog.moved_keys import spans_buckets
@@ -74,16 +75,21 @@ class StreamRows:
         The columns wanted beside the kind.
     predicate : Predicate, optional
         Bound; applies to each row by itself.
+    leaving : ChangeFilter, optional
+        Of the predicate: in files of changes, new rows that do not satisfy it come as ``-D``.
     """
 
     context: ReadContext
     columns: tuple[str, ...]
     predicate: Predicate | None = None
+    leaving: ChangeFilter | None = None
 
     def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
         """Read the rows of a part in order: ``_row_kind``, then the columns."""
-        reader = LoggedRows if len(part) == 1 else NetRows
-        return reader(self.context, self.columns, self.predicate).read(part)
+        if len(part) == 1:
+            logged = LoggedRows(self.context, self.columns, self.predicate, self.leaving)
+            return logged.read(part)
+        return NetRows(self.context, self.columns, self.predicate).read(part)
 
 
 PartsBetween: TypeAlias = "Callable[[StreamRows], Iterator[StreamPart]]"
@@ -105,19 +111,22 @@ class StreamParts:
         Opens the table for reading.
     plan : callable
         Gives the parts.
+    leaving : ChangeFilter, optional
+        Of the predicate; see :class:`StreamRows`.
     """
 
     columns: tuple[str, ...]
     predicate: Predicate | None
     open_context: Callable[[], ReadContext]
     plan: PartsBetween
+    leaving: ChangeFilter | None = None
     _rows: StreamRows | None = field(default=None, init=False)
 
     @property
     def rows(self) -> StreamRows:
         """The reader of each part."""
         if self._rows is None:
-            self._rows = StreamRows(self.open_context(), self.columns, self.predicate)
+            self._rows = StreamRows(self.open_context(), self.columns, self.predicate, self.leaving)
         return self._rows
 
     def once(self) -> StreamParts:

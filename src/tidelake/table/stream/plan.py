@@ -23,6 +23,7 @@ from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ReadContext
 from tidelake.scan.pruning.prune import matching_partitions, scan_filter
 from tidelake.scan.split_generator import PackRule
+from tidelake.table.changelog.change_filter import ChangeFilter, change_filter
 from tidelake.table.handle.arguments import column_names
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.batch_end import batch_end
@@ -210,6 +211,7 @@ class StreamPlan:
         *,
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
+        leaving: ChangeFilter | None = None,
     ) -> StreamParts:
         """Plan the parts between two offsets; does not read the storage.
 
@@ -221,12 +223,16 @@ class StreamPlan:
             The columns wanted; all by default.
         predicate : Predicate, optional
             Bound; leaves out each row that does not satisfy it.
+        leaving : ChangeFilter, optional
+            Instead of `predicate`: as of :meth:`change_filter`.
 
         Raises
         ------
         NotFoundError
             A column does not exist.
         """
+        if leaving is not None:
+            predicate = leaving.predicate
         schema = self.handle.schema
         names = column_names(columns, schema.field_names, table=self.table)
         for name in names:
@@ -237,7 +243,27 @@ class StreamPlan:
             self._follower.check(end)
             return self._parts(rows, start, end)
 
-        return StreamParts(names, predicate, self.handle.read_context, planned)
+        return StreamParts(names, predicate, self.handle.read_context, planned, leaving)
+
+    def change_filter(
+        self, predicate: Predicate | None, columns: Sequence[str] | None = None
+    ) -> ChangeFilter | None:
+        """Make the filter that shows rows which leave it; None where a plain filter is right.
+
+        Parameters
+        ----------
+        predicate : Predicate, optional
+            Bound.
+        columns : sequence of str, optional
+            The columns wanted; all by default.
+
+        Raises
+        ------
+        UnsupportedError
+            The columns lack a part of the primary key.
+        """
+        names = column_names(columns, self.handle.schema.field_names, table=self.table)
+        return change_filter(self.handle, predicate, names)
 
     def lag(self, offset: StreamOffset) -> StreamLag:
         """Measure how far an offset is behind the newest snapshot; an estimate if it is far."""
@@ -279,7 +305,10 @@ class StreamPlan:
             options.get(declared.SOURCE_SPLIT_TARGET_SIZE),
             options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST),
         )
-        of_partition = scan_filter(rows.context.schema, rows.predicate).partition
+        schema, leaving = rows.context.schema, rows.leaving
+        of_state = of_changes = scan_filter(schema, rows.predicate).partition
+        if leaving is not None:
+            of_changes = scan_filter(schema, leaving.of_keys).partition
         at, overwritten = start, False
         while at.position < end.position:
             snapshot = follower.load(at, is_begin=at is start)
@@ -293,6 +322,7 @@ class StreamPlan:
             if (end.snapshot, end.phase) == (at.snapshot, at.phase):
                 last = follower.inside(end, units)
             chosen = None
+            of_partition = of_state if at.phase == "full" else of_changes
             if of_partition is not None:
                 chosen = _matching(rows.context, units.partitions(), of_partition)
             if at.phase == "delta":

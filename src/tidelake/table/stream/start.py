@@ -21,7 +21,8 @@ mode                       the stream begins with
 =========================  ====================================================================
 
 ``default`` is the mode of the option that is set, else ``latest-full``. The progress of a consumer
-comes first. If its snapshot has expired the stream is refused (Java goes on at the oldest kept
+comes first; one that began a full state and did not read it whole begins with a state again. If
+its snapshot has expired the stream is refused (Java goes on at the oldest kept
 snapshot, without a word about the changes between). Source: Paimon's
 ``AbstractDataTableScan.createStartingScanner`` and the scanners that it makes (1.3.1). Java refuses
 tags, watermarks and ``incremental`` for streams.
@@ -70,6 +71,10 @@ START_OPTIONS = tuple(
 """The options for the start of a stream."""
 
 ENDS_COUNT = 2
+_FULL_MODES = frozenset(
+    {"latest-full", "compacted-full", "from-snapshot-full", "from-file-creation-time"}
+)
+"""Modes that begin with a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,8 @@ class StreamStart:
         consumed = self._consumed()
         if consumed is not None:
             return Beginning(consumed, "delta", before=self._read_before(consumed))
+        if self._mode not in _FULL_MODES and self._is_unfinished():
+            return _full(self._handle.snapshots.latest_id())
         find: dict[str, Callable[[], Beginning | None]] = {
             "latest-full": lambda: _full(self._handle.snapshots.latest_id()),
             "latest": lambda: Beginning((self._handle.snapshots.latest_id() or 0) + 1, "delta"),
@@ -153,6 +160,15 @@ class StreamStart:
             "incremental": self._incremental,
         }
         return find[self._mode]()
+
+    def _is_unfinished(self) -> bool:
+        """Whether an earlier run of the consumer began a full state, and did not read it whole."""
+        handle, options = self._handle, self._handle.options
+        name = options.get(declared.CONSUMER_ID)
+        if name is None or options.get(declared.CONSUMER_IGNORE_PROGRESS):
+            return False
+        lease = ConsumerLog(handle.fileio, handle.paths).lease(name)
+        return lease is not None and lease.of_state
 
     def _consumed(self) -> int | None:
         """Give the next snapshot of the stream's consumer; None without valid progress."""

@@ -29,6 +29,13 @@ def test_bounds_are_fields_of_the_session():
     )
 
 
+def test_issue_36_sessions_of_a_stream_need_a_key():
+    window = SESSION.replace(" PARTITION BY k", "")
+    with pytest.raises(UnsupportedError, match=r"PARTITION BY k, \.\.\.") as raised:
+        rewritten(f"SELECT count(*) FROM {window} GROUP BY window_start, window_end")
+    assert raised.value.kind == "sql_streaming"
+
+
 def test_qualifiers_stay():
     text = f"SELECT w.window_end FROM {SESSION} w GROUP BY w.window_start, w.window_end, w.k"
     assert rewritten(text) == "SELECT w.s.end AS window_end FROM R w GROUP BY w.s, w.s, w.k"

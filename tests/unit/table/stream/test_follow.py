@@ -22,11 +22,13 @@ from tidelake import (
     InvalidInputError,
     NotFoundError,
     StorageRefusedError,
+    UnsupportedError,
 )
 from tidelake.fileio import MemoryFileIO
-from tidelake.metadata.log.consumer import ConsumerLog
+from tidelake.metadata.log.consumer import ConsumerLog, state_holder
 from tidelake.table.stream import follow
-from tidelake.table.stream.consumer_reset import reset_consumer
+from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
+from tidelake.table.stream.lease import LEASE_TIMEOUT_MS, StreamLease
 
 KEYED = {"primary_keys": ["k"], "bucket": "1", "changelog-producer": "input"}
 
@@ -413,3 +415,193 @@ def test_a_tag_s_state_is_given_though_its_snapshot_expired(table, consumer_id):
 def test_a_timeout_is_a_number_of_seconds(table, given):
     with pytest.raises(InvalidInputError, match="must be a number of seconds from 0 on"):
         table.stream(timeout=given)
+
+
+PRODUCERS = ("none", "input", "lookup", "full-compaction")
+
+
+def leaves_of_a_filter(producer):
+    """A table whose rows come to a filter on v, go from it, and are deleted by key."""
+    table = make(MemoryFileIO(), **{**KEYED, "changelog-producer": producer})
+    for values in ({1: 9, 2: 9, 3: 1}, {1: 1, 3: 9}, {1: 9}, {4: 9, 5: 1}):
+        table.write([{"k": k, "v": v, "p": "a"} for k, v in values.items()])
+    table.delete([{"k": 2}])
+    table.delete([{"k": 3}])
+    table.write([{"k": 3, "v": 7, "p": "a"}])
+    if producer == "full-compaction":
+        table.compact(full=True)
+    return table
+
+
+def folded(batches, state=None):
+    state = {} if state is None else state
+    for batch in batches:
+        for row in batch.data.to_pylist():
+            if row.pop("_row_kind") in ("+I", "+U"):
+                state[row["k"]] = row["v"]
+            else:
+                state.pop(row["k"], None)
+    return state
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+@pytest.mark.parametrize("start", [1, "latest-full"])
+def test_issue_36_a_row_that_leaves_a_filter_leaves_the_target(producer, start):
+    table = leaves_of_a_filter(producer)
+    kept = {r["k"]: r["v"] for r in table.to_arrow(filter="v > 5").to_pylist()}
+    assert (
+        folded(table.stream(start=start, filter="v > 5", timeout=0)) == kept == {1: 9, 3: 7, 4: 9}
+    )
+    both = folded(table.stream(start=start, filter="v > 5 AND k > 1", timeout=0))
+    assert both == {3: 7, 4: 9}
+    assert folded(table.stream(start=start, filter="k > 1", timeout=0)) == {3: 7, 4: 9, 5: 1}
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_a_filter_on_changes_without_old_rows_needs_the_key(producer):
+    table = leaves_of_a_filter(producer)
+    with pytest.raises(UnsupportedError, match=r"lack 'k'.*'changelog-producer' to 'lookup'"):
+        table.stream(columns=["v"], filter="v > 5")
+    given = [b.data.num_rows for b in table.stream(columns=["v"], filter="k > 4", timeout=0)]
+    assert given == [1]
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_the_first_state_leaves_out_what_a_filter_drops(producer):
+    table = leaves_of_a_filter(producer)
+    kinds = [
+        row["_row_kind"]
+        for batch in table.stream(start="latest-full", filter="v > 5", timeout=0)
+        for row in batch.data.to_pylist()
+    ]
+    assert kinds == ["+I"] * 3
+
+
+@pytest.mark.parametrize(
+    ("producer", "mode"),
+    [
+        ("none", "delta"),
+        ("input", "changelog"),
+        ("lookup", "changelog"),
+        ("lookup", "delta"),
+        ("none", "diff"),
+    ],
+)
+def test_issue_36_changes_with_a_filter_fold_to_its_rows(producer, mode):
+    table = leaves_of_a_filter(producer)
+    state = {}
+    for row in table.changes(0, filter="v > 5", mode=mode).to_pylist():
+        if row.pop("_row_kind") in ("+I", "+U"):
+            state[row["k"]] = row["v"]
+        else:
+            state.pop(row["k"], None)
+    assert state == {1: 9, 3: 7, 4: 9}
+
+
+OPEN_AT_THE_END = """
+import sys, tidelake
+table = tidelake.open(sys.argv[1]).table("db.t")
+anonymous = table.stream(timeout=0)
+named = table.stream(consumer_id="c", timeout=0)
+waiting = table.stream(start="latest", consumer_id="w")
+for stream in (anonymous, named):
+    next(stream)
+table.history = anonymous  # in a cycle with a global
+print("read")
+"""
+
+
+def test_issue_36_streams_that_are_open_at_the_interpreters_end_are_closed(tmp_path):
+    table = tidelake.open(tmp_path).create_table("db.t", {"k": "INT", "v": "INT", "p": "STRING"})
+    put(table, 1)
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN_AT_THE_END, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "read\n", "")
+    log = ConsumerLog(table.fileio, table.handle.paths)
+    assert log.next_ids() == {}
+    assert all(state.lease.is_closed for state in log.states().values())
+
+
+@pytest.mark.parametrize("begun", [1, 2])
+def test_issue_36_a_consumer_in_its_first_full_state_is_in_use(fileio, begun):
+    table = make(fileio, bucket="-1")
+    for k in (1, 2, 3):
+        put(table, k)
+    stream = table.stream(consumer_id="c", timeout=0)
+    for _ in range(begun):
+        next(stream)
+    handle = table.handle
+    for refused in (
+        lambda: reset_consumer(handle, "c", 3),
+        lambda: reset_consumer(handle, "c", None),
+        lambda: clear_consumers(handle, "c"),
+        lambda: next(table.stream(consumer_id="c", timeout=0)),
+        lambda: next(table.stream(start="latest", consumer_id="c", timeout=0)),
+        lambda: next(table.stream(start=1, consumer_id="c", timeout=0)),
+    ):
+        with pytest.raises(ConflictError, match=r"'c(-full-.*)?' of table 'db.t' is in use"):
+            refused()
+    assert len(list(stream)) == 3 - begun
+    assert ConsumerLog(fileio, handle.paths).next_ids() == {"c": 4}
+    reset_consumer(handle, "c", 3)
+    assert [b.snapshot_id for b in table.stream(consumer_id="c", timeout=0)] == [3]
+
+
+def test_issue_36_a_state_that_was_cut_off_is_given_again_whole(fileio):
+    table = make(fileio, bucket="-1")
+    for k in (1, 2, 3):
+        put(table, k)
+    first = table.stream(start="latest-full", consumer_id="c", timeout=0)
+    next(first)
+    first.close()
+    table.expire_snapshots(**ALL)
+    again = [row["k"] for b in table.stream(start="latest", consumer_id="c", timeout=0)
+             for row in b.data.to_pylist()]  # fmt: skip
+    assert sorted(again) == [1, 2, 3]
+    assert list(table.stream(start="latest-full", consumer_id="c", timeout=0)) == []
+
+
+def test_issue_36_what_a_killed_first_state_held_goes_with_its_consumer(fileio, monkeypatch):
+    table = make(fileio, bucket="-1")
+    for k in (1, 2):
+        put(table, k)
+    log, handle = ConsumerLog(fileio, table.handle.paths), table.handle
+
+    def killed():
+        stream = table.stream(start="latest-full", consumer_id="c", timeout=0)
+        next(stream)
+        with monkeypatch.context() as patch:
+            patch.setattr(StreamLease, "close", lambda *_, **__: None)
+            stream.close()
+        handle.env.clock.sleep_ms(LEASE_TIMEOUT_MS)
+
+    for remove in (
+        lambda: clear_consumers(handle, "c"),
+        lambda: reset_consumer(handle, "c", None),
+        lambda: list(table.stream(consumer_id="c", timeout=0)),
+        lambda: list(
+            table.stream(
+                start=2,
+                consumer_id="c",
+                options={"consumer.ignore-progress": True},
+                timeout=0,
+            )
+        ),
+    ):
+        killed()
+        assert set(log.next_ids()) == {state_holder("c")}
+        remove()
+        assert set(log.next_ids()) <= {"c"}
+        clear_consumers(handle)
+
+
+@pytest.mark.parametrize("key", ["scan.snapshot-id", "scan.mode", "scan.timestamp-millis"])
+def test_issue_36_a_start_and_an_option_that_both_say_where_it_begins_are_refused(table, key):
+    put(table, 1)
+    with pytest.raises(InvalidInputError, match=rf"start=2 and the option '{key}'") as raised:
+        table.stream(start=2, options={key: 3})
+    assert raised.value.kind == "two_moments"

@@ -35,6 +35,7 @@ from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.streams.java_class import BESIDE, PACKAGE, defined_class
 
 __all__ = [
+    "FILTER",
     "PROVIDER_CLASS",
     "SCHEMA",
     "TABLE",
@@ -69,6 +70,8 @@ SPARK_MINOR = "4.3"
 """The version with known private names; its later patches keep them."""
 WAREHOUSE, TABLE, SCHEMA = "tidelake.warehouse", "tidelake.table", "tidelake.schema"
 """Options of a source: the warehouse's URI, the table, and the schema of the frame."""
+FILTER = "tidelake.filter"
+"""Option of a source: names a filter that the source applies by itself."""
 
 _JAVA = f"""
 package {PACKAGE};

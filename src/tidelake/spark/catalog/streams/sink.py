@@ -28,6 +28,7 @@ from tidelake.spark.catalog.streams.stream_options import SINK_KEYS, stream_opti
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.streamwrite.batch_sink import BatchSink
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
+from tidelake.spark.streamwrite.kept_changes import check_changes_of_plan
 from tidelake.spark.streamwrite.start import check_mode, sink_mark
 from tidelake.table import Table
 from tidelake.table.write.writable import check_writable
@@ -53,6 +54,7 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
     def __init__(self, gateway: Gateway, sink: BatchSink) -> None:
         super().__init__(gateway)
         self._sink = sink
+        self._is_checked = False
 
     def toString(self) -> str:
         """Return the text that Spark's progress shows."""
@@ -60,7 +62,20 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
 
     def addBatch(self, batch_id: int, data: JavaObject) -> None:
         """Write a micro-batch, unless it was written before."""
+        if not self._is_checked:
+            self._check()
         self._sink(self._rows(data), batch_id)
+
+    def _check(self) -> None:
+        """Refuse a query that loses changes, before its first batch."""
+        handle = self._sink.handle
+        running = self.gateway.spark._jsparkSession.sharedState().activeStreamingQueries()
+        query = running.get(self.gateway.java("java.util.UUID").fromString(self._sink.user))
+        if query is not None:
+            keys = handle.schema.primary_keys
+            plan = query.analyzedPlan()
+            check_changes_of_plan(plan, handle.identifier, keys, takes_kinds=bool(keys))
+        self._is_checked = True
 
     def _rows(self, data: JavaObject) -> DataFrame:
         """Make a frame of the rows that is not a stream, with the plan of the batch."""

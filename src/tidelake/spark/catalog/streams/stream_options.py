@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options import declared, is_option
-from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE
+from tidelake.spark.catalog.streams.provider import FILTER, SCHEMA, TABLE, WAREHOUSE
+from tidelake.spark.streamwrite.kept_changes import CHANGES
 
 __all__ = ["SINK_KEYS", "SOURCE_KEYS", "option_key", "stream_options"]
 
-SOURCE_KEYS = (WAREHOUSE, TABLE, SCHEMA, "path", "serialization.format")
+SOURCE_KEYS = (WAREHOUSE, TABLE, SCHEMA, FILTER, CHANGES, "path", "serialization.format")
 """Options of a source, from Spark or this package, that are not the table's."""
 SINK_KEYS = ("path", "warehouse", "table", "checkpointlocation", "queryname")
 """Options of a sink, from the user or Spark, that are not the table's."""

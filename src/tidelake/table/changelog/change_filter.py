@@ -1,0 +1,139 @@
+"""Filters changes that do not say what a row was before, so that no row is left behind.
+
+The files of ``changelog-producer`` ``none`` and ``input`` hold rows as they were written: an update
+has no old row, and a delete by key has null in the other columns. There a plain filter on values
+never shows that a row has left it. So in a table with a primary key
+
+1. conditions on the primary key alone are a plain filter: all changes of a key pass, or none;
+2. of the rest, a new row (``+I``, ``+U``) that does not satisfy it becomes ``-D``. Its key is not,
+   or no longer, among the rows wanted;
+3. a retraction (``-U``, ``-D``) always passes.
+
+The reader gets ``-D`` of keys that it never had. It needs the key, so all key columns must be
+read. The other producers log old rows, and the net change compares two states: a plain filter is
+right there. So it is under ``first-row``, which has no updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import UnsupportedError
+from tidelake.merge.spec import FIRST_ROW
+from tidelake.options import declared
+from tidelake.table.handle.handle import TableHandle
+from tidelake.types import DataField, RowKind
+from tidelake.types.predicate import Predicate, columns_of, conjoin, conjuncts, evaluate
+
+__all__ = ["INCOMPLETE", "WITHOUT_OLD_ROWS", "ChangeFilter", "change_filter", "knows_old_rows"]
+
+INCOMPLETE = "incomplete_changes"
+"""The kind of the error of changes that lose rows."""
+WITHOUT_OLD_ROWS = frozenset({"none", "input"})
+"""Values of ``changelog-producer`` whose changes do not say what a row was before."""
+
+
+def knows_old_rows(handle: TableHandle, *, of_changelog: bool = True) -> bool:
+    """Whether the changes of a table say what each row was before, or nothing is ever replaced.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    of_changelog : bool
+        Whether changelog files hold the changes, where the table has any; else its data files.
+    """
+    if not handle.schema.primary_keys or handle.options.get(declared.MERGE_ENGINE) == FIRST_ROW:
+        return True
+    producer = handle.options.get(declared.CHANGELOG_PRODUCER)
+    return of_changelog and producer not in WITHOUT_OLD_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFilter:
+    """A filter that turns the new rows that it drops into deletes. Picklable.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        Bound; the rows wanted.
+    of_keys : Predicate, optional
+        The part of it that needs the primary key alone; other rows are left out.
+    """
+
+    predicate: Predicate
+    of_keys: Predicate | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+        return tuple(sorted(columns_of(self.predicate)))
+
+    def kinds(
+        self, rows: pa.RecordBatch, kinds: pa.Array, fields: Collection[DataField]
+    ) -> pa.Array:
+        """Give the kinds of rows: ``-D`` for each new row that the filter drops.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch [n]
+            Rows that satisfy `of_keys`; with :attr:`columns`.
+        kinds : pyarrow.Array [n]
+            Their kinds as bytes.
+        fields : collection of DataField
+            The table's columns.
+        """
+        found = np.asarray(kinds)
+        is_new = (found == RowKind.INSERT) | (found == RowKind.UPDATE_AFTER)
+        is_wanted = np.asarray(evaluate(self.predicate, rows, tuple(fields)))
+        return pa.array(np.where(is_new & ~is_wanted, np.int8(RowKind.DELETE), found), pa.int8())
+
+
+def change_filter(
+    handle: TableHandle,
+    predicate: Predicate | None,
+    columns: Collection[str],
+    *,
+    of_changelog: bool = True,
+) -> ChangeFilter | None:
+    """Make the filter of changes as they were written; None where a plain filter is right.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    predicate : Predicate, optional
+        Bound.
+    columns : collection of str
+        The columns that the reader gets.
+    of_changelog : bool
+        As of :func:`knows_old_rows`.
+
+    Raises
+    ------
+    UnsupportedError
+        The reader does not get the primary key, so that it cannot apply a delete.
+    """
+    if predicate is None or knows_old_rows(handle, of_changelog=of_changelog):
+        return None
+    keys = frozenset(handle.schema.primary_keys)
+    parts = conjuncts(predicate)
+    of_keys = [part for part in parts if columns_of(part) <= keys]
+    if len(of_keys) == len(parts):
+        return None
+    missing = [key for key in handle.schema.primary_keys if key not in columns]
+    if missing:
+        producer = handle.options.get(declared.CHANGELOG_PRODUCER)
+        names = ", ".join(f"'{name}'" for name in missing)
+        message = (
+            f"Changes of table '{handle.identifier}' with the filter {predicate} need the primary"
+            f" key, and the columns wanted lack {names}: 'changelog-producer' is '{producer}', so a"
+            " row that leaves the filter comes as -D of its key. Read the key too, or set"
+            " 'changelog-producer' to 'lookup' or 'full-compaction'."
+        )
+        raise UnsupportedError(message, kind=INCOMPLETE, table=handle.identifier)
+    return ChangeFilter(predicate, conjoin(of_keys))

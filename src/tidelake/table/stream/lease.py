@@ -52,6 +52,8 @@ TAKE_TRIES = 3
 """An expiry, or a reset of the consumer, may end the lease while it is taken."""
 READ_RETAINED_MS = 3_600_000
 """Silence after which the lease of a killed read is forgotten."""
+_ENDED_ELSEWHERE: set[str] = set()
+"""Runs of this process that ended while their lease was not where they had written it."""
 _LOG = logging.getLogger("tidelake")
 
 
@@ -270,6 +272,8 @@ class StreamLease:
             return
         with self._place, contextlib.suppress(NotFoundError):  # the table was dropped
             newest_term = self._log.newest_term(self.consumer_id)
+            if not newest_term:  # the table was renamed, and the lease went with it
+                _ENDED_ELSEWHERE.add(self._lease.run_id)
             if newest_term != self._lease.term or not self._is_own():
                 return  # it belongs to another run
             if forget and self._lease.of_state:  # the consumer may have older progress
@@ -302,7 +306,11 @@ class StreamLease:
         if not self._is_own():  # forgotten, and then taken by another
             raise self._lost()
         self._log.write_lease(renewed, within=self._place)
-        if self._log.newest_term(self.consumer_id) != self._lease.term:
+        newest_term = self._log.newest_term(self.consumer_id)
+        if not newest_term:  # perhaps the table was renamed, and the lease went with it
+            handle = self._handle
+            handle.schemas.check_same(handle.schema, table=handle.identifier)
+        if newest_term != self._lease.term:
             self._log.delete_lease(self._lease, within=self._place)
             raise self._lost()
         self._lease = renewed
@@ -390,7 +398,7 @@ def _taken(
             lease = replace(asked, term=held.term)
             log.write_lease(lease, within=place)
             return lease
-        if held is not None and held.is_live(now_ms):
+        if held is not None and held.is_live(now_ms) and held.run_id not in _ENDED_ELSEWHERE:
             raise _in_use(handle, held, now_ms)
         lease = replace(asked, term=(0 if held is None else held.term) + 1)
         if log.take(lease, within=place):

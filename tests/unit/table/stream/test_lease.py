@@ -367,3 +367,16 @@ def test_a_stream_passes_over_nothing_that_is_there_behind_the_hint(table):
     assert plan.initial().snapshot == 2
     own = StreamPlan.of(table.handle, {"consumer-id": "c"})
     assert own.initial().snapshot == 2
+
+
+def test_issue_36_a_run_whose_table_was_renamed_is_followed_under_the_new_name(tmp_path):
+    catalog = tidelake.open(tmp_path)
+    table = catalog.create_table("db.s", {"k": "INT"}, options={"bucket": -1})
+    table.write([{"k": 1}])
+    stream = table.stream(start=1, consumer_id="c", timeout=0)
+    next(stream)
+    catalog.rename_table("db.s", "db.other")
+    with pytest.raises(NotFoundError, match="dropped or renamed"):
+        next(stream)
+    again = catalog.table("db.other").stream(consumer_id="c", timeout=0)
+    assert [batch.snapshot_id for batch in again] == [1]

@@ -205,18 +205,19 @@ class _Stream:
     def _hold(self, snapshot_id: int, identity: str | None, *, of_state: bool) -> None:
         """Take the lease of the next snapshots, then close the previous one."""
         before, consumer_id = self._lease, self._consumer_id
-        if consumer_id is not None and of_state:
-            self._claim = StreamLease.open(
-                self._handle, consumer_id, snapshot_id, run_id=self._run_id, begins=True
-            )
         is_kept = consumer_id is not None and not of_state
         name = f"stream-{self._run_id}" if consumer_id is None else consumer_id
         by_tag = of_state and self._handle.snapshots.find(snapshot_id) is None
+        first = snapshot_id + by_tag  # a tag holds the state, the lease the changes behind it
+        if consumer_id is not None and of_state:
+            self._claim = StreamLease.open(
+                self._handle, consumer_id, first, run_id=self._run_id, begins=True
+            )
         opens = StreamLease.open_if_writable if consumer_id is None else StreamLease.open
         self._lease = opens(
             self._handle,
             name if is_kept or consumer_id is None else state_holder(consumer_id),
-            snapshot_id + by_tag,  # a tag holds the state, the lease the changes behind it
+            first,
             run_id=self._run_id,
             of_state=of_state and not by_tag,
             retained_ms=None if is_kept else READ_RETAINED_MS,

@@ -62,9 +62,21 @@ def test_a_changelog_is_named_by_its_snapshot_alone(make):
     assert "/data-" in files[0]
 
 
-def test_columns_and_a_filter_apply_to_each_change_on_its_own(make):
+def test_a_row_that_leaves_a_filter_is_a_delete_where_old_rows_are_not_known(make):
     table = make(**{"changelog-producer": "input", "bucket": "1"})
     upsert(table, [(1, 10), (1, 10), (1, 99)], ["+I", "-U", "+U"])
+    found = changes(table, 0, mode="changelog", filter="v < 50", columns=["v", "k"])
+    assert found == [("+I", 10, 1), ("-U", 10, 1), ("-D", 99, 1)]
+    assert changes(table, 0, mode="changelog", filter="k > 1", columns=["v"]) == []
+    with pytest.raises(UnsupportedError, match="lack 'k'") as raised:
+        changes(table, 0, mode="changelog", filter="v < 50", columns=["v"])
+    assert raised.value.kind == "incomplete_changes"
+
+
+def test_columns_and_a_filter_apply_to_each_change_on_its_own(make):
+    table = make(**{"changelog-producer": "lookup", "bucket": "1"})
+    upsert(table, [(1, 10)])
+    upsert(table, [(1, 99)])
     assert changes(table, 0, mode="changelog", filter="v < 50", columns=["v"]) == [
         ("+I", 10),
         ("-U", 10),

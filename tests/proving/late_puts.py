@@ -224,24 +224,25 @@ class Run:
     def slow_write(self) -> None:
         """Others act while it stands still before its put; it ends, or says why not."""
         if self.depth:
-            return self.write()
+            self.write()
+            return
         table, (key, value) = self._table(), self._row()
         self.store.before = self._nested
         try:
             written = table.write(arrow_of(SHAPE, [_row_of(key, value)]))
         except (ConflictError, NotFoundError):
-            return None
+            return
         finally:
             self.store.before = None
         [snapshot_id] = written.snapshot_ids
         assert snapshot_id == max(self.contents, default=0) + 1, f"{snapshot_id} was acknowledged"
         self._committed(snapshot_id, key, value)
-        return None
 
     def dying_write(self) -> None:
         """The same, and it dies behind its put: the rows are there or not, once and for all."""
         if self.depth:
-            return self.write()
+            self.write()
+            return
         table, (key, value) = self._table(), self._row()
 
         def stand_still() -> None:
@@ -255,13 +256,12 @@ class Run:
             newest = self._table().latest_snapshot_id or 0
             if newest == max(self.contents, default=0) + 1:
                 self._committed(newest, key, value)
-            return None
+            return
         except (ConflictError, NotFoundError):
-            return None
+            return
         finally:
             self.store.before, self.store.dies = None, False
         self._committed(written.snapshot_ids[0], key, value)
-        return None
 
     def rollback(self) -> None:
         kept = sorted(number for number in self.contents if number >= self.oldest)

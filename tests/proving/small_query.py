@@ -142,7 +142,7 @@ class SmallQuery:
         frame = SimpleNamespace(
             sparkSession=None, rows=pa.table({"id": pa.array(kept, pa.int64())})
         )
-        sink.write(frame, number)  # type: ignore[arg-type]  # a stand-in
+        sink.write(frame, number)  # a stand-in for a frame
         if stop_after == "sink":
             return False
         self._write("commits", number, [])

@@ -272,7 +272,8 @@ class StreamLease:
             return
         with self._place, contextlib.suppress(NotFoundError):  # the table was dropped
             newest_term = self._log.newest_term(self.consumer_id)
-            if not newest_term:  # the table was renamed, and the lease went with it
+            if not newest_term and not self._handle.schemas.ids():
+                # the table was renamed, and the lease went with it
                 _ENDED_ELSEWHERE.add(self._lease.run_id)
             if newest_term != self._lease.term or not self._is_own():
                 return  # it belongs to another run

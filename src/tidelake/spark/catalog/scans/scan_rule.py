@@ -332,6 +332,8 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
   private static LogicalPlan replaced(LogicalPlan plan) {{
     if (plan instanceof DataSourceV2ScanRelation) return planOf((DataSourceV2ScanRelation) plan);
     if (isPlannedTwice(plan)) return plan;
+    // its child is the table itself, not rows that are read
+    if (plan instanceof {_LOGICAL}.DeleteFromTable) return plan;
     Seq children = plan.children();
     Object[] made = new Object[children.size()];
     boolean changed = false;

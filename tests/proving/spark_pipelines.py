@@ -35,7 +35,7 @@ def spark_door(lake: Lake, work: Path, pipeline: Pipeline) -> Callable[[Pipeline
     pipeline.told.append(f"{door.__name__} {'shuffled' if is_shuffled else ''}")
 
     def run(_: Pipeline) -> None:
-        bytes_max = -1 if is_shuffled else changes_frame.ONE_TASK_BYTES
+        bytes_max = 1 if is_shuffled else changes_frame.ONE_TASK_BYTES
         with contextlib.ExitStack() as ends:
             ends.enter_context(mock.patch.object(changes_frame, "ONE_TASK_BYTES", bytes_max))
             query = door(lake, pipeline, work / "checkpoint")

@@ -122,6 +122,7 @@ TARGETS: dict[str, tuple[bool, dict[str, str]]] = {
     "last values": (False, {"bucket": "2", **_LAST}),
     "logged": (False, {"bucket": "1", "changelog-producer": "lookup"}),
 }
+FILTERS = ("v > 20", "v > 10 AND k > 2", "k > 2", "p <> 'b'", "v < 30 OR k < 3")
 LIMITS = (NO_LIMITS, NO_LIMITS, ReadLimits(files=1), ReadLimits(rows=5), ReadLimits(files=3))
 
 
@@ -175,6 +176,7 @@ class Pipeline:
             self.stream_options["streaming-read-overwrite"] = "skip"
             self.steps = [s for s in self.steps if s not in {"overwrite", "drop"}]
             self.options.pop("delete.force-produce-changelog", None)
+        self.filter = rng.choice(FILTERS) if rng.random() < 0.3 else None
         self._make()
 
     @property
@@ -260,16 +262,16 @@ class Pipeline:
 
     # ---- what is right
 
-    def state(self, table: Table) -> dict[tuple[object, ...], Row]:
+    def state(self, table: Table, wanted: str | None = None) -> dict[tuple[object, ...], Row]:
         """A batch read by key."""
-        rows = table.to_arrow().to_pylist()
+        rows = table.to_arrow(filter=wanted).to_pylist()
         found = {tuple(row[name] for name in self.own.keys): row for row in rows}
         assert len(found) == len(rows), f"{self.shown}: a key is there twice"
         return found
 
     def check(self) -> None:
         """Compare the target with the source."""
-        expected, found = self.state(self.source), self.state(self.target)
+        expected, found = self.state(self.source, self.filter), self.state(self.target)
         wrong = {
             key: (expected.get(key), found.get(key))
             for key in expected.keys() | found.keys()
@@ -282,7 +284,7 @@ class Pipeline:
         """The pipeline in words."""
         return (
             f"pipeline {self.seed}: {self.kind}, {self.engine}, {self.options}, into"
-            f" {self.target_kind}, {self.stream_options}, {self.told}"
+            f" {self.target_kind}, {self.stream_options}, filter {self.filter}, {self.told}"
         )
 
     def run(self, door: Callable[[Pipeline], None], *, runs: int = 3) -> None:
@@ -299,6 +301,8 @@ class Pipeline:
 
 def kernel_door(pipeline: Pipeline) -> Callable[[Pipeline], None]:
     """A drawn door without an engine; keeps the position between its calls."""
+    if pipeline.filter is not None:
+        return _by_stream
     offset: list[str] = []
     doors: Sequence[Callable[[Pipeline], None]] = (
         partial(_by_plan, offset),
@@ -331,7 +335,7 @@ def _between(plan: StreamPlan, at: StreamOffset, end: StreamOffset) -> pa.Table:
 def _by_stream(pipeline: Pipeline) -> None:
     """What a consumer gets, in commits of some batches."""
     stream = pipeline.source.stream(
-        consumer_id="pipeline", options=pipeline.stream_options, timeout=0
+        consumer_id="pipeline", filter=pipeline.filter, options=pipeline.stream_options, timeout=0
     )
     for rows in _gathered(stream, pipeline.rng):
         pipeline.target.write(rows)

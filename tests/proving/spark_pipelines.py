@@ -28,6 +28,7 @@ FILES = ("1", "4", None, None)
 def spark_door(lake: Lake, work: Path, pipeline: Pipeline) -> Callable[[Pipeline], None]:
     """A drawn door of Spark for one pipeline; `work` gets its checkpoint."""
     rng = pipeline.rng
+    pipeline.filter = None  # filters on Spark are drawn in tests/spark/test_stream_filters.py
     door = rng.choice([_by_sink, _by_sink, _by_own_batches, _by_format])
     files, is_shuffled = rng.choice(FILES), rng.random() < 0.5
     if door is not _by_format and files is not None:

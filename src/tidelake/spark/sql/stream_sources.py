@@ -35,8 +35,8 @@ from tidelake.spark.sql.table_sources import (
 )
 from tidelake.spark.streamread.lookup import lookup_frame
 from tidelake.spark.streamread.opening import open_source, source_schema, stream_frame
+from tidelake.sql.execution.leaving_rows import leaving_edits
 from tidelake.sql.execution.session import ForeignTable, PathTable, SqlSession
-from tidelake.sql.query.leaving_rows import leaving_edits
 from tidelake.sql.query.metadata_columns import metadata_column_exclusions
 from tidelake.sql.query.query import ParsedQuery, TableReference
 from tidelake.sql.query.row_kinds import ROW_KIND, KeptKinds, kept_kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelake.sql.query.leaving_rows import leaving_edits
+from tidelake.sql.execution.leaving_rows import leaving_edits
 from tidelake.sql.query.query import parse_query
 from tidelake.sql.syntax.ast import Query
 

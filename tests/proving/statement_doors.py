@@ -10,6 +10,7 @@ import contextlib
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -69,7 +70,7 @@ def arrow_type(column: str, *, turned: bool) -> pa.DataType:
     return nested.get(column) or FLAT[column][1]
 
 
-def literal(column: str, value: object, *, turned: bool, names: str = "xy") -> str:
+def literal(column: str, value: Any, *, turned: bool, names: str = "xy") -> str:
     """A value in Spark's SQL; `names` are those that the fields of structs get."""
     if value is None:
         return f"CAST(NULL AS {sql_type(column, turned=turned)})"

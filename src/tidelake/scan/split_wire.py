@@ -61,9 +61,9 @@ def split_from_bytes(data: bytes) -> Split:
     UnsupportedError
         They were written by a version with another layout.
     """
-    *place, rows, raw, deletions, of_keys = _WIRE.from_bytes(data)
+    snapshot_id, partition, bucket, total, rows, raw, deletions, of_keys = _WIRE.from_bytes(data)
     sections = tuple(tuple(tuple(map(_file, run)) for run in section) for section in rows)
-    return Split(*place, sections, raw, deletions, of_keys)
+    return Split(snapshot_id, partition, bucket, total, sections, raw, deletions, of_keys)
 
 
 def _file(row: tuple[Any, ...]) -> DataFileMeta:

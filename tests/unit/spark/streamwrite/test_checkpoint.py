@@ -59,7 +59,7 @@ def test_a_path_and_its_uri_are_one_folder(tmp_path, seed):
     assert of_path == Checkpoint.of(str(path), table="db.t")
     assert of_path.uri == f"file://{path}"
     for spelled in (of_path.uri, f"file:{path}", f"FILE://host{path}"):
-        assert Checkpoint.of(spelled, table="db.t").folder.path == path
+        assert Checkpoint.of(spelled, table="db.t").folder.shown == str(path)
 
 
 def test_what_spark_wrote_is_read(checkpoint):

@@ -39,7 +39,7 @@ def test_other_question_marks_keep_their_values():
         ("SELECT IDENTIFIER('a'", None, InvalidInputError, "has no end"),
         ("SELECT IDENTIFIER('')", None, InvalidInputError, "'' is not a name"),
         ("SELECT IDENTIFIER('a; DROP TABLE b')", None, InvalidInputError, "is not a name"),
-        ("SELECT IDENTIFIER(:nam)", {"name": "a"}, InvalidInputError, "Did you mean 'name'"),
+        ("SELECT IDENTIFIER(:nme)", {"name": "a"}, InvalidInputError, "Did you mean 'name'"),
         ("SELECT IDENTIFIER(?)", [], InvalidInputError, "has no value"),
         ("SELECT IDENTIFIER(:n)", {"n": 3}, InvalidInputError, "takes text, not 3"),
     ],

@@ -172,8 +172,14 @@ def test_what_is_wrong_is_said_before_anything_runs(spark, lake):
         with pytest.raises((InvalidInputError, UnsupportedError)) as caught:
             lake.update("db.t", values)
         assert caught.value.kind == kind
+    for text in ("nn + 1", "tea", "two words", "it's"):
+        with pytest.raises(
+            InvalidInputError, match=r"text is an SQL expression .* write"
+        ) as caught:
+            lake.update("db.t", {"s": text})
+        assert caught.value.kind == "update_expression"
     with pytest.raises(AnalysisException, match="nn"):
-        lake.update("db.t", {"n": "nn + 1"})
+        lake.update("db.t", {"n": F.col("nn") + 1})
     with pytest.raises(InvalidInputError, match="condition"):
         lake.delete("db.t", None)
     with pytest.raises(InvalidInputError):

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
@@ -198,8 +200,9 @@ def update_on_spark(
     # wrong types and names are refused before anything runs
     rows_alike = matching.of_frame(empty)
     targets = {name: handle.schema.field(name) for name in new}
-    new = assigned_values(rows_alike, new, targets, table=handle.identifier)
-    check_columns(handle, _with_values(handle, rows_alike, new))
+    with _text_values(values, handle.identifier):
+        new = assigned_values(rows_alike, new, targets, table=handle.identifier)
+        check_columns(handle, _with_values(handle, rows_alike, new))
     if not handle.schema.primary_keys:
         changed = change_on_spark(
             spark,
@@ -280,6 +283,37 @@ def _rows_of(
 
 def _kind(kind: RowKind) -> Column:
     return F.lit(int(kind)).cast("tinyint")
+
+
+@contextmanager
+def _text_values(values: Mapping[str, object], table: str) -> Iterator[None]:
+    """Raise that a new value is text without quotes as InvalidInputError."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        texts = {column: value for column, value in values.items() if isinstance(value, str)}
+        condition = error.getCondition() or ""
+        if condition.startswith("UNRESOLVED_COLUMN"):
+            unknown = str((error.getMessageParameters() or {}).get("objectName", ""))
+            word = unknown.rpartition("`.`")[2].strip("`").casefold()
+            own = [c for c, v in texts.items() if word and word in v.casefold()]
+        else:
+            is_syntax = condition.startswith("PARSE")
+            own = [c for c, v in texts.items() if is_syntax and f"\n{v}\n" in str(error)]
+        if not own:
+            raise
+        raise _not_an_expression(table, own[0], texts[own[0]]) from error
+
+
+def _not_an_expression(table: str, column: str, value: str) -> InvalidInputError:
+    """The error for text that is no expression over the old row."""
+    quotes = shortened(repr("'" + value.replace("'", "\\'") + "'"))
+    message = (
+        f"Column '{column}' of table '{table}' is set to {shortened(repr(value))}: text is an SQL"
+        f" expression over the old row, and this is none. For the text itself write {quotes}, or"
+        " functions.lit(...)."
+    )
+    return InvalidInputError(message, kind="update_expression", table=table, column=column)
 
 
 def value_column(handle: TableHandle, name: str, value: object) -> Column:

@@ -48,7 +48,7 @@ from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
 from tidelake.metadata.at_once import at_once
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.chain import BASE, link_of
-from tidelake.metadata.log.schema_log import SchemaLog, dropped
+from tidelake.metadata.log.schema_log import SchemaLog, dropped, names_drop
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.manifest.snapshot_entries import live_entries, manifest_files
@@ -128,7 +128,8 @@ class Publisher:
             The storage failed while publishing. Nothing was removed.
         """
         try:
-            return self._attempts(plan)
+            with names_drop(self._fileio, self._paths, table=self._table):
+                return self._attempts(plan)
         except OutcomeUnknownError:
             raise
         except TidelakeError as error:

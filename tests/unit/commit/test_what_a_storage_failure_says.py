@@ -8,7 +8,7 @@ from servers.s3 import S3Server
 
 import tidelake
 from tidelake.errors import NotFoundError, OutcomeUnknownError, StorageError
-from tidelake.fileio import MemoryFileIO
+from tidelake.fileio import MemoryFileIO, local
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -57,3 +57,44 @@ def test_a_scan_of_a_table_that_was_dropped_meanwhile_says_so():
     with pytest.raises(NotFoundError, match="dropped") as caught:
         scan.table()
     assert caught.value.kind == "table_not_found"
+
+
+class DropsAt:
+    """Drops a table before one of the calls of a write to its local files."""
+
+    CALLS = (
+        *((local.LocalFileIO, name) for name in ("read_bytes", "open_output", "sync_dir")),
+        *((local._LocalOutputFile, name) for name in ("close", "tell")),
+        (local, "_sync_dir"),
+    )
+
+    def __init__(self, monkeypatch):
+        self.left, self.drop = 0, None
+        for owner, name in self.CALLS:
+            monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
+
+    def counted(self, call):
+        def first_drops(*arguments, **more):
+            self.left -= 1
+            if self.left == 0:
+                self.drop()
+            return call(*arguments, **more)
+
+        return first_drops
+
+
+def test_a_drop_at_any_call_of_a_local_write_is_what_the_error_says(tmp_path, monkeypatch):
+    drops, said, at = DropsAt(monkeypatch), [], -1
+    while drops.left <= 0:
+        at += 2
+        catalog = tidelake.open(tmp_path / str(at))
+        table = catalog.create_table("d.t", SCHEMA, primary_keys=["k"], options=OPTIONS)
+        table.write([{"k": 1, "v": "a"}])
+        drops.left, drops.drop = at, lambda catalog=catalog: catalog.drop_table("d.t")
+        try:
+            table.write([{"k": 2, "v": "b"}])
+        except NotFoundError as error:
+            said.append((error.kind, error.message))
+    assert len(said) > 6
+    message = "Table 'd.t' has no schema any more: it was dropped or renamed meanwhile."
+    assert set(said) == {("table_not_found", message)}

@@ -9,19 +9,21 @@ old table distinguishes them by the schema it opened (:meth:`SchemaLog.check_sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
-from tidelake.errors import CorruptError, NotFoundError
+from tidelake.errors import CorruptError, NotFoundError, StorageError, TidelakeError
 from tidelake.fileio import FileIO, OpenDirectory, put_new
 from tidelake.metadata.at_once import at_once
 from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.telemetry import Executor
 from tidelake.types import TableSchema
 
-__all__ = ["SchemaLog", "check_same_table", "dropped"]
+__all__ = ["SchemaLog", "check_same_table", "dropped", "names_drop"]
 
 SCHEMAS_MAX = 100_000
+_MISSING = frozenset({"file_not_found", "directory_not_found"})
 
 
 class SchemaLog:
@@ -179,6 +181,40 @@ def dropped(table: str) -> NotFoundError:
     """The error for a table without schemas."""
     message = f"Table '{table}' has no schema any more: it was dropped or renamed meanwhile."
     return NotFoundError(message, kind="table_not_found", table=table)
+
+
+@contextmanager
+def names_drop(fileio: FileIO, paths: TablePaths, *, table: str) -> Iterator[None]:
+    """Let the error of a missing file or directory say that the table was dropped, if it was.
+
+    The schemas are looked at after such an error alone.
+
+    Raises
+    ------
+    NotFoundError
+        The table has no schema any more.
+    """
+    try:
+        yield
+    except (NotFoundError, StorageError) as error:
+        if _says_missing(error) and _has_no_schema(fileio, paths):
+            raise dropped(table) from error
+        raise
+
+
+def _says_missing(error: TidelakeError) -> bool:
+    if isinstance(error, NotFoundError):
+        return error.kind in _MISSING
+    # a directory that was removed while its new names were made durable
+    return error.kind == "storage" and isinstance(error.__cause__, FileNotFoundError)
+
+
+def _has_no_schema(fileio: FileIO, paths: TablePaths) -> bool:
+    """Whether the table is gone; False if the storage does not say."""
+    try:
+        return SchemaLog(fileio, paths).latest_id() is None
+    except TidelakeError:
+        return False
 
 
 def _marks(schema: TableSchema) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +29,7 @@ from tidelake.fileio import FileIO, parent_of
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index_entry import IndexChange, IndexFile
+from tidelake.metadata.log.schema_log import names_drop
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import declared, write_buffer_bytes
 from tidelake.store import (
@@ -189,15 +191,18 @@ class TableWriter:
         InvalidInputError
             A column is missing, unknown or of another type, a key is null, rows of an append table
             are not inserts, or rows retract and the table's merge engine cannot take them.
+        NotFoundError
+            The table was dropped meanwhile.
         """
         self._check_open()
-        for rows, own_kinds, own_buckets in self._ingest.batches(
-            batch, kinds, buckets, first_row=first_row
-        ):
-            if self._cross_partition is not None and own_buckets is None:
-                self._cross_partition.add(rows, own_kinds)
-            else:
-                self._route(rows, own_kinds, own_buckets)
+        with self._names_drop():
+            for rows, own_kinds, own_buckets in self._ingest.batches(
+                batch, kinds, buckets, first_row=first_row
+            ):
+                if self._cross_partition is not None and own_buckets is None:
+                    self._cross_partition.add(rows, own_kinds)
+                else:
+                    self._route(rows, own_kinds, own_buckets)
         self.rows_count += batch.num_rows
 
     def _route(
@@ -352,8 +357,15 @@ class TableWriter:
         ------
         ClosedError
             The writer was closed, or this is a forked child of the process that opened it.
+        NotFoundError
+            The table was dropped meanwhile.
         """
         self._check_open()
+        with self._names_drop():
+            return self._flushed()
+
+    def _flushed(self) -> list[CommitMessage]:
+        """The messages of all buckets that changed; their files' names are durable."""
         if self._cross_partition is not None:
             for assigned in self._cross_partition.assigned():
                 self._route(assigned.rows, assigned.kinds, assigned.buckets)
@@ -429,6 +441,9 @@ class TableWriter:
         """Release memory and spill files; prepared files stay, whatever is called afterwards."""
         self._let_go()
         self._handed_out.clear()
+
+    def _names_drop(self) -> AbstractContextManager[None]:
+        return names_drop(self._context.fileio, self._context.paths, table=self._table)
 
     def _check_open(self) -> None:
         self._mark.check(f"This writer of table '{self._table}'")

@@ -175,8 +175,23 @@ def _stored(value: object, data_type: DataType, null: str, zone: tzinfo) -> obje
     if value is None or value == null:
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        nanos = _nanos_of_zoned(text)
+        if nanos is not None:
+            return nanos
     found = cast_values(pa.array([text]), _TEXT, data_type, zone=str(zone))
     return arrow_to_storage(found, data_type)[0]
+
+
+def _nanos_of_zoned(text: str) -> int | None:
+    """Nanoseconds from 1970 of a time with an offset, which a cast does not take; None without."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return (moment - _MOMENT_ZERO) // timedelta(microseconds=1) * 1000
 
 
 def _partition_value(value: object, data_type: DataType, null: str, zone: tzinfo) -> str:

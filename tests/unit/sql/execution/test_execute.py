@@ -561,7 +561,7 @@ def test_show_partitions_shows_and_finds_instants_in_the_zone_of_the_session(ses
     here = at.astimezone(session.zone()).replace(tzinfo=None).isoformat(" ")[:-5]
     found = [{"partition": f"at={here.replace(':', '%3A')}"}]
     assert run("SHOW PARTITIONS t") == [*found, {"partition": "at=__DEFAULT_PARTITION__"}]
-    for wanted in (f"'{here}'", f"TIMESTAMP '{here}'"):
+    for wanted in (f"'{here}'", f"TIMESTAMP '{here}'", f"'{at}'", f"'{at.isoformat()}'"):
         assert run(f"SHOW PARTITIONS t PARTITION (at = {wanted})") == found, wanted
     texts = session.catalog.table("default.t$partitions").to_arrow()["partition"].to_pylist()
     assert "at=2024-10-10 01:02:03.500" in texts

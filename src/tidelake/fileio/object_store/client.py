@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tidelake.errors import InvalidInputError, StorageRefusedError
 from tidelake.fileio import _optional
@@ -23,7 +25,12 @@ from tidelake.fileio.location import Location
 from tidelake.fileio.object_store.credentials import CredentialSource
 from tidelake.fileio.object_store.errors import refusal_of
 from tidelake.fileio.object_store.renewing import KeyProvider, RenewingCalls
-from tidelake.fileio.object_store.settings import StoreSettings, http_refused, is_in_clear
+from tidelake.fileio.object_store.settings import (
+    StoreSettings,
+    fits_header,
+    http_refused,
+    is_in_clear,
+)
 
 __all__ = ["Clients", "open_clients"]
 
@@ -34,6 +41,11 @@ TIMEOUT_MS = 120_000
 """Of a whole request: a part of 8 MiB on a slow line."""
 CONNECT_TIMEOUT = "5s"
 _ENV_PREFIX = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
+_ENV_KEYS = {
+    "access-key": "AWS_ACCESS_KEY_ID",
+    "secret-key": "AWS_SECRET_ACCESS_KEY",
+    "session-token": "AWS_SESSION_TOKEN",
+}
 _ENV_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
@@ -78,6 +90,8 @@ def open_clients(
     }
     common = {"client_options": _client_options(settings), **_config(location, settings)}
     calls: Any = obstore
+    if credentials is None and location.scheme == "s3":
+        _check_environment(settings)
     if credentials is not None:
         common["credential_provider"] = KeyProvider(credentials)
         calls = RenewingCalls(credentials)
@@ -156,7 +170,7 @@ def _read(file: str, key: str) -> str:
 def _config(location: Location, settings: StoreSettings) -> dict[str, Any]:
     match location.scheme:
         case "s3":
-            return _s3(settings)
+            return _s3(settings, location.authority)
         case "gs":
             return _gs(settings)
     return _azure(settings)
@@ -167,7 +181,7 @@ def _given(settings: StoreSettings, names: dict[str, str]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _s3(settings: StoreSettings) -> dict[str, Any]:
+def _s3(settings: StoreSettings, bucket: str) -> dict[str, Any]:
     config = _given(
         settings,
         {
@@ -183,10 +197,39 @@ def _s3(settings: StoreSettings) -> dict[str, Any]:
     path_style = settings.flag("path-style-access", default="endpoint" in config)
     if "endpoint" in config or "path-style-access" in settings.values:
         config["virtual_hosted_style_request"] = not path_style
+    if "endpoint" in config and not path_style:
+        config["endpoint"] = _of_bucket(config["endpoint"], bucket)
     profile = settings.text("profile")
     if profile is not None:
         config["credential_provider"] = _optional.boto3_credentials(profile)
     return config
+
+
+def _check_environment(settings: StoreSettings) -> None:
+    """Refuse keys of the environment that no request can carry: the client would panic."""
+    if settings.text("profile") is not None or settings.flag("anonymous"):
+        return
+    for key, name in _ENV_KEYS.items():
+        if settings.text(key) is None and not fits_header(os.environ.get(name, "")):
+            message = (
+                f"The environment's {name} holds characters that no key has, such as a line break:"
+                " look at how it is set."
+            )
+            raise InvalidInputError(message, kind="storage_value", key=name)
+
+
+def _of_bucket(endpoint: str, bucket: str) -> str:
+    """An endpoint whose host begins with the bucket: the client takes no other."""
+    host = urlsplit(endpoint).hostname or ""
+    if host == bucket or host.startswith(f"{bucket}."):
+        return endpoint
+    if ":" in host or re.fullmatch(r"[\d.]+", host):
+        message = (
+            f"The endpoint {endpoint} is an address without names, so the bucket {bucket} cannot be"
+            " in its host's name: set 's3.path-style-access' = 'true'."
+        )
+        raise InvalidInputError(message, kind="storage_value", key="s3.path-style-access")
+    return endpoint.replace("://", f"://{bucket}.", 1)
 
 
 def _gs(settings: StoreSettings) -> dict[str, Any]:

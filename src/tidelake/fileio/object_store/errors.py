@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from xml.sax.saxutils import unescape
 
 from tidelake.errors import (
     StorageError,
@@ -24,6 +25,9 @@ __all__ = ["Bucket", "StoreRefusal", "refusal_of", "translated"]
 TEXT_MAX = 300
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)")
+_BODY = re.compile(r"[\s:]*<(?:\?xml|Error|!doctype|html)\b.*", re.IGNORECASE | re.DOTALL)
+"""An answer's body, which the client puts at the end of its text as it is."""
 _REGION = re.compile(r"expecting '([\w-]+)'|<Region>([\w-]+)</Region>")
 _SIGNED = re.compile(r"\b(sig|X-Amz-Signature|X-Amz-Security-Token|X-Amz-Credential)=[^&\s\"]+")
 _AGENT = re.compile(
@@ -47,6 +51,8 @@ _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _WRONG_REGION = frozenset(
     {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
 )
+_STYLE = re.compile(r"DomainForbidden|virtual.?host|path.?style", re.IGNORECASE)
+"""Stores' words where the bucket must be in the host's name, or in the path."""
 _READING = frozenset({"read", "look up", "open"})
 _BROKEN_OFF = ("request or response body error",)
 """The client's words for an answer that ended in its middle."""
@@ -69,12 +75,15 @@ class Bucket:
         Texts that are in no message.
     credentials : CredentialSource, optional
         Who gives its keys for a while; they are in no message either.
+    is_path_style : bool
+        Whether the bucket is in the path of requests to that endpoint, not in the host's name.
     """
 
     name: str
     endpoint: str = ""
     given_secrets: tuple[str, ...] = ()
     credentials: CredentialSource | None = None
+    is_path_style: bool = True
 
     def __repr__(self) -> str:
         return f"Bucket({self.name!r})"
@@ -96,6 +105,17 @@ class Bucket:
         return error if is_clean else None
 
     @property
+    def other_style(self) -> str:
+        """What to set where the endpoint wants the bucket in the other place; else empty."""
+        if not self.endpoint or not self.name.startswith("s3:"):
+            return ""
+        if self.is_path_style:
+            return (
+                " If it wants the bucket in its host's name, set 's3.path-style-access' = 'false'."
+            )
+        return " If it wants the bucket in the path, set 's3.path-style-access' = 'true'."
+
+    @property
     def at(self) -> str:
         """The bucket with its endpoint, for a message."""
         return f"{self.name} at {self.endpoint}" if self.endpoint else self.name
@@ -114,6 +134,8 @@ class StoreRefusal:
     """Whether the server's certificate is not trusted."""
     no_keys: str = ""
     """Why no keys could be had; nothing was sent."""
+    said: str = ""
+    """Code and message of the store's answer."""
 
     @property
     def has_expired_keys(self) -> bool:
@@ -169,7 +191,7 @@ def refusal_of(error: BaseException, secrets: Iterable[str] = ()) -> StoreRefusa
     text = full.partition("\n\nDebug source")[0].strip()
     for secret in secrets:
         text = text.replace(secret, "***")
-    text = _SIGNED.sub(r"\1=***", text)
+    text, said = _told(_SIGNED.sub(r"\1=***", text))
     status, code, region = (pattern.search(full) for pattern in (_STATUS, _CODE, _REGION))
     return StoreRefusal(
         int(status.group(1)) if status else None,
@@ -179,7 +201,18 @@ def refusal_of(error: BaseException, secrets: Iterable[str] = ()) -> StoreRefusa
         next(filter(None, region.groups()), "") if region else "",
         "InvalidCertificate" in full,
         shortened(full, TEXT_MAX) if isinstance(error, NoKeysError) else "",
+        said,
     )
+
+
+def _told(text: str) -> tuple[str, str]:
+    """The client's own words, and code and message of the answer without its XML or HTML."""
+    body = _BODY.search(text)
+    if body is None:
+        return text, ""
+    found = [pattern.search(body.group()) for pattern in (_CODE, _MESSAGE)]
+    parts = [unescape(each.group(1)).strip() for each in found if each is not None]
+    return text[: body.start()], shortened(": ".join(filter(None, parts)), TEXT_MAX)
 
 
 def translated(
@@ -208,13 +241,26 @@ def translated(
         if sentence:
             message = f"Could not {verb} {where}: {sentence}"
             return of_storage(message, kind=kind, path=path)
-    message = f"Could not {verb} {where}: {found.text.rstrip('.')}. Check the store and try again."
+    words = (
+        f"{bucket.at} answered {found.status} ({found.said})"
+        if found.said and found.status is not None
+        else found.text.rstrip(".")
+    )
+    message = f"Could not {verb} {where}: {words}. Check the store and try again."
     return of_storage(message, path=path)
 
 
 def _bucket(found: StoreRefusal, bucket: Bucket) -> str:
-    gone = found.code in _NO_BUCKET
-    return f"the bucket {bucket.at} does not exist: create it, or correct its name." if gone else ""
+    if found.code not in _NO_BUCKET:
+        return ""
+    hint = "" if bucket.is_path_style else bucket.other_style
+    return f"the bucket {bucket.at} does not exist: create it, or correct its name.{hint}"
+
+
+def _style(found: StoreRefusal, bucket: Bucket) -> str:
+    if not bucket.other_style or not _STYLE.search(found.said):
+        return ""
+    return f"{bucket.at} answered {found.status} ({found.said}).{bucket.other_style}"
 
 
 def _region(found: StoreRefusal, bucket: Bucket) -> str:
@@ -222,7 +268,8 @@ def _region(found: StoreRefusal, bucket: Bucket) -> str:
     if found.code not in _WRONG_REGION and not redirected:
         return ""
     given = f"'s3.region' = '{found.region}'" if found.region else "'s3.region'"
-    return f"the bucket {bucket.name} is in another region: set {given} or AWS_REGION."
+    hint = bucket.other_style if redirected and bucket.is_path_style else ""
+    return f"the bucket {bucket.name} is in another region: set {given} or AWS_REGION.{hint}"
 
 
 def _skew(found: StoreRefusal, _: Bucket) -> str:
@@ -286,7 +333,8 @@ def _unreachable(found: StoreRefusal, bucket: Bucket) -> str:
             f"{bucket.at} shows a certificate that is not trusted: give its authority's by the key"
             " 'ca-certificate'."
         )
-    return f"{bucket.at} cannot be reached, or did not answer: check endpoint and network."
+    hint = "" if bucket.is_path_style else bucket.other_style
+    return f"{bucket.at} cannot be reached, or did not answer: check endpoint and network.{hint}"
 
 
 NO_CONDITIONS = (
@@ -296,6 +344,7 @@ NO_CONDITIONS = (
 )
 _EXPLAINED = (
     ("bucket_not_found", _bucket),
+    (StorageError.default_kind, _style),
     ("wrong_region", _region),
     ("clock_skew", _skew),
     ("credentials", _keys),

@@ -124,7 +124,8 @@ class ObjectStoreFileIO:
         endpoint = settings.values.get("endpoint", "")
         secrets = tuple(secret.reveal() for secret in settings.secrets.values())
         name = f"{location.scheme}://{location.authority}"
-        self._bucket = Bucket(name, endpoint, secrets, credentials)
+        path_style = settings.flag("path-style-access", default=True)
+        self._bucket = Bucket(name, endpoint, secrets, credentials, path_style)
 
     def __repr__(self) -> str:
         return f"ObjectStoreFileIO({str(self._location)!r})"

@@ -31,6 +31,7 @@ __all__ = [
     "StorageKey",
     "StoreSettings",
     "duration_in_ms",
+    "fits_header",
     "http_refused",
     "is_in_clear",
     "is_storage_key",
@@ -57,6 +58,13 @@ _CREDENTIALS = {
     ),
 }
 """Keys that say who asks."""
+_SENT = frozenset(
+    {
+        *("region", "access-key", "secret-key", "session-token"),
+        *("access-token", "account-name", "account-key", "sas-token"),
+    }
+)
+"""Keys that requests carry in their headers, or that sign them."""
 SHOWN_PREFIX = {"s3": "s3.", "gs": "gs.", "az": "azure."}
 _AZURE_KEY = re.compile(r"account-key-([a-z0-9]+)-(?:blob|dfs)-core-windows-net")
 _LOCAL = re.compile(r"http://(?:localhost|127\.[\d.]+|\[::1\])(?::\d+)?(?:/\S*)?", re.IGNORECASE)
@@ -126,7 +134,7 @@ KEYS = (
     StorageKey(
         "path-style-access",
         "flag",
-        "the bucket is in the path, not in the host's name; by default with an endpoint",
+        "the bucket is in the path, not before the endpoint's host; by default with an endpoint",
         _S3,
     ),
     StorageKey("access-token", "text", "an OAuth token, until it ends", _GS, is_secret=True),
@@ -340,6 +348,8 @@ def _checked(key: StorageKey, given: str, value: object) -> str:
     problem = ""
     if not text:
         problem = "is empty"
+    elif key.name in _SENT and not fits_header(text):
+        problem = "holds characters that no key has, such as a line break: look at how it is read"
     elif key.kind == "flag" and text.lower() not in {"true", "false"}:
         problem = "must be true or false"
     elif key.kind == "count" and not text.isdecimal():
@@ -354,6 +364,17 @@ def _checked(key: StorageKey, given: str, value: object) -> str:
     if key.kind == "duration":
         return str(duration_in_ms(text))
     return text.lower() if key.kind == "flag" else text
+
+
+def fits_header(text: str) -> bool:
+    """Whether a request's header can carry a text.
+
+    Examples
+    --------
+    >>> fits_header("AKIA12"), fits_header("schlüssel")
+    (True, False)
+    """
+    return text.isascii() and text.isprintable()
 
 
 def duration_in_ms(text: str) -> int | None:

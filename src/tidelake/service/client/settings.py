@@ -64,6 +64,13 @@ class Settings:
         if not self.deadline_seconds > 0:
             message = f"deadline_seconds is {self.deadline_seconds!r}: give a number above 0."
             raise InvalidInputError(message, kind="deadline")
+        token = self.token or ""
+        if not (token.isascii() and token.isprintable() and token == token.strip()):
+            message = (
+                "The token of the query service holds characters that no token has, such as a line"
+                " break at its end: look at how it is read, for example with .strip()."
+            )
+            raise InvalidInputError(message, kind="service_access")
 
 
 def pause_ms(attempt: int, rng: Rng) -> float:

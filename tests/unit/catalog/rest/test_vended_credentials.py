@@ -9,8 +9,9 @@ from servers.rest_catalog import RestCatalogServer
 from unit.catalog.rest.rest_world import client_of
 
 from tidelake.catalog.rest.vended_credentials import VendedCredentials
-from tidelake.errors import StorageError, StorageRefusedError
+from tidelake.errors import InvalidInputError, StorageError, StorageRefusedError
 from tidelake.fileio import MemoryFileIO, secret
+from tidelake.fileio.object_store.credentials import Credentials
 from tidelake.telemetry import Env
 
 
@@ -112,3 +113,11 @@ def test_the_keys_of_copies_leave_the_registry_of_secrets(monkeypatch):
         vending.pass_ms(1_800_000)
     assert vending.server.count("/token") > 20
     assert len(secret._REGISTRY) <= 4  # the token too
+
+
+def test_keys_that_no_request_can_carry_are_refused():
+    for name in ("s3.access-key", "s3.session-token"):
+        options = {"s3.access-key": "k", "s3.secret-key": "tide-secret", name: "tide-secret\nb"}
+        with pytest.raises(InvalidInputError, match=f"'{name}' holds characters") as caught:
+            Credentials(options, expires_at_ms=1).check()
+        assert "tide-secret" not in caught.value.message

@@ -9,7 +9,7 @@ from unit.fileio.object_store.test_file_io import bucket
 
 from tidelake.errors import InvalidInputError, StorageError, TidelakeError
 from tidelake.fileio.location import parse_location
-from tidelake.fileio.object_store.errors import refusal_of
+from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
 
 
 def refused(call, kind, words):
@@ -59,6 +59,48 @@ def test_a_token_that_expires_in_the_middle(s3):
     s3.expired_tokens = {"old"}
     refused(lambda: files.put_if_absent("/w/b", b"1"), "credentials", "have expired: renew")
     assert s3.listing() == ["w/a"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, "InvalidArgument"), (409, "OperationAborted"), (503, "SlowDown")]
+)
+def test_an_answer_is_told_by_its_code_and_message_without_its_xml(s3, status, code):
+    files = bucket(s3, **{"s3.retries": "0"})
+    files.write_once("/w/a", b"1")
+    s3.fault("status", status=status, code=code, count=99)
+    words = rf"s3://lake at {s3.url} answered {status} \({code}: injected\)\. Check the store"
+    for call in (files.read_bytes, files.list_dir, files.delete_dir):
+        refused(lambda call=call: call("/w/b"), "storage", words)
+    with pytest.raises(StorageError) as caught:
+        files.write_once("/w/b", b"1")
+    assert code in caught.value.message
+    assert "<" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(403, "SecondLevelDomainForbidden"), (400, "PathStyleDomainForbidden")]
+)
+def test_a_store_that_wants_the_bucket_in_the_host_is_told_how(s3, status, code):
+    s3.fault("status", "GET", status=status, code=code, count=99)
+    words = rf"{code}.*'s3\.path-style-access' = 'false'"
+    refused(lambda: bucket(s3).list_dir("/w"), "storage", words)
+    s3.forget()
+    s3.fault("status", "GET", status=301, code="PermanentRedirect", count=99)
+    refused(lambda: bucket(s3).list_dir("/w"), "wrong_region", "'s3.path-style-access' = 'false'")
+
+
+def test_a_store_that_wants_the_bucket_in_the_path_is_told_how(s3):
+    """A bucket's host that nobody knows; and one where the store looks for another bucket."""
+    at = {"s3.path-style-access": "false", "s3.retries": "0", "s3.allow-http": "true"}
+    hint = r"'s3\.path-style-access' = 'true'"
+    nowhere = bucket(s3, **at, **{"s3.endpoint": "http://store.invalid:9"})
+    refused(lambda: nowhere.list_dir("/w"), "unreachable", hint)
+    there = Bucket("s3://lake", "https://store.example", is_path_style=False)
+    text = "status code: 404 Not Found: <Error><Code>NoSuchBucket</Code></Error>"
+    told = translated(OSError(text), there, "/w/a", "read")
+    assert told.message.endswith("set 's3.path-style-access' = 'true'.")
+    no_hint = translated(OSError(text), Bucket("s3://lake", "https://e"), "/w/a", "read")
+    assert "path-style" not in no_hint.message
 
 
 def test_an_endpoint_for_people(s3):

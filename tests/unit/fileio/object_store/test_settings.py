@@ -53,6 +53,9 @@ def test_the_spellings_of_paimon_hadoop_and_obstore_mean_the_same(keys):
         ({"s3.path.style.access": "yes"}, "storage_value", "true or false"),
         ({"s3.timeout": "soon"}, "storage_value", "30 s"),
         ({"s3.region": ""}, "storage_value", "is empty"),
+        ({"s3.session-token": f"{SECRET}\nb"}, "storage_value", "such as a line break"),
+        ({"s3.access-key": "a\tb", "s3.secret-key": SECRET}, "storage_value", "line break"),
+        ({"s3.access-key": "a", "s3.secret-key": f"{SECRET}\u200b"}, "storage_value", "line break"),
     ],
 )
 def test_a_wrong_key_or_value_is_refused_with_what_to_do(keys, kind, words):
@@ -81,6 +84,44 @@ def test_http_of_the_environment_needs_a_word_too(monkeypatch, name):
         open_clients(place, parse_settings("s3", {**keys, **allowed}))
     monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
     open_clients(place, parse_settings("s3", keys))
+
+
+def test_a_key_of_the_environment_that_no_request_can_carry_is_refused(monkeypatch):
+    place, keys = parse_location("s3://lake/w"), {"s3.access-key": "k", "s3.secret-key": SECRET}
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{SECRET}\n")
+    with pytest.raises(InvalidInputError, match="AWS_SECRET_ACCESS_KEY holds") as caught:
+        open_clients(place, parse_settings("s3", {}))
+    assert (caught.value.kind, SECRET in caught.value.message) == ("storage_value", False)
+    open_clients(place, parse_settings("s3", keys))
+    open_clients(place, parse_settings("s3", {"s3.anonymous": "true"}))
+    monkeypatch.setenv("AWS_SESSION_TOKEN", f"{SECRET}\n")
+    with pytest.raises(InvalidInputError, match="AWS_SESSION_TOKEN holds"):
+        open_clients(place, parse_settings("s3", keys))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "host"),
+    [
+        ("https://s3.example.com", "https://lake.s3.example.com"),
+        ("https://s3.example.com:9000/x", "https://lake.s3.example.com:9000/x"),
+        ("https://lake.s3.example.com", "https://lake.s3.example.com"),
+        ("https://lake", "https://lake"),
+    ],
+)
+def test_without_path_style_the_bucket_is_in_the_host(endpoint, host):
+    keys = {"s3.endpoint": endpoint, "s3.path-style-access": "false"}
+    place = parse_location("s3://lake/w")
+    assert open_clients(place, parse_settings("s3", keys)).once.config["endpoint"] == host
+    with_path = open_clients(place, parse_settings("s3", {"s3.endpoint": endpoint}))
+    assert with_path.once.config["endpoint"] == endpoint
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9000", "http://[::1]:9000"])
+def test_an_address_without_names_takes_path_style_alone(endpoint):
+    keys = {"s3.endpoint": endpoint, "s3.path-style-access": "false"}
+    with pytest.raises(InvalidInputError, match=r"'s3.path-style-access' = 'true'"):
+        open_clients(parse_location("s3://lake/w"), parse_settings("s3", keys))
 
 
 def test_http_is_sent_to_this_machine_alone(s3, monkeypatch):

@@ -467,6 +467,14 @@ def test_a_token_is_sent_with_each_call(catalog, table):
         assert service.locates
 
 
+@pytest.mark.parametrize("token", ["s3cret\n", "a\nb", "\u00fc", " a"])
+def test_a_token_that_no_request_can_carry_is_refused_at_once(tmp_path, token):
+    for opened in (tidelake.query, tidelake.query_async):
+        with pytest.raises(InvalidInputError, match="token of the query service holds") as caught:
+            opened(tmp_path, "db.t", token=token)
+        assert "s3cret" not in caught.value.message
+
+
 def test_a_key_that_may_be_in_any_partition_is_asked_of_all(catalog):
     table = catalog.create_table(
         "db.moves",

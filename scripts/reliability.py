@@ -136,6 +136,8 @@ def _seeds(size: dict, count: str, run: Callable, length: int) -> range:
     """Run seeds on all cores; those that ran, or AssertionError with all that failed."""
     first = size["from"]
     jobs = [(seed, length) for seed in range(first, size[count])]
+    if not jobs:
+        raise SystemExit(f"--from {first} leaves no seed: this size ends before {size[count]}")
     until = time.monotonic() + 60 * (size["minutes"] or 24 * 60)
     violations: list[str] = []
     done = 0

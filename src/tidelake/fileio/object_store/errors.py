@@ -191,7 +191,7 @@ def refusal_of(error: BaseException, secrets: Iterable[str] = ()) -> StoreRefusa
     text = full.partition("\n\nDebug source")[0].strip()
     for secret in secrets:
         text = text.replace(secret, "***")
-    text, said = _told(_SIGNED.sub(r"\1=***", text))
+    text, said = _words_and_answer(_SIGNED.sub(r"\1=***", text))
     status, code, region = (pattern.search(full) for pattern in (_STATUS, _CODE, _REGION))
     return StoreRefusal(
         int(status.group(1)) if status else None,
@@ -205,7 +205,7 @@ def refusal_of(error: BaseException, secrets: Iterable[str] = ()) -> StoreRefusa
     )
 
 
-def _told(text: str) -> tuple[str, str]:
+def _words_and_answer(text: str) -> tuple[str, str]:
     """The client's own words, and code and message of the answer without its XML or HTML."""
     body = _BODY.search(text)
     if body is None:

@@ -97,8 +97,8 @@ def test_a_store_that_wants_the_bucket_in_the_path_is_told_how(s3):
     refused(lambda: nowhere.list_dir("/w"), "unreachable", hint)
     there = Bucket("s3://lake", "https://store.example", is_path_style=False)
     text = "status code: 404 Not Found: <Error><Code>NoSuchBucket</Code></Error>"
-    told = translated(OSError(text), there, "/w/a", "read")
-    assert told.message.endswith("set 's3.path-style-access' = 'true'.")
+    found = translated(OSError(text), there, "/w/a", "read")
+    assert found.message.endswith("set 's3.path-style-access' = 'true'.")
     no_hint = translated(OSError(text), Bucket("s3://lake", "https://e"), "/w/a", "read")
     assert "path-style" not in no_hint.message
 

@@ -317,14 +317,6 @@ class SnapshotLog:
             return self.load(snapshot_id)  # it raises what is wrong with it
         raise self._missing(snapshot_id)
 
-    def find_on_chain(self, snapshot_id: int) -> Snapshot | None:
-        """Read the next snapshot of one who follows the chain; None if it is not there yet.
-
-        If it is, the one before it is read, too.
-        """
-        found = self.find(snapshot_id)
-        return found if found is not None and self.is_on_chain(found) else None
-
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Read one snapshot; None if it does not exist. See :meth:`load`."""
         found = self._stored(snapshot_id)
@@ -566,9 +558,20 @@ class SnapshotLog:
 
     def is_on_chain(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot that was read follows the one that has the id before its own."""
+        return self.with_base(snapshot)[0]
+
+    def with_base(self, snapshot: Snapshot) -> tuple[bool, Snapshot | None]:
+        """Whether a snapshot that was read is on the chain, and the one before it if that is read.
+
+        It is read where the snapshot names its base; None also if it is missing or damaged, or was
+        rolled back meanwhile.
+        """
         if snapshot.id == 1 or not names_base(snapshot):
-            return True
-        return self._follows(snapshot, self._seen(snapshot.id - 1))
+            return True, None
+        before = self._seen(snapshot.id - 1)
+        if isinstance(before, Snapshot) and follows(snapshot, before):
+            return True, before
+        return self._follows(snapshot, before), None
 
     def put_back(self, snapshot: Snapshot, *, within: OpenDirectory) -> bool:
         """Create the file of a snapshot that was removed; False if there is one of that id.

@@ -158,7 +158,7 @@ class Follower:
             The snapshot has expired, the table was rolled back, or the table was created again.
         """
         log, number, full = self.handle.snapshots, at.snapshot, at.phase == "full"
-        found = log.find_on_chain(number)
+        found, base = self._found(number)
         if found is None and not full and number > 1:
             before = log.find(number - 1)
             if before is not None:  # the common case: a stream that waits
@@ -167,8 +167,16 @@ class Follower:
         if found is None:
             found = self._kept_or_lost(at)
         if found is not None and is_begin:
-            self._check_history(at, found)
+            self._check_history(at, found, base)
         return found
+
+    def _found(self, number: int) -> tuple[Snapshot | None, Snapshot | None]:
+        """Read a snapshot on the chain, and the one before it unless both are known to fit."""
+        found = self.handle.snapshots.find(number)
+        if found is None or (self._followed and self._followed[0] == snapshot_identity(found)):
+            return found, None
+        is_on_chain, base = self.handle.snapshots.with_base(found)
+        return (found if is_on_chain else None), base
 
     def _kept_or_lost(self, at: StreamOffset) -> Snapshot | None:
         """Load a snapshot without its file, by tag or changelog; None if it does not exist yet."""
@@ -189,7 +197,7 @@ class Follower:
             raise self.rolled_back(number)
         raise self._lost(number, what)
 
-    def _check_history(self, at: StreamOffset, snapshot: Snapshot) -> None:
+    def _check_history(self, at: StreamOffset, snapshot: Snapshot, base: Snapshot | None) -> None:
         """Refuse an offset whose last snapshot is not the one before `snapshot`.
 
         The one before is read after `snapshot`: in the other order a rollback could come between
@@ -197,7 +205,7 @@ class Follower:
         """
         if at.before is None or self._followed == (snapshot_identity(snapshot), at.before):
             return
-        before = self.kept(at.snapshot - 1)
+        before = base or self.kept(at.snapshot - 1)
         if before is not None:
             self._check_before(at, before)
         else:

@@ -11,3 +11,8 @@ SHARES = 8
 def test_no_late_request_takes_what_was_acknowledged(share):
     for seed in range(share, SIZE.late_puts, SHARES):
         late_puts.check_schedule(seed)
+
+
+@pytest.mark.parametrize("seed", [seed for seed in late_puts.SEEDS if seed >= SIZE.late_puts])
+def test_schedules_that_found_a_mistake_stay_sound(seed):
+    late_puts.check_schedule(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
 import tidelake.spark
@@ -81,6 +82,33 @@ def test_issue_36_what_leaves_a_filter_leaves_the_target(lake, checkpoints, prod
         change(source)
         source.delete("k = 4")
         compacted(source)
+
+
+def of_format(reader, lake, **options):
+    given = {"warehouse": str(lake.catalog.warehouse), "table": "db.s"} | options
+    return reader.format("tidelake").options(**given).load()
+
+
+def test_issue_36_by_format_what_leaves_a_filter_leaves_the_target(lake, checkpoints):
+    source = made(lake, "s", changelog_producer="none")
+    put(source, k1=9, k2=9, k3=1)
+    target, checkpoint = made(lake, "t"), next(checkpoints)
+    wanted = {"filter": "v > 5", "read.changelog": "true"}
+    for _ in range(2):
+        streamed(lake, of_format(lake.spark.readStream, lake, **wanted), "t", checkpoint)
+        assert rows(target) == rows(source, "v > 5")
+        put(source, k1=1, k3=9)
+        source.delete([{"k": 2}])
+    between = {"filter": "v > 5", "incremental-between": "1,3"}
+    found = sorted(map(repr, of_format(lake.spark.read, lake, **between).collect()))
+    assert found == sorted(
+        map(repr, lake.changes("db.s", 1, 3, filter="v > 5", mode="auto").collect())
+    )
+    assert any("'-D'" in row for row in found)
+    lacking = of_format(lake.spark.readStream, lake, columns="v", **wanted).writeStream
+    query = lacking.format("noop").option("checkpointLocation", str(next(checkpoints))).start()
+    with pytest.raises(StreamingQueryException, match="need the primary key"):
+        query.awaitTermination(60)
 
 
 def test_issue_36_a_filter_that_would_lose_rows_is_refused(lake, checkpoints):

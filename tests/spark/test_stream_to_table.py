@@ -10,7 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from proving.odd_names import odd_name
-from pyspark.errors import IllegalArgumentException, PySparkException, StreamingQueryException
+from pyspark.errors import (
+    IllegalArgumentException,
+    PySparkException,
+    StreamingQueryException,
+    UnsupportedOperationException,
+)
 
 import tidelake.spark
 from tidelake.spark import STREAM
@@ -119,6 +124,19 @@ def test_a_missing_table_is_made_and_replaced_in_mode_complete(
     assert query.exception() is None
     assert lake.catalog.table("default.made").partition_keys == ("p",)
     assert rows(lake, "default.made") == [(0, 4), (1, 1)]
+
+
+def test_issue_36_a_writer_of_another_format_leaves_no_table(spark, lake, frame, checkpoint):
+    name = "streamed.default.other"
+    unnamed = frame.writeStream.option("checkpointLocation", str(checkpoint))
+    for writer in (unnamed, unnamed.format("tidelake")):
+        with pytest.raises(
+            UnsupportedOperationException, match=r"format\(tidelake\.spark\.STREAM\)"
+        ):
+            writer.toTable(name)
+        assert not spark.catalog.tableExists(name)
+    spark.catalog.createTable(name, schema=frame.schema)  # passes the same format
+    assert rows(lake, "default.other") == []
 
 
 def test_a_watermark_comes_into_the_snapshots(lake, feed, frame, writer):

@@ -30,13 +30,14 @@ from tidelake.types.schema_change import (
     UpdateComment,
 )
 
-__all__ = ["NewTable", "schema_changes"]
+__all__ = ["NewTable", "refuse_stream_writer", "schema_changes"]
 
 PRIMARY_KEY = "primary-key"
 PARTITION = "partition"
 COMMENT = "comment"
 OWN_PROVIDERS = frozenset({"tidelake", "paimon"})
 PROVIDER_DEFAULT = "spark.sql.sources.default"
+STREAM_WRITER = "DataStreamWriter.toTable("
 # properties that Spark adds by itself
 _OF_SPARK = ("owner", "external", "is_managed_location", "collation", "table_type")
 _OPTION_PREFIX = "option."
@@ -124,6 +125,42 @@ def _check_provider(gateway: Gateway, provider: str | None, name: str) -> None:
         " Write USING tidelake, or omit it; the option 'file.format' sets the file format."
     )
     raise UnsupportedError(message, kind="sql_clause", table=name)
+
+
+def refuse_stream_writer(gateway: Gateway, name: str, asked: Sequence[JavaObject]) -> None:
+    """Refuse a table that ``writeStream.toTable`` makes and then cannot write.
+
+    Spark makes the missing table first and compares the formats after that. What it passes here is
+    what ``spark.catalog.createTable`` passes too, so the caller is found in the stack of this call.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    name : str
+        The table, for messages.
+    asked : sequence of JavaObject
+        The arguments of ``createTable``.
+
+    Raises
+    ------
+    UnsupportedError
+        The stream's writer has another format than Tidelake's.
+    """
+    properties = asked[0].properties() if len(asked) == 1 else asked[2]
+    provider = properties.get("provider")
+    if provider is None or provider.lower() == PROVIDER_CLASS.lower():
+        return
+    text = gateway.java("java.io.StringWriter")()
+    gateway.java("java.lang.Throwable")().printStackTrace(gateway.java("java.io.PrintWriter")(text))
+    if STREAM_WRITER not in str(text.toString()):
+        return
+    message = (
+        f"Table '{name}' was not created: writeStream.toTable cannot write a Tidelake table with"
+        f" the format '{provider}'. Add .format(tidelake.spark.STREAM), or use"
+        " tl.write_stream(frame, name)."
+    )
+    raise UnsupportedError(message, kind="stream_provider", table=name)
 
 
 def _names(text: str) -> tuple[str, ...]:

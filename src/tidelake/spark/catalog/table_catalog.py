@@ -18,7 +18,7 @@ from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.options import declared
 from tidelake.spark.catalog.changelog import TableChangelog
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.java_ddl import NewTable, schema_changes
+from tidelake.spark.catalog.java_ddl import NewTable, refuse_stream_writer, schema_changes
 from tidelake.spark.catalog.procedures import SYSTEM_DATABASE, LakeProcedure, procedure_of
 from tidelake.spark.catalog.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.staged import StagedTable
@@ -225,6 +225,7 @@ class LakeCatalog(
         if self.tableExists(identifier):
             text = f"Table '{self._shown(identifier)}' already exists."
             raise self._analysis("TableAlreadyExistsException", identifier, text)
+        refuse_stream_writer(self.gateway, self._shown(identifier), asked)
         staged.commitStagedChanges()
         return self.loadTable(identifier)
 

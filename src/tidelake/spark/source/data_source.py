@@ -431,11 +431,14 @@ def _changes(
     assert options.between is not None
     handle = table.handle
     start, end = moments_between(handle, options.between)
+    # Spark tests its own filters again; a row that leaves the user's must come as a delete
+    is_asked = options.filter is not None
     return planned_changes(
         handle,
         start,
         end,
         columns=columns,
-        filter=_offered(table, options, filters),
+        filter=_offered(table, options, () if is_asked else filters),
         mode=cast("ChangesMode", options.changes_mode),
+        retracts=is_asked,
     )

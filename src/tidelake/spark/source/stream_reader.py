@@ -111,14 +111,16 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, table: Table, names: Sequence[str], filter: str | None) -> None:
-        request = StreamRequest.of(table, table.table_schema.id, names)
+        parsed = parse_filter(filter)
+        self._predicate = None if parsed is None else bind(parsed, table.handle.schema.fields)
+        schema_id = table.table_schema.id
+        request = StreamRequest.of(table, schema_id, names, predicate=self._predicate)
         # the checkpoint's query is not known here: what is held is held while this process lives
         name = HoldName.of(None, None, otherwise=request.plan.handle.env.ids.uuid())
         self._cursor = StreamCursor(request.plan, SourceHold(request.plan, name, lambda: False))
         self._kinds = request.kinds
+        self._leaving = request.leaving
         self._names = tuple(names)
-        parsed = parse_filter(filter)
-        self._predicate = None if parsed is None else bind(parsed, request.plan.fields)
 
     def __getstate__(self) -> dict[str, object]:
         return {}  # partitions carry all that a task needs
@@ -168,7 +170,9 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, last = self._cursor.between(_text(start), until)
         self._cursor.hold_from(first)
         wanted = [name for name in self._names if name != ROW_KIND_COLUMN]
-        changes = plan.parts(first, last, columns=wanted, predicate=self._predicate).once()
+        changes = plan.parts(
+            first, last, columns=wanted, predicate=self._predicate, leaving=self._leaving
+        ).once()
         task, parts = ChangeTask(changes.rows), list(changes.parts())
         units = (
             [ChangeUnit(tuple(parts))]

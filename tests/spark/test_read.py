@@ -362,3 +362,36 @@ def test_a_type_without_counterpart_names_its_column():
     field = DataField(3, "n", parse_type({"type": "ARRAY", "element": "TIME(9)"}))
     with pytest.raises(UnsupportedError, match=r"'n\.element'"):
         spark_schema([field], table="db.t")
+
+
+def test_a_batch_reads_the_last_compaction_or_files_of_some_age_at_every_door(spark, lake):
+    """Paimon's ``compacted-full`` and ``from-file-creation-time``."""
+    options = {"bucket": "1", "write-only": "true"}
+    table = lake.catalog.create_table(
+        "default.c", {"k": "INT NOT NULL", "v": "INT"}, primary_keys=["k"], options=options
+    )
+    table.write([{"k": 1, "v": 1}])
+    table.compact(full=True)
+    table.write([{"k": 2, "v": 2}])
+    clock, made = table.handle.env.clock, table.system_table("files").to_arrow()["creation_time"]
+    first, last = sorted(made.cast(pa.int64()).to_pylist())
+    since = {"scan.file-creation-time-millis": str(last - clock.local_offset_ms())}
+    newest = {(2, 2)} if first < last else {(1, 1), (2, 2)}
+    for own, rows in (({"scan.mode": "compacted-full"}, {(1, 1)}), (since, newest)):
+        text = ", ".join(f"'{key}' = '{value}'" for key, value in own.items())
+        doors = (
+            lake.table("default.c", options=own),
+            lake.sql(f"SELECT * FROM c /*+ OPTIONS({text}) */"),
+            spark.sql(f"SELECT * FROM tidelake.default.c WITH ({text})"),
+            spark.read.options(**own).table("tidelake.default.c"),
+            spark.read.format("tidelake").options(**own).load(str(table.handle.uri)),
+        )
+        for door in doors:
+            assert {tuple(row) for row in door.collect()} == rows
+            assert door.count() == len(rows)
+            assert door.where("v = 1").count() == len(rows & {(1, 1)})
+    lake.catalog.alter_table("default.c", [SetOption("scan.mode", "compacted-full")])
+    assert lake.table("default.c").count() == 1
+    lake.sql("UPDATE c SET v = 20 WHERE k = 2")
+    newest = lake.table("default.c", options={"scan.mode": None})
+    assert {tuple(row) for row in newest.collect()} == {(1, 1), (2, 20)}

@@ -27,10 +27,13 @@ class ReadContext(TableState):
     all_rows : bool
         Whether to read level 0 even if the table's reads leave it out: a job that rewrites rows
         must not lose them.
+    created_since : int, optional
+        Plan only files created at this time or later, in ms since the epoch.
     """
 
     schemas: Mapping[int, TableSchema]
     all_rows: bool = False
+    created_since: int | None = None
 
     @property
     def keys_stand_alone(self) -> bool:

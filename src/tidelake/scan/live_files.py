@@ -75,6 +75,16 @@ def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestC
     return manifests.folded(context.paths.location, snapshot, fold)
 
 
+def is_created_since(context: ReadContext, entries: EntryTable, time_ms: int) -> NDArray[np.bool_]:
+    """Which files were created at a time, in ms since the epoch, or later.
+
+    A manifest holds the wall clock of a file's writer: it is taken for a clock of this machine's
+    zone, as it stands now. A file without a time counts as the oldest.
+    """
+    made = entries["creation_time_ms"].fill_null(0).to_numpy(zero_copy_only=False)
+    return np.asarray(made >= time_ms + context.env.clock.local_offset_ms())
+
+
 def order_of(entries: EntryTable, *, by_writing: bool) -> NDArray[np.intp]:
     """Order by partition and bucket, and of an append table's files by when they were written."""
     keys = [("partition_id", "ascending"), ("bucket", "ascending")]

@@ -49,7 +49,14 @@ from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.expired import names_expiry
-from tidelake.scan.live_files import bucket_files, bucket_starts, grouped, live_files, order_of
+from tidelake.scan.live_files import (
+    bucket_files,
+    bucket_starts,
+    grouped,
+    is_created_since,
+    live_files,
+    order_of,
+)
 from tidelake.scan.plan_size import check_plan_fits
 from tidelake.scan.pruning.file_index import UnusedIndex, ask_indexes
 from tidelake.scan.pruning.prune import ScanFilter, scan_filter
@@ -60,6 +67,7 @@ from tidelake.scan.pruning.prune_entries import (
     manifest_may_hold,
 )
 from tidelake.scan.pruning.pruned_files import (
+    BY_CREATION_TIME,
     BY_FILE_INDEX,
     BY_KEY_STATS,
     BY_LEVEL_0,
@@ -210,6 +218,9 @@ def plan_scan(
         if buckets is not None:
             entries = entries.take(_in_buckets(entries, buckets))
         chosen = in_buckets_named(context, entries, parts, tally)
+        if context.created_since is not None:
+            is_older = ~is_created_since(context, chosen, context.created_since)
+            chosen = tally.dropped(chosen, is_older, BY_CREATION_TIME)
         if mode == "delta":
             splits = [_delta_split(context, bucket) for bucket in grouped(chosen, snapshot.id)]
         else:

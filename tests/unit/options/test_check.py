@@ -215,7 +215,7 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
         ("branch", "dev", ACTIONS),
         ("commit.callbacks", "com.test.A", ("create", "write")),
         ("incremental-between", "1,2", ("read",)),
-        ("scan.mode", "compacted-full", ("read",)),
+        ("scan.mode", "from-creation-timestamp", ("read",)),
         ("metadata.iceberg.storage", "hive-catalog", ("create", "write")),
         ("primary-key", "k", ("create",)),
         # options of Paimon 2.x on a table that a later version made

@@ -234,8 +234,10 @@ def test_scan_options_say_which_moment_is_read(make):
     assert table.count(options={"scan.mode": "from-snapshot", "scan.snapshot-id": 1}) == 1
     with pytest.raises(InvalidInputError, match=r"'scan\.mode' is 'from-snapshot' but no option"):
         table.count(options={"scan.mode": "from-snapshot"})
-    with pytest.raises(UnsupportedError, match=r"'scan\.mode' = 'compacted-full' is refused"):
-        table.count(options={"scan.mode": "compacted-full"})
+    assert table.count(options={"scan.mode": "compacted-full"}) == 2
+    assert table.count(options={"scan.file-creation-time-millis": 2**53}) == 0
+    with pytest.raises(UnsupportedError, match=r"'scan\.mode' = 'incremental' is refused"):
+        table.count(options={"scan.mode": "incremental"})
 
 
 def test_write_mode_is_what_the_primary_key_says(make, session):

@@ -45,7 +45,11 @@ _BETWEEN = refused(
     " format('tidelake')",
     on=ON_READ,
 )
-_OF_FILES = refused("it sets where a stream begins; pass timestamp= to a batch read", on=ON_READ)
+_OF_STREAMS = refused(
+    "it sets where a stream begins; pass timestamp= to a batch read, or set"
+    " scan.file-creation-time-millis",
+    on=ON_READ,
+)
 _STREAM = no_effect("it is for Flink's own source and jobs")
 
 SCAN_MODE: Final = enumeration(
@@ -64,14 +68,18 @@ SCAN_MODE: Final = enumeration(
         "from-snapshot-full",
         "incremental",
     ),
-    "Where a read begins; default: by the other scan options, else at the latest snapshot.",
+    "Where a read begins; default: by the other scan options, else at the latest snapshot."
+    " compacted-full: the newest snapshot of a compaction; of the full ones if"
+    " full-compaction.delta-commits is set.",
     partly(
         "it is for streams; for a batch read unset it and pass snapshot_id=, timestamp= or tag=",
         accepted=(
             "latest-full",
             "full",
             "latest",
+            "compacted-full",
             "from-timestamp",
+            "from-file-creation-time",
             "from-snapshot",
             "from-snapshot-full",
         ),
@@ -159,14 +167,15 @@ SCAN_CREATION_TIME_MILLIS: Final = integer(
     "scan.creation-time-millis",
     None,
     "A stream begins with data created after this time, in ms since the epoch.",
-    _OF_FILES,
+    _OF_STREAMS,
     long=True,
 )
 SCAN_FILE_CREATION_TIME_MILLIS: Final = integer(
     "scan.file-creation-time-millis",
     None,
-    "A stream begins with files created at this time or later, in ms since the epoch.",
-    _OF_FILES,
+    "Read only files of the newest snapshot that were created at this time or later, in ms since"
+    " the epoch; a stream goes on with the changes after. A file that a compaction wrote is as new"
+    " as the compaction, whatever rows it holds.",
     long=True,
 )
 SCAN_PLAN_SORT_PARTITION: Final = boolean(

@@ -17,6 +17,7 @@ from tidelake.scan.pruning.file_index import UnusedIndex
 
 __all__ = [
     "BY_BUCKET",
+    "BY_CREATION_TIME",
     "BY_FILE_INDEX",
     "BY_KEY_STATS",
     "BY_LEVEL_0",
@@ -31,6 +32,7 @@ __all__ = [
 
 BY_PARTITION = "partition"
 BY_BUCKET = "bucket"
+BY_CREATION_TIME = "creation time"
 BY_POSTPONE = "postpone bucket, not readable before compaction"
 BY_KEY_STATS = "key statistics"
 BY_VALUE_STATS = "value statistics"

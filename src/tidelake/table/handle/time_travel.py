@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tidelake.errors import InvalidInputError, NotFoundError, near_names, shortened
-from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.log.tag import TagLog
 from tidelake.options import Option, Options, declared
@@ -26,10 +26,23 @@ from tidelake.table.handle.instant import (
     timestamp_ms,
 )
 
-__all__ = ["Moment", "Time", "TimeTravel", "option_moment"]
+__all__ = [
+    "COMPACTED_EVERY",
+    "CREATED_SINCE",
+    "Moment",
+    "Time",
+    "TimeTravel",
+    "compacted_every",
+    "option_moment",
+]
 
 Moment = int | str | date | np.datetime64
 """A snapshot's id, a tag's name, or a time (text that no tag has as its name: ISO 8601)."""
+
+COMPACTED_EVERY = "compacted_every"
+"""Of :func:`option_moment`: the newest snapshot of a compaction with such an identifier."""
+CREATED_SINCE = "created_since"
+"""Of :func:`option_moment`: the newest snapshot's files created at this time or later."""
 
 _OPTION_ARGUMENTS: dict[Option[Any], str] = {
     declared.SCAN_SNAPSHOT_ID: "snapshot_id",
@@ -37,6 +50,7 @@ _OPTION_ARGUMENTS: dict[Option[Any], str] = {
     declared.SCAN_TIMESTAMP_MILLIS: "timestamp",
     declared.SCAN_TIMESTAMP: "timestamp",
     declared.SCAN_WATERMARK: "watermark",
+    declared.SCAN_FILE_CREATION_TIME_MILLIS: CREATED_SINCE,
 }
 """Options that name a moment, with the argument that each sets."""
 
@@ -44,6 +58,8 @@ _MODE_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "from-snapshot": ("snapshot_id", "tag", "watermark"),
     "from-snapshot-full": ("snapshot_id",),
     "from-timestamp": ("timestamp",),
+    "from-file-creation-time": (CREATED_SINCE,),
+    "compacted-full": (),
     "latest-full": (),
     "full": (),
     "latest": (),
@@ -58,9 +74,14 @@ def option_moment(options: Options, *, table: str) -> dict[str, object]:
     ----------
     options : Options
         ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp-millis``, ``scan.timestamp``,
-        ``scan.watermark`` and ``scan.mode`` count.
+        ``scan.watermark``, ``scan.file-creation-time-millis`` and ``scan.mode`` count.
     table : str
         The table, for messages.
+
+    Returns
+    -------
+    dict
+        An argument of a read, or :data:`COMPACTED_EVERY` or :data:`CREATED_SINCE`, with its value.
 
     Raises
     ------
@@ -78,6 +99,8 @@ def option_moment(options: Options, *, table: str) -> dict[str, object]:
     given: dict[str, object] = {_OPTION_ARGUMENTS[o]: options.get(o) for o in named}
     mode = options.get(declared.SCAN_MODE)
     wanted = _MODE_ARGUMENTS.get(mode)
+    if mode == "compacted-full" and not given:
+        return {COMPACTED_EVERY: compacted_every(options)}
     if wanted is None or (not wanted and not given) or set(given) & set(wanted):
         return given
     keys = [o.key for o, argument in _OPTION_ARGUMENTS.items() if argument in wanted]
@@ -88,6 +111,14 @@ def option_moment(options: Options, *, table: str) -> dict[str, object]:
     need = f" It goes with {' or '.join(keys)}." if keys else ""
     message = f"Table '{table}': option 'scan.mode' is '{mode}' {contradiction}{need}"
     raise InvalidInputError(message, kind="scan_mode", table=table, option="scan.mode")
+
+
+def compacted_every(options: Options) -> int:
+    """Of ``compacted-full``: a compaction counts whose identifier is a multiple of this.
+
+    With ``full-compaction.delta-commits`` those between may have compacted a part of the table.
+    """
+    return options.get(declared.FULL_COMPACTION_DELTA_COMMITS) or 1
 
 
 def _two_moments(what: str, table: str) -> InvalidInputError:
@@ -156,6 +187,9 @@ class TimeTravel:
             raise _two_moments(", ".join(named), self._table)
         if not named and default is not None:
             asked: dict[str, Any] = option_moment(default, table=self._table)
+            asked.pop(CREATED_SINCE, None)  # of the newest
+            if COMPACTED_EVERY in asked:
+                return self.compacted(asked[COMPACTED_EVERY])
             return self.resolve(**asked)
         if snapshot_id is not None:
             return self.by_id(snapshot_id)
@@ -273,6 +307,31 @@ class TimeTravel:
             )
             raise NotFoundError(message, kind="watermark_not_reached", table=self._table)
         return found
+
+    def compacted(self, every: int) -> Snapshot | None:
+        """The newest snapshot of a compaction; the newest of all if none was kept.
+
+        Parameters
+        ----------
+        every : int
+            Of :func:`compacted_every`. The identifier of a batch counts as a multiple.
+
+        Notes
+        -----
+        Reads snapshots from the newest one back: a request each.
+        """
+        latest = self._snapshots.latest()
+        earliest_id = self._snapshots.earliest_id()
+        if latest is None or earliest_id is None:
+            return latest
+        for number in range(latest.id, earliest_id - 1, -1):
+            found = latest if number == latest.id else self._snapshots.find(number)
+            if found is None or found.commit_kind is not CommitKind.COMPACT:
+                continue  # None: it expired meanwhile
+            identifier = found.commit_identifier
+            if identifier == BATCH_IDENTIFIER or identifier % every == 0:
+                return found
+        return latest
 
     def _no_snapshot(self, snapshot_id: int) -> NotFoundError:
         earliest, latest = self._snapshots.earliest_id(), self._snapshots.latest_id()

@@ -185,6 +185,7 @@ class LocalTableQuery:
         with self._lock.value:
             self._check_open()
             request = ScanRequest(snapshot_id=snapshot_id)
+            request.check_all_files(self._handle)
             tries_left = 1 if request.travels(self._handle) else PLAN_TRIES
             while True:
                 snapshot = request.snapshot(self._handle)

@@ -48,6 +48,7 @@ def read_keys(
     NotFoundError
         A column, or the moment, is unknown.
     """
+    request.check_all_files(handle)
 
     def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> LookupResult:
         context = handle.read_context(schema_of)

@@ -329,7 +329,7 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
     limit = row_limit(request.limit, table=handle.identifier)
 
     def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> TableScan:
-        context = handle.read_context(schema_of)
+        context = request.context(handle, schema_of)
         fields = context.schema.fields
         names = column_names(request.columns, context.schema.field_names, table=handle.identifier)
         context.fields(names)  # refuses unknown columns

@@ -46,7 +46,7 @@ from tidelake.scan import (
     live_deletions,
     live_files,
 )
-from tidelake.scan.live_files import bucket_files
+from tidelake.scan.live_files import bucket_files, is_created_since
 from tidelake.scan.split_generator import stand_alone
 from tidelake.table.changelog.changelog_files import (
     NO_CHANGELOG,
@@ -253,8 +253,7 @@ class SnapshotChanges:
         """Give the units of a snapshot's state; only of files made since `created_ms`, if given."""
         entries = self._visible(context, snapshot)
         if created_ms is not None:
-            made = entries["creation_time_ms"].fill_null(0).to_numpy(zero_copy_only=False)
-            entries = entries.take(made >= created_ms)
+            entries = entries.take(is_created_since(context, entries, created_ms))
         entries = self._in_order(context, entries)
         deletions = live_deletions(context, snapshot, manifests=self.handle.manifests)
         starts = bucket_starts(entries)

@@ -6,7 +6,7 @@ mode                       the stream begins with
 ``latest-full``            the newest snapshot's state
 ``latest``                 the changes after the newest snapshot; on an empty table all changes
 ``compacted-full``         the state of the newest snapshot that a compaction made, else of the
-                           newest; see :func:`_compacted`
+                           newest; see :meth:`.TimeTravel.compacted`
 ``from-snapshot``          the changes of ``scan.snapshot-id``, or of the oldest snapshot that is
                            kept if that one has expired; ``scan.tag-name`` and
                            ``scan.watermark`` name a snapshot too
@@ -37,11 +37,11 @@ from typing import Any
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
-from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tidelake.options import Option, Options, declared
 from tidelake.table.changelog.changelog_plan import moments_between
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.instant import timestamp_ms
+from tidelake.table.handle.time_travel import compacted_every
 from tidelake.table.stream.offset import Phase
 
 __all__ = ["START_OPTIONS", "Beginning", "StreamStart"]
@@ -291,22 +291,9 @@ class StreamStart:
         return Beginning(first, "delta")
 
     def _compacted_id(self) -> int | None:
-        """Find the newest snapshot that a compaction made; else the newest one.
-
-        With ``full-compaction.delta-commits``, or a changelog by full compactions, it is the newest
-        one whose identifier is a multiple of that number: others may be compacted in part.
-        """
-        handle = self._handle
-        latest_id, earliest_id = handle.snapshots.latest_id(), handle.snapshots.earliest_id()
-        if latest_id is None or earliest_id is None:
-            return None
-        commits = handle.options.get(declared.FULL_COMPACTION_DELTA_COMMITS)
-        if commits is None and handle.options.get(declared.CHANGELOG_PRODUCER) == "full-compaction":
-            commits = 1
-        for number in range(latest_id, earliest_id - 1, -1):
-            if _compacted(handle.snapshots.load(number), commits):
-                return number
-        return latest_id
+        """Find the newest snapshot that a compaction made; else the newest one."""
+        found = self._handle.time_travel.compacted(compacted_every(self._handle.options))
+        return None if found is None else found.id
 
     def _incremental(self) -> Beginning:
         handle = self._handle
@@ -341,13 +328,6 @@ class StreamStart:
 
 def _full(snapshot_id: int | None) -> Beginning | None:
     return None if snapshot_id is None else Beginning(snapshot_id, "full")
-
-
-def _compacted(snapshot: Snapshot, commits: int | None) -> bool:
-    if snapshot.commit_kind is not CommitKind.COMPACT:
-        return False
-    identifier = snapshot.commit_identifier
-    return commits is None or identifier == BATCH_IDENTIFIER or identifier % commits == 0
 
 
 def _mode(options: Options, *, table: str) -> tuple[str, Option[Any] | None]:

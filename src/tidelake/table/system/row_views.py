@@ -271,8 +271,10 @@ class RowView(MetadataTable):
         handle = self.handle
         limit = row_limit(limit, table=self.identifier)
 
+        request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
+
         def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> ViewScan:
-            context = handle.read_context(schema_of)
+            context = request.context(handle, schema_of)
             rows = ViewRows.of(handle, context, self.name, columns, filter)
             last = self.name == READ_OPTIMIZED and bool(context.schema.primary_keys)
             planned = plan_scan(
@@ -284,7 +286,6 @@ class RowView(MetadataTable):
             )
             return ViewScan(rows, planned, limit)
 
-        request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
         return request.planned(handle, plan)
 
     def to_arrow(self, **scan: Any) -> pa.Table:

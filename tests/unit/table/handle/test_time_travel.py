@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidelake.errors import InvalidInputError, NotFoundError
+import tidelake
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata import SchemaLog
+from tidelake.metadata.log.snapshot import CommitKind
 from tidelake.table.handle.instant import timestamp_ms
+from tidelake.telemetry import Env, ManualClock
 from tidelake.types import DataField, parse_type
+
+KV = {"k": "INT NOT NULL", "v": "INT"}
 
 
 @pytest.fixture
@@ -28,7 +34,7 @@ def evolve(table):
     """Add a column as another engine does; gives the names of the columns before."""
     old = table.table_schema
     fields = (*old.fields, DataField(3, "later", parse_type("INT")))
-    new = dataclasses.replace(old, id=1, fields=fields, highest_field_id=3)
+    new = replace(old, id=1, fields=fields, highest_field_id=3)
     assert SchemaLog(table.fileio, table.paths).create(new)
     return list(old.field_names)
 
@@ -170,3 +176,88 @@ def test_text_is_read_as_a_time_wherever_one_is_taken(text, utc, in_shanghai):
 def test_text_that_is_no_time_is_refused(text):
     with pytest.raises(InvalidInputError, match="is not a time"):
         timestamp_ms(text, zone=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("more", "every", "wanted"),
+    [
+        ({}, 1, 5),
+        ({"full-compaction.delta-commits": "2"}, 2, 4),
+        ({"full-compaction.delta-commits": "7"}, 7, None),
+        ({"changelog-producer": "full-compaction"}, 1, 5),
+    ],
+    ids=str,
+)
+def test_compacted_full_reads_the_newest_snapshot_of_a_compaction(catalog, more, every, wanted):
+    options = {"bucket": "1", "num-sorted-run.compaction-trigger": "1"}
+    table = catalog.create_table("db.c", KV, primary_keys=["k"], options=options)
+    for number in range(1, 6):
+        table.write([{"k": number, "v": number}], commit_user="u", commit_identifier=number)
+    for number in (6, 8):
+        own = {"write-only": "true"}
+        table.write(
+            [{"k": number, "v": number}], commit_user="u", commit_identifier=number, options=own
+        )
+    snapshots = [table.handle.snapshots.load(n) for n in table.handle.snapshots.ids()]
+    compacted = [s for s in snapshots if s.commit_kind is CommitKind.COMPACT]
+    fitting = [s for s in compacted if s.commit_identifier % every == 0]
+    assert (fitting[-1].commit_identifier if fitting else None) == wanted
+    picked = fitting[-1] if fitting else snapshots[-1]
+    found = table.with_options({"scan.mode": "compacted-full", **more})
+    assert found.to_arrow().equals(table.to_arrow(snapshot_id=picked.id))
+    assert found.count() == (wanted or 7)
+    assert found.count(snapshot_id=1) == 1  # an argument comes first
+    assert (found.get(8) is None) == (wanted is not None)
+
+
+def test_compacted_full_has_the_columns_of_now_and_no_compaction_means_the_newest(keyed, catalog):
+    mode = {"scan.mode": "compacted-full"}
+    assert keyed.count(options=mode) == 0
+    keyed.write([{"k": 1, "v": "a", "n": 0}])
+    assert keyed.count(options=mode) == 1
+    names = evolve(keyed)
+    again = catalog.table("db.keyed").copy(mode)
+    assert again.to_arrow().column_names == [*names, "later"]
+    with pytest.raises(InvalidInputError, match="unset one of them"):
+        keyed.copy({**mode, "scan.snapshot-id": 1})
+
+
+class ClockEastOfUtc(ManualClock):
+    """Its wall clock, which files are marked by, is ahead."""
+
+    def local_offset_ms(self):
+        return 2 * 3600 * 1000
+
+
+@pytest.mark.parametrize("clock_of", [ManualClock, ClockEastOfUtc])
+@pytest.mark.parametrize("mode", [{}, {"scan.mode": "from-file-creation-time"}], ids=str)
+def test_a_batch_may_read_only_files_that_were_made_since(mode, clock_of):
+    clock = clock_of(1_700_000_000_000)
+    lake = tidelake.open("/w", fileio=MemoryFileIO(), env=replace(Env.seeded(1), clock=clock))
+    options = {"bucket": "1", "write-only": "true"}
+    table = lake.create_table("db.t", KV, primary_keys=["k"], options=options)
+    since = {}
+    for number in range(3):
+        since[number] = {"scan.file-creation-time-millis": str(clock.now_ms()), **mode}
+        table.write([{"k": number, "v": number}, {"k": 9, "v": number}])
+        clock.sleep_ms(1000)
+    for number in range(3):
+        found = table.to_arrow(options=since[number])
+        want = [(k, k) for k in range(number, 3)] + [(9, 2)]
+        assert sorted(zip(*found.to_pydict().values(), strict=True)) == want
+        assert table.count(options=since[number]) == len(want)
+        plan = table.scan(options=since[number]).plan
+        assert plan.pruned.get("creation time", 0) == number
+        log = table.with_options(since[number]).system_table("audit_log")
+        assert len(log.to_arrow()) == len(want)
+    assert (
+        table.count(options={**since[2], "scan.file-creation-time-millis": "99999999999999"}) == 0
+    )
+    assert table.copy(since[2]).count(snapshot_id=2) == 3
+    table.compact(full=True)  # a rewritten file is as new as its compaction
+    assert table.count(options=since[2]) == 4
+    with pytest.raises(UnsupportedError, match=r"scan\.file-creation-time-millis") as caught:
+        table.copy(since[2]).get(9)
+    assert caught.value.kind == "scan_mode"
+    with pytest.raises(UnsupportedError, match=r"scan\.file-creation-time-millis"):
+        table.copy(since[2]).local_query().get(9)

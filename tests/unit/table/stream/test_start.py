@@ -64,6 +64,18 @@ def test_files_of_some_age_are_left_out_of_the_state(table, follow):
     assert at.created_ms is None
 
 
+def test_the_age_of_files_is_told_by_the_wall_clock_that_marks_them(
+    make, clock, follow, monkeypatch
+):
+    monkeypatch.setattr(type(clock), "local_offset_ms", lambda _: 2 * 3600 * 1000)
+    made = make(options={"write-only": "true"})
+    for number in range(3):
+        made.write([{"k": number, "v": 0}])
+        clock.sleep_ms(1000)
+    given, _ = follow(made, {"scan.file-creation-time-millis": str(FIRST_MS + 1000)})
+    assert [row[1] for batch in given for row in batch] == [1, 2]
+
+
 def test_a_tag_begins_a_stream_though_its_snapshot_has_expired(make, follow):
     table = make(options={"snapshot.num-retained.min": "1"})
     for number in range(3):

@@ -91,7 +91,7 @@ def test_these_are_all_options_of_the_document():
 def test_the_page_lists_each_with_what_it_does():
     rows = dict(re.findall(r"^\| `([a-z.-]+)` \| (.+) \|$", PAGE.read_text(), re.MULTILINE))
     assert set(ALL) == set(rows)
-    assert {key for key, said in rows.items() if "no effect yet" in said} == set(KEPT)
+    assert {key for key, said in rows.items() if "not done yet" in said} == set(KEPT)
 
 
 def test_connector_says_whose_table_it_is(session, tmp_path):

@@ -153,10 +153,10 @@ SCAN_PARALLELISM: Final = integer(
 SCAN_INFER_PARALLELISM: Final = boolean(
     "scan.infer-parallelism",
     None,
-    "Number of tasks that merge files on Spark if scan.parallelism is unset: one for each split, so"
-    " one or more for each bucket, at most 1024 (true); as many as the session runs at once"
-    " (false); or by the bytes to read (unset). Files that need no merge are cut by Spark's own"
-    " settings, and with false by that number at most.",
+    "Number of tasks that merge files on Spark if scan.parallelism is unset. true: one for each"
+    " split, so one or more for each bucket, at most 1024; false: as many as the session runs at"
+    " once; unset: by the bytes to read. Files that need no merge are cut by Spark's own settings;"
+    " with false into no more parts than that.",
 )
 
 SCAN_WATERMARK: Final = integer(

@@ -34,6 +34,16 @@ def test_loads_a_table_of_a_warehouse(spark, lake, place, tmp_path):
     assert reader.option("table", "db.t").option("columns", "v, k").load().columns == ["v", "k"]
 
 
+def test_issue_36_what_is_wrong_stands_behind_one_frame(spark, place, tmp_path):
+    for options, message in (
+        ({"tabel": "db.t"}, "has no option 'tabel'"),
+        ({"table": "db.none", "warehouse": str(tmp_path / "warehouse")}, "'none' does not exist"),
+    ):
+        with pytest.raises(AnalysisException, match=message) as caught:
+            spark.read.format("tidelake").options(**options).load()
+        assert str(caught.value).count("  File ") == 1
+
+
 @pytest.mark.parametrize(
     "condition",
     [

@@ -24,9 +24,10 @@ unless the option ``dynamic-partition-overwrite`` is false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -43,7 +44,7 @@ from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidelake.catalog import open_catalog
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
@@ -78,6 +79,22 @@ from tidelake.types.predicate import Predicate, conjoin, parse_filter
 __all__ = ["TidelakeSource", "source_reaching"]
 
 Given = TypeVar("Given", SourceReadOptions, SourceWriteOptions)
+R = TypeVar("R")
+_OF_USERS = (InvalidInputError, NotFoundError, UnsupportedError)
+"""Errors about what the user asked; others keep their traceback."""
+
+
+def _briefly(method: Callable[..., R]) -> Callable[..., R]:
+    """A method whose refusals have one frame: Spark shows the traceback before the message."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> R:
+        try:
+            return method(self, *args, **kwargs)
+        except _OF_USERS as error:
+            raise error.with_traceback(None) from None
+
+    return call
 
 
 def source_reaching(attached: Attached) -> type[TidelakeSource]:
@@ -104,6 +121,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         """The word for ``format(...)``."""
         return "tidelake"
 
+    @_briefly
     def schema(self) -> StructType:
         """The columns that a read gives."""
         options = self._reached(SourceReadOptions.of(self.options))
@@ -119,6 +137,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
             return columns
         return StructType([StructField(ROW_KIND_COLUMN, StringType()), *columns.fields])
 
+    @_briefly
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
         options = self._reached(SourceReadOptions.of(self.options))
@@ -131,6 +150,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         reader = TidelakeReader if options.between is None else ChangesReader
         return reader(options, schema)
 
+    @_briefly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         """A batch write."""
         options = self._reached(SourceWriteOptions.of(self.options))
@@ -148,6 +168,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         _check_schema(handle, schema)
         return TidelakeWriter(handle, overwrite=overwrite, identity=identity)
 
+    @_briefly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A stream: the table's rows, then every change."""
         location = TableLocation.of(self.options).reached(self.attached)
@@ -155,6 +176,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         table = _open(location, asked.table_options)
         return TidelakeStreamReader(table, schema.names, asked.filter)
 
+    @_briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001
         """A stream, if any task may write any row."""
         given = {key: value for key, value in self.options.items() if key.lower() != CHECKPOINT}

@@ -260,7 +260,7 @@ def test_a_time_without_a_zone_is_in_the_sessions(shop):
     assert changed == shop.changes("default.orders", when, later).collect()
     assert len(changed) == 2
     back = f"CALL sys.rollback_to_timestamp('orders', '{naive}', true)"
-    assert rows(shop, back)[0][1:] == (1, local.isoformat(timespec="milliseconds"))
+    assert rows(shop, back)[0][1:] == (1,)
 
 
 def test_tables_of_one_name_in_two_databases(lake):
@@ -299,7 +299,7 @@ def test_insert_into_columns_and_partitions(lake):
     lake.sql(
         "CREATE TABLE p (id INT, dt STRING, h INT, v STRING DEFAULT 'none') PARTITIONED BY (dt, h)"
     )
-    lake.sql("INSERT INTO p PARTITION (dt='a', h) SELECT 1, 'x', 5 UNION ALL SELECT 2, 'y', 6")
+    lake.sql("INSERT INTO p PARTITION (dt='a', h) SELECT 1, 5, 'x' UNION ALL SELECT 2, 6, 'y'")
     lake.sql("INSERT INTO p (h, id, dt) VALUES (7, 3, 'b')")
     lake.sql("INSERT INTO p BY NAME SELECT 8 AS h, 'c' AS dt, 4 AS id")
     every = "SELECT id, dt, h, v FROM p ORDER BY id"
@@ -309,7 +309,7 @@ def test_insert_into_columns_and_partitions(lake):
         (3, "b", 7, "none"),
         (4, "c", 8, "none"),
     ]
-    lake.sql("INSERT OVERWRITE p PARTITION (dt='a', h) SELECT 9, 'z', 6")
+    lake.sql("INSERT OVERWRITE p PARTITION (dt='a', h) SELECT 9, 6, 'z'")
     lake.sql("INSERT OVERWRITE p PARTITION (dt='b', h=7) SELECT 10, 'w' WHERE false")
     assert rows(lake, every) == [(1, "a", 5, "x"), (4, "c", 8, "none"), (9, "a", 6, "z")]
     lake.sql("INSERT OVERWRITE p SELECT id + 1, dt, h, v FROM p WHERE dt = 'a'")
@@ -463,7 +463,6 @@ def test_windows_that_overlap_and_grow(lake):
         ("INSERT INTO orders (idd) SELECT 1", InvalidInputError, r"Did you mean 'id'"),
         ("INSERT INTO orders PARTITION (item='x') SELECT 1", InvalidInputError, r"it has none"),
         ("INSERT INTO orders$files SELECT 1", InvalidInputError, r"system table"),
-        ("FROM orders |> LIMIT 1 |> WHERE id = 1", UnsupportedError, r"pipe"),
         ("SELECT * FROM paimon_incremental_query('orders$audit_log', 1, 2)", UnsupportedError,
          r"do not support a system table"),
         ("CREATE TABLE kf WITH ('connector'='kafka') AS SELECT 1", UnsupportedError, r"'kafka'"),
@@ -674,12 +673,10 @@ def test_each_procedure_by_position_and_by_name(lake):
         "mark_partition_done(`table` => 'days', partitions => 'day=2024-01-04')": done,
         "rescale('t', 2)": done,
         "rescale(`table` => 't', bucket_num => 3)": done,
-        "expire_snapshots('t', 99, 99)": [(0, None)],
-        "expire_snapshots(`table` => 't', older_than => '2000-01-01 00:00:00')": [
-            (0, "2000-01-01T00:00:00.000-05:00")
-        ],
-        "expire_changelogs('t', 99, 99)": [(0, None)],
-        "expire_changelogs(`table` => 't', delete_all => true)": [(0, None)],
+        "expire_snapshots('t', 99, 99)": [(0,)],
+        "expire_snapshots(`table` => 't', older_than => '2000-01-01 00:00:00')": [(0,)],
+        "expire_changelogs('t', 99, 99)": [(0,)],
+        "expire_changelogs(`table` => 't', delete_all => true)": [(0,)],
         "reset_consumer('t', 'reader', 3)": None,
         "reset_consumer(`table` => 't', consumerId => 'reader')": None,
         "clear_consumers('t')": None,
@@ -700,7 +697,7 @@ def test_each_procedure_by_position_and_by_name(lake):
     assert rows(lake, "SELECT count(*) FROM days") == [(0,)]
     latest = table.latest_snapshot_id
     later_ms = 4102444800000
-    at_last = [(latest, latest, "2099-12-31T19:00:00.000-05:00")]
+    at_last = [(latest, latest)]
     assert rows(lake, f"CALL sys.rollback_to_timestamp('t', {later_ms})") == at_last
     back = f"CALL sys.rollback_to_timestamp(`table` => 't', `timestamp` => '{later_ms}')"
     assert rows(lake, back) == at_last

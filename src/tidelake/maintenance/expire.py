@@ -16,13 +16,8 @@ from tidelake.maintenance.procedure import (
 
 __all__ = ["EXPIRE_CHANGELOGS", "EXPIRE_SNAPSHOTS"]
 
-_OLDER_THAN = pa.field("older_than", pa.string())
-_SNAPSHOTS = pa.schema(
-    [pa.field("deleted_snapshots_count", pa.int32(), nullable=False), _OLDER_THAN]
-)
-_CHANGELOGS = pa.schema(
-    [pa.field("deleted_changelogs_count", pa.int32(), nullable=False), _OLDER_THAN]
-)
+_SNAPSHOTS = pa.schema([pa.field("deleted_snapshots_count", pa.int32(), nullable=False)])
+_CHANGELOGS = pa.schema([pa.field("deleted_changelogs_count", pa.int32(), nullable=False)])
 _RETENTION = (
     TABLE,
     optional("retain_max", ParameterType.INTEGER, "Maximum number to keep."),
@@ -47,7 +42,7 @@ def _snapshots(call: ProcedureCall) -> Rows:
         max_deletes=call["max_deletes"],
         dry_run=bool(call["dry_run"]),
     )
-    return [(len(expired.ids), call.shown_time("older_than"))]
+    return [(len(expired.ids),)]
 
 
 def _changelogs(call: ProcedureCall) -> Rows:
@@ -59,7 +54,7 @@ def _changelogs(call: ProcedureCall) -> Rows:
         delete_all=bool(call["delete_all"]),
         dry_run=bool(call["dry_run"]),
     )
-    return [(len(expired.ids), call.shown_time("older_than"))]
+    return [(len(expired.ids),)]
 
 
 EXPIRE_SNAPSHOTS = Procedure(

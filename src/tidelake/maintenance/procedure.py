@@ -20,7 +20,7 @@ from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.table import Table, WriteResult
 from tidelake.table.handle.arguments import whole_number
-from tidelake.table.handle.instant import instant_ms, shown_instant, timestamp_ms
+from tidelake.table.handle.instant import instant_ms, timestamp_ms
 
 __all__ = [
     "Parameter",
@@ -115,15 +115,12 @@ class ProcedureCall:
         Values by parameter; None for a missing one.
     runner : Runner, optional
         Runs compactions; this process by default.
-    zone : tzinfo, optional
-        The session's time zone, in which the answer shows times; UTC by default.
     """
 
     procedure: str
     catalog: Catalog
     arguments: Mapping[str, Any]
     runner: Runner | None = None
-    zone: dt.tzinfo | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -143,11 +140,6 @@ class ProcedureCall:
             message = f"'{name}' is a system table: {self.procedure} takes the table itself."
             raise InvalidInputError(message, kind="system_table", table=name)
         return found
-
-    def shown_time(self, name: str) -> str | None:
-        """The instant of a time argument, with the zone's offset; None if it is missing."""
-        time_ms = self.arguments[name]
-        return None if time_ms is None else shown_instant(time_ms, self.zone or dt.UTC)
 
     def invalid(self, name: str, reason: str) -> InvalidInputError:
         """Make the error for an invalid argument."""

@@ -149,7 +149,7 @@ def call(
     """
     procedure = _procedure(name)
     arguments = procedure.bind(tuple(positional), dict(named or {}), zone=zone)
-    rows = procedure.run(ProcedureCall(procedure.name, catalog, arguments, runner, zone))
+    rows = procedure.run(ProcedureCall(procedure.name, catalog, arguments, runner))
     return _answer(procedure.output, rows)
 
 

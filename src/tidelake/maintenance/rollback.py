@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
 from tidelake.errors import NotFoundError
 from tidelake.maintenance.parameters import AT_TIME, DRY_RUN, TABLE
 from tidelake.maintenance.procedure import (
@@ -40,8 +38,7 @@ def _to_version(call: ProcedureCall) -> Rows:
 
 
 def _to_timestamp(call: ProcedureCall) -> Rows:
-    shown = call.shown_time("timestamp")
-    return [(*row, shown) for row in _roll_back(call, timestamp=call["timestamp"])]
+    return _roll_back(call, timestamp=call["timestamp"])
 
 
 def _to_watermark(call: ProcedureCall) -> Rows:
@@ -99,7 +96,7 @@ ROLLBACK_TO_TIMESTAMP = Procedure(
         AT_TIME,
         DRY_RUN,
     ),
-    ROLLED_BACK.append(pa.field("timestamp", pa.string(), nullable=False)),
+    ROLLED_BACK,
     "Rolls back to the newest snapshot committed at a time or before.",
     _to_timestamp,
     "rollback_to_timestamp(table => 'db.t', timestamp => 4102444800000)",

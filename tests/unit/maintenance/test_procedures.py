@@ -19,7 +19,6 @@ from tidelake import (
 )
 from tidelake.fileio import MemoryFileIO
 from tidelake.maintenance import PROCEDURES, REFUSED, ParameterType, call
-from tidelake.table.handle.instant import shown_instant
 
 KEYED = pa.schema({"k": pa.int64(), "v": pa.string()})
 DAYS = pa.schema({"day": pa.date32(), "hh": pa.int32(), "k": pa.int64()})
@@ -65,23 +64,19 @@ def test_snapshots_and_changelogs_expire(catalog, table):
     def ids():
         return table.handle.snapshots.ids()
 
-    assert done(catalog, "expire_snapshots", "db.t") == [(0, None)]  # ten are kept
+    assert done(catalog, "expire_snapshots", "db.t") == [(0,)]  # ten are kept
     asked = {"retain_max": 3, "retain_min": 1}
-    assert done(catalog, "expire_snapshots", "db.t", **asked, dry_run=True) == [(1, None)]
+    assert done(catalog, "expire_snapshots", "db.t", **asked, dry_run=True) == [(1,)]
     assert ids() == [1, 2, 3, 4]
-    assert done(catalog, "expire_snapshots", "db.t", **asked) == [(1, None)]
+    assert done(catalog, "expire_snapshots", "db.t", **asked) == [(1,)]
     assert ids() == [2, 3, 4]
     late = {"retain_min": 1, "older_than": "2100-01-01 00:00:00Z"}
     one = "snapshot.expire.limit=1, changelog.num-retained.min=99"
-    assert done(catalog, "expire_snapshots", "db.t", **late, options=one) == [
-        (1, "2100-01-01T00:00:00.000+00:00")
-    ]
+    assert done(catalog, "expire_snapshots", "db.t", **late, options=one) == [(1,)]
     assert ids() == [3, 4]
-    assert done(catalog, "expire_changelogs", "db.t", retain_min=1) == [(0, None)]
-    assert done(catalog, "expire_changelogs", "db.t", delete_all=True) == [(1, None)]
-    assert done(catalog, "expire_snapshots", "db.t", None, 1, 2**41, "1") == [
-        (1, "2039-09-07T15:47:35.552+00:00")
-    ]
+    assert done(catalog, "expire_changelogs", "db.t", retain_min=1) == [(0,)]
+    assert done(catalog, "expire_changelogs", "db.t", delete_all=True) == [(1,)]
+    assert done(catalog, "expire_snapshots", "db.t", None, 1, 2**41, "1") == [(1,)]
     assert table.count() == 4
     with pytest.raises(InvalidInputError, match="at most 2 snapshots would be kept"):
         call(catalog, "expire_snapshots", ("db.t", 2))
@@ -173,9 +168,7 @@ def test_a_rollback_goes_to_one_place(catalog, table, arguments):
 def test_a_rollback_to_a_time(catalog, table):
     times = [t.as_py() for t in table.history()["commit_time"].cast(pa.int64())]
     wanted = max(i for i, t in enumerate(times, start=1) if t <= times[1])
-    assert done(catalog, "rollback_to_timestamp", "db.t", times[1]) == [
-        (4, wanted, shown_instant(times[1]))
-    ]
+    assert done(catalog, "rollback_to_timestamp", "db.t", times[1]) == [(4, wanted)]
 
 
 def test_a_rollback_to_a_watermark(catalog, table):

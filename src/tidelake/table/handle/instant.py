@@ -5,7 +5,7 @@
    (:attr:`tidelake.telemetry.Env.zone`), else as ``datetime.astimezone()`` does: in the machine's.
    Java's ``DateTimeUtils.parseTimestampData`` reads ``scan.timestamp`` so too.
 3. What changes a table refuses it: five hours more of rolled back commits are lost for ever. A
-   statement of SQL has a session, whose zone SQL itself names, and is answered with the instant.
+   statement of SQL has a session, whose zone SQL itself names.
 
 A ``date`` means its midnight, and a ``numpy.datetime64`` never has a zone.
 """

@@ -247,9 +247,7 @@ def test_procedures_and_analyze(session, run, tmp_path):
         run("CALL sys.compcat('t')")
     with pytest.raises(UnsupportedError, match="tags do not expire automatically"):
         run("CALL sys.expire_tags('t')")
-    assert run("CALL sys.expire_snapshots('lake.default.t')") == [
-        {"deleted_snapshots_count": 0, "older_than": None}
-    ]
+    assert run("CALL sys.expire_snapshots('lake.default.t')") == [{"deleted_snapshots_count": 0}]
     with pytest.raises(InvalidInputError, match="tagg"):
         run("CALL sys.create_tag(table => 'lake.default.t', tagg => 'x')")
     run("ANALYZE TABLE lake.default.t COMPUTE STATISTICS FOR ALL COLUMNS")

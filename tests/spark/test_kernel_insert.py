@@ -8,6 +8,7 @@ import pytest
 
 from tidelake.errors import TidelakeError
 from tidelake.sql import SqlSession, parse
+from tidelake.sql.execution.error_position import positioned_errors
 from tidelake.sql.execution.kernel_insert import kernel_insert
 from tidelake.sql.execution.time_travel_clause import named_zone
 
@@ -55,6 +56,8 @@ REFUSED = [
     "(id, short) VALUES (1, 'abcd')",
     "(id, at) VALUES (1, TIMESTAMP '2026-07-01 10:00:00.123456')",
 ]
+PLACES = ("kernel", "sparks")
+"""Databases; names as long as each other, so that positions in statements are equal."""
 
 
 @pytest.fixture
@@ -62,16 +65,21 @@ def both(lake):
     """Runs a statement in the kernel and on Spark, each on a table of its own."""
     session = SqlSession(lake.catalog)
 
+    def by_kernel(text, statement, zone):
+        with positioned_errors(text, statement):
+            return kernel_insert(statement, session, conf={}, zone=zone)
+
     def run(words):
-        for place in ("kernel", "spark"):
+        for place in PLACES:
             lake.sql(f"CREATE DATABASE {place}; CREATE TABLE {place}.t ({COLUMNS})")
-        (statement,) = parse(f"INSERT INTO kernel.t {words}")
+        text = f"INSERT INTO kernel.t {words}"
+        (statement,) = parse(text)
         zone = named_zone("America/New_York")
         found = [
-            _seen(lambda: kernel_insert(statement, session, conf={}, zone=zone)),
-            _seen(lambda: lake.sql(f"INSERT INTO spark.t {words}")),
+            _seen(lambda: by_kernel(text, statement, zone)),
+            _seen(lambda: lake.sql(f"INSERT INTO sparks.t {words}")),
         ]
-        tables = [lake.catalog.table(f"{place}.t").to_arrow() for place in ("kernel", "spark")]
+        tables = [lake.catalog.table(f"{place}.t").to_arrow() for place in PLACES]
         return found, tables
 
     return run
@@ -81,7 +89,7 @@ def _seen(run):
     try:
         given = run()
     except TidelakeError as error:
-        return type(error), error.kind, _without_row(str(error).replace("spark.t", "kernel.t"))
+        return type(error), error.kind, _without_row(str(error).replace("sparks.t", "kernel.t"))
     assert given is not False, "left to Spark"
     return None
 

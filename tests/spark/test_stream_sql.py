@@ -171,7 +171,7 @@ def test_in_batch_mode_a_table_is_a_stream_where_the_query_says_so(lake):
             lake.sql(statement)
 
 
-def test_a_statement_set_starts_all_of_its_jobs_or_none(streaming, tmp_path):
+def test_a_statement_set_starts_all_of_its_jobs_or_none(streaming, tmp_path, request):
     lake = streaming
     tables(lake, "a", "b", "c")
     lake.sql("INSERT INTO a VALUES (1, 10), (2, 20)")
@@ -181,8 +181,8 @@ def test_a_statement_set_starts_all_of_its_jobs_or_none(streaming, tmp_path):
             " INSERT INTO nowhere SELECT * FROM a; END"
         )
     assert lake.jobs() == []
-    checkpoints = tmp_path / "checkpoints"
-    checkpoints.mkdir()
+    checkpoints = tmp_path / odd_name(request.node.name)
+    checkpoints.mkdir(exist_ok=True)
     (checkpoints / "default.c").write_text("no directory")
     with pytest.raises(InvalidInputError, match="is a file"):
         lake.sql(

@@ -93,7 +93,9 @@ class LocalLookup:
 
     def _query(self, role: str) -> LocalTableQuery:
         options = tuple(sorted(self.table.options.raw.items()))
-        key = (role, self.table.handle.uri, self.table.table_schema.id, options, self.columns)
+        # a table made anew, or in a store at another endpoint, may have the URI and schema's id too
+        schema = (self.table.table_schema.id, self.table.table_schema.time_ms)
+        key = (role, self.table.handle.uri, schema, options, self.columns)
         query = _QUERIES.get(key)
         if query is None:
             kept = dict.fromkeys([*self.columns, *self.table.primary_keys])

@@ -5,10 +5,12 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
+import tidelake
+from tidelake.fileio import MemoryFileIO
 from tidelake.spark.lookupjoin.key_column import present_keys
 from tidelake.spark.lookupjoin.request import Retry
-from tidelake.spark.lookupjoin.task import LookupTask, lookup_lists
-from tidelake.telemetry import ManualClock
+from tidelake.spark.lookupjoin.task import LocalLookup, LookupTask, lookup_lists
+from tidelake.telemetry import Env, ManualClock
 from tidelake.types import DataField, parse_type
 
 KEY = DataField(0, "id", parse_type("INT NOT NULL"))
@@ -95,3 +97,19 @@ def test_what_is_longer_than_a_key_can_be_has_no_match_and_ends_no_job(kind, giv
     keys, valid = present_keys([column], [field])
     assert keys.column("k").to_pylist() == fits
     assert valid is None or [g for g, v in zip(given, valid.to_pylist(), strict=True) if v] == fits
+
+
+def test_tables_of_one_uri_in_two_stores_are_two_tables():
+    """A worker of Spark lives longer than the table, or the store, that it looked keys up in."""
+    found = []
+    for seed, text in enumerate(["first", "other"]):
+        catalog = tidelake.open("/w", fileio=MemoryFileIO(), env=Env.seeded(seed))
+        catalog.env.clock.sleep_ms(seed * 7)
+        schema = pa.schema([("id", pa.int32()), ("name", pa.string())])
+        table = catalog.create_table("db.t", schema, primary_keys=["id"], options={"bucket": 1})
+        table.write([{"id": 1, "name": text}])
+        source = LocalLookup(table, ("name",))
+        source.show(1)
+        _, rows = source.at(pa.record_batch({"id": pa.array([1], pa.int32())}), 1)
+        found += rows.column("name").to_pylist()
+    assert found == ["first", "other"]

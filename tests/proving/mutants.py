@@ -171,11 +171,10 @@ def _ignores_sequence_field(original):
 
 
 def _trusts_hint(original):
-    def latest_id(self):
-        hint = self._hint(f"{self._paths.snapshot_dir}/LATEST")
-        return original(self) if hint is None else hint
+    def newest(self, hint):
+        return original(self, hint) if hint is None else (hint, self._seen(hint))
 
-    return latest_id
+    return newest
 
 
 def _believes_a_hint_ahead(original):
@@ -386,7 +385,7 @@ _PLANTED = (
         "check_unknown_outcome",
         (LsmBucketWriter, "__init__", _sequence_restarts),
     ),
-    ("a hint is trusted", "check_hints", (SnapshotLog, "latest_id", _trusts_hint)),
+    ("a hint is trusted", "check_hints", (SnapshotLog, "_newest", _trusts_hint)),
     ("removed files stay live", "check_two_writers", (EntryTable, "fold", _forgets_removed_files)),
     ("the older row wins", "check_two_writers", (engine.Deduplicate, "merge", _keeps_older)),
     (

@@ -178,13 +178,13 @@ def _trusts_hint(original):
 
 
 def _believes_a_hint_ahead(original):
-    def latest_id(self):
-        hint, newest = self._hint(self._paths.latest_hint), original(self)
-        if hint is not None and hint > (newest or 0):
+    def newest(self, hint):
+        found = original(self, hint)
+        if hint is not None and hint > (found[0] if found else 0):
             raise CorruptError(f"Snapshot {hint} is gone.", kind="snapshot_gone")
-        return newest
+        return found
 
-    return latest_id
+    return newest
 
 
 def _looks_for_its_number(_):
@@ -619,7 +619,7 @@ _PLANTED_BETWEEN = (
     # the same; hunted by the runs in which processes meet
     (
         "a hint that is ahead is an error",
-        (SnapshotLog, "latest_id", _believes_a_hint_ahead),
+        (SnapshotLog, "_newest", _believes_a_hint_ahead),
     ),
     (
         "a commit does not look whether its base was rolled back",

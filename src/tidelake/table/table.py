@@ -318,8 +318,9 @@ class Table(
 
         Parameters
         ----------
-        Whether to merge all files of a bucket into one run, and all small files of an append
-        table into files of the target size. By default the compaction options decide.
+        full : bool
+            Whether to merge all files of a bucket into one run, and all small files of an append
+            table into files of the target size. By default the compaction options decide.
         partitions : dict, list of dict, str, Predicate or list of tuples, optional
             Which partitions; all by default. Dicts hold values of some or all partition columns, as
             in :meth:`drop_partitions`; anything else is a condition on partition columns, as

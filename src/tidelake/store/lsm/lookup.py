@@ -90,8 +90,8 @@ def find_rows(
     ----------
     reader : BucketReader
         Reads the bucket's files.
-    The run to search.
-        What is searched.
+    run : SortedRun
+        The run to search.
     new_runs : sequence of sequence of DataFileMeta
         Runs with the wanted keys: files that do not overlap, in key order.
     spec : MergeSpec

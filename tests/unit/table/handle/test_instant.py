@@ -108,30 +108,21 @@ def _table(env: Env):
     return table
 
 
-def test_procedures_read_times_in_the_zone_of_the_session_and_show_them():
+def test_procedures_read_times_in_the_zone_of_the_session():
     clock = ManualClock(NOON_MS, tick_ms=60_000)
     env = replace(Env.seeded(1), clock=clock, zone="Asia/Tokyo")
     table = _table(env)
     third = table.history()["commit_time"][2].as_py()
     naive = third.astimezone(NEW_YORK).replace(tzinfo=None).isoformat(sep=" ")
     catalog = tidelake.open("/w", fileio=table.fileio, env=env)
-    for name, argument in (
-        ("rollback_to_timestamp", "timestamp"),
-        ("expire_snapshots", "older_than"),
-        ("create_tag_from_timestamp", "timestamp"),
+    dry = {"dry_run": True}
+    for name, argument, more, column, expected in (
+        ("rollback_to_timestamp", "timestamp", dry, "current_snapshot_id", 3),
+        ("expire_snapshots", "older_than", {"retain_min": 1, **dry}, "deleted_snapshots_count", 1),
+        ("create_tag_from_timestamp", "timestamp", {"tag": "a"}, "snapshot", 3),
     ):
-        named = {"table": "db.t", argument: naive}
-        if name.startswith("create"):
-            named["tag"] = "a"
-        else:
-            named["dry_run"] = True
+        named = {"table": "db.t", argument: naive, **more}
         with pytest.raises(InvalidInputError, match="has no time zone"):
             call(catalog, name, named=named)
         (answer,) = call(catalog, name, named=named, zone=NEW_YORK).to_pylist()
-        if name.startswith("create"):
-            assert answer["snapshot"] == 3
-        else:
-            shown = third.astimezone(NEW_YORK).isoformat(timespec="milliseconds")
-            assert answer[argument] == shown
-        if name.startswith("rollback"):
-            assert answer["current_snapshot_id"] == 3
+        assert answer[column] == expected

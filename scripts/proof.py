@@ -70,6 +70,7 @@ PIECES: dict[str, Piece] = {
     "wire": Piece((RELIABILITY, "wire", "--size", "full")),
     "sim-store": Piece((RELIABILITY, "sim-store", "--size", "full")),
     "late-puts": Piece((RELIABILITY, "late-puts", "--size", "full")),
+    "late-requests": _tests("tests/sim/test_late_puts.py", "-k", "http"),
     "race-store": Piece((RELIABILITY, "race-store", "--size", "full")),
     "kill-store": Piece((RELIABILITY, "kill-store", "--size", "full")),
     "race": Piece((RELIABILITY, "race", "--size", "full")),

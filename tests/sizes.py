@@ -45,6 +45,8 @@ class Sizes:
     """Tables whose rows go through frames of other libraries and back; a multiple of four."""
     late_puts: int
     """Drawn schedules of requests that arrive late beside rollbacks, expiry, tags and drops."""
+    late_requests: range
+    """Those of them that run on a store over HTTP, too."""
     soak_s: int
     """Seconds that six processes do everything to a few tables."""
     kills: int
@@ -130,6 +132,7 @@ SMALL = Sizes(
     moment_seeds=16,
     frame_seeds=12,
     late_puts=80,
+    late_requests=range(0, 9, 4),
     soak_s=12,
     kills=10,
     forks=8,
@@ -180,6 +183,7 @@ FULL = Sizes(
     moment_seeds=800,
     frame_seeds=800,
     late_puts=10_000,
+    late_requests=range(300),
     soak_s=1_200,
     kills=300,
     forks=300,

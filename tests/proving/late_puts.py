@@ -17,11 +17,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from proving.fsck import check_table
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
 from tidelake.errors import ConflictError, NotFoundError, TidelakeError
-from tidelake.fileio import MemoryFileIO, OpenDirectory, SimulatedCrash
+from tidelake.fileio import FileIO, MemoryFileIO, OpenDirectory, SimulatedCrash
 from tidelake.telemetry import ManualClock
 
 SHAPE = Shape(
@@ -45,6 +46,19 @@ WEIGHTS = {
 }
 
 
+class LateStore(FileIO, Protocol):
+    """What a schedule asks of its store beside what all storages do."""
+
+    sent: list[Callable[[], object]]
+    """Requests that were answered; each delivers one once more."""
+    before: Callable[[], None] | None
+    """Called once, right before the next put of a snapshot."""
+    dies: bool
+    """Whether the writer dies right after its next put of a snapshot."""
+    delivers_hints: bool
+    """Hints come late in place of snapshots."""
+
+
 class Store(MemoryFileIO):
     """A store that remembers the puts; with `holds` a file system, which delivers none again."""
 
@@ -55,7 +69,6 @@ class Store(MemoryFileIO):
         self.before: Callable[[], None] | None = None
         self.dies = False
         self.delivers_hints = False
-        """Hints come late in place of snapshots."""
 
     @property
     def holds_directories(self) -> bool:
@@ -103,9 +116,8 @@ class Run:
     """One schedule and what must be seen."""
 
     seed: int
-    holds: bool
+    store: LateStore
     rng: random.Random = field(init=False)
-    store: Store = field(init=False)
     clock: ManualClock = field(init=False)
     contents: dict[int, dict[int, str]] = field(default_factory=dict)
     """By snapshot, the rows that it holds."""
@@ -116,10 +128,11 @@ class Run:
     depth: int = 0
     opened: int = 0
     keys: int = 0
+    late: int = 0
+    """Requests that arrived once more."""
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
-        self.store = Store(holds=self.holds)
         self.store.delivers_hints = self.seed % 4 == 2
         self.clock = ManualClock(tick_ms=1)
         SHAPE.create(self._catalog())
@@ -275,6 +288,7 @@ class Run:
         """A request that was answered long ago arrives again."""
         if self.store.sent:
             effect = self.store.sent.pop(self.rng.randrange(len(self.store.sent)))
+            self.late += 1
             try:
                 effect()
             except TidelakeError:
@@ -308,7 +322,7 @@ def _row_of(key: int, value: str) -> dict:
 
 def check_schedule(seed: int) -> None:
     """One schedule; every fourth on a storage with directories."""
-    run = Run(seed, holds=seed % 4 == 3)
+    run = Run(seed, Store(holds=seed % 4 == 3))
     try:
         run.play()
     except (AssertionError, TidelakeError) as error:

@@ -72,12 +72,12 @@ class SqlArguments:
         Spark's settings.
     memory : str, optional
         Memory limit of this process.
-    catalog_options : mapping
-        The kind of the catalog and its options; kept out of the ``repr``.
     echo, timing, pager : bool
         Show statements, show times, page long answers.
     history : str, optional
         History file.
+    catalog_options : mapping
+        The kind of the catalog and its options; kept out of the ``repr``.
     """
 
     warehouse: str

@@ -165,11 +165,11 @@ class Committer:
 
         Parameters
         ----------
+        messages, user, identifier, stream
+            As in :meth:`commit`.
         partitions : Predicate, 'dynamic' or None
             A bound predicate on partition columns; the partitions with new files; or the whole
             table.
-        messages, user, identifier, stream
-            As in :meth:`commit`.
         read_snapshot : Snapshot, optional
             For new files that were computed from old rows: the snapshot of the old rows. A later
             change of these partitions by others is a conflict.

@@ -36,12 +36,12 @@ class Split(InBucket):
 
     Parameters
     ----------
-    snapshot_id : int
-        The planned snapshot.
     partition : bytes
         Serialized BinaryRow of the partition.
     bucket, total_buckets : int
         The bucket, and of how many.
+    snapshot_id : int
+        The planned snapshot.
     sections : tuple of Section
         In key order. A raw split has one section of one run.
     raw : bool

@@ -56,12 +56,12 @@ class BucketFiles(InBucket):
 
     Parameters
     ----------
-    snapshot_id : int
-        The snapshot.
     partition : bytes
         Serialized BinaryRow.
     bucket, total_buckets : int
         The bucket, and of how many.
+    snapshot_id : int
+        The snapshot.
     files : sequence of DataFileMeta
         Live files that the scan may need.
     deletions : mapping of str to DeletionRange

@@ -128,6 +128,10 @@ class UpdateColumnType:
 
     Parameters
     ----------
+    column : str or tuple of str
+        The column; a tuple names a field of a nested type.
+    type : str, DataType or pyarrow.DataType
+        The new type.
     keep_nullability : bool
         Whether NOT NULL stays as it was, whatever the new type says.
     """

@@ -99,7 +99,7 @@ class _Facts:
     ----------
     rows_count : int
         Its rows.
-    Whether the equated columns are unique.
+    is_unique : bool
         Whether no two have the same values in the equated columns.
     predicate : Predicate, optional
         Bound; all rows of the target that a source row can match satisfy it.

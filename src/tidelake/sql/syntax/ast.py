@@ -116,12 +116,12 @@ class CreateTable:
 
     Parameters
     ----------
+    fields : tuple of DataField
+        Empty if AS or LIKE gives the columns.
     if_exists : {'error', 'ignore', 'replace'}
         What to do if the table exists.
     is_temporary : bool
         The session's own; `options` then hold its path.
-    fields : tuple of DataField
-        Empty if AS or LIKE gives the columns.
     like : TableName, optional
         A table to copy columns, keys and options from; `options` win.
     metadata : mapping of str to MetadataKey
@@ -480,10 +480,10 @@ class Call:
     ----------
     name : str
         The procedure's name.
-    catalog : str, optional
-        Catalog of its tables; the current one by default.
     positional, named
         Its arguments, literals.
+    catalog : str, optional
+        Catalog of its tables; the current one by default.
     """
 
     name: str

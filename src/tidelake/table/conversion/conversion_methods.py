@@ -57,12 +57,14 @@ class ConversionMethods(abc.ABC):
         return polars.from_arrow(self.to_arrow(**scan))
 
     def to_duckdb(self, connection: Any = None, **scan: Any) -> Any:
-        """The rows as a DuckDB relation; other arguments as of :meth:`to_arrow`.
+        """The rows as a DuckDB relation.
 
         Parameters
         ----------
         connection : duckdb.DuckDBPyConnection, optional
             Where the relation lives; DuckDB's default connection otherwise.
+        **scan
+            Arguments of :meth:`to_arrow`.
         """
         duckdb = _optional.load("duckdb", for_what="to_duckdb()")
         rows = self.to_arrow(**scan)

@@ -47,7 +47,7 @@ class Assignments:
         Columns that get one value, in the columns' types.
     computed : mapping of str to callable
         Columns that are computed.
-    The time zone of defaults.
+    zone : str, optional
         The time zone in which defaults are understood.
     table : str
         For messages.

@@ -16,7 +16,6 @@
 2
 """
 
-import tidelake._moved  # noqa: F401  (old paths of modules that moved are found from now on)
 from tidelake.catalog import Catalog
 from tidelake.catalog import open_catalog as open
 from tidelake.errors import (

@@ -18,8 +18,6 @@ that are being noted; about a byte a row. The orders unused for longest go first
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,7 +27,7 @@ from tidelake.metadata.manifest.lazy_file_list import rows_of
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.split import Section, Split
-from tidelake.telemetry import PerProcess
+from tidelake.telemetry import PerProcess, RecentlyUsed
 
 __all__ = ["MergedOrders", "noted_bytes", "order_key", "orders_bytes_max"]
 
@@ -45,28 +43,21 @@ class MergedOrders:
     """
 
     def __init__(self) -> None:
-        # a garbage collection under the lock may end a read, which gives its room back
-        self._lock = PerProcess(threading.RLock)
-        self._kept: OrderedDict[bytes, tuple[str, MergedOrder]] = OrderedDict()
-        self._bytes = 0
+        self._kept: RecentlyUsed[bytes, tuple[str, MergedOrder]] = RecentlyUsed()
         self._noted = PerProcess(_Noted)
 
     @property
     def nbytes(self) -> int:
         """Memory taken."""
-        return self._bytes
+        return self._kept.nbytes
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def get(self, key: bytes) -> MergedOrder | None:
         """The order of a section; None if none is kept."""
-        with self._lock.value:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found[1]
+        found = self._kept.get(key)
+        return None if found is None else found[1]
 
     def keep(
         self,
@@ -93,34 +84,26 @@ class MergedOrders:
         own_max = bytes_max if table_bytes_max is None else min(bytes_max, table_bytes_max)
         if order.nbytes > own_max:
             return
-        with self._lock.value:
-            if key in self._kept:
-                self._drop(key)
-            self._kept[key] = (table, order)
-            self._bytes += order.nbytes
+        with self._kept.lock:
+            self._kept.pop(key)
             if own_max < bytes_max:
-                self._drop_own(table, own_max)
-            while self._bytes > bytes_max:
-                self._drop(next(iter(self._kept)))
+                self._drop_own(table, own_max - order.nbytes)
+            self._kept.keep(key, (table, order), order.nbytes, bytes_max=bytes_max)
 
     def _drop_own(self, table: str, bytes_max: int) -> None:
-        own = [(key, order.nbytes) for key, (owner, order) in self._kept.items() if owner == table]
+        own = [(key, nbytes) for key, (owner, _), nbytes in self._kept.sizes() if owner == table]
         own_bytes = sum(nbytes for _, nbytes in own)
         for key, nbytes in own:
             if own_bytes <= bytes_max:
                 return
-            self._drop(key)
+            self._kept.pop(key)
             own_bytes -= nbytes
-
-    def _drop(self, key: bytes) -> None:
-        _, dropped = self._kept.pop(key)
-        self._bytes -= dropped.nbytes
 
     @contextmanager
     def room(self, nbytes: int, *, bytes_max: int) -> Iterator[bool]:
         """Whether an order may take so much while it is noted, besides others that are noted."""
         noted = self._noted.value
-        with self._lock.value:
+        with self._kept.lock:
             has_room = noted.nbytes + nbytes <= bytes_max
             if has_room:
                 noted.nbytes += nbytes
@@ -128,7 +111,7 @@ class MergedOrders:
             yield has_room
         finally:
             if has_room:
-                with self._lock.value:
+                with self._kept.lock:
                     noted.nbytes -= nbytes
 
 

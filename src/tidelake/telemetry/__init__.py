@@ -31,6 +31,7 @@ from tidelake.telemetry.fork import FORKED, PerProcess, ProcessMark
 from tidelake.telemetry.memory import MEMORY_BYTES_MIN, UNLIMITED, Memory
 from tidelake.telemetry.process import has_ended, process_name
 from tidelake.telemetry.read_threads import ReadThreads
+from tidelake.telemetry.recently_used import RecentlyUsed
 
 __all__ = [
     "FORKED",
@@ -47,6 +48,7 @@ __all__ = [
     "PerProcess",
     "ProcessMark",
     "ReadThreads",
+    "RecentlyUsed",
     "Rng",
     "SeededIds",
     "SeededRng",

@@ -17,7 +17,6 @@ may have taken effect; the caller finds out. Source: Paimon's ``RESTApi`` and ``
 from __future__ import annotations
 
 import email.utils
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -43,8 +42,7 @@ from tidelake.catalog.rest.settings import PREFIX, RestSettings, header_map, opt
 from tidelake.catalog.rest.transport import Transport
 from tidelake.errors import CorruptError, InvalidInputError, NotFoundError
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.telemetry import Env
-from tidelake.telemetry.fork import PerProcess
+from tidelake.telemetry import Env, PerProcess, RecentlyUsed
 
 __all__ = ["RestClient"]
 
@@ -417,7 +415,9 @@ class RestClient:
             return 0
 
 
-_COPIES: PerProcess[OrderedDict[tuple[object, ...], RestClient]] = PerProcess(OrderedDict)
+_COPIES: PerProcess[RecentlyUsed[tuple[object, ...], RestClient]] = PerProcess(
+    lambda: RecentlyUsed(entries_max=COPIES_MAX)
+)
 
 
 def _arrived(settings: RestSettings, env: Env) -> RestClient:
@@ -425,9 +425,8 @@ def _arrived(settings: RestSettings, env: Env) -> RestClient:
     copies = _COPIES.value
     secrets = (settings.token, frozenset(settings.headers.items()), settings.lost_secrets)
     key = (settings.uri, settings.warehouse, secrets, frozenset(settings.options.items()))
-    client = copies.get(key) or RestClient(settings, env=env)
-    copies.pop(key, client)
-    copies[key] = client  # the one that was used last comes last
-    while len(copies) > COPIES_MAX:
-        copies.popitem(last=False)
+    client = copies.get(key)
+    if client is None:
+        client = RestClient(settings, env=env)
+        copies.keep(key, client)
     return client

@@ -14,7 +14,6 @@ Source: Paimon's ``RESTCatalog`` (1.3.1).
 from __future__ import annotations
 
 import posixpath
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -44,7 +43,7 @@ from tidelake.fileio.location import parse_location
 from tidelake.fileio.object_store import CredentialSource
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
-from tidelake.telemetry import Env
+from tidelake.telemetry import Env, RecentlyUsed
 from tidelake.types import TableSchema
 from tidelake.types.schema import field_to_json
 
@@ -90,8 +89,9 @@ class RestMetastore:
         self._given = fileio
         self._fileio = fileio if fileio is not None else LocalFileIO(env.ids)
         self._open_storage = open_storage
-        self._opened: dict[tuple[str, str | None, str], tuple[FileIO, str]] = {}
-        self._lock = threading.Lock()
+        self._opened: RecentlyUsed[tuple[str, str | None, str], tuple[FileIO, str]] = RecentlyUsed(
+            entries_max=STORAGES_MAX
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_arrived, (self._client, self._env, self._given, self._open_storage))
@@ -333,8 +333,7 @@ class RestMetastore:
             )
             raise UnsupportedError(message, kind="table_storage", table=str(name))
         which = (str(name), found.id, found.path)
-        with self._lock:
-            opened = self._opened.pop(which, None)
+        opened = self._opened.get(which)
         if opened is None:
             keys = None
             if self._client.options.get(DATA_TOKEN_ENABLED, "false").lower() == "true":
@@ -342,10 +341,7 @@ class RestMetastore:
                     self._client, name.database, name.table, env=self._env, place=found.path
                 )
             opened = self._open_storage(found.path, keys)
-        with self._lock:
-            self._opened[which] = opened  # the one that was used last comes last
-            while len(self._opened) > STORAGES_MAX:
-                del self._opened[next(iter(self._opened))]
+            self._opened.keep(which, opened)
         return opened
 
 

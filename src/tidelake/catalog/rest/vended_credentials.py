@@ -17,7 +17,7 @@ gives keys for less.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.models import ServerToken
@@ -25,8 +25,7 @@ from tidelake.errors import NotFoundError, StorageRefusedError, TidelakeError
 from tidelake.fileio.location import SCHEMES
 from tidelake.fileio.object_store import NEEDED, Credentials
 from tidelake.fileio.secret import SentSecrets, forget_ended
-from tidelake.telemetry import Env
-from tidelake.telemetry.fork import PerProcess
+from tidelake.telemetry import Env, PerProcess, RecentlyUsed
 
 __all__ = ["VendedCredentials"]
 
@@ -163,7 +162,9 @@ class VendedCredentials:
         return keys
 
 
-_COPIES: PerProcess[OrderedDict[tuple[object, ...], VendedCredentials]] = PerProcess(OrderedDict)
+_COPIES: PerProcess[RecentlyUsed[tuple[object, ...], VendedCredentials]] = PerProcess(
+    lambda: RecentlyUsed(entries_max=COPIES_MAX)
+)
 
 
 def _arrived(
@@ -178,12 +179,11 @@ def _arrived(
 ) -> VendedCredentials:
     """The source of keys of a copy: one for all copies of this process."""
     copies, key = _COPIES.value, (client, database, name, place)
-    source = copies.get(key) or VendedCredentials(client, database, name, env=env, place=place)
-    copies.pop(key, source)
+    source = copies.get(key)
+    if source is None:
+        source = VendedCredentials(client, database, name, env=env, place=place)
     options = sent.found
     if options is not None:
         source.take(Credentials(options, expires_at_ms, source.scheme), renew_at_ms)
-    copies[key] = source  # the one that was used last comes last
-    while len(copies) > COPIES_MAX:
-        copies.popitem(last=False)
+    copies.keep(key, source)
     return source

@@ -6,8 +6,6 @@ here, and for each table the live files of the snapshot that was planned last.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
@@ -23,7 +21,7 @@ from tidelake.metadata.manifest.manifest import decode_manifest
 from tidelake.metadata.manifest.manifest_list import ManifestFile, read_manifest_list
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.unique_file import resized, whole_bytes_max
-from tidelake.telemetry import Executor, PerProcess, SerialExecutor
+from tidelake.telemetry import Executor, RecentlyUsed, SerialExecutor
 
 __all__ = ["ManifestCache"]
 
@@ -50,17 +48,13 @@ class ManifestCache:
     """
 
     def __init__(self, bytes_max: int, *, reads: Executor | None = None) -> None:
-        self._bytes_max = bytes_max
         self.reads: Executor = SerialExecutor() if reads is None else reads
-        # a fork during a change leaves the child's count wrong by one entry, which is harmless
-        self._lock = PerProcess(threading.Lock)
-        self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
-        self._bytes = 0
+        self._kept: RecentlyUsed[str, Any] = RecentlyUsed(bytes_max=bytes_max)
 
     @property
     def nbytes(self) -> int:
         """Memory taken."""
-        return self._bytes
+        return self._kept.nbytes
 
     def entries(
         self, fileio: FileIO, path: str, *, expected: ManifestFile | None = None
@@ -102,9 +96,8 @@ class ManifestCache:
         earlier ones are decoded here.
         """
         named = [(paths.manifest(file.file_name), file) for file in files]
-        with self._lock.value:
-            # a name that comes twice is read once, so that each content meets its own name
-            missing = [one for one in dict(named).items() if one[0] not in self._kept]
+        # a name that comes twice is read once, so that each content meets its own name
+        missing = [one for one in dict(named).items() if one[0] not in self._kept]
         if not fileio.is_remote or len(missing) < 2:
             return [self.entries(fileio, path, expected=file) for path, file in named]
         coming = {path for path, _ in missing}
@@ -155,50 +148,31 @@ class ManifestCache:
         """
         lists = snapshot.base_manifest_list, snapshot.delta_manifest_list
         key = f"{location}/live"
-        with self._lock.value:
-            kept = self._kept.get(key)
-            if kept is not None and kept[0][0] == lists:
-                self._kept.move_to_end(key)
-                found: EntryTable = kept[0][1]
-                return found
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] == lists:
+            found: EntryTable = kept[1]
+            return found
         table = fold()
-        self._put(key, (lists, table), table.nbytes + TABLE_BYTES)
+        self._kept.keep(key, (lists, table), table.nbytes + TABLE_BYTES)
         return table
 
     def keep(self, path: str, table: EntryTable) -> None:
         """Keep a table that was just written, so that it is not read back."""
-        self._put(path, table, table.nbytes + TABLE_BYTES)
+        self._kept.keep(path, table, table.nbytes + TABLE_BYTES)
 
     def forget(self, paths: Iterable[str]) -> None:
         """Drop the decoded content of removed files."""
-        with self._lock.value:
-            for path in paths:
-                kept = self._kept.pop(path, None)
-                self._bytes -= kept[1] if kept else 0
+        for path in paths:
+            self._kept.pop(path)
 
     def get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
         """The decoded content of a file; `load` returns it and its size in memory."""
-        with self._lock.value:
-            kept = self._kept.get(path)
-            if kept is not None:
-                self._kept.move_to_end(path)
-                value: T = kept[0]
-                return value
+        kept: T | None = self._kept.get(path)
+        if kept is not None:
+            return kept
         value, nbytes = load()  # outside the lock: two threads may decode the same file once each
-        self._put(path, value, nbytes)
+        self._kept.keep(path, value, nbytes)
         return value
-
-    def _put(self, path: str, value: object, nbytes: int) -> None:
-        with self._lock.value:
-            before = self._kept.pop(path, None)
-            self._bytes -= before[1] if before else 0
-            if nbytes > self._bytes_max:
-                return
-            self._kept[path] = (value, nbytes)
-            self._bytes += nbytes
-            while self._bytes > self._bytes_max:
-                _, (_, freed) = self._kept.popitem(last=False)
-                self._bytes -= freed
 
 
 def _read(fileio: FileIO, path: str, size_bytes: int | None) -> bytes:

@@ -11,13 +11,8 @@ masks would not fit the memory while they are computed are noted, so that no rea
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Hashable
-from dataclasses import dataclass
-
 from tidelake.scan.masks.hidden_rows import HiddenRows
-from tidelake.telemetry import PerProcess
+from tidelake.telemetry import RecentlyUsed
 
 __all__ = ["MaskCache", "NewerFiles"]
 
@@ -34,12 +29,6 @@ REFUSED_MAX = 1024
 """Noted sets without masks."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    hidden: HiddenRows
-    nbytes: int
-
-
 class MaskCache:
     """Masks by file and set of newer files. Thread-safe.
 
@@ -47,16 +36,14 @@ class MaskCache:
     """
 
     def __init__(self) -> None:
-        self._lock = PerProcess(threading.Lock)
-        self._kept: OrderedDict[tuple[str, Hashable], _Entry] = OrderedDict()
-        self._sets: dict[str, OrderedDict[NewerFiles, None]] = {}
-        self._refused: OrderedDict[bytes, None] = OrderedDict()
-        self._bytes = 0
+        self._kept: RecentlyUsed[tuple[str, NewerFiles], HiddenRows] = RecentlyUsed()
+        self._sets: dict[str, dict[NewerFiles, None]] = {}  # of a file, the one used last at last
+        self._refused: RecentlyUsed[bytes, bool] = RecentlyUsed(entries_max=REFUSED_MAX)
 
     @property
     def nbytes(self) -> int:
         """Memory taken."""
-        return self._bytes
+        return self._kept.nbytes
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -76,10 +63,8 @@ class MaskCache:
         (frozenset of str, HiddenRows) or None
             The subset and its mask; None if there is no such mask.
         """
-        with self._lock.value:
-            own = self._sets.get(path)
-            if own is None:
-                return None
+        with self._kept.lock:
+            own = self._sets.get(path, {})
             found = (
                 newer
                 if newer in own
@@ -87,9 +72,9 @@ class MaskCache:
             )
             if found is None:
                 return None
-            own.move_to_end(found)
-            self._kept.move_to_end((path, found))
-            return found, self._kept[path, found].hidden
+            hidden = self._kept.get((path, found))
+            own[found] = own.pop(found)
+            return None if hidden is None else (found, hidden)
 
     def keep(self, path: str, newer: NewerFiles, hidden: HiddenRows, *, bytes_max: int) -> None:
         """Keep a mask, unless it is larger than the whole bound.
@@ -105,45 +90,35 @@ class MaskCache:
         bytes_max : int
             The bound.
         """
-        entry = _Entry(hidden, hidden.nbytes + ENTRY_BYTES + NAME_BYTES * len(newer))
-        if entry.nbytes > bytes_max:
+        nbytes = hidden.nbytes + ENTRY_BYTES + NAME_BYTES * len(newer)
+        if nbytes > bytes_max:
             return
-        with self._lock.value:
+        with self._kept.lock:
             self._drop(path, newer)
-            own = self._sets.setdefault(path, OrderedDict())
+            own = self._sets.setdefault(path, {})
             own[newer] = None
-            self._kept[path, newer] = entry
-            self._bytes += entry.nbytes
             if len(own) > SUBSETS_MAX:
                 self._drop(path, next(iter(own)))
-        self.shrink(bytes_max)
+            for dropped, _ in self._kept.keep((path, newer), hidden, nbytes, bytes_max=bytes_max):
+                self._drop(*dropped)
 
     def refuse(self, digest: bytes) -> None:
         """Note that masks cannot be computed; the digest names all files."""
-        with self._lock.value:
-            self._refused[digest] = None
-            if len(self._refused) > REFUSED_MAX:
-                self._refused.popitem(last=False)
+        self._refused.keep(digest, True)
 
     def is_refused(self, digest: bytes) -> bool:
         """Whether masks are known not to be computable."""
-        with self._lock.value:
-            return digest in self._refused
+        return digest in self._refused
 
     def shrink(self, bytes_max: int) -> None:
         """Drop masks until the rest is within a bound."""
-        with self._lock.value:
-            while self._bytes > bytes_max:
-                path, newer = next(iter(self._kept))
-                assert isinstance(newer, frozenset)
-                self._drop(path, newer)
+        with self._kept.lock:
+            for dropped, _ in self._kept.shrink(bytes_max):
+                self._drop(*dropped)
 
     def _drop(self, path: str, newer: NewerFiles) -> None:
-        entry = self._kept.pop((path, newer), None)
-        if entry is None:
-            return
-        self._bytes -= entry.nbytes
-        own = self._sets[path]
-        del own[newer]
+        self._kept.pop((path, newer))
+        own = self._sets.get(path, {})
+        own.pop(newer, None)
         if not own:
-            del self._sets[path]
+            self._sets.pop(path, None)

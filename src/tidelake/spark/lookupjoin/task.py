@@ -10,7 +10,7 @@ A process keeps what it opened: the next task of a stream only takes in the file
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from tidelake.spark.lookupjoin.pin import NO_SNAPSHOT
 from tidelake.spark.lookupjoin.request import Retry
 from tidelake.table import Table
 from tidelake.table.query import LocalTableQuery
-from tidelake.telemetry import Clock, SystemClock
+from tidelake.telemetry import Clock, RecentlyUsed, SystemClock
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 
@@ -34,7 +34,9 @@ __all__ = ["LocalLookup", "LookupSource", "LookupTask", "lookup_lists"]
 
 QUERIES_KEPT_MAX = 16
 """Tables that a process keeps open; the one unused for the longest time is closed."""
-_QUERIES: OrderedDict[tuple[object, ...], LocalTableQuery] = OrderedDict()
+_QUERIES: RecentlyUsed[tuple[object, ...], LocalTableQuery] = RecentlyUsed(
+    entries_max=QUERIES_KEPT_MAX
+)
 
 Found: TypeAlias = "tuple[np.ndarray, pa.RecordBatch]"
 """Per key whether it was found, and the rows found in the order of the keys."""
@@ -99,10 +101,9 @@ class LocalLookup:
         query = _QUERIES.get(key)
         if query is None:
             kept = dict.fromkeys([*self.columns, *self.table.primary_keys])
-            query = _QUERIES[key] = self.table.local_query(columns=list(kept))
-            while len(_QUERIES) > QUERIES_KEPT_MAX:
-                _QUERIES.popitem(last=False)[1].close()
-        _QUERIES.move_to_end(key)
+            query = self.table.local_query(columns=list(kept))
+            for _, unused in _QUERIES.keep(key, query):
+                unused.close()
         return query
 
 

@@ -20,8 +20,6 @@ Cost, per row of a file with a mask: an array access and a few shifts, about 5 n
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -39,6 +37,7 @@ from tidelake.spark.read.buckets import Buckets
 from tidelake.spark.read.listed_files import MASK, ROW_INDEX, SCAN_PLAN, define_listed_files
 from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.sessions.java_class import PACKAGE
+from tidelake.telemetry import RecentlyUsed
 
 __all__ = ["MaskedFile", "masked_frame", "takes_masks"]
 
@@ -178,30 +177,23 @@ class _KeptWords:
     """Words of masks that a session's JVM has, as literals; those unused longest go."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[int, ...], tuple[Any, object, int]] = OrderedDict()
-        self._bytes = 0
+        self._kept: RecentlyUsed[tuple[int, ...], tuple[Any, object]] = RecentlyUsed(
+            entries_max=KEPT_MAX
+        )
 
     def words(self, spark: SparkSession, masks: Sequence[HiddenRows]) -> Any:
         """The words of masks, one after the other."""
         # an entry holds what its key names, so no other object gets the same id
         key = (id(spark), *map(id, masks))
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-                return found[0]
+        found = self._kept.get(key)
+        if found is not None:
+            return found[0]
         words = np.concatenate([mask.words() for mask in masks])
         literal = _local_words(spark, words)
         nbytes = words.nbytes + sum(mask.nbytes for mask in masks)
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = (literal, (spark, *masks), nbytes)
-                self._bytes += nbytes
-            while len(self._kept) > KEPT_MAX or (
-                self._bytes > KEPT_BYTES_MAX and len(self._kept) > 1
-            ):
-                self._bytes -= self._kept.popitem(last=False)[1][2]
+        # one is kept whatever its size
+        bytes_max = max(KEPT_BYTES_MAX, nbytes)
+        self._kept.keep(key, (literal, (spark, *masks)), nbytes, bytes_max=bytes_max)
         return literal
 
 

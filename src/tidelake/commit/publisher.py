@@ -53,12 +53,12 @@ from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.manifest.snapshot_entries import live_entries, manifest_files
 from tidelake.options import declared
+from tidelake.telemetry import Backoff
 
 __all__ = ["Published", "Publisher"]
 
-WAIT_JITTER = 0.2
+WAIT_LONGER = 0.2
 """Waits are randomly longer by up to this share, so that losers do not meet again."""
-WAIT_DOUBLINGS_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +323,8 @@ class Publisher:
     def _wait(self, attempt: int) -> None:
         first = self._context.options.get(declared.COMMIT_MIN_RETRY_WAIT)
         longest = self._context.options.get(declared.COMMIT_MAX_RETRY_WAIT)
-        wait_ms = min(first * 2 ** min(attempt, WAIT_DOUBLINGS_MAX), longest)
-        self._env.clock.sleep_ms(wait_ms * (1 + self._env.rng.uniform(0, WAIT_JITTER)))
+        waits = Backoff(first, longest, longer=WAIT_LONGER)
+        waits.sleep(attempt, self._env.clock, self._env.rng)
 
     def _lost(self, attempts: int, bases: Sequence[Snapshot | None]) -> ConflictError:
         newest = bases[-1] if bases else None

@@ -4,6 +4,7 @@ Engine code takes them from :class:`Env`, so that tests can replace them. Nothin
 enter.
 """
 
+from tidelake.telemetry.backoff import Backoff
 from tidelake.telemetry.env import (
     Clock,
     Env,
@@ -38,6 +39,7 @@ __all__ = [
     "MEMORY_BYTES_MIN",
     "UNLIMITED",
     "Ahead",
+    "Backoff",
     "Clock",
     "CoreExecutor",
     "Env",

@@ -42,7 +42,7 @@ from tidelake.catalog.rest.settings import PREFIX, RestSettings, header_map, opt
 from tidelake.catalog.rest.transport import Transport
 from tidelake.errors import CorruptError, InvalidInputError, NotFoundError
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.telemetry import Env, PerProcess, RecentlyUsed
+from tidelake.telemetry import Backoff, Env, PerProcess, RecentlyUsed
 
 __all__ = ["RestClient"]
 
@@ -50,9 +50,7 @@ TRIES_MAX = 8
 """Times that one request is sent."""
 DEADLINE_MS = 120_000
 """Time after which no request is sent again."""
-FIRST_WAIT_MS = 100
-LONGEST_WAIT_MS = 10_000
-WAIT_JITTER = 0.2
+WAITS = Backoff(first_ms=100, longest_ms=10_000, longer=0.2)
 PAGE_ROWS_MAX = 1_000
 PAGES_MAX = 100_000
 SUCCESS_BELOW = 300
@@ -373,8 +371,7 @@ class RestClient:
         clock, started_ms = self._env.clock, self._env.clock.now_ms()
         busy: ServerBusyError | None = None
         for attempt in range(TRIES_MAX):
-            wait_ms = min(FIRST_WAIT_MS * 2**attempt, LONGEST_WAIT_MS)
-            wait_ms = int(wait_ms * (1 + self._env.rng.uniform(0, WAIT_JITTER)))
+            wait_ms = int(WAITS.wait_ms(attempt, self._env.rng))
             try:
                 answer = self._transport.send(method, path, query=query, body=body, headers=headers)
                 if answer.status < SUCCESS_BELOW:

@@ -24,13 +24,13 @@ from tidelake.errors import StorageError
 from tidelake.fileio import _optional
 from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
-from tidelake.telemetry import Clock, Ids, Rng
+from tidelake.telemetry import Backoff, Clock, Ids, Rng
 
 __all__ = ["MARK", "ObjectPublisher", "SettledPut"]
 
 TRIES_MAX = 4
 FIRST_WAIT_MS = 50
-WAIT_JITTER = 0.5
+WAITS = Backoff(FIRST_WAIT_MS, longest_ms=200, longer=0.5)
 MARK = "tidelakeput"
 """Name of the metadata with the mark: a word that Azure takes too."""
 
@@ -132,8 +132,7 @@ class ObjectPublisher:
         may_come_late = False
         for attempt in range(TRIES_MAX):
             if attempt:
-                jitter = 1 + self.rng.uniform(0, WAIT_JITTER)
-                self.clock.sleep_ms(FIRST_WAIT_MS * 2 ** (attempt - 1) * jitter)
+                WAITS.sleep(attempt - 1, self.clock, self.rng)
             mode: Any = ("create" if is_conditional else "overwrite") if old is None else old
             failure = self._put(path, data, mark, mode)
             if failure is None:

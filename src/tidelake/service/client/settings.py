@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from tidelake.errors import InvalidInputError
 from tidelake.service.client.connection.tls import Tls
-from tidelake.telemetry import Rng
+from tidelake.telemetry import Backoff
 
-__all__ = ["Settings", "pause_ms"]
+__all__ = ["PAUSES", "Settings"]
 
-PAUSE_MS_MIN, PAUSE_MS_MAX = 20, 300
+PAUSES = Backoff(first_ms=20, longest_ms=300, shorter=0.5)
+"""Waits between the attempts of a call."""
 ATTEMPT_SECONDS_MAX = 10.0
 """After which a call counts as lost, so that one executor that hangs does not take all the time."""
 LOCATE_SECONDS_MAX = 2.0
@@ -71,23 +72,3 @@ class Settings:
                 " break at its end: look at how it is read, for example with .strip()."
             )
             raise InvalidInputError(message, kind="service_access")
-
-
-def pause_ms(attempt: int, rng: Rng) -> float:
-    """How long to wait before the next attempt: exponential, with jitter.
-
-    Parameters
-    ----------
-    attempt : int
-        From 0 on.
-    rng : Rng
-        Draws the jitter.
-
-    Examples
-    --------
-    >>> from tidelake.telemetry import SeededRng
-    >>> 10 <= pause_ms(0, SeededRng(1)) <= 20, 150 <= pause_ms(99, SeededRng(1)) <= 300
-    (True, True)
-    """
-    longest = min(PAUSE_MS_MIN * 2 ** min(attempt, 10), PAUSE_MS_MAX)
-    return rng.uniform(longest / 2, longest)

@@ -37,7 +37,7 @@ from tidelake.service.client.settings import (
     MEETINGS_MAX,
     MISSING_SECONDS_MAX,
     ODD_MAX,
-    pause_ms,
+    PAUSES,
 )
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.reasons import PROTOCOL
@@ -378,7 +378,7 @@ def _wait_for_others(
         )
         raise StorageError(message, kind="service_inconsistent", table=session.identifier)
     if progress.meetings > MEETINGS_AT_ONCE:
-        ms = pause_ms(progress.meetings - MEETINGS_AT_ONCE, session.catalog.env.rng)
+        ms = PAUSES.wait_ms(progress.meetings - MEETINGS_AT_ONCE, session.catalog.env.rng)
         yield Pause(min(ms, seconds * 1000))
 
 
@@ -405,7 +405,7 @@ def _recover(
     _check_patience(session, progress, worst, goal, now)
     view = session.view
     if worst.remedy in PAUSED:
-        ms = pause_ms(progress.attempt, session.catalog.env.rng)
+        ms = PAUSES.wait_ms(progress.attempt, session.catalog.env.rng)
         progress.attempt += 1
         yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
     if worst.remedy in LOCATED:
@@ -435,7 +435,7 @@ def _recover_locating(
         _check_patience(session, progress, failure, goal, now)
         if now() >= goal.end:
             raise _over(session, failure)
-        ms = pause_ms(progress.attempt, session.catalog.env.rng)
+        ms = PAUSES.wait_ms(progress.attempt, session.catalog.env.rng)
         progress.attempt += 1
         yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
         reopen = reopen or failure.remedy is Remedy.REOPEN

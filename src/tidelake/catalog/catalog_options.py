@@ -42,13 +42,7 @@ T = TypeVar("T")
 
 
 class CatalogOptions:
-    """Options of one catalog as texts. Its ``repr`` names keys only, as values may be secret.
-
-    Parameters
-    ----------
-    texts : mapping of str to str
-        The options.
-    """
+    """Options of one catalog as texts. Its ``repr`` names keys only, as values may be secret."""
 
     __slots__ = ("_texts",)
 

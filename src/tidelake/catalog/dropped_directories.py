@@ -56,17 +56,7 @@ SNAPSHOTS = "snapshot"
 
 
 class DroppedDirectories:
-    """The dropped directories of a warehouse.
-
-    Parameters
-    ----------
-    fileio : FileIO
-        The storage.
-    warehouse : str
-        Its path.
-    ids : Ids
-        Makes their names.
-    """
+    """The dropped directories of a warehouse."""
 
     def __init__(self, fileio: FileIO, warehouse: str, ids: Ids) -> None:
         self._fileio = fileio

@@ -22,11 +22,6 @@ LOCAL, HDFS = "file", "hdfs"
 def run(given: DoctorArguments) -> int:
     """Examine the warehouse's store and print the findings.
 
-    Parameters
-    ----------
-    given : DoctorArguments
-        The command line.
-
     Returns
     -------
     int

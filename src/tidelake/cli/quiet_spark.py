@@ -28,15 +28,6 @@ _OUTPUTS = (1, 2)  # descriptors of the standard output and error
 def quiet_session(app: str, *, master: str | None, conf: Mapping[str, str]) -> SparkSession:
     """Start a session, or adopt the one of this process.
 
-    Parameters
-    ----------
-    app : str
-        Name of the application.
-    master : str, optional
-        Spark's master.
-    conf : mapping of str to str
-        Spark's settings.
-
     Raises
     ------
     TidelakeError

@@ -70,13 +70,6 @@ def key_widths(
 ) -> tuple[int, ...]:
     """Give the bytes that a batch's longest strings need.
 
-    Parameters
-    ----------
-    columns : sequence of pyarrow.Array or pyarrow.ChunkedArray
-        The key columns.
-    types : sequence of DataType
-        Their types.
-
     Returns
     -------
     tuple of int

@@ -154,13 +154,7 @@ class _TurnRequest:
 
 
 class Turns:
-    """The turns of others, for one commit. Not thread-safe.
-
-    Parameters
-    ----------
-    context : CommitContext
-        The table.
-    """
+    """The turns of others, for one commit. Not thread-safe."""
 
     def __init__(self, context: CommitContext) -> None:
         self._context = context

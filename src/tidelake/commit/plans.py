@@ -443,13 +443,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ManifestMergePlan:
-    """Merges all manifests into few, without entries that cancel out.
-
-    Parameters
-    ----------
-    context : CommitContext
-        The table.
-    """
+    """Merges all manifests into few, without entries that cancel out."""
 
     kind: ClassVar[CommitKind] = CommitKind.COMPACT
     context: CommitContext
@@ -466,13 +460,7 @@ class ManifestMergePlan:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsPlan:
-    """Gives the table a file of statistics.
-
-    Parameters
-    ----------
-    statistics : str
-        The file's name.
-    """
+    """Gives the table a file of statistics."""
 
     kind: ClassVar[CommitKind] = CommitKind.ANALYZE
     statistics: str

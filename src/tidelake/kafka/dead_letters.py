@@ -38,15 +38,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class BadMessages:
-    """Takes the bad messages of a read. Picklable.
-
-    Parameters
-    ----------
-    table : KafkaTable
-        The table that is read.
-    letters : Table, optional
-        The dead-letter table.
-    """
+    """Takes the bad messages of a read. Picklable."""
 
     table: KafkaTable
     letters: Table | None

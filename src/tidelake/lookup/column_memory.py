@@ -101,13 +101,7 @@ class SpoolBudget:
 
 
 class Spool:
-    """Bytes of one buffer, in order.
-
-    Parameters
-    ----------
-    budget : SpoolBudget
-        Counts them.
-    """
+    """Bytes of one buffer, in order."""
 
     def __init__(self, budget: SpoolBudget) -> None:
         self._budget = budget

@@ -109,13 +109,6 @@ class MergeSpec:
     def of(cls, schema: TableSchema, options: Options) -> MergeSpec:
         """Give the spec of a primary-key table, over the table's own column names.
 
-        Parameters
-        ----------
-        schema : TableSchema
-            The table's schema.
-        options : Options
-            The table's options.
-
         Raises
         ------
         InvalidInputError, UnsupportedError

@@ -50,17 +50,7 @@ class TextStyle:
 
 
 def json_objects(rows: pa.RecordBatch, fields: Sequence[DataField], style: TextStyle) -> list[Any]:
-    """Make a value of each row that :func:`object_encoder` writes.
-
-    Parameters
-    ----------
-    rows : pyarrow.RecordBatch
-        The columns.
-    fields : sequence of DataField
-        Their types.
-    style : TextStyle
-        The text forms of values.
-    """
+    """Make a value of each row that :func:`object_encoder` writes."""
     slots = [f"f{number}" for number in range(len(fields))]
     kind: Any = msgspec.defstruct(
         "Row",

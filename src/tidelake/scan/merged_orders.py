@@ -135,17 +135,7 @@ def orders_bytes_max(context: ReadContext) -> int:
 def order_key(
     context: ReadContext, split: Split, section: Section, spec: MergeSpec
 ) -> bytes | None:
-    """What a section's order is kept under; None if its merge has none, or it is not worth it.
-
-    Parameters
-    ----------
-    context : ReadContext
-        The table.
-    split, section
-        The section, and its split.
-    spec : MergeSpec
-        The table's rules.
-    """
+    """What a section's order is kept under; None if its merge has none, or it is not worth it."""
     if len(section) < 2 or spec.combines or spec.looks_at_levels:
         return None
     if noted_bytes(section) > orders_bytes_max(context):

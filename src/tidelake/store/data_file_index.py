@@ -29,15 +29,7 @@ class IndexParts(TypedDict):
 
 
 class DataFileIndex:
-    """The index builder; without file indexes in the table it builds nothing.
-
-    Parameters
-    ----------
-    context : StoreContext
-        The table.
-    name, path : str
-        The data file.
-    """
+    """The index builder; without file indexes in the table it builds nothing."""
 
     def __init__(self, context: StoreContext, name: str, path: str) -> None:
         self._context = context

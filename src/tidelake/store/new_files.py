@@ -24,17 +24,7 @@ __all__ = ["NewFiles"]
 
 
 class NewFiles:
-    """The files of one writer.
-
-    Parameters
-    ----------
-    context : StoreContext
-        The table.
-    partition : bytes
-        The bucket's partition.
-    bucket : int
-        The bucket.
-    """
+    """The files of one writer."""
 
     def __init__(self, context: StoreContext, partition: bytes, bucket: int) -> None:
         self._context = context

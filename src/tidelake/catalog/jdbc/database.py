@@ -53,13 +53,7 @@ class _Held:
 
 
 class Database:
-    """Runs statements. Thread-safe; a copy in another process connects itself.
-
-    Parameters
-    ----------
-    dialect : Dialect
-        The database.
-    """
+    """Runs statements. Thread-safe; a copy in another process connects itself."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect

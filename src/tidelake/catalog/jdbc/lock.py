@@ -172,15 +172,7 @@ class HeldLock:
 
 @dataclass(frozen=True, slots=True)
 class WarehousePutLock:
-    """The lock around a put: of the table that a path is in, else one of the warehouse.
-
-    Parameters
-    ----------
-    lock : TableLock
-        The catalog's.
-    warehouse : str
-        Its directory.
-    """
+    """The lock around a put: of the table that a path is in, else one of the warehouse."""
 
     lock: TableLock
     warehouse: str

@@ -23,13 +23,7 @@ __all__ = [
 
 
 class ServerSchema(msgspec.Struct, frozen=True):
-    """What is read of a table's schema here: the rest is in the schema's file.
-
-    Parameters
-    ----------
-    options : mapping
-        The table's options.
-    """
+    """What is read of a table's schema here: the rest is in the schema's file."""
 
     options: dict[str, str] | None = None
 

@@ -17,15 +17,6 @@ class RestTable:
     """What the server does with one table; see :class:`tidelake.table.handle.managed_table`.
 
     A copy in another process does the same where its client has the token, and says so elsewhere.
-
-    Parameters
-    ----------
-    client : RestClient
-        The server.
-    database, name : str
-        The table.
-    snapshot_commit : ServerCommit
-        Makes its snapshots visible.
     """
 
     def __init__(

@@ -33,13 +33,7 @@ LOOKS_MAX = 10
 
 
 class References:
-    """Tags and branches of a table, and the files that they need.
-
-    Parameters
-    ----------
-    context : CommitContext
-        The table.
-    """
+    """Tags and branches of a table, and the files that they need."""
 
     def __init__(self, context: CommitContext) -> None:
         self._context = context

@@ -29,15 +29,7 @@ _METADATA_FILE = re.compile(r"v([0-9]{1,18})\.metadata\.json")
 
 @dataclass(frozen=True, slots=True)
 class RetiredFiles:
-    """Deletes what is retired.
-
-    Parameters
-    ----------
-    files : ManifestFiles
-        Reads manifest lists.
-    log : SnapshotLog
-        The table's snapshots.
-    """
+    """Deletes what is retired."""
 
     files: ManifestFiles
     log: SnapshotLog

@@ -57,13 +57,7 @@ class StoredVector:
 
 @dataclass(frozen=True, slots=True)
 class ShownVectors:
-    """Gives the deletion vectors of snapshots.
-
-    Parameters
-    ----------
-    shown : ShownFiles
-        The table.
-    """
+    """Gives the deletion vectors of snapshots."""
 
     shown: ShownFiles
 

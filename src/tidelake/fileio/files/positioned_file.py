@@ -10,13 +10,7 @@ __all__ = ["PositionedFile"]
 
 
 class PositionedFile(io.RawIOBase):
-    """A file for random access; how a range is read is left to its subclass.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Its length.
-    """
+    """A file for random access; how a range is read is left to its subclass."""
 
     def __init__(self, size_bytes: int) -> None:
         self._size = size_bytes

@@ -21,17 +21,7 @@ PART_BYTES = 1 << 20
 
 
 class HdfsOutputFile(PartedOutput):
-    """A new file; synced when closed. For one thread.
-
-    Parameters
-    ----------
-    path : str
-        Its path.
-    writer : AsyncFileWriter
-        The client's.
-    calls : HdfsCalls
-        The name node.
-    """
+    """A new file; synced when closed. For one thread."""
 
     def __init__(self, path: str, writer: Any, calls: HdfsCalls) -> None:
         super().__init__(path, PART_BYTES)

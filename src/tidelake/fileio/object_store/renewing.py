@@ -33,13 +33,7 @@ _PAST = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 
 
 class RenewingCalls:
-    """The functions of obstore that are used here; each call may renew the keys.
-
-    Parameters
-    ----------
-    credentials : CredentialSource
-        Gives the keys.
-    """
+    """The functions of obstore that are used here; each call may renew the keys."""
 
     def __init__(self, credentials: CredentialSource) -> None:
         self._credentials = credentials
@@ -148,13 +142,7 @@ class RenewingCalls:
 
 
 class KeyProvider:
-    """What obstore asks for keys.
-
-    Parameters
-    ----------
-    credentials : CredentialSource
-        Gives the keys.
-    """
+    """What obstore asks for keys."""
 
     def __init__(self, credentials: CredentialSource) -> None:
         self._credentials = credentials

@@ -52,13 +52,7 @@ class DistinctValues:
 
 
 class DistinctRows:
-    """Collects a column batch by batch.
-
-    Parameters
-    ----------
-    form : IndexKeyForm
-        The column's keys.
-    """
+    """Collects a column batch by batch."""
 
     def __init__(self, form: IndexKeyForm) -> None:
         self._form = form

@@ -85,13 +85,6 @@ def _check_form(setting: FileIndexSetting, by_name: dict[str, DataField]) -> Ind
 class FileIndexWriter:
     """Collects the values for the indexes of one data file.
 
-    Parameters
-    ----------
-    fields : sequence of DataField
-        The table's columns.
-    settings : sequence of FileIndexSetting
-        The indexes.
-
     Raises
     ------
     InvalidInputError, UnsupportedError

@@ -62,11 +62,6 @@ class FooterSeal:
     """Passes a Parquet file on to storage, and its end with the checksum filled in.
 
     Usable as a sink of pyarrow through ``pa.PythonFile``.
-
-    Parameters
-    ----------
-    output : OutputFile
-        The file.
     """
 
     def __init__(self, output: OutputFile) -> None:

@@ -49,15 +49,7 @@ _SORTED_NAME = re.compile(r"-sorted-([0-9]{1,18})$")
 
 @dataclass(frozen=True, slots=True)
 class HashIndexFile:
-    """The index file of a bucket, read on demand.
-
-    Parameters
-    ----------
-    fileio, paths
-        The table.
-    entry : IndexEntry
-        The file.
-    """
+    """The index file of a bucket, read on demand."""
 
     fileio: FileIO
     paths: TablePaths

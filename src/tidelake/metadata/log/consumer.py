@@ -267,15 +267,7 @@ class ConsumerState:
 
 
 class ConsumerLog:
-    """The consumers of one table.
-
-    Parameters
-    ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
-    """
+    """The consumers of one table."""
 
     def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
         self._fileio = fileio

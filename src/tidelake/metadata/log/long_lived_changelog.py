@@ -18,15 +18,7 @@ CHANGELOG_PREFIX = "changelog-"
 
 
 class KeptChangelogs:
-    """The changelogs of one table that outlive their snapshots.
-
-    Parameters
-    ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
-    """
+    """The changelogs of one table that outlive their snapshots."""
 
     def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
         self._fileio = fileio

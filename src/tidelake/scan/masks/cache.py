@@ -51,13 +51,6 @@ class MaskCache:
     def nearest(self, path: str, newer: NewerFiles) -> tuple[NewerFiles, HiddenRows] | None:
         """The mask of a file for the largest kept subset of the newer files.
 
-        Parameters
-        ----------
-        path : str
-            The file.
-        newer : frozenset of str
-            The newer files.
-
         Returns
         -------
         (frozenset of str, HiddenRows) or None

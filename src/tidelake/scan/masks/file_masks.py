@@ -48,15 +48,6 @@ def section_masks(
 ) -> list[tuple[FileMask, HiddenRows]] | None:
     """Compute the masks that the cache did not know whole.
 
-    Parameters
-    ----------
-    context : ReadContext
-        The table.
-    request : MaskRequest
-        The section.
-    spec : MergeSpec
-        The table's rules.
-
     Returns
     -------
     list of (FileMask, HiddenRows), or None

@@ -24,13 +24,7 @@ __all__ = ["LocalAnswers"]
 
 
 class LocalAnswers:
-    """Reads a table's files where its service has stopped. Threads share it.
-
-    Parameters
-    ----------
-    session : Session
-        The client's.
-    """
+    """Reads a table's files where its service has stopped. Threads share it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -50,15 +50,7 @@ WAITERS_MAX = 32
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """The columns of an answer.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Their names.
-    types : tuple of DataType
-        Their types.
-    """
+    """The columns of an answer."""
 
     names: tuple[str, ...]
     types: tuple[DataType, ...]

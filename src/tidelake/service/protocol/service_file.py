@@ -72,13 +72,6 @@ def service_file_path(location: str) -> str:
 def read_service_file(fileio: FileIO, location: str) -> ServiceFile | None:
     """Read the file of a table.
 
-    Parameters
-    ----------
-    fileio : FileIO
-        The table's storage.
-    location : str
-        The table's directory.
-
     Returns
     -------
     ServiceFile or None

@@ -41,13 +41,7 @@ _TIME_TRAVEL = {
 
 
 class Gateway:
-    """Makes Java's values in a session's JVM.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        A classic one.
-    """
+    """Makes Java's values in a session's JVM."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -175,11 +169,6 @@ class Proxy:
 
     The JVM may call every public method, on any thread; errors reach the user as described in
     :mod:`tidelake.spark.catalog.refusal`.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
     """
 
     def __init__(self, gateway: Gateway) -> None:

@@ -41,15 +41,7 @@ public final class {_NAME} implements {_INTERFACE} {{
 
 
 def metadata_columns(gateway: Gateway, struct: st.StructType) -> JavaObject:
-    """An array of metadata columns; nobody may change it.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
-    struct : StructType
-        Their names and types.
-    """
+    """An array of metadata columns; nobody may change it."""
     return gateway.kept((_NAME, struct.json()), lambda: _made(gateway, struct))
 
 
@@ -65,15 +57,7 @@ def _made(gateway: Gateway, struct: st.StructType) -> JavaObject:
 
 
 class LakeMetadataColumn(Proxy, implements=(_INTERFACE,)):
-    """One of them as a Python object.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
-    field : StructField
-        Its name and type.
-    """
+    """One of them as a Python object."""
 
     def __init__(self, gateway: Gateway, field: st.StructField) -> None:
         super().__init__(gateway)

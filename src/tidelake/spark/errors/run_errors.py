@@ -42,11 +42,6 @@ MESSAGE_MAX = 2000
 def translate_run_errors(query: Query) -> Iterator[None]:
     """Raise failures of a running query as TidelakeError.
 
-    Parameters
-    ----------
-    query : Query
-        The running text.
-
     Raises
     ------
     InvalidInputError

@@ -106,11 +106,6 @@ def translate_column_errors(
 def translate_table_errors(table: str) -> Iterator[None]:
     """Raise failures of values as InvalidInputError, while rows of a table are written.
 
-    Parameters
-    ----------
-    table : str
-        The target table.
-
     Raises
     ------
     InvalidInputError

@@ -27,11 +27,6 @@ _TAIL = re.compile(r"(SQLSTATE: \w+.*|;\s*\n.*|\n==.*)$", re.DOTALL)
 def output_mode(frame: DataFrame) -> OutputMode:
     """Return the output mode in which Spark can run a stream.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        A stream.
-
     Raises
     ------
     UnsupportedError

@@ -61,13 +61,7 @@ def start_messages(
 
 @dataclass
 class MessageSink:
-    """Writes the micro-batches of a query as messages. For ``foreachBatch``.
-
-    Parameters
-    ----------
-    table : KafkaTable
-        The table.
-    """
+    """Writes the micro-batches of a query as messages. For ``foreachBatch``."""
 
     table: KafkaTable
     error: BaseException | None = field(default=None, init=False)

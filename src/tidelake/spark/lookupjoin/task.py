@@ -60,15 +60,7 @@ class LookupSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalLookup:
-    """Looks keys up in files of this machine. Picklable.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    columns : tuple of str
-        The columns wanted.
-    """
+    """Looks keys up in files of this machine. Picklable."""
 
     table: Table
     columns: tuple[str, ...]

@@ -452,11 +452,6 @@ public final class {SCAN_PLAN} {{
 def define_listed_files(spark: SparkSession) -> None:
     """Define the classes in the session's JVM.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        A classic one.
-
     Raises
     ------
     Py4JError, TypeError

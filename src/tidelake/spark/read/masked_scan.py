@@ -80,13 +80,7 @@ class MaskedFile:
 
 
 def takes_masks(spark: SparkSession) -> bool:
-    """Whether this Spark scans under masks; where it does not, a warning says so once.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        A classic one.
-    """
+    """Whether this Spark scans under masks; where it does not, a warning says so once."""
     context = spark.sparkContext
     known = _TAKES_MASKS.get(context)
     if known is not None:

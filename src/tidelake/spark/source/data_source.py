@@ -234,15 +234,7 @@ class SplitPartition(InputPartition):  # type: ignore[misc]  # pyspark carries n
 
 
 class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries no types here
-    """Plans on the driver, reads on the executors.
-
-    Parameters
-    ----------
-    options : SourceReadOptions
-        The user's options.
-    schema : StructType
-        The columns that Spark knows.
-    """
+    """Plans on the driver, reads on the executors."""
 
     def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
         self._options = options

@@ -25,15 +25,7 @@ _LOCK = threading.Lock()
 
 
 def register_source(spark: SparkSession, catalog: Catalog) -> None:
-    """Register ``format("tidelake")`` in a session to which a warehouse is attached.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    catalog : Catalog
-        The warehouse.
-    """
+    """Register ``format("tidelake")`` in a session to which a warehouse is attached."""
     with _LOCK:
         known = _ATTACHED.get(spark, Attached())
         if catalog.metastore.is_served:

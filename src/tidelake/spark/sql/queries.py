@@ -67,15 +67,7 @@ class _With(threading.local):
 
 
 class StatementQueries:
-    """The queries of one session; threads may share it.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        Runs them.
-    session : SqlSession
-        Catalogs, temporary tables and views.
-    """
+    """The queries of one session; threads may share it."""
 
     def __init__(self, spark: SparkSession, session: SqlSession) -> None:
         self.spark = spark

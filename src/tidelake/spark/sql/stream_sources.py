@@ -77,15 +77,7 @@ class PathCatalog:
 
 
 class StreamSources:
-    """The tables of one session as streams.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session of the reads.
-    session : SqlSession
-        Its catalogs.
-    """
+    """The tables of one session as streams."""
 
     def __init__(self, spark: SparkSession, session: SqlSession) -> None:
         self.spark = spark

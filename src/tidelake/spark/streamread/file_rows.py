@@ -164,13 +164,7 @@ def _lines(files: Sequence[PlainFile]) -> str:
 
 
 class FileRows:
-    """Reads plain files for one query; for one thread at a time.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
-    """
+    """Reads plain files for one query; for one thread at a time."""
 
     def __init__(self, gateway: Gateway) -> None:
         defined_class(gateway, _NAME, _JAVA)

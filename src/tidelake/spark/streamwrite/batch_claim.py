@@ -44,15 +44,6 @@ def sink_consumer(query_id: str) -> str:
 def claim_batch(handle: TableHandle, checkpoint: Checkpoint, query_id: str) -> None:
     """Check that a batch is this run's, and hold the query's last commit and all behind it.
 
-    Parameters
-    ----------
-    handle : TableHandle
-        The table.
-    checkpoint : Checkpoint
-        The query's.
-    query_id : str
-        The query.
-
     Raises
     ------
     ConflictError

@@ -82,13 +82,7 @@ class SinkMark:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The checkpoint folder of a Spark query.
-
-    Parameters
-    ----------
-    folder : CheckpointFolder
-        Spark makes it.
-    """
+    """The checkpoint folder of a Spark query."""
 
     folder: CheckpointFolder
 

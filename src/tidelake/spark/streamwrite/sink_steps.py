@@ -28,13 +28,7 @@ HEAD_LINES = 2
 
 @dataclass(slots=True)
 class SinkSteps:
-    """The steps of one run of a query. For one thread at a time.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-        The query's.
-    """
+    """The steps of one run of a query. For one thread at a time."""
 
     checkpoint: Checkpoint
     _last: tuple[int, str] | None = field(default=None, init=False)

@@ -44,13 +44,6 @@ def merges_schema(handle: TableHandle) -> bool:
 def with_merged_schema(handle: TableHandle, rows: st.StructType) -> TableHandle:
     """Change the table's schema to fit the rows, as far as that is allowed.
 
-    Parameters
-    ----------
-    handle : TableHandle
-        The table.
-    rows : StructType
-        The columns of the rows.
-
     Raises
     ------
     InvalidInputError, UnsupportedError

@@ -39,15 +39,7 @@ _FILE_FORMATS = frozenset(
 
 @contextmanager
 def positioned_errors(text: str, statement: Statement) -> Iterator[None]:
-    """Add the position of what an error is about: a column, an option, a tag or the table.
-
-    Parameters
-    ----------
-    text : str
-        The whole text.
-    statement : Statement
-        The statement that runs.
-    """
+    """Add the position of what an error is about: a column, an option, a tag or the table."""
     try:
         yield
     except (NotFoundError, AlreadyExistsError, InvalidInputError, UnsupportedError) as error:

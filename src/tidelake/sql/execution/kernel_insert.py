@@ -80,17 +80,6 @@ def kernel_insert(
 ) -> bool:
     """Run an INSERT without Spark, if the result is the same.
 
-    Parameters
-    ----------
-    statement : Insert
-        The statement.
-    session : SqlSession
-        Resolves names.
-    conf : mapping of str to str
-        Settings of Spark's session.
-    zone : tzinfo
-        Time zone of that session.
-
     Returns
     -------
     bool

@@ -83,15 +83,6 @@ def kernel_answer(
 ) -> pa.RecordBatchReader | None:
     """Answer a query without Spark; None if Spark must run it.
 
-    Parameters
-    ----------
-    query : Query
-        The query.
-    session : SqlSession
-        Resolves names.
-    conf : mapping of str to str
-        Settings of Spark's session.
-
     Returns
     -------
     pyarrow.RecordBatchReader or None
@@ -152,17 +143,7 @@ class PlainAggregate:
 def plain_aggregates(
     parsed: ParsedQuery, reference: TableReference, columns: Sequence[str]
 ) -> tuple[PlainAggregate, ...] | None:
-    """Return the aggregates of ``SELECT count(*), min(a) ... FROM t [WHERE ...]``; None for others.
-
-    Parameters
-    ----------
-    parsed : ParsedQuery
-        The query.
-    reference : TableReference
-        Its only table.
-    columns : sequence of str
-        The table's columns.
-    """
+    """The aggregates of ``SELECT count(*), min(a) ... FROM t [WHERE ...]``; None for others."""
     tree = parsed.tree
     if not isinstance(tree, exp.Select) or not used_args(tree) <= {"expressions", "from_", "where"}:
         return None

@@ -65,19 +65,7 @@ class ResolvedName:
 
 @dataclass(frozen=True, slots=True)
 class PathTable:
-    """A temporary table: a name for the table at a path.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    location : str
-        The path.
-    catalog : Catalog
-        Gives the environment.
-    fileio : FileIO
-        The storage of the path.
-    """
+    """A temporary table: a name for the table at a path."""
 
     name: str
     location: str

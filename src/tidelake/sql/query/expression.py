@@ -134,13 +134,6 @@ def names_in(*words: Query) -> frozenset[str]:
 def parse_expression(words: Query, *rows: RowSource) -> ParsedExpression:
     """Parse an expression.
 
-    Parameters
-    ----------
-    words : Query
-        The expression.
-    *rows : RowSource
-        The tables it refers to.
-
     Raises
     ------
     InvalidInputError, UnsupportedError

@@ -21,13 +21,6 @@ WINDOW_TIME, WINDOW_END = "window_time", "window_end"
 def check_lookups(query: Query, columns: Mapping[TableReference, Sequence[str]]) -> None:
     """Refuse a lookup at another time than the processing time.
 
-    Parameters
-    ----------
-    query : Query
-        The query.
-    columns : mapping of TableReference to sequence of str
-        The columns of its tables.
-
     Raises
     ------
     UnsupportedError

@@ -29,15 +29,7 @@ _OF_TABLE = frozenset({"this", "db", "catalog", "alias"})
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """A column that a column of a primary key is compared with.
-
-    Parameters
-    ----------
-    source : TableReference
-        Its table.
-    name : str
-        Its name as written.
-    """
+    """A column that a column of a primary key is compared with."""
 
     source: TableReference
     name: str

@@ -57,17 +57,7 @@ def source_rows(words: Query) -> RowSource:
 
 @dataclass(frozen=True, slots=True)
 class MergeTerms:
-    """Target and source of a merge, to resolve its expressions.
-
-    Parameters
-    ----------
-    target, source : RowSource
-        Their names and aliases.
-    fields : sequence of DataField
-        The target's columns.
-    columns : sequence of str
-        The source's columns.
-    """
+    """Target and source of a merge, to resolve its expressions."""
 
     target: RowSource
     source: RowSource

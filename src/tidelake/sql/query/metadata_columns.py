@@ -24,15 +24,6 @@ def named_metadata_columns(
 ) -> tuple[str, ...]:
     """Return the metadata columns of a table that its SELECT names.
 
-    Parameters
-    ----------
-    parsed : ParsedQuery
-        The query.
-    reference : TableReference
-        The table in it.
-    hidden : sequence of str
-        Its metadata columns.
-
     Raises
     ------
     UnsupportedError

@@ -72,13 +72,6 @@ class ParsedQuery:
     def used_columns(self, reference: TableReference, columns: Sequence[str]) -> list[str]:
         """Return the columns of a reference that the query may use, in the table's order.
 
-        Parameters
-        ----------
-        reference : TableReference
-            One of this query.
-        columns : sequence of str
-            All its columns.
-
         Returns
         -------
         list of str

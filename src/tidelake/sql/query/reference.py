@@ -59,15 +59,7 @@ class TableReference:
 def relation_aliases(
     tree: exp.Expr, references: Sequence[TableReference]
 ) -> dict[TableReference, str]:
-    """Return aliases for the references whose alias is not unique.
-
-    Parameters
-    ----------
-    tree : exp.Expr
-        The query.
-    references : sequence of TableReference
-        All its tables.
-    """
+    """Return aliases for the references whose alias is not unique."""
     by_node = {id(r.node): r for r in references}
     known: dict[str, set[object]] = {}
     for node in tree.find_all(exp.Table, exp.Subquery, exp.CTE):

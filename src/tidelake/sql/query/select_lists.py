@@ -38,11 +38,6 @@ class SelectList:
 def select_lists(parsed: ParsedQuery) -> dict[int, SelectList]:
     """Return the offsets of the SELECTs of a query, by the ids of their nodes.
 
-    Parameters
-    ----------
-    parsed : ParsedQuery
-        The query.
-
     Raises
     ------
     UnsupportedError

@@ -158,13 +158,7 @@ def publish_statistics(handle: TableHandle, found: TableStatistics) -> Snapshot:
 
 
 class ColumnSummary:
-    """The summary of one column so far.
-
-    Parameters
-    ----------
-    field : DataField
-        The column.
-    """
+    """The summary of one column so far."""
 
     def __init__(self, field: DataField) -> None:
         self.field = field

@@ -213,15 +213,7 @@ def check_not_altered(handle: TableHandle, partitions: Sequence[PostponedPartiti
 
 
 class MovedRows:
-    """The output of a move: the source of its messages.
-
-    Parameters
-    ----------
-    handle : TableHandle
-        The table.
-    partitions : sequence of PostponedPartition
-        The partitions to move.
-    """
+    """The output of a move: the source of its messages."""
 
     base_snapshot_id: int | None = None
 

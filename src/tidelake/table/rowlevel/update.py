@@ -110,15 +110,7 @@ def check_none_wait(handle: TableHandle, snapshot: Snapshot) -> None:
 
 
 class ShownRows:
-    """Checks that a merge shows new rows of a primary-key table as written. Picklable.
-
-    Parameters
-    ----------
-    handle : TableHandle
-        The table.
-    columns : collection of str
-        The columns that are set.
-    """
+    """Checks that a merge shows new rows of a primary-key table as written. Picklable."""
 
     def __init__(self, handle: TableHandle, columns: Collection[str]) -> None:
         schema = handle.schema

@@ -36,13 +36,7 @@ class StreamLag:
 
 
 class LagCounter:
-    """Counts what a table has for a stream behind an offset; for one thread at a time.
-
-    Parameters
-    ----------
-    follower : Follower
-        The table.
-    """
+    """Counts what a table has for a stream behind an offset; for one thread at a time."""
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower

@@ -50,13 +50,7 @@ class _Small:
 
 @dataclass(slots=True)
 class GatheredChangelogs:
-    """The large files that replace the small changelog files of a commit.
-
-    Parameters
-    ----------
-    handle : TableHandle
-        The table.
-    """
+    """The large files that replace the small changelog files of a commit."""
 
     handle: TableHandle
     _made: list[str] = field(default_factory=list)

@@ -124,13 +124,7 @@ class KeyRouter:
         ]
 
     def route(self, values: Values) -> Route:
-        """Where one key goes; of a key that goes to all, the first executor.
-
-        Parameters
-        ----------
-        values : tuple
-            Those of the key.
-        """
+        """Where one key goes; of a key that goes to all, the first executor."""
         keys = self.keys
         quick = self._quick
         if quick is not None:

@@ -60,13 +60,7 @@ class Aggregates:
         return tuple(dict.fromkeys(name for _, name in self.asked if name is not None))
 
     def can_be_known(self, types: Mapping[str, DataType]) -> bool:
-        """Whether metadata may have them at all; tells before anything is planned.
-
-        Parameters
-        ----------
-        types : mapping of str to DataType
-            The table's columns.
-        """
+        """Whether metadata may have them at all; tells before anything is planned."""
         ends = (name for kind, name in self.asked if kind != COUNT and name is not None)
         return all(has_whole_ends(types[name]) for name in ends)
 

@@ -526,13 +526,7 @@ public final class {_NAME} extends {_CATALYST}.rules.Rule {{
 
 
 def install_rule(gateway: Gateway) -> bool:
-    """Add the rule to the session; give whether the session has it now.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
-    """
+    """Add the rule to the session; give whether the session has it now."""
     try:
         defined_class(gateway, _NAME, _JAVA)
         gateway.java(RULE).install(gateway.spark._jsparkSession)

@@ -91,15 +91,7 @@ class _Scan(Proxy, implements=("java.util.function.BiFunction",)):
 
 
 class BatchRelations:
-    """Makes the relations of one source, a batch each.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
-    schema : JavaObject
-        All columns.
-    """
+    """Makes the relations of one source, a batch each."""
 
     def __init__(self, gateway: Gateway, schema: JavaObject) -> None:
         defined_class(gateway, _NAME, _JAVA)

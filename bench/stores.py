@@ -72,20 +72,20 @@ def scan_lines(size: Size, s3: S3Process) -> Iterator[Line]:
     def as_dataset() -> pa.Table:
         return pq.read_table(key, columns=WANTED, filesystem=theirs, pre_buffer=True)
 
-    assert scan.table().equals(one_by_one())
-    assert scan.table().equals(as_dataset())
+    assert scan.to_arrow().equals(one_by_one())
+    assert scan.to_arrow().equals(as_dataset())
     s3.forget()
-    scan.table()
+    scan.to_arrow()
     counts = s3.counts()
     what = f"3 of 20 columns of {file.file_size_bytes / 1e6:.0f} MB at {DELAY_MS} ms, wall"
-    ratio = _walls(scan.table, one_by_one, SCAN_ROUNDS * size.rounds)
+    ratio = _walls(scan.to_arrow, one_by_one, SCAN_ROUNDS * size.rounds)
     yield Line("W13", what, "pyarrow.fs, file with pre-buffering", ratio, "<= 0.6")
-    ratio = _walls(scan.table, as_dataset, SCAN_ROUNDS * size.rounds)
+    ratio = _walls(scan.to_arrow, as_dataset, SCAN_ROUNDS * size.rounds)
     yield Line("W13", what, "pyarrow.fs, dataset with pre-buffering", ratio, "")
     with scratch() as place:
         near = tidelake.open(place).create_table("db.scan", schema)
         near.write(values)
-        ratio = paired(scan.table, near.scan(columns=WANTED).table, rounds=size.rounds)
+        ratio = paired(scan.to_arrow, near.scan(columns=WANTED).to_arrow, rounds=size.rounds)
     note = f"{counts['requests']} requests, {ratio.median:.2f} x the CPU"
     yield Line("W13", what.removesuffix(", wall"), "the same file near", None, "", note=note)
     s3.latency(0)

@@ -15,6 +15,7 @@ from typing import Any
 from adr_page import adr_page
 from cli_page import cli_page
 from errors_page import errors_page
+from names_page import names_page
 from package_page import package_pages
 from prose import wrapped
 from sql_page import sql_page
@@ -144,6 +145,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "adr/index.md": lambda: adr_page(DOCS / "adr"),
     "cli.md": cli_page,
     "errors.md": errors_page,
+    "names-from-elsewhere.md": names_page,
     "options.md": options_page,
     "procedures.md": procedures_page,
     "sql-and-paimon.md": sql_page,

@@ -16,6 +16,8 @@
 2
 """
 
+from typing import TYPE_CHECKING
+
 from tidelake.catalog import Catalog
 from tidelake.catalog import open_catalog as open
 from tidelake.errors import (
@@ -52,7 +54,11 @@ from tidelake.types.schema_change import (
 )
 from tidelake.types.variant.variant import variant_objects, variants
 
+if not TYPE_CHECKING:  # for a type checker a misspelt name stays an error
+    from tidelake.foreign_names import missing_from_package as __getattr__  # noqa: F401
+
 __version__ = "0.1.0"
+
 
 __all__ = [
     "AddColumn",

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,8 @@ def test_no_public_class_has_two_definitions():
 def test_packages_only_re_export():
     wrong = []
     for path, tree in TREES.items():
-        for node in tree.body if path.name == "__init__.py" else ():
+        body = tree.body if path.name == "__init__.py" else []
+        for node in chain.from_iterable(imports_hidden_from_type_checkers(n) for n in body):
             is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             is_dunder = isinstance(node, ast.Assign) and all(
                 isinstance(t, ast.Name) and t.id.startswith("__") for t in node.targets
@@ -139,6 +141,12 @@ def test_packages_only_re_export():
             if not (is_docstring or is_dunder or isinstance(node, ast.Import | ast.ImportFrom)):
                 wrong.append(at(path, node.lineno))
     assert not wrong
+
+
+def imports_hidden_from_type_checkers(node):
+    """What stands under ``if not TYPE_CHECKING:``; any other statement itself."""
+    is_hidden = isinstance(node, ast.If) and ast.unparse(node.test) == "not TYPE_CHECKING"
+    return [*node.body, *node.orelse] if is_hidden else [node]
 
 
 def test_imports_stand_at_the_top():

@@ -313,7 +313,7 @@ def _check_beside(reader: MaskedReader, table, drawn: DrawnTable) -> None:
     """Another process works between the plan and the masks; the plan's files may be gone then."""
     planned = table.scan()
     try:
-        expected = [tuple(row.values()) for row in planned.table().to_pylist()]
+        expected = [tuple(row.values()) for row in planned.to_arrow().to_pylist()]
     except TidelakeError:
         return
     for _ in range(2):

@@ -24,6 +24,7 @@ from tidelake.errors import (
 )
 from tidelake.fileio import FileIO
 from tidelake.fileio.name import validate_name
+from tidelake.foreign_names import OF_CATALOG, AnswersForeignNames
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options, declared
@@ -41,7 +42,7 @@ __all__ = ["Catalog"]
 NAMES_SHOWN_MAX = 20
 
 
-class Catalog:
+class Catalog(AnswersForeignNames):
     """Databases and tables of one warehouse; made by :func:`tidelake.open`.
 
     Parameters
@@ -53,6 +54,8 @@ class Catalog:
     table_options : mapping, optional
         Default options of new tables.
     """
+
+    _foreign_names = OF_CATALOG
 
     def __init__(
         self, metastore: Metastore, *, env: Env, table_options: Mapping[str, str] | None = None
@@ -297,6 +300,10 @@ class Catalog:
             return self._global_table(name.table)
         table = self._load(name)
         return table.system_table(system) if dollar else table
+
+    def load_table(self, identifier: str) -> Table | SystemTable:
+        """Open a table: the same as :meth:`table`."""
+        return self.table(identifier)
 
     def _global_table(self, name: str) -> GlobalTable:
         if name == "all_table_options":

@@ -1,24 +1,185 @@
-"""Methods of a table that change its rows: delete and update."""
+"""Methods of a table that change its rows: append, overwrite, upsert, delete, update."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from tidelake.errors import UnsupportedError
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.delete import delete_rows
-from tidelake.table.rowlevel.update import update_rows
+from tidelake.table.rowlevel.update import update_rows, upsert_columns
 from tidelake.table.write.result import CommitIdentity, WriteResult
 
 __all__ = ["RowMethods"]
 
 
 class RowMethods(abc.ABC):
-    """DELETE and UPDATE."""
+    """What is done to rows, by its name."""
 
     @abc.abstractmethod
     def _for_call(self, options: Mapping[str, object] | None) -> TableHandle:
         """The handle for one call."""
+
+    @abc.abstractmethod
+    def write(
+        self,
+        data: object,
+        *,
+        mode: str = "append",
+        partition: Mapping[str, object] | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> WriteResult:
+        """Write rows in one commit."""
+
+    def append(
+        self,
+        data: object,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> WriteResult:
+        """Add rows to a table without a primary key; the rows that it has stay.
+
+        Parameters
+        ----------
+        data, commit_user, commit_identifier, options
+            As of :meth:`write`.
+
+        Raises
+        ------
+        UnsupportedError
+            The table has a primary key: rows would replace those of the same key. Nothing is
+            written; :meth:`upsert` does that.
+        InvalidInputError, OutcomeUnknownError
+            As of :meth:`write`.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake
+        >>> table = tidelake.open(tempfile.mkdtemp()).create_table("db.t", {"n": "INT"})
+        >>> table.append([{"n": 1}, {"n": 1}]).rows, table.append([{"n": 1}]).rows, table.count()
+        (2, 1, 3)
+        """
+        handle = self._for_call(options)
+        if handle.schema.primary_keys:
+            message = (
+                f"Table '{handle.identifier}' has a primary key, so new rows replace those of the"
+                " same key: use upsert(), or write(), which does the same."
+            )
+            raise UnsupportedError(message, kind="append_keyed", table=handle.identifier)
+        return self.write(
+            data, commit_user=commit_user, commit_identifier=commit_identifier, options=options
+        )
+
+    def overwrite(
+        self,
+        data: object,
+        *,
+        partition: Mapping[str, object] | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> WriteResult:
+        """Replace rows by others in one commit: the same as :meth:`write` with that mode.
+
+        Parameters
+        ----------
+        data, commit_user, commit_identifier, options
+            As of :meth:`write`.
+        partition : mapping, optional
+            Values of some partition columns: these partitions are replaced. Without it, **of a
+            partitioned table those partitions are replaced that rows come for**, and the others
+            stay; the option ``dynamic-partition-overwrite = false`` replaces the whole table. A
+            table without partitions is always replaced as a whole.
+
+        Raises
+        ------
+        InvalidInputError, UnsupportedError, ConflictError, OutcomeUnknownError
+            As of :meth:`write`.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake
+        >>> columns = {"dt": "STRING", "n": "INT"}
+        >>> catalog = tidelake.open(tempfile.mkdtemp())
+        >>> table = catalog.create_table("db.t", columns, partition_keys=["dt"])
+        >>> _ = table.append([{"dt": "mon", "n": 1}, {"dt": "tue", "n": 2}])
+        >>> _ = table.overwrite([{"dt": "tue", "n": 3}])
+        >>> table.to_arrow().sort_by("dt").to_pylist()
+        [{'dt': 'mon', 'n': 1}, {'dt': 'tue', 'n': 3}]
+        >>> all_of_it = {"dynamic-partition-overwrite": False}
+        >>> _ = table.overwrite([{"dt": "wed", "n": 4}], options=all_of_it)
+        >>> table.to_arrow().to_pylist()
+        [{'dt': 'wed', 'n': 4}]
+        """
+        return self.write(
+            data,
+            mode="overwrite",
+            partition=partition,
+            commit_user=commit_user,
+            commit_identifier=commit_identifier,
+            options=options,
+        )
+
+    def upsert(
+        self,
+        data: object,
+        *,
+        columns: Sequence[str] | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> WriteResult:
+        """Insert rows, or replace those of the same primary key, like :meth:`write`.
+
+        Parameters
+        ----------
+        data, commit_user, commit_identifier, options
+            As of :meth:`write`.
+        columns : sequence of str, optional
+            Set only these columns, for the merge engine ``deduplicate``: the rows hold the primary
+            key and these columns, each key once; other columns of the rows are ignored. An existing
+            key keeps its other columns; a new one has their defaults, or null. The old rows are
+            read, as by :meth:`update`, and no other commit's change is lost.
+
+        Raises
+        ------
+        InvalidInputError
+            As of :meth:`write` and :meth:`update`; with `columns` also a duplicate key, or a new
+            key if a column not named is NOT NULL without a default.
+        UnsupportedError
+            The table has no primary key, or `columns` is given for another merge engine.
+        ConflictError, OutcomeUnknownError
+            As of :meth:`update`.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake
+        >>> catalog = tidelake.open(tempfile.mkdtemp())
+        >>> columns = {"k": "BIGINT", "n": "INT", "s": "STRING"}
+        >>> table = catalog.create_table("db.t", columns, primary_keys=["k"])
+        >>> _ = table.upsert([{"k": 1, "n": 10, "s": "one"}])
+        >>> _ = table.upsert([{"k": 1, "n": 11}, {"k": 2, "n": 20}], columns=["n"])
+        >>> table.to_arrow().sort_by("k").to_pylist()
+        [{'k': 1, 'n': 11, 's': 'one'}, {'k': 2, 'n': 20, 's': None}]
+        """
+        handle = self._for_call(options)
+        if not handle.schema.primary_keys:
+            message = (
+                f"Table '{handle.identifier}' has no primary key to upsert by: use append(), or"
+                " create it with primary_keys=[...]."
+            )
+            raise UnsupportedError(message, kind="upsert_append", table=handle.identifier)
+        if columns is not None:
+            identity = CommitIdentity.of(handle, commit_user, commit_identifier)
+            return upsert_columns(handle, data, columns, identity=identity)
+        return self.write(
+            data, commit_user=commit_user, commit_identifier=commit_identifier, options=options
+        )
 
     def delete(
         self,

@@ -5,7 +5,7 @@ opened with, and passes values to the modules that do the work. It keeps no stat
 call looks for the newest snapshot, so several processes may use a table at once.
 
 The class is one family of modules. What reads and writes is here; ``alter_methods``,
-``row_methods`` (delete, update), ``version_methods`` (tags, rollback, expiry),
+``row_methods`` (append, upsert, delete, ...), ``version_methods`` (tags, rollback, expiry),
 ``query_methods`` (rows by key), ``stream_methods`` and ``conversion_methods`` (pandas, Polars,
 DuckDB) hold the rest as mixins.
 """
@@ -17,8 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import UnsupportedError
+from tidelake.errors import InvalidInputError, shortened
 from tidelake.fileio import FileIO
+from tidelake.foreign_names import OF_TABLE, AnswersForeignNames
 from tidelake.metadata.log.statistics import TableStatistics
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import Options, check_one_use, declared
@@ -27,7 +28,8 @@ from tidelake.table.alter_methods import AlterMethods
 from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import planned_changes
 from tidelake.table.conversion.conversion_methods import ConversionMethods
-from tidelake.table.handle.arguments import check_dict, check_location, row_limit
+from tidelake.table.conversion.frame_methods import FrameMethods
+from tidelake.table.handle.arguments import check_dict, check_location
 from tidelake.table.handle.display import History, describe, describe_html
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
@@ -43,7 +45,6 @@ from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.read.table_scan import TableScan, scan_table
 from tidelake.table.row_methods import RowMethods
 from tidelake.table.rowlevel.delete import drop_partitions, truncate
-from tidelake.table.rowlevel.update import upsert_columns
 from tidelake.table.schema.alter import alter_table
 from tidelake.table.stream_methods import StreamMethods
 from tidelake.table.system.row_views import ROW_VIEWS, RowView
@@ -54,7 +55,7 @@ from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.table.write.writable import check_writable
 from tidelake.table.write.write_session import WriteSession
-from tidelake.types import DataField, TableSchema
+from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.schema_change import SchemaChange
 
@@ -62,7 +63,13 @@ __all__ = ["Table"]
 
 
 class Table(
-    ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamMethods, QueryMethods
+    ConversionMethods,
+    AlterMethods,
+    RowMethods,
+    VersionMethods,
+    StreamMethods,
+    QueryMethods,
+    AnswersForeignNames,
 ):
     """One table of a catalog. Picklable; safe to use from several threads.
 
@@ -72,9 +79,17 @@ class Table(
     ----------
     handle : TableHandle
         Its location, and the schema and options it was opened with.
+
+    Raises
+    ------
+    InvalidInputError
+        It is something else, such as a path.
     """
 
+    _foreign_names = OF_TABLE
+
     def __init__(self, handle: TableHandle) -> None:
+        _check_handle(handle)
         self._handle = handle
 
     # ---- what it is
@@ -83,6 +98,16 @@ class Table(
     def identifier(self) -> str:
         """``"database.table"``."""
         return self._handle.identifier
+
+    @property
+    def name(self) -> str:
+        """The part of :attr:`identifier` after the dot."""
+        return self._handle.identifier.rpartition(".")[2]
+
+    @property
+    def location(self) -> str:
+        """The table's directory, with its scheme where it has one: ``"s3://..."``."""
+        return self._handle.uri
 
     @property
     def schema(self) -> pa.Schema:
@@ -166,7 +191,7 @@ class Table(
     def _alter(self, changes: tuple[SchemaChange, ...]) -> None:
         self._handle = alter_table(self._handle, changes)
 
-    # ---- write; delete and update: see RowMethods
+    # ---- write; append, overwrite, upsert, delete and update: see RowMethods
 
     def write(
         self,
@@ -180,6 +205,8 @@ class Table(
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
         """Write rows in one commit; on a primary-key table this is an upsert.
+
+        :meth:`append`, :meth:`upsert` and :meth:`overwrite` say which of these is meant.
 
         Parameters
         ----------
@@ -249,62 +276,6 @@ class Table(
         handle = self._for_call(options)
         identity = CommitIdentity.of(handle, commit_user, commit_identifier)
         return WriteSession(handle, identity=identity)
-
-    def upsert(
-        self,
-        data: object,
-        *,
-        columns: Sequence[str] | None = None,
-        commit_user: str | None = None,
-        commit_identifier: int | None = None,
-        options: Mapping[str, object] | None = None,
-    ) -> WriteResult:
-        """Insert rows, or replace those of the same primary key, like :meth:`write`.
-
-        Parameters
-        ----------
-        data, commit_user, commit_identifier, options
-            As of :meth:`write`.
-        columns : sequence of str, optional
-            Set only these columns, for the merge engine ``deduplicate``: the rows hold the primary
-            key and these columns, each key once; other columns of the rows are ignored. An existing
-            key keeps its other columns; a new one has their defaults, or null. The old rows are
-            read, as by :meth:`update`, and no other commit's change is lost.
-
-        Raises
-        ------
-        InvalidInputError
-            As of :meth:`write` and :meth:`update`; with `columns` also a duplicate key, or a new
-            key if a column not named is NOT NULL without a default.
-        UnsupportedError
-            The table has no primary key, or `columns` is given for another merge engine.
-        ConflictError, OutcomeUnknownError
-            As of :meth:`update`.
-
-        Examples
-        --------
-        >>> import tempfile, tidelake
-        >>> catalog = tidelake.open(tempfile.mkdtemp())
-        >>> columns = {"k": "BIGINT", "n": "INT", "s": "STRING"}
-        >>> table = catalog.create_table("db.t", columns, primary_keys=["k"])
-        >>> _ = table.upsert([{"k": 1, "n": 10, "s": "one"}])
-        >>> _ = table.upsert([{"k": 1, "n": 11}, {"k": 2, "n": 20}], columns=["n"])
-        >>> table.to_arrow().sort_by("k").to_pylist()
-        [{'k': 1, 'n': 11, 's': 'one'}, {'k': 2, 'n': 20, 's': None}]
-        """
-        if not self.primary_keys:
-            message = (
-                f"Table '{self.identifier}' has no primary key to upsert by: use write(), or create"
-                " it with primary_keys=[...]."
-            )
-            raise UnsupportedError(message, kind="upsert_append", table=self.identifier)
-        if columns is not None:
-            handle = self._for_call(options)
-            identity = CommitIdentity.of(handle, commit_user, commit_identifier)
-            return upsert_columns(handle, data, columns, identity=identity)
-        return self.write(
-            data, commit_user=commit_user, commit_identifier=commit_identifier, options=options
-        )
 
     def compact(
         self,
@@ -491,17 +462,14 @@ class Table(
 
     def to_arrow(self, **scan: Any) -> pa.Table:
         """The rows as an Arrow table; arguments as of :meth:`scan`."""
-        return self.scan(**scan).table()
+        return self.scan(**scan).to_arrow()
 
-    def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
-        planned = self.scan(**scan)
-        return planned.table(), planned.rows.fields, self.identifier
+    def _frames(self, **scan: Any) -> FrameMethods:
+        return self.scan(**scan)
 
     def count(self, **scan: Any) -> int:
         """Number of rows, from metadata if possible. Arguments as of :meth:`scan`."""
-        limit = row_limit(scan.pop("limit", None), table=self.identifier)
-        total = self.scan(**scan).count()
-        return total if limit is None else min(limit, total)
+        return self.scan(**scan).count()
 
     def explain(
         self,
@@ -651,3 +619,11 @@ class Table(
 
     def _repr_html_(self) -> str:
         return describe_html(self._handle)
+
+
+def _check_handle(given: object) -> None:
+    """Refuse a path: others open a table by its class."""
+    if not isinstance(given, TableHandle):
+        shown = shortened(repr(given))
+        message = f"Table({shown}) opens no table: use tidelake.open(warehouse).table('db.t')."
+        raise InvalidInputError(message, kind="bad_argument")

@@ -55,7 +55,7 @@ def test_a_scan_of_a_table_that_was_dropped_meanwhile_says_so():
     scan = table.scan()
     catalog.drop_table("d.t")
     with pytest.raises(NotFoundError, match="dropped") as caught:
-        scan.table()
+        scan.to_arrow()
     assert caught.value.kind == "table_not_found"
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from tidelake.table.conversion import _optional
-from tidelake.table.conversion.pandas_frames import TypesMapper, pandas_frame
-from tidelake.types import DataField
+from tidelake.table.conversion.frame_methods import FrameMethods
+from tidelake.table.conversion.pandas_frames import TypesMapper
 
 __all__ = ["ConversionMethods"]
 
@@ -43,18 +41,15 @@ class ConversionMethods(abc.ABC):
         InvalidInputError
             A map has a key twice, which no dict can hold.
         """
-        _optional.load("pandas", for_what="to_pandas()")
-        rows, fields, table = self._typed_rows(**scan)
-        return pandas_frame(rows, fields, table=table, types_mapper=types_mapper)
+        return self._frames(**scan).to_pandas(types_mapper=types_mapper)
 
-    def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
-        """The rows, the columns whose Paimon types are known, and a name."""
-        return self.to_arrow(**scan), (), ""
+    @abc.abstractmethod
+    def _frames(self, **scan: Any) -> FrameMethods:
+        """The rows of one read."""
 
     def to_polars(self, **scan: Any) -> Any:
         """The rows as a Polars data frame; arguments as of :meth:`to_arrow`."""
-        polars = _optional.load("polars", for_what="to_polars()")
-        return polars.from_arrow(self.to_arrow(**scan))
+        return self._frames(**scan).to_polars()
 
     def to_duckdb(self, connection: Any = None, **scan: Any) -> Any:
         """The rows as a DuckDB relation.
@@ -66,9 +61,7 @@ class ConversionMethods(abc.ABC):
         **scan
             Arguments of :meth:`to_arrow`.
         """
-        duckdb = _optional.load("duckdb", for_what="to_duckdb()")
-        rows = self.to_arrow(**scan)
-        return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)
+        return self._frames(**scan).to_duckdb(connection)
 
     def head(self, count: int = 10, **scan: Any) -> pa.Table:
         """The first rows found, in no particular order."""

@@ -15,10 +15,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tidelake.foreign_names import OF_SCAN, AnswersForeignNames
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
 from tidelake.scan.masks import MaskCache, MergedPart
 from tidelake.scan.merged_orders import MergedOrders
+from tidelake.table.conversion.frame_methods import FrameMethods
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.scan_request import ScanRequest
@@ -228,11 +230,13 @@ def _wanted(rows: SplitRows, split: Split) -> Generator[pa.RecordBatch, None, No
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TableScan:
-    """A planned read.
+class TableScan(FrameMethods, AnswersForeignNames):
+    """A planned read; made by :meth:`tidelake.Table.scan`, and read as often as wanted.
 
     Parameters
     ----------
+    identifier : str
+        ``"database.table"``.
     context : ReadContext
         The table, with the schema of the snapshot that is read.
     plan : ScanPlan
@@ -249,8 +253,23 @@ class TableScan:
         Known masks of the catalog's files.
     orders : MergedOrders, optional
         Known orders of the catalog's merges.
+
+    Examples
+    --------
+    >>> import tempfile, tidelake
+    >>> catalog = tidelake.open(tempfile.mkdtemp())
+    >>> table = catalog.create_table("db.t", {"k": "INT", "s": "STRING"})
+    >>> _ = table.append([{"k": k, "s": f"s{k}"} for k in range(5)])
+    >>> scan = table.scan(columns=["s"], filter="k >= 3")
+    >>> scan.to_arrow().to_pylist(), len(scan)
+    ([{'s': 's3'}, {'s': 's4'}], 2)
+    >>> list(scan.to_pandas()["s"])
+    ['s3', 's4']
     """
 
+    _foreign_names = OF_SCAN  # no annotation, or it would be a field
+
+    identifier: str
     context: ReadContext
     plan: ScanPlan
     columns: tuple[str, ...]
@@ -265,7 +284,8 @@ class TableScan:
         splits = "1 split" if len(self.plan.splits) == 1 else f"{len(self.plan.splits)} splits"
         return (
             f"TableScan of {self.context.uri}: {splits}, columns"
-            f" {', '.join(self.columns)}{wanted}; table(), batches(), reader() and count() read it"
+            f" {', '.join(self.columns)}{wanted}; to_arrow(), to_pandas(), to_polars(), batches()"
+            " and len() read it"
         )
 
     @property
@@ -293,7 +313,7 @@ class TableScan:
         """The rows as a reader; files are opened as the reader advances."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
-    def table(self) -> pa.Table:
+    def to_arrow(self) -> pa.Table:
         """All rows in memory; splits are read in parallel."""
         if self.limit is not None or len(self.plan.splits) <= 1:
             return pa.Table.from_batches(self.batches(), schema=self.schema)
@@ -301,9 +321,10 @@ class TableScan:
         return pa.Table.from_batches([b for part in parts for b in part], schema=self.schema)
 
     def count(self) -> int:
-        """Number of rows; metadata gives it for raw splits without a predicate on rows.
+        """Number of rows; ``len()`` gives the same.
 
-        Deletion vectors are counted too, except those of the oldest writers.
+        Metadata gives it for raw splits without a predicate on rows. Deletion vectors are counted
+        too, except those of the oldest writers. Other splits are read.
         """
         exact = self.plan.raw_rows_exact
         total = 0
@@ -315,10 +336,14 @@ class TableScan:
             else:
                 to_read.append(split)
         counts = self.context.env.executor.map(self._count_rows, to_read)
-        return total + sum(counts)
+        total += sum(counts)
+        return total if self.limit is None else min(self.limit, total)
 
     def _count_rows(self, split: Split) -> int:
         return sum(batch.num_rows for batch in replace(self, columns=())._read(split))
+
+    def _typed(self) -> tuple[Sequence[DataField], str]:
+        return self.rows.fields, self.identifier
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
         return _wanted(self.rows, split)
@@ -339,7 +364,15 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
             context, snapshot, manifests=handle.manifests, predicate=predicate, limit=limit
         )
         return TableScan(
-            context, planned, names, predicate, limit, snapshot, handle.masks, handle.orders
+            handle.identifier,
+            context,
+            planned,
+            names,
+            predicate,
+            limit,
+            snapshot,
+            handle.masks,
+            handle.orders,
         )
 
     return request.planned(handle, plan)
@@ -368,4 +401,12 @@ def scan_all_rows(
     context = handle.read_context(all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
     names = handle.schema.field_names if columns is None else columns
-    return TableScan(context, plan, names, predicate, snapshot=snapshot, masks=handle.masks)
+    return TableScan(
+        handle.identifier,
+        context,
+        plan,
+        names,
+        predicate,
+        snapshot=snapshot,
+        masks=handle.masks,
+    )

@@ -27,6 +27,7 @@ from tidelake.options import levels_count
 from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
 from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import changes_between
+from tidelake.table.conversion.frame_methods import FrameMethods
 from tidelake.table.conversion.inputs import row_kind_names
 from tidelake.table.handle.arguments import known_columns, row_limit
 from tidelake.table.handle.handle import TableHandle
@@ -196,11 +197,13 @@ class ViewRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewScan:
+class ViewScan(FrameMethods):
     """A planned read of a view.
 
     Parameters
     ----------
+    identifier : str
+        ``"database.table$view"``.
     rows : ViewRows
         What is read of each split.
     plan : ScanPlan
@@ -209,6 +212,7 @@ class ViewScan:
         The most rows wanted.
     """
 
+    identifier: str
     rows: ViewRows
     plan: ScanPlan
     limit: int | None = None
@@ -220,6 +224,17 @@ class ViewScan:
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
         return pa.RecordBatchReader.from_batches(self.rows.schema, self.batches())
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        return self.reader().read_all()
+
+    def count(self) -> int:
+        """Number of rows; all are read."""
+        return sum(batch.num_rows for batch in self.batches())
+
+    def _typed(self) -> tuple[Sequence[DataField], str]:
+        return self.rows.fields, self.identifier
 
 
 class RowView(MetadataTable):
@@ -251,8 +266,8 @@ class RowView(MetadataTable):
             f"<b>{html.escape(self.identifier)}</b> of {html.escape(', '.join(self.schema.names))}"
         )
 
-    def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
-        return self.to_arrow(**scan), self.handle.schema.fields, self.identifier
+    def _frames(self, **scan: Any) -> FrameMethods:
+        return self.scan(**scan)
 
     def scan(
         self,
@@ -284,13 +299,13 @@ class RowView(MetadataTable):
                 predicate=rows.below,
                 level=levels_count(context.options) - 1 if last else None,
             )
-            return ViewScan(rows, planned, limit)
+            return ViewScan(self.identifier, rows, planned, limit)
 
         return request.planned(handle, plan)
 
     def to_arrow(self, **scan: Any) -> pa.Table:
         """The rows as an Arrow table; arguments as of :meth:`scan`."""
-        return self.scan(**scan).reader().read_all()
+        return self.scan(**scan).to_arrow()
 
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
         """The rows as a stream of batches; arguments as of :meth:`scan`."""
@@ -298,7 +313,7 @@ class RowView(MetadataTable):
 
     def count(self, **scan: Any) -> int:
         """Number of rows; arguments as of :meth:`scan`."""
-        return sum(batch.num_rows for batch in self.scan(**scan).batches())
+        return self.scan(**scan).count()
 
     def changes(
         self,

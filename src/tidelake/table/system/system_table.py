@@ -30,6 +30,7 @@ from tidelake.errors import (
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import names_expiry
 from tidelake.table.conversion.conversion_methods import ConversionMethods
+from tidelake.table.conversion.frame_methods import FrameMethods
 from tidelake.table.handle.arguments import known_columns, row_limit
 from tidelake.table.handle.display import History
 from tidelake.table.handle.handle import TableHandle
@@ -122,6 +123,21 @@ SYSTEM_TABLE_NAMES = (*SYSTEM_TABLES, AUDIT_LOG, BINLOG, READ_OPTIMIZED)
 """All, with those that show the table's own rows."""
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataRows(FrameMethods):
+    """The rows of a system table, which were read at once."""
+
+    rows: pa.Table
+
+    def to_arrow(self) -> pa.Table:
+        """The rows."""
+        return self.rows
+
+    def count(self) -> int:
+        """Number of rows."""
+        return self.rows.num_rows
+
+
 class SystemTable(ConversionMethods, abc.ABC):
     """A small table made from metadata; every call reads it again."""
 
@@ -191,6 +207,9 @@ class SystemTable(ConversionMethods, abc.ABC):
             )
         return table.select(names).slice(0, limit)
 
+    def _frames(self, **scan: Any) -> FrameMethods:
+        return MetadataRows(self.to_arrow(**scan))
+
     def _check_no_moment(
         self, snapshot_id: int | None, timestamp: Time | None, tag: str | None
     ) -> None:
@@ -211,7 +230,7 @@ class SystemTable(ConversionMethods, abc.ABC):
         )
         raise UnsupportedError(message, kind="system_table", name=self.identifier)
 
-    write = writer = upsert = update = delete = compact = _only_read
+    write = writer = append = overwrite = upsert = update = delete = compact = _only_read
     create_tag = delete_tag = _only_read
     compact_manifests = drop_partitions = truncate = rescale_bucket = _only_read
     replace_tag = rename_tag = rollback_to = analyze = purge_files = _only_read

@@ -486,7 +486,7 @@ def test_a_snapshot_that_expires_while_it_is_read_says_so(fileio):
     table.expire_snapshots(**ALL)
     message = rf"Snapshot {number} of table .*db.db/t expired while it was read: /w/.* was deleted"
     with pytest.raises(NotFoundError, match=message) as caught:
-        scan.table()
+        scan.to_arrow()
     assert caught.value.kind == "snapshot_expired"
     assert changed.splits
     path = next(s.name for s in fileio.list_dir(f"{table.handle.paths.location}/bucket-0"))

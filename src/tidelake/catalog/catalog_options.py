@@ -96,12 +96,6 @@ class CatalogRequest:
     ----------
     warehouse : str or None
         As it was given; not yet a path.
-    options : CatalogOptions
-        Those of its kind.
-    env : Env
-        Clock, ids, executor.
-    fileio : FileIO or None
-        The storage that was given.
     storage : mapping
         How to reach the storage; not shown.
     """
@@ -121,8 +115,6 @@ class CatalogType:
     ----------
     name : str
         The value of ``metastore``.
-    options : tuple of Option
-        The options that it knows.
     prefixes : tuple of str
         Beginnings of further keys, such as ``jdbc.``.
     make : callable
@@ -142,10 +134,6 @@ def chosen_type(
 
     Parameters
     ----------
-    given : mapping
-        The options.
-    types : iterable of CatalogType
-        The kinds.
     planned : iterable of str
         Kinds of Paimon that this version does not have.
 

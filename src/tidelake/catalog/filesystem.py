@@ -27,10 +27,6 @@ class FilesystemMetastore:
     ----------
     warehouse : str
         Absolute path.
-    fileio : FileIO
-        The storage.
-    ids : Ids
-        Makes names of directories.
     """
 
     def __init__(self, warehouse: str, *, fileio: FileIO, ids: Ids) -> None:

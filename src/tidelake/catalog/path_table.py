@@ -49,8 +49,6 @@ def table_at(
     ----------
     location : str
         An absolute path.
-    definition : TableDefinition
-        The expected definition.
     name : str
         Its name in messages.
     env, fileio

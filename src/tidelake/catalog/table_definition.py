@@ -75,12 +75,8 @@ def first_schema(
         that Arrow knows (``"int64"``, ``"binary"`` in lower case) is Arrow's.
     table : str
         Full name, for messages.
-    primary_keys, partition_keys : sequence of str
-        Column names.
     table_options : mapping
         Options; values are written as text, None leaves an option unset.
-    comment : str, optional
-        The table's comment.
     time_ms : int
         Current time, milliseconds since the epoch.
 
@@ -134,8 +130,6 @@ def check_agrees(
 
     Parameters
     ----------
-    existing : TableSchema
-        The existing table.
     columns, table, primary_keys, partition_keys, table_options
         As for :func:`first_schema`.
 

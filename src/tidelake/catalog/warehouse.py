@@ -40,10 +40,6 @@ class Warehouse:
     ----------
     path : str
         Absolute path of the warehouse.
-    fileio : FileIO
-        Its storage.
-    ids : Ids
-        Makes names of directories.
     """
 
     def __init__(self, path: str, fileio: FileIO, ids: Ids) -> None:

@@ -15,12 +15,8 @@ def load(module: str, *, what: str, extra: str) -> ModuleType:
 
     Parameters
     ----------
-    module : str
-        Its full name.
     what : str
         Subject of the message: what needs the library.
-    extra : str
-        The extra with the library.
 
     Raises
     ------

@@ -54,28 +54,14 @@ class SqlArguments:
 
     Parameters
     ----------
-    warehouse : str
-        The directory.
     texts : tuple of str
         Statements of ``--command``.
     files : tuple of str
         Names of ``--file``; ``-`` is the standard input.
-    format : str
-        Output format.
-    catalog, database : str
-        Their names.
     spark : bool
         Spark may start.
-    master : str, optional
-        Spark's master.
-    conf : mapping
-        Spark's settings.
-    memory : str, optional
-        Memory limit of this process.
     echo, timing, pager : bool
         Show statements, show times, page long answers.
-    history : str, optional
-        History file.
     catalog_options : mapping
         The kind of the catalog and its options; kept out of the ``repr``.
     """
@@ -103,18 +89,12 @@ class TailArguments:
 
     Parameters
     ----------
-    warehouse : str
-        The directory.
     table : str
         ``"database.table"``.
     start : str, optional
         Where it begins, as given.
     columns : tuple of str, optional
         The columns; all by default.
-    filter : str, optional
-        A condition on rows.
-    format : str
-        Output format.
     limit : int, optional
         Most rows.
     timeout : float, optional
@@ -123,8 +103,6 @@ class TailArguments:
         Name for the recorded progress.
     options : mapping
         Options of the table for this stream.
-    memory : str, optional
-        Memory limit of this process.
     catalog_options : mapping
         The kind of the catalog and its options; kept out of the ``repr``.
     """
@@ -149,20 +127,12 @@ class ServeArguments:
 
     Parameters
     ----------
-    warehouse : str
-        The directory.
     tables : tuple of str
         ``"database.table"``, each once.
     on : str
         ``"local"`` or ``"spark"``.
-    parallelism : int
-        Number of executors.
     bind : str
         The address that clients reach, perhaps with a port.
-    tls_cert, tls_key, tls_ca : str, optional
-        PEM files.
-    tokens : str, optional
-        The file of tokens.
     insecure : bool
         Another address without TLS and tokens is wanted.
     metrics_port : int, optional
@@ -171,12 +141,6 @@ class ServeArguments:
         Seconds between two looks.
     log_format : str
         ``"text"`` or ``"json"``.
-    master : str, optional
-        Spark's master.
-    conf : mapping
-        Spark's settings.
-    memory : str, optional
-        Memory limit of a process.
     catalog_options : mapping
         The kind of the catalog and its options; kept out of the ``repr``.
     """
@@ -206,8 +170,6 @@ class GetArguments:
 
     Parameters
     ----------
-    warehouse : str
-        The directory.
     table : str
         ``"database.table"``.
     keys : tuple of str
@@ -222,8 +184,6 @@ class GetArguments:
         Files with the token, and with certificates.
     timeout : float
         Seconds until the service must have answered.
-    memory : str, optional
-        Memory limit of this process.
     catalog_options : mapping
         The kind of the catalog and its options; kept out of the ``repr``.
     """
@@ -247,8 +207,6 @@ class DoctorArguments:
 
     Parameters
     ----------
-    warehouse : str
-        URI of the warehouse.
     what : str
         ``"storage"``.
     processes, names : int
@@ -286,8 +244,6 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
     ----------
     argv : sequence of str
         Arguments without the program's name.
-    environ : mapping
-        May set the warehouse.
 
     Raises
     ------

@@ -57,16 +57,10 @@ class Engine:
     ----------
     warehouse : str or Catalog
         The directory, or its catalog.
-    catalog : str
-        Its name in statements.
     database : str
         The current database at the start.
     spark : bool
         Spark may start.
-    master : str, optional
-        Spark's master.
-    conf : mapping of str to str
-        Spark's settings.
     notify : callable
         Takes a line for the user.
 

@@ -79,8 +79,6 @@ def keys_of(table: Table, texts: Sequence[str]) -> pa.RecordBatch:
 
     Parameters
     ----------
-    table : Table
-        With a primary key.
     texts : sequence of str
         Of several columns: values with commas between, in double quotes where they hold one.
 

@@ -33,12 +33,6 @@ class SparkSide:
 
     Parameters
     ----------
-    session : SqlSession
-        Catalogs, current database, temporary tables.
-    master : str, optional
-        Spark's master.
-    conf : mapping of str to str
-        Spark's settings.
     notify : callable
         Takes a line for the user.
 

@@ -46,8 +46,6 @@ def contiguous(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Ar
     ----------
     column : pyarrow.Array or pyarrow.ChunkedArray
         Dictionaries, views and other units are cast without loss; chunks are joined.
-    data_type : DataType
-        The column's type.
     """
     arrow_type = to_arrow_type(data_type)
     large_type = _LARGE.get(arrow_type, arrow_type)
@@ -131,8 +129,6 @@ def fixed_values(array: pa.Array, dtype: npt.DTypeLike, *, per_row: int = 1) -> 
     ----------
     array : pyarrow.Array [n]
         The column.
-    dtype : numpy dtype
-        The type of its memory.
     per_row : int
         Items of `dtype` per row.
 
@@ -223,8 +219,6 @@ def take_rows(
 
     Parameters
     ----------
-    array : pyarrow.Array
-        A column.
     positions : int64 array [n]
         Row numbers.
     near : bool
@@ -267,8 +261,6 @@ def rows_replaced(
 
     Parameters
     ----------
-    array : pyarrow.Array
-        A column.
     positions : int64 array [n]
         Row numbers within the column.
     at : int64 array [m]

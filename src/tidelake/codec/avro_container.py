@@ -53,8 +53,6 @@ class AvroSource:
 
     Parameters
     ----------
-    file : ByteFile
-        At its beginning.
     size_bytes : int
         How many bytes it has.
     """
@@ -134,8 +132,6 @@ def take_blocks(
 
     Parameters
     ----------
-    source : AvroSource
-        Behind the header.
     sync : bytes
         The marker behind each block.
     decompress : callable

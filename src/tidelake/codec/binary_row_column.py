@@ -74,8 +74,6 @@ def field_column(
         Which field.
     fields_count : int
         How many fields a row has; one with another number is not sound.
-    data_type : DataType
-        The field's type.
 
     Returns
     -------

@@ -73,8 +73,6 @@ def decode(data: bytes, start: int = 0, *, rows: int = ROWS_MAX) -> tuple[Positi
 
     Parameters
     ----------
-    data : bytes
-        Bytes with the bitmap.
     start : int
         The offset of the bitmap.
     rows : int

@@ -32,8 +32,6 @@ class SortedKeys:
     ----------
     columns : sequence of pyarrow.Array [n]
         The key columns, most significant first, in any order of rows.
-    types : sequence of DataType
-        Their types.
     ordinals : int array [n], optional
         The ordinal of each key; by default its index.
     """

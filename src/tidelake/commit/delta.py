@@ -94,8 +94,6 @@ class Delta:
     ----------
     entries : EntryTable
         Files that it adds and removes.
-    changelog : EntryTable
-        Files of its changelog.
     """
 
     entries: EntryTable
@@ -115,8 +113,6 @@ class DeletionDelta(InBucket):
     ----------
     partition : bytes
         Serialized BinaryRow.
-    bucket : int
-        The bucket.
     change : DeletionChange
         The index files that are replaced and added.
     gone : frozenset of str
@@ -139,8 +135,6 @@ class IndexDelta:
         The base's index files without those of overwritten partitions.
     hash_indexes : mapping of BucketId to IndexFile or array
         The new hash indexes of some buckets.
-    deletions : sequence of DeletionDelta
-        The changes of deletion vectors.
     """
 
     kept: tuple[IndexEntry, ...]
@@ -162,8 +156,6 @@ class IndexDelta:
         ----------
         before : sequence of IndexEntry
             The index files of the base.
-        dropped : frozenset of bytes
-            The partitions that are overwritten.
         hash_indexes, deletions
             As in the class.
         """

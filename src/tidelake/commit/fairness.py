@@ -85,8 +85,6 @@ def in_turns(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     user : str
         The commit user of the work.
     work : callable
@@ -167,8 +165,6 @@ class Turns:
         ----------
         names : iterable of str
             The names in the directory of schemas.
-        user : str
-            The commit user.
 
         Returns
         -------

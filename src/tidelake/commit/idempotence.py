@@ -44,8 +44,6 @@ class OwnFiles:
 
     Parameters
     ----------
-    added : frozenset of str
-        New data files.
     compacted : frozenset of str
         Data files that the commit's compactions replace.
     index_files : frozenset of str
@@ -92,10 +90,6 @@ class DuplicateCheck:
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
-    user : str
-        Commit user.
     identifier : int
         Commit identifier.
     base_snapshot_id : int, optional

@@ -22,8 +22,6 @@ def partition_statistics(entries: EntryTable, paths: TablePaths) -> list[dict[st
 
     Parameters
     ----------
-    entries : EntryTable
-        Added and removed files.
     paths : TablePaths
         They give the values of a partition as text.
 

@@ -144,8 +144,6 @@ class Planned:
 
     Parameters
     ----------
-    delta : Delta
-        Data files and changelog files.
     index : IndexDelta, optional
         Index files; None if they stay unchanged.
     dropped_compactions : tuple of ConflictError
@@ -208,14 +206,8 @@ class AppendPlan:
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     delta : Delta
         The files that are added and removed.
-    new_files : EntryTable
-        Those that are added.
-    hash_indexes : HashIndexChanges
-        The indexes of dynamic buckets.
     deletions : tuple of DeletionDelta
         The buckets in which older rows are deleted or updated.
     base_snapshot_id : int or None
@@ -331,14 +323,6 @@ class OverwritePlan:
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
-    new_files : Delta
-        The files that are added.
-    partitions : PartitionChoice
-        The partitions that are replaced.
-    hash_indexes : HashIndexChanges
-        The indexes of dynamic buckets.
     rows_read : frozenset, optional
         The rows that the new files were made from, as :func:`rows_in` gives them: the partitions
         must hold the same ones.
@@ -414,8 +398,6 @@ class CompactionPlan:
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     compactions : tuple of Compaction
         One per bucket.
     all_or_nothing : bool

@@ -85,8 +85,6 @@ class MadeCommit:
 
     Parameters
     ----------
-    identifier : int
-        Number of the batch.
     snapshot_id : int
         The first snapshot of the commit, which has its rows.
     identity : str
@@ -192,12 +190,8 @@ def check_follows(context: CommitContext, last: Snapshot | None, step: StreamSte
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     last : Snapshot, optional
         The user's newest snapshot, or its newest before this batch.
-    step : StreamStep
-        The batch.
 
     Raises
     ------

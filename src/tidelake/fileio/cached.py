@@ -87,8 +87,6 @@ class CachedFileIO:
 
     Parameters
     ----------
-    inner : FileIO
-        The storage.
     directory : str
         A local directory of the cache alone; created at the first read. If it is there, it must be
         this user's, and nobody else may write to it.

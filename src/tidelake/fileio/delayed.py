@@ -41,8 +41,6 @@ class RequestCounts:
 
     Parameters
     ----------
-    requests : int
-        All requests.
     rounds : int
         The longest chain of requests that waited for each other.
     in_flight_max : int
@@ -93,8 +91,6 @@ class DelayedFileIO:
 
     Parameters
     ----------
-    inner : FileIO
-        The storage of the files.
     delay_ms : float
         How long each request waits.
     clock : Clock, optional

@@ -57,8 +57,6 @@ def examine(
 
     Parameters
     ----------
-    location : Location
-        The warehouse.
     settings : StoreSettings or HdfsSettings
         How to reach it.
     env : Env

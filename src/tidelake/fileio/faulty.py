@@ -119,8 +119,6 @@ class FaultyFileIO:
 
     Parameters
     ----------
-    inner : FileIO
-        The storage of the files.
     plan : mapping of int to FaultMode
         By call number, from 1, how it fails.
     late_calls : int

@@ -58,12 +58,8 @@ class LocalCache:
 
         Parameters
         ----------
-        inner : FileIO
-            The storage.
         place : str
             Names it, so that several may share the directory.
-        env : Env
-            Clock and ids.
         """
         if not inner.is_remote:
             return inner

@@ -52,8 +52,6 @@ class PollingWaiter:
 
     Parameters
     ----------
-    clock : Clock
-        Waits.
     poll_ms_max : float
         The longest wait.
 

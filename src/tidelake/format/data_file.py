@@ -114,10 +114,6 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
-    path : str
-        Its path.
     fields : sequence of DataField
         The columns wanted, in order. If empty, the batches have no columns but a correct
         ``num_rows``.
@@ -316,10 +312,6 @@ def open_writer(
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
-    path : str
-        The new file's path.
     fields : sequence of DataField
         The file's columns in order, system columns included, all of scalar type.
     options : FormatOptions

@@ -55,10 +55,6 @@ class ColumnOrigin:
 
     Parameters
     ----------
-    field : DataField
-        The wanted column.
-    target : pyarrow.DataType
-        Its Arrow type.
     file_name : str, optional
         The column's name in the file; None if the file lacks it.
     file_type : pyarrow.DataType, optional

@@ -48,8 +48,6 @@ class ReadRequest:
 
     Parameters
     ----------
-    path : str
-        The file.
     fields : tuple of DataField
         The columns, in order; those of the predicate are among them.
     file_fields : tuple of DataField
@@ -61,8 +59,6 @@ class ReadRequest:
         Most rows per batch.
     batch_bytes : int
         A batch has fewer rows if it would be larger, as far as the file shows it before the read.
-    file_size_bytes, row_count : int, optional
-        The manifest's values.
     deleted : int64 array, optional
         Ascending ordinals of rows that a reader must leave out: those of the deletion vector.
     wanted : int64 array, optional

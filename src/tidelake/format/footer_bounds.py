@@ -17,8 +17,6 @@ def footer_bounds(
 
     Parameters
     ----------
-    statistics : pyarrow.parquet.Statistics, optional
-        From the footer.
     arrow_type : pyarrow.DataType
         The column's type in the file.
 

@@ -132,8 +132,6 @@ class FormatOptions:
         them smaller and faster. Keys and sequence numbers always count as such.
     key_columns : frozenset of str
         The key columns of a thin file, which holds them once, among the table's columns.
-    orc : OrcOptions
-        Settings of ORC files.
     """
 
     file_format: str = "parquet"
@@ -214,8 +212,6 @@ def format_options(options: Options, *, level: int = 0, changelog: bool = False)
 
     Parameters
     ----------
-    options : Options
-        The table's.
     level : int
         The level of the file; 0 in append tables.
     changelog : bool

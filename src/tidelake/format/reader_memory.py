@@ -40,10 +40,6 @@ def held_bytes(
     ----------
     file_name : str
         Its suffix gives the format.
-    fields : sequence of DataField
-        The columns wanted.
-    file_size_bytes, row_count : int
-        The manifest's values.
 
     Examples
     --------

@@ -57,8 +57,6 @@ class OwnColumns:
     ----------
     request : ReadRequest
         The request with the wanted columns and those of the file's own schema.
-    names : sequence of str
-        The columns of the file.
     ids : mapping of int to str, optional
         Names by field id, if the file has ids.
 

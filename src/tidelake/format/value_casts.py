@@ -43,12 +43,8 @@ class Retyping:
     ----------
     path : str
         The file, for messages.
-    wanted : tuple of DataField
-        The columns wanted.
     asked : tuple of DataField
         The same columns with the types for the file's reader.
-    zone : str, optional
-        The local time zone.
     """
 
     path: str

@@ -20,10 +20,6 @@ def check_file_formats(options: Options, fields: Sequence[DataField], *, what: s
 
     Parameters
     ----------
-    options : Options
-        The table's.
-    fields : sequence of DataField
-        Its columns.
     what : str
         The table, as the beginning of messages.
 

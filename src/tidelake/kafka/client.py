@@ -96,8 +96,6 @@ def kafka_error(error: Any, *, table: KafkaTable, doing: str) -> TidelakeError:
 
     Parameters
     ----------
-    error : KafkaError or KafkaException
-        The library's error.
     table : KafkaTable
         For messages.
     doing : str
@@ -138,8 +136,6 @@ class Client:
 
     Parameters
     ----------
-    table : KafkaTable
-        The table.
     patience_s : float
         How long all brokers may be down before an answer is given up.
     """

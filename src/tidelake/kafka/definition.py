@@ -66,14 +66,10 @@ class MessagePart:
 
     Parameters
     ----------
-    format_name : str
-        Its format.
     options : GivenOptions
         Of the format.
     fields : tuple of DataField
         Its columns, with their names in the message.
-    names : tuple of str
-        Their names in the table.
     """
 
     format_name: str
@@ -106,10 +102,6 @@ class KafkaTable:
     ----------
     name : str
         For messages.
-    fields : tuple of DataField
-        All columns in order.
-    metadata : mapping of str to MetadataColumn
-        Those of metadata.
     primary_keys : tuple of str
         The primary key of a table whose messages are changes.
     is_upsert : bool
@@ -120,8 +112,6 @@ class KafkaTable:
         Of :mod:`tidelake.kafka.table_options`.
     settings : mapping
         Settings of the client's library. Not shown, since they hold passwords.
-    raw : mapping of str to str
-        The declared options.
     """
 
     name: str
@@ -151,14 +141,8 @@ class KafkaTable:
         ----------
         name : str
             Of the table.
-        fields : sequence of DataField
-            Its columns.
         options : mapping of str to str
             With ``connector`` = ``kafka`` or ``upsert-kafka``.
-        metadata : mapping of str to MetadataColumn, optional
-            The columns that are metadata.
-        primary_keys : sequence of str
-            The declared primary key.
 
         Raises
         ------

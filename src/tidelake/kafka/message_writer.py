@@ -58,8 +58,6 @@ class MessageWriter:
 
     Parameters
     ----------
-    table : KafkaTable
-        The table.
     task : int
         The task's number, which decides the partition of ``sink.partitioner`` = ``fixed``.
     partitions_count : int

@@ -21,8 +21,6 @@ class KafkaSlice:
 
     Parameters
     ----------
-    topic : str
-        The topic.
     partition : int
         Its number.
     first, end : int
@@ -103,8 +101,6 @@ class KafkaOffsets:
 
         Parameters
         ----------
-        end : KafkaOffsets
-            The end.
         tasks_min : int
             The least number of slices, if there are as many offsets: large partitions are cut.
 

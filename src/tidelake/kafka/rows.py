@@ -54,8 +54,6 @@ class RowDecoder:
 
     Parameters
     ----------
-    table : KafkaTable
-        The table.
     columns : sequence of str
         The columns wanted, perhaps with those named above.
     zone : str, optional

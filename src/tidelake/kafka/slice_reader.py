@@ -51,12 +51,8 @@ class MessageBlock:
 
     Parameters
     ----------
-    part : KafkaSlice
-        Their slice.
     messages : list
         The library's messages, without errors.
-    values : list of bytes or None
-        Their values.
     """
 
     part: KafkaSlice
@@ -73,8 +69,6 @@ class SliceReader:
 
     Parameters
     ----------
-    table : KafkaTable
-        The table.
     patience_s : float
         How long all brokers may be down before a read is given up.
     """

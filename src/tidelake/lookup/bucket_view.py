@@ -81,8 +81,6 @@ def is_first_hit(spec: MergeSpec, files: Sequence[DataFileMeta]) -> bool:
 
     Parameters
     ----------
-    spec : MergeSpec
-        The table's rules.
     files : sequence of DataFileMeta
         A bucket's files, oldest first.
     """
@@ -97,10 +95,6 @@ class LookupRun:
 
     Parameters
     ----------
-    meta : DataFileMeta
-        The data file.
-    opened : OpenedFile
-        Its lookup file.
     deleted : int64 array, optional
         Ordinals of the rows that its deletion vector deletes, rising.
     """
@@ -195,8 +189,6 @@ class BucketView:
     ----------
     runs : sequence of LookupRun
         The files, oldest first (:func:`by_age`).
-    spec : MergeSpec
-        The table's rules.
     first_hit : bool
         Whether the first row found decides (:func:`is_first_hit`).
     fields : mapping of str to DataField

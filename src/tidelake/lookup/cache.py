@@ -134,8 +134,6 @@ class LookupCache:
 
         Parameters
         ----------
-        file : DataFileMeta
-            The data file.
         stored : StoredColumns
             What lookup files of the table hold.
         fields : tuple of DataField

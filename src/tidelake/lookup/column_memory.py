@@ -173,8 +173,6 @@ class ColumnSpool:
 
     Parameters
     ----------
-    kind : pyarrow.DataType
-        Its type.
     budget : SpoolBudget
         Memory of all spools.
     """

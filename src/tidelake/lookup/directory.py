@@ -25,8 +25,6 @@ class LookupDirectory:
 
     Parameters
     ----------
-    path : Path
-        The directory.
     own_root : Path, optional
         The directory above it among the machine's temporary files, where others could put one.
     """
@@ -40,8 +38,6 @@ class LookupDirectory:
 
         Parameters
         ----------
-        table_uri : str
-            The table.
         given : str or Path, optional
             The directory that the caller named.
         """

@@ -30,8 +30,6 @@ class FileBytes:
 
     Parameters
     ----------
-    file : int
-        Its descriptor.
     offset : int
         Where the items begin.
     code : str

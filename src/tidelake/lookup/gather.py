@@ -63,12 +63,8 @@ def gathered(parts: Sequence[KeyRows], count: int, schema: pa.Schema) -> pa.Reco
 
     Parameters
     ----------
-    parts : sequence of KeyRows
-        The rows found.
     count : int
         How many keys they are.
-    schema : pyarrow.Schema
-        The columns wanted.
     """
     if not parts or not len(schema):
         return _without_columns(count) if count else pa.RecordBatch.from_pylist([], schema=schema)

@@ -101,8 +101,6 @@ class LookupHeader:
     ----------
     rows_count, homes_count : int
         Rows, and home slots.
-    slots : ByteRange
-        The hash table.
     has_wide_offsets : bool
         Whether offsets have 64 bits.
     nodes, buffers : tuple

@@ -61,8 +61,6 @@ class OpenedFile:
 
     Parameters
     ----------
-    path : Path
-        The file.
     stored : StoredColumns
         What lookup files of its table hold.
     fields : tuple of DataField
@@ -291,8 +289,6 @@ class OpenedFile:
 
         Parameters
         ----------
-        name : str
-            The column.
         kind : pyarrow.DataType
             Its type; text and lists may come in their large forms.
         """

@@ -52,8 +52,6 @@ def value_reader(
 
     Parameters
     ----------
-    kind : pyarrow.DataType
-        The column's type.
     items, data : callable
         Its buffers, and the bytes of its text: buffer 0 is validity.
     has_nulls : bool

@@ -54,10 +54,6 @@ class Parameter:
 
     Parameters
     ----------
-    name : str
-        Paimon's name.
-    type : ParameterType
-        Its type.
     description : str
         A sentence for the docs.
     is_required : bool
@@ -107,10 +103,6 @@ class ProcedureCall:
 
     Parameters
     ----------
-    procedure : str
-        The procedure's name.
-    catalog : Catalog
-        Holds the tables.
     arguments : mapping
         Values by parameter; None for a missing one.
     runner : Runner, optional
@@ -159,8 +151,6 @@ class Procedure:
         Its name behind ``sys.``.
     parameters : tuple of Parameter
         In the order of positions.
-    output : pyarrow.Schema
-        The columns of the answer.
     description : str
         What it does.
     run : callable

@@ -45,8 +45,6 @@ class SequenceGroup:
     ----------
     columns : tuple of str
         The sequence: rows compare by these, null smallest.
-    types : tuple of DataType
-        Their types.
     members : tuple of str
         The other columns of the group.
     removes : bool
@@ -72,8 +70,6 @@ class ColumnRules:
     ----------
     functions : tuple of ColumnFunction
         One per column that is part neither of the primary key nor of the partition.
-    groups : tuple of SequenceGroup
-        The sequence groups.
     """
 
     functions: tuple[ColumnFunction, ...] = ()
@@ -85,10 +81,6 @@ def column_rules(schema: TableSchema, options: Options, *, partial: bool) -> Col
 
     Parameters
     ----------
-    schema : TableSchema
-        The table's schema.
-    options : Options
-        Its options.
     partial : bool
         Whether the engine is partial-update; otherwise it is aggregation.
 

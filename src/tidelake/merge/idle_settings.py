@@ -49,12 +49,8 @@ class IdleSetting:
 
     Parameters
     ----------
-    column : str
-        The column.
     setting : str
         The setting, without ``fields.<column>.``.
-    value : str
-        Its value.
     merged_how : str
         How the column is merged, for a message: follows "column 'x' ".
     is_for : str
@@ -84,8 +80,6 @@ def idle_settings(schema: TableSchema, options: Options) -> tuple[IdleSetting, .
     schema : TableSchema
         A table's schema. For an inconsistent one the result has no meaning, but it is not an
         error.
-    options : Options
-        Its options.
 
     Returns
     -------

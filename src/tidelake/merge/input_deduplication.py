@@ -28,10 +28,6 @@ def deduplicate_input(table: pa.Table, keys: Sequence[str], *, engine: str) -> p
     ----------
     table : Table
         Not empty.
-    keys : sequence of str
-        The primary key.
-    engine : str
-        The merge engine.
     """
     which = {DEDUPLICATE: "max", FIRST_ROW: "min"}.get(engine)
     if which is not None:

@@ -29,10 +29,6 @@ def rank_rows(rows: pa.Table, spec: MergeSpec, *, sequence_column: str) -> RankO
 
     Parameters
     ----------
-    rows : pyarrow.Table
-        Rows of several runs.
-    spec : MergeSpec
-        Names the user sequence fields.
     sequence_column : str
         The column of sequence numbers.
     """
@@ -59,8 +55,6 @@ def rank_column(
     ----------
     column : pyarrow.Array [n]
         The field's values, nulls allowed.
-    data_type : DataType
-        Its type.
     descending : bool
         Whether smaller values rank higher.
 

@@ -44,12 +44,8 @@ class MergeSpec:
     ----------
     key_columns : tuple of str
         Names of the key columns in the batches, in key order.
-    key_types : tuple of DataType
-        Their types.
     sequence_columns : tuple of str
         The ``sequence.field`` columns: they compare before the sequence number, null smallest.
-    sequence_types : tuple of DataType
-        Their types.
     sequence_descending : bool
         Whether the smaller user sequence wins (null still loses against every value).
     engine : str
@@ -63,8 +59,6 @@ class MergeSpec:
         How the other columns are merged (partial-update, aggregation).
     groups : tuple of SequenceGroup
         Columns that change together, by their own sequences (partial-update).
-    not_null : frozenset of str
-        NOT NULL columns.
     by_lookup : bool
         Whether compactions look keys up in higher levels and merge the rows found, which also
         stay there. So of a key's rows from level 1 on only that of the lowest level counts.

@@ -84,8 +84,6 @@ class ChangeLogDecoder:
 
     Parameters
     ----------
-    rows : JsonRows
-        The columns wanted.
     message : type
         The class of a message.
     changes : callable

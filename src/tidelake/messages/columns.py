@@ -28,10 +28,6 @@ class ColumnReader:
 
     Parameters
     ----------
-    name : str
-        The column.
-    data_type : DataType
-        Its type.
     fast : callable, optional
         From the values to the column, or None.
     value : callable

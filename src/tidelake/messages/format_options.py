@@ -38,10 +38,6 @@ class GivenOptions:
 
         Parameters
         ----------
-        given : mapping of str to str
-            Keys and texts.
-        declared : iterable of Option
-            All known options.
         table : str
             The table, for messages.
 

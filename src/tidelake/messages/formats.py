@@ -96,8 +96,6 @@ def format_named(name: str, *, option: str, table: str) -> MessageFormat:
 
     Parameters
     ----------
-    name : str
-        The value of the option.
     option : str
         The option, for messages.
     table : str

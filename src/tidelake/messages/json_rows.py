@@ -49,8 +49,6 @@ class JsonRows:
 
     Parameters
     ----------
-    fields : sequence of DataField
-        The columns wanted.
     standard : str
         Of timestamps.
     fails_on_missing : bool

@@ -38,8 +38,6 @@ class IndexFile:
         :data:`HASH`, :data:`DELETION_VECTORS`, or one of 2.x.
     file_name : str
         Name inside the directory of index files.
-    file_size_bytes : int
-        Its length.
     row_count : int
         How many values it holds.
     ranges : tuple, optional
@@ -110,8 +108,6 @@ class DeletionChange:
     removed : tuple of str
         Names of the replaced index files; the new ones hold all their vectors, except those of
         data files that the same commit removes.
-    added : tuple of IndexFile
-        The new index files.
     """
 
     removed: tuple[str, ...] = ()

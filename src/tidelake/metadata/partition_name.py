@@ -68,8 +68,6 @@ def partition_text(
     ----------
     value : storage value
         The value; None for null.
-    data_type : DataType
-        The partition column's type.
     default_name : str
         The text of null and blank values.
     legacy : bool

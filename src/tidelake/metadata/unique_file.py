@@ -50,8 +50,6 @@ class TogetherFiles:
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
     threads : Executor
         Where the writes wait.
     """

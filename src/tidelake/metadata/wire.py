@@ -38,8 +38,6 @@ class Wire:
         Version of the body's layout.
     kind : type
         The type of the value, made of dataclasses, tuples, mappings, text, bytes and numbers.
-    what : str
-        Its name in errors.
 
     Examples
     --------

@@ -237,8 +237,6 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
     ----------
     mapping : mapping
         The options for this use, under their keys or older ones; None unsets one.
-    current : Options
-        The table's options.
     table : str
         The table's name, for messages.
 

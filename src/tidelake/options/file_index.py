@@ -46,12 +46,6 @@ class FileIndexSetting:
 
     Parameters
     ----------
-    column : str
-        The column.
-    kind : str
-        The kind of index.
-    texts : mapping of str to str
-        Its settings as given.
     table : str
         The table, for messages.
     """

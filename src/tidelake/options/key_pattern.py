@@ -64,8 +64,6 @@ class KeyPattern:
         The family in the documentation, with ``<name>`` for variable parts.
     regex : str
         Matches every key of the family, and nothing else.
-    description : str
-        The effect of the options.
     coverage : Coverage
         Their support; ``accepted`` holds texts.
     is_of_connectors : bool

@@ -90,8 +90,6 @@ class Coverage:
 
     Parameters
     ----------
-    support : Support
-        The state.
     reason : str
         Why it has no effect or is refused, and what to do instead.
     accepted : tuple
@@ -160,8 +158,6 @@ class Option(Generic[T]):
         The value if the option is unset; None if Paimon derives or lacks one.
     description : str
         Its effect, and that of a larger or smaller value.
-    coverage : Coverage
-        Its support by this version.
     choices : tuple of str
         The values of an ENUM, in Java's spelling.
     minimum, maximum : int, optional

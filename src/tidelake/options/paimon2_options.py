@@ -22,8 +22,6 @@ class Paimon2Option:
 
     Parameters
     ----------
-    regex : str
-        Matches the key.
     neutral : str
         The value without effect, as text in any case.
     reason : str

@@ -44,8 +44,6 @@ def parse_value(option: Option[Any], given: str) -> object:
     ----------
     option : Option
         The option, with its kind and bounds.
-    given : str
-        The text as stored.
 
     Returns
     -------

@@ -72,12 +72,8 @@ class MergedOrders:
 
         Parameters
         ----------
-        key, order
-            The section's.
         bytes_max : int
             The bound of all orders.
-        table : str
-            The table.
         table_bytes_max : int, optional
             The bound of its orders.
         """

@@ -95,8 +95,6 @@ def check_located(splits: Sequence[Split], columns: Sequence[str], *, table: str
     ----------
     splits : sequence of Split
         Of the plan.
-    columns : sequence of str
-        The metadata columns wanted.
     table : str
         For the message.
 
@@ -123,8 +121,6 @@ class LocatedRows:
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     columns : tuple of str
         The columns wanted, in order: the table's and metadata columns.
     predicate : Predicate, optional

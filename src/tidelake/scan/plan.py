@@ -173,8 +173,6 @@ def plan_scan(
         The table, with the schema that the predicate is bound to.
     snapshot : Snapshot or None
         The snapshot to read; None gives the empty plan.
-    manifests : ManifestCache
-        Decoded manifests.
     predicate : Predicate, optional
         Bound. The splits may hold rows that do not satisfy it; `read_split` drops them.
     limit : int, optional

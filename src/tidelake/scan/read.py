@@ -91,10 +91,6 @@ def read_split(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
-    split : Split
-        The split to read.
     columns : sequence of str
         The columns wanted, in order. Without any, batches still have their ``num_rows``.
     predicate : Predicate, optional
@@ -265,8 +261,6 @@ class _SectionRead:
 
     Parameters
     ----------
-    context, split, section
-        The section.
     spec : MergeSpec
         How it is merged.
     names : tuple of str
@@ -402,8 +396,6 @@ def read_file(  # noqa: PLR0913 - all that is known of one file
     ----------
     context, split, file
         The file, and its split; the split's deletion vectors are ignored.
-    fields : sequence of DataField
-        The columns wanted.
     predicate : Predicate, optional
         Bound to ``context.schema``.
     deleted : int64 array, optional

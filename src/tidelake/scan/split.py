@@ -40,8 +40,6 @@ class Split(InBucket):
         Serialized BinaryRow of the partition.
     bucket, total_buckets : int
         The bucket, and of how many.
-    snapshot_id : int
-        The planned snapshot.
     sections : tuple of Section
         In key order. A raw split has one section of one run.
     raw : bool

@@ -60,8 +60,6 @@ class BucketFiles(InBucket):
         Serialized BinaryRow.
     bucket, total_buckets : int
         The bucket, and of how many.
-    snapshot_id : int
-        The snapshot.
     files : sequence of DataFileMeta
         Live files that the scan may need.
     deletions : mapping of str to DeletionRange
@@ -124,8 +122,6 @@ def stand_alone(
 
     Parameters
     ----------
-    entries : EntryTable
-        Entries, bucket by bucket.
     starts : ndarray of int
         Where each bucket begins.
     on_any_level : bool

@@ -113,8 +113,6 @@ def plan_summary(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     plan : ScanPlan
         Of a read without a limit.
     columns : sequence of str

@@ -65,8 +65,6 @@ class KnownColumns:
     ----------
     known : set of DataField
         From :func:`known_system_columns`.
-    file : DataFileMeta
-        The file.
     """
 
     def __init__(self, known: AbstractSet[DataField], file: DataFileMeta) -> None:

@@ -22,8 +22,6 @@ def load(module: str, *, what: str = "The query service") -> ModuleType:
 
     Parameters
     ----------
-    module : str
-        Its full name.
     what : str
         Subject of the message: what needs the library.
 

@@ -56,8 +56,6 @@ class BucketDeletions:
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
     partition : bytes
         Serialized BinaryRow of the partition.
     bucket : int

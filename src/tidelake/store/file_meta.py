@@ -28,8 +28,6 @@ def check_sequence_numbers(context: StoreContext, first: int, count: int, where:
     ----------
     first : int
         The number of the first row.
-    count : int
-        The rows.
     where : str
         The bucket's directory, for the message.
 
@@ -54,8 +52,6 @@ def simple_stats(fields: Sequence[DataField], stats: Sequence[ColumnStats]) -> S
 
     Parameters
     ----------
-    fields : sequence of DataField
-        The columns.
     stats : sequence of ColumnStats
         One per column.
     """
@@ -76,8 +72,6 @@ def value_stats(
 
     Parameters
     ----------
-    fields : sequence of DataField
-        The columns.
     stats : sequence of ColumnStats
         One per column.
     dense : bool

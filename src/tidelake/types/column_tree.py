@@ -38,8 +38,6 @@ def edited(
 
     Parameters
     ----------
-    fields : tuple of DataField
-        The table's columns.
     path : tuple of str
         The names; the last one is passed to `edit`, and need not exist.
     edit : callable

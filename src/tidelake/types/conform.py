@@ -69,8 +69,6 @@ def conform(
         Integers may be of any width, strings, binaries and lists of any layout, timestamps of any
         unit, as long as each value fits; dictionaries and run ends count as their values. A
         struct has exactly the fields of its ROW, in any order.
-    fields : sequence of DataField
-        The table's columns.
     table : str
         The table's name, for messages.
     first_row : int, optional

@@ -250,8 +250,6 @@ def arrow_to_storage(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> 
     ----------
     array : pyarrow.Array or pyarrow.ChunkedArray
         Of the type ``to_arrow_type(data_type)`` or one that casts to it without loss.
-    data_type : DataType
-        The column's type.
 
     Returns
     -------

@@ -49,16 +49,10 @@ class TableLock:
 
     Parameters
     ----------
-    database : Database
-        The catalog's.
-    catalog_key : str
-        Begins the ids of locks.
     enabled : bool
         Otherwise nothing is locked.
     timeout_ms, sleep_ms_max : int
         How long to wait in all, and at once.
-    clock : Clock
-        Measures it.
     """
 
     database: Database

@@ -234,8 +234,6 @@ class JdbcMetastore:
 
         Parameters
         ----------
-        name : str
-            The database.
         *places : str
             Where its directory is or was moved to, beside where it belongs.
         """

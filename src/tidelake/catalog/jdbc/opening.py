@@ -33,10 +33,6 @@ def jdbc_metastore(
         Absolute path.
     options : CatalogOptions
         Of :data:`tidelake.catalog.jdbc.options.JDBC_OPTIONS`, and ``jdbc.`` properties.
-    fileio : FileIO
-        The storage.
-    env : Env
-        Clock, ids.
 
     Raises
     ------

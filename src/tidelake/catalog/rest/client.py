@@ -80,8 +80,6 @@ class RestClient:
         How to reach it.
     env : Env
         Clock and randomness of the waits.
-    transport : Transport, optional
-        Sends the requests.
     """
 
     def __init__(

@@ -86,10 +86,6 @@ class ServerAnswer:
 
     Parameters
     ----------
-    status : int
-        The HTTP status.
-    body : bytes
-        The body.
     location : str
         The header ``Location``.
     retry_after : str

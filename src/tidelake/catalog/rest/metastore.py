@@ -66,10 +66,6 @@ class RestMetastore:
 
     Parameters
     ----------
-    client : RestClient
-        The server.
-    env : Env
-        Clock and ids.
     fileio : FileIO, optional
         The storage of all tables, whatever the server says; else each table's path names it.
     open_storage : callable, optional

@@ -41,8 +41,6 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
         Its directory, perhaps with a scheme.
     schema_id : int
         The newest schema.
-    schema : ServerSchema
-        That schema.
     is_external : bool
         Whether the server does not own the files.
     """
@@ -60,10 +58,6 @@ class ServerDatabase(msgspec.Struct, frozen=True, rename="camel"):
 
     Parameters
     ----------
-    name : str
-        Its name.
-    options : mapping
-        Its options.
     id, location : str
         Where it is.
     """

@@ -75,16 +75,10 @@ class ServerCommit:
 
     Parameters
     ----------
-    client : RestClient
-        The server.
-    database, name : str
-        The table.
     table_id : str or None
         The server's id of it, as it was opened.
     paths : TablePaths
         Its paths: they give the values of partitions.
-    env : Env
-        Clock and ids.
     """
 
     def __init__(

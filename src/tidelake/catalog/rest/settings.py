@@ -65,8 +65,6 @@ class RestSettings:
         The server, ``http`` or ``https``, without a slash at the end.
     warehouse : str
         The warehouse's name at the server.
-    token : Secret or None
-        The bearer token.
     headers : mapping
         Headers of each request; they may hold secrets, and are not shown.
     options : mapping

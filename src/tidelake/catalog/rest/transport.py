@@ -67,10 +67,6 @@ class Transport:
 
     Parameters
     ----------
-    settings : RestSettings
-        The server and the token.
-    env : Env
-        The clock.
     answer_timeout_s : float
         Seconds to wait for an answer.
     """

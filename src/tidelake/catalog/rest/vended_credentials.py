@@ -45,12 +45,6 @@ class VendedCredentials:
 
     Parameters
     ----------
-    client : RestClient
-        The server.
-    database, name : str
-        The table.
-    env : Env
-        The clock.
     place : str
         The table's path: another table of the same name has another one.
     """

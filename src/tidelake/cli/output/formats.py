@@ -37,8 +37,6 @@ def rows_of(batches: Iterable[pa.RecordBatch], zone: str) -> Iterator[Row]:
 
     Parameters
     ----------
-    batches : iterable of pyarrow.RecordBatch
-        An answer.
     zone : str
         Time zone for instants.
     """
@@ -126,8 +124,6 @@ def live_lines(
     ----------
     name : str
         A key of :data:`FORMATS`.
-    schema : pyarrow.Schema
-        Schema of the rows.
     rows : iterator of tuple
         The rows; the iterator may block.
     first_count : int

@@ -57,8 +57,6 @@ def completions(before: str, whole: str, session: SqlSession) -> list[tuple[str,
         The text before the cursor.
     whole : str
         The whole statement, to find its tables.
-    session : SqlSession
-        Gives the names.
 
     Returns
     -------

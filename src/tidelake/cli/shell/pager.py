@@ -49,8 +49,6 @@ class Pager:
         ----------
         lines : iterator of str
             Lines without line ends, read only as far as the pager does.
-        out : text file
-            The terminal.
         """
         columns, height = self._size()
         first: list[str] = []

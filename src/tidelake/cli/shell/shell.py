@@ -33,8 +33,6 @@ class Shell:
 
     Parameters
     ----------
-    engine : Engine
-        Runs the statements.
     out, err : text files
         For answers, and for everything else.
     format : str
@@ -43,8 +41,6 @@ class Shell:
         Show each statement before it runs.
     timing : bool
         Show rows and seconds of each statement.
-    pager : Pager, optional
-        Shows long answers.
     """
 
     def __init__(

@@ -57,14 +57,10 @@ def fitting_compactions(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     compactions : sequence of Compaction
         One per bucket.
     base : Snapshot or None
         The snapshot that the attempt builds on; None for the empty table.
-    index : sequence of IndexEntry
-        Its index files.
     all_or_nothing : bool
         Whether a conflict of one is raised.
 

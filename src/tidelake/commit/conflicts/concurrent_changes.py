@@ -68,10 +68,6 @@ def check_history_continues(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
-    new_files : EntryTable
-        Files that would be added.
     base : Snapshot or None
         The snapshot that the attempt builds on; None for the empty table.
     first_base : Snapshot or None
@@ -149,8 +145,6 @@ def check_bucket_counts_kept(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     new_files : EntryTable
         What would be added.
     base : Snapshot or None
@@ -234,8 +228,6 @@ def check_rows_unchanged(
 
     Parameters
     ----------
-    context : CommitContext
-        A primary-key table.
     keys : KeyOverlap
         The keys of the new rows.
     base : Snapshot or None
@@ -283,8 +275,6 @@ def check_keys_unmoved(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     new_files : EntryTable
         Files that would be added, with the rows that delete keys in other partitions.
     base : Snapshot or None

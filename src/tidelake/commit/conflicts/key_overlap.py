@@ -75,8 +75,6 @@ class KeyOverlap:
 
     Parameters
     ----------
-    context : CommitContext
-        A primary-key table.
     new_files : EntryTable
         The files that the commit adds.
     across : bool

@@ -31,10 +31,6 @@ def live_in(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
-    snapshot : Snapshot
-        The version.
     partitions : frozenset of bytes, optional
         Serialized BinaryRows; all by default.
     buckets : frozenset of int, optional

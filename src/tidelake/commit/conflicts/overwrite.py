@@ -37,8 +37,6 @@ class PartitionChoice:
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     partitions : Predicate, frozenset of bytes or None
         A bound predicate on partition columns; the partitions themselves, serialized; or None for
         the whole table.
@@ -66,13 +64,9 @@ def chosen_partitions(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     partitions : Predicate, 'dynamic' or None
         A bound predicate on partition columns; the partitions that there are new files for; or the
         whole table.
-    new_files : EntryTable
-        The files that replace them.
 
     Raises
     ------

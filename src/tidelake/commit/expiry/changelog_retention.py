@@ -52,8 +52,6 @@ def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[s
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     oldest : Snapshot
         The oldest of its snapshots.
 

@@ -48,8 +48,6 @@ def expire_changelogs(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     retention : Retention, optional
         What is kept; None removes all of them.
     newest_id : int, optional

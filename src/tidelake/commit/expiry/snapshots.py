@@ -79,8 +79,6 @@ def expire_snapshots(
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     retention : Retention
         What is kept.
     keeps_changelogs : bool
@@ -203,12 +201,8 @@ class _Expiry:
     ----------
     context, references
         The table, and its tags and branches.
-    directory : OpenDirectory
-        The directory of its snapshots.
     end, end_data : Snapshot, bytes
         The first remaining snapshot, and the bytes of its file.
-    kept_metadata : frozenset of str
-        Paths of its metadata files.
     keeps_changelogs : bool
         Whether changelogs outlive their snapshots.
     is_over : bool

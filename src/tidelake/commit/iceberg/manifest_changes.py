@@ -54,12 +54,6 @@ class ManifestChanges:
 
     Parameters
     ----------
-    files : ManifestFiles
-        Writes and reads them.
-    names : iterator of str
-        Names of new manifests.
-    snapshot_id : int
-        The snapshot.
     address_of : callable
         The address of a path.
     written : list of str

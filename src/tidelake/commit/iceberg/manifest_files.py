@@ -78,8 +78,6 @@ class ManifestFiles:
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
     settings : IcebergSettings
         Where and how.
     schema : TableSchema

@@ -101,12 +101,6 @@ def summary_of(
 
     Parameters
     ----------
-    snapshot : Snapshot
-        Ours.
-    data : Changed
-        Its data files.
-    manifests : sequence of dict
-        Its manifests.
     operation : str
         What Iceberg calls the change.
     before : mapping
@@ -167,8 +161,6 @@ def document_of(
 
     Parameters
     ----------
-    settings : IcebergSettings
-        The format.
     uuid, location : str
         Of the Iceberg table.
     schemas : mapping of int to TableSchema

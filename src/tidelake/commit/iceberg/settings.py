@@ -33,8 +33,6 @@ class IcebergSettings:
 
     Parameters
     ----------
-    metadata_dir : str
-        The directory of its files.
     format_version : int
         2 or 3.
     codec : str

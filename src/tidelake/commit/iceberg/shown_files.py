@@ -33,8 +33,6 @@ class ShownFiles:
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     settings : IcebergSettings
         What is shown.
     schema_of : callable

@@ -36,8 +36,6 @@ class StoredVector:
 
     Parameters
     ----------
-    partition : bytes
-        Its partition.
     data_file : str
         The address of its data file.
     name : str

@@ -118,8 +118,6 @@ def sync_before_expiry(context: CommitContext, *, retained_count: int) -> None:
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     retained_count : int
         How many of the newest snapshots stay whatever their age.
     """
@@ -140,8 +138,6 @@ def sync(context: CommitContext, *, from_scratch: bool = False) -> Synced | None
 
     Parameters
     ----------
-    context : CommitContext
-        The table.
     from_scratch : bool
         Whether to make all manifests again.
 
@@ -181,8 +177,6 @@ class _Base:
 
     Parameters
     ----------
-    document : dict
-        The usable document.
     kept : list of dict
         Its snapshots that the table still has, or that a tag names, ascending.
     is_followed : bool

@@ -21,10 +21,6 @@ def check_iceberg(
 
     Parameters
     ----------
-    schema : TableSchema
-        The schema.
-    options : Options
-        Its options.
     before : sequence of DataField
         The columns of the schema that it follows.
 

@@ -28,12 +28,8 @@ class VersionHint:
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
     settings : IcebergSettings
         Where it lies.
-    log : SnapshotLog
-        The table's snapshots.
     """
 
     fileio: FileIO

@@ -20,8 +20,6 @@ class PartedOutput:
 
     Parameters
     ----------
-    path : str
-        Its path.
     part_bytes : int
         Length of each part but the last.
     """

@@ -19,8 +19,6 @@ def open_tailed(size_bytes: int, tail: bytes, read: Callable[[int, int], bytes])
 
     Parameters
     ----------
-    size_bytes : int
-        Its length.
     tail : bytes
         Its last bytes.
     read : callable

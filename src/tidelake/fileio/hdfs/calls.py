@@ -43,12 +43,8 @@ class HdfsCalls:
 
     Parameters
     ----------
-    location : Location
-        Names it.
     settings : HdfsSettings
         How to reach it.
-    clock : Clock
-        Waits between tries.
     """
 
     def __init__(self, location: Location, settings: HdfsSettings, clock: Clock) -> None:

@@ -130,12 +130,8 @@ def translated(
 
     Parameters
     ----------
-    error : Exception
-        The client's.
     where : str
         The path as users see it.
-    path : str
-        The path.
     verb : str
         What was tried.
     refused : bool

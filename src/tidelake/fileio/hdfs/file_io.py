@@ -85,8 +85,6 @@ class HdfsFileIO:
         Names the name node or name service.
     settings : HdfsSettings
         How to reach it.
-    env : Env
-        Clock and ids.
     """
 
     def __init__(self, location: Location, settings: HdfsSettings, env: Env) -> None:

@@ -78,8 +78,6 @@ class HeldDirectory(PathDirectory):
     ----------
     path, hidden : str
         Where they are.
-    calls : HdfsCalls
-        The name node.
     sweeps : Sweeps
         When others' hidden ones were looked for.
     """

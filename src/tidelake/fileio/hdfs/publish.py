@@ -45,8 +45,6 @@ class HdfsPublisher:
 
     Parameters
     ----------
-    calls : HdfsCalls
-        The name node.
     clock, ids : Clock, Ids
         Waits, and hidden names.
     new : NewFile
@@ -65,8 +63,6 @@ class HdfsPublisher:
 
         Parameters
         ----------
-        path : str
-            Its name.
         data : bytes
             All of it.
         held : str, optional

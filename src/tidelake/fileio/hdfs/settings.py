@@ -93,10 +93,6 @@ class HdfsSettings:
 
     Parameters
     ----------
-    values : mapping of str to str
-        Our keys.
-    config : mapping of str to str
-        Hadoop's keys that were given.
     site : mapping of str to str
         What the configuration files say.
     """

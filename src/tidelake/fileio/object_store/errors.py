@@ -222,10 +222,6 @@ def translated(
 
     Parameters
     ----------
-    error : BaseException
-        The client's.
-    bucket, path
-        The bucket and the file.
     verb : str
         What was tried.
     refused : bool

@@ -43,10 +43,6 @@ class ObjectOutputFile(PartedOutput):
 
     Parameters
     ----------
-    path : str
-        Its path.
-    clients, bucket
-        The bucket.
     put : callable
         Puts a small file if its name is free; False if it is not.
     """

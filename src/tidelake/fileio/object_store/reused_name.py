@@ -122,8 +122,6 @@ class ReusedName:
         Of the bucket.
     settings : StoreSettings
         How it is reached.
-    clock : Clock
-        For waits.
     time : StoreTime
         What is known of the store's clock.
     """

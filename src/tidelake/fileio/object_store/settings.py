@@ -84,12 +84,8 @@ class StorageKey:
         ``"text"``, ``"flag"``, ``"count"``, ``"duration"`` or ``"url"``.
     effect : str
         What it does, a line for the documentation.
-    schemes : tuple of str
-        The storages that know it.
     is_secret : bool
         Whether its value is shown nowhere.
-    aliases : tuple of str
-        Other spellings.
     """
 
     name: str

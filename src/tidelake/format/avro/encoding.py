@@ -36,8 +36,6 @@ def encode_rows(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.Array:
     ----------
     batch : pyarrow.RecordBatch
         Requires: at least one column, no null in a NOT NULL one, and less than 2 GiB in total.
-    fields : sequence of DataField
-        Its columns.
 
     Returns
     -------

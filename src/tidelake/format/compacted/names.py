@@ -33,8 +33,6 @@ class FileSlice:
 
     Parameters
     ----------
-    path : str
-        The existing file.
     offset_bytes : int
         Start of the part.
     length_bytes : int

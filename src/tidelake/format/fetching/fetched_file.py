@@ -41,12 +41,6 @@ class FetchedBytes:
 
     Parameters
     ----------
-    files : RangedFiles
-        The storage.
-    path : str
-        The file.
-    size_bytes : int
-        Its length.
     piece_bytes : int
         Bytes that a read of other bytes fetches at once, at least.
     """

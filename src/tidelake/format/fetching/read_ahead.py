@@ -33,8 +33,6 @@ class ReadAhead:
 
     Parameters
     ----------
-    reads : ReadThreads
-        The threads.
     bytes_max : int
         Most encoded bytes held.
 

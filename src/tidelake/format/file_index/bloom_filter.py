@@ -72,8 +72,6 @@ class BloomFilterWriter:
 
     Parameters
     ----------
-    form : IndexKeyForm
-        The column's keys.
     items : int
         The number of values the filter is made for.
     fpp : float

@@ -61,8 +61,6 @@ class IndexKeyForm:
 
     Parameters
     ----------
-    root : TypeRoot
-        The type.
     width : int
         Bytes of a key on disk; 0 for byte strings.
     nanos : int

@@ -74,10 +74,6 @@ def indexed_rows(
         Bound to `fields`.
     source : bytes or str
         The container, or the path of the file that holds it.
-    fileio : FileIO
-        The storage of that file.
-    fields : sequence of DataField
-        The table's current columns.
     file_fields : sequence of DataField
         The columns of the schema that the data file was written with.
     row_count : int

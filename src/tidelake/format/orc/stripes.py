@@ -51,12 +51,6 @@ class OrcStripes:
 
     Parameters
     ----------
-    source : pyarrow.NativeFile
-        The file.
-    file : pyarrow.orc.ORCFile
-        The same.
-    tail : OrcTail
-        The end of the file.
     fields : sequence of DataField
         The columns to read, from the file's own schema.
     zone_moves : bool

@@ -85,8 +85,6 @@ class StripeFooter:
 
     Parameters
     ----------
-    stripe : Stripe
-        The stripe.
     zone : str
         Its writer's time zone; empty if not recorded.
     parts : tuple of bytes

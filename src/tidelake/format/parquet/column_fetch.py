@@ -49,18 +49,12 @@ class ColumnFetch:
 
     Parameters
     ----------
-    stack : ExitStack
-        Ends the fetches.
-    source : FetchedBytes
-        The file.
     metadata : pyarrow.parquet.FileMetaData
         Its footer; the metadata of chunks can be read.
     groups : sequence of int
         The row groups wanted, ascending.
     names : sequence of str
         The columns wanted, by their names in the file.
-    ahead : ReadAhead
-        The memory and the threads.
     path : str
         The file, for messages.
     """

@@ -44,12 +44,8 @@ def column_parts(
 
     Parameters
     ----------
-    metadata : pyarrow.parquet.FileMetaData
-        The file's.
     groups : sequence of int
         The row groups wanted, at least one.
-    names : sequence of str
-        The columns wanted.
     cores : Executor
         Where they are decoded.
 

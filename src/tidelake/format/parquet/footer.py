@@ -118,8 +118,6 @@ def read_footer(source: pa.NativeFile, *, path: str, asks_chunks: bool) -> Foote
 
     Parameters
     ----------
-    source : pyarrow.NativeFile
-        The file.
     path : str
         Its path, for messages.
     asks_chunks : bool

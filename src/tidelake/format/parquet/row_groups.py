@@ -28,8 +28,6 @@ def matching_row_groups(
 
     Parameters
     ----------
-    metadata : pyarrow.parquet.FileMetaData
-        The file's footer.
     sources : sequence of ColumnOrigin
         The origins of the predicate's columns, perhaps of others too.
     predicate : Predicate, optional

@@ -63,8 +63,6 @@ class MergeEngine(Protocol):
         ----------
         rows : pyarrow.Table
             The rows that `segments` refers to by position; in their original chunks.
-        segments : Segments
-            Their merge order.
         """
         ...
 

@@ -38,8 +38,6 @@ def fold_columns(
 
     Parameters
     ----------
-    rows : pyarrow.Table
-        The rows that were merged.
     winners : int64 array [m]
         For each key in key order a row: the only one of a key that has no more.
     layout : Layout

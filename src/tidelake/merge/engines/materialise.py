@@ -25,8 +25,6 @@ def gather(
 
     Parameters
     ----------
-    rows : pyarrow.Table
-        The rows that were merged.
     merged : Merged
         What the engine decided.
     columns : sequence of str, optional

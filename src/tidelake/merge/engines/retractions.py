@@ -34,8 +34,6 @@ def check_retractions(
 
     Parameters
     ----------
-    spec : MergeSpec
-        The table's merge rules.
     rows : RecordBatch or Table [n]
         The table's columns.
     kinds : int8 array [n]

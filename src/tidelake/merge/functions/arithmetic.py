@@ -57,14 +57,10 @@ def total(
 
     Parameters
     ----------
-    layout : Layout
-        The rows.
     actions : int8 array [n]
         The action of each; a retraction subtracts.
     column : pyarrow.Array
         The whole column, by row position.
-    data_type : DataType
-        A numeric type.
     overflow : callable
         Makes the error.
 

@@ -20,8 +20,6 @@ def bitmap_union(layout: Layout, actions: Actions, column: pa.Array, *, name: st
 
     Parameters
     ----------
-    layout : Layout
-        The rows.
     actions : int8 array [n]
         The action of each.
     column : pyarrow.BinaryArray

@@ -36,8 +36,6 @@ class _Elements:
 
     Parameters
     ----------
-    events : Events
-        The rows.
     actions : int8 array [e]
         The action of each.
     ends : int64 array [e + 1]
@@ -76,8 +74,6 @@ def collect(
 
     Parameters
     ----------
-    layout : Layout
-        The rows.
     actions : int8 array [n]
         The action of each.
     column : pyarrow.ListArray

@@ -40,12 +40,8 @@ class ColumnFunction:
 
     Parameters
     ----------
-    column : str
-        The column.
     name : str
         Paimon's name of the function, or :data:`~tidelake.merge.functions.names.NEWEST`.
-    data_type : DataType
-        The column's type.
     ignore_retract : bool
         Whether rows that retract leave the column as it is.
     delimiter : str
@@ -88,8 +84,6 @@ def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.
     ----------
     function : ColumnFunction
         What to apply.
-    layout : Layout
-        Rows of keys with several.
     actions : int8 array [n]
         The action of each row on this column.
     column : pyarrow.Array

@@ -24,14 +24,10 @@ def joined_text(
 
     Parameters
     ----------
-    layout : Layout
-        The rows.
     actions : int8 array [n]
         The action of each.
     column : pyarrow.Array of string
         The whole column, by row position.
-    delimiter : str
-        Put between the texts.
     distinct : bool
         Keep each part once.
     """

@@ -106,8 +106,6 @@ def check_function(
     ----------
     name : str
         Requires: one of Paimon's functions.
-    data_type : DataType
-        The column's type.
     nested_key : tuple of str
         Of ``nested_update``.
 

@@ -48,8 +48,6 @@ def last_value(layout: Layout, actions: Actions) -> Picks:
 
     Parameters
     ----------
-    layout : Layout
-        The rows.
     actions : int8 array [n]
         The action of each.
 

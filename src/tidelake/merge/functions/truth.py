@@ -19,8 +19,6 @@ def truth(layout: Layout, actions: Actions, column: pa.Array, *, needs_all: bool
 
     Parameters
     ----------
-    layout : Layout
-        The rows.
     actions : int8 array [n]
         The action of each.
     column : pyarrow.Array of bool

@@ -54,12 +54,8 @@ class RunSource:
     ----------
     open : callable
         Opens it; takes the most bytes of a batch.
-    size_bytes : int
-        Its size in storage.
     held_bytes : int
         The bytes it holds while open, besides a batch.
-    level : int
-        Its level.
     """
 
     open: Callable[[int], Iterator[pa.RecordBatch]]
@@ -130,8 +126,6 @@ def read_in_order(
     ----------
     sources : sequence of RunSource
         The runs that were merged, oldest first, with the columns wanted.
-    order : MergedOrder
-        The order.
     memory, together
         See :func:`merge_bounded`.
 

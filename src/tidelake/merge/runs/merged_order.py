@@ -99,8 +99,6 @@ class OrderRecorder:
 
         Parameters
         ----------
-        slices : sequence of RunSlice
-            The group.
         rows : int64 array
             Positions of the rows given, in their order; the slices lie one after the other.
         """
@@ -120,8 +118,6 @@ class OrderRecorder:
 
         Parameters
         ----------
-        run : int
-            The run.
         adds : bool array or int
             Which of the rows are given; or how many, if all are.
         """
@@ -177,8 +173,6 @@ def rows_in_order(
 
     Parameters
     ----------
-    order : MergedOrder
-        The order.
     runs : sequence of iterators of pyarrow.RecordBatch
         The runs, oldest first, with the columns wanted, at least one; all of one schema.
 

@@ -156,10 +156,6 @@ class RunCursor:
 
     Parameters
     ----------
-    batches : iterator of pyarrow.RecordBatch
-        The run.
-    spec : MergeSpec
-        Names the key columns.
     slice_bytes_max : int
         Batches above this size are cut, and no more bytes of keys are encoded at a time.
     level : int

@@ -35,8 +35,6 @@ class RunGroups:
     ----------
     runs : sequence of iterators of pyarrow.RecordBatch
         The runs, oldest first.
-    spec : MergeSpec
-        Names the key columns.
     memory : Memory
         Bounds the rows that all runs hold together.
     levels : sequence of int

@@ -60,8 +60,6 @@ class KeyRange:
         Among files of level 0 the larger is newer.
     creation_time_ms : int
         Decides between equal sequence numbers.
-    name : str
-        Decides between equal creation times.
     """
 
     min_key: KeyRank
@@ -84,8 +82,6 @@ def key_rank(values: Sequence[object], types: Sequence[DataType]) -> KeyRank:
     ----------
     values : sequence of storage values
         One per key column.
-    types : sequence of DataType
-        Their types.
 
     Examples
     --------

@@ -225,8 +225,6 @@ class SpillStack:
         The directory of the files; created at the first spill.
     name : str
         Prefix of the files' names; unique to the writer.
-    options : Options
-        Names the compression.
     join : callable
         Makes one run of several.
     memory : Memory

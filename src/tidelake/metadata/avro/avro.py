@@ -106,8 +106,6 @@ class ContainerWriter:
 
     Parameters
     ----------
-    schema : dict
-        Avro schema of a record.
     codec : str
         ``"zstandard"``, ``"snappy"``, ``"deflate"`` or ``"null"``.
     name : str
@@ -184,8 +182,6 @@ def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
 
     Parameters
     ----------
-    data : bytes
-        The file's content.
     path : str
         The file, for messages.
 

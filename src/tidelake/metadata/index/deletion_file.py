@@ -55,8 +55,6 @@ class DeletionRange:
 
     Parameters
     ----------
-    path : str
-        The index file.
     offset, length : int
         From the index manifest.
     cardinality : int or None
@@ -78,8 +76,6 @@ class Frame:
 
     Parameters
     ----------
-    data : bytes
-        The frame.
     cardinality : int or None
         How many rows are deleted.
     """
@@ -93,8 +89,6 @@ def deletion_ranges(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[st
 
     Parameters
     ----------
-    paths : TablePaths
-        The table.
     entries : iterable of IndexEntry
         Of a snapshot; those of other types are left out.
 
@@ -128,14 +122,8 @@ def read_deletions(
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
-    where : DeletionRange
-        The vector.
     file_name : str
         The data file, for messages.
-    row_count : int
-        Its rows.
 
     Returns
     -------
@@ -204,8 +192,6 @@ def write_deletion_files(
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
     new_file : iterator of (str, str)
         Gives the name and the path of the next file.
     frames : mapping of str to Frame

@@ -80,12 +80,8 @@ class Lease:
 
     Parameters
     ----------
-    consumer_id : str
-        The consumer.
     term : int
         Rises by one with each run that takes the lease.
-    run_id : str
-        The run that holds it.
     next_snapshot_id : int
         The oldest snapshot that the run still needs; 0 if unknown.
     renewed_ms : int
@@ -207,8 +203,6 @@ class ConsumerState:
 
     Parameters
     ----------
-    consumer_id : str
-        The consumer.
     next_snapshot_id : int, optional
         The snapshot in its file; None without a file.
     modified_ms : int

@@ -24,8 +24,6 @@ class FileList(Sequence[DataFileMeta]):
 
     Parameters
     ----------
-    entries : EntryTable
-        The table.
     rows : ndarray of int
         Positions, in the wanted order.
 

@@ -63,10 +63,6 @@ class ManifestCache:
 
         Parameters
         ----------
-        fileio : FileIO
-            The storage.
-        path : str
-            The manifest.
         expected : ManifestFile, optional
             The manifest list's row for it, to check.
 
@@ -139,8 +135,6 @@ class ManifestCache:
 
         Parameters
         ----------
-        location : str
-            The table.
         snapshot : Snapshot
             The version. Its lists' names are unique, so a recreated table differs.
         fold : callable

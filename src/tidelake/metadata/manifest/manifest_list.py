@@ -43,10 +43,6 @@ class ManifestFile:
     ----------
     file_name : str
         Name inside the table's manifest directory.
-    file_size_bytes : int
-        Its length.
-    added_count, deleted_count : int
-        Its entries by kind.
     partition_stats : SimpleStats
         Over the partition columns of its entries.
     schema_id : int
@@ -100,8 +96,6 @@ def read_manifest_list(
 
     Parameters
     ----------
-    name : str
-        Its file name.
     size_bytes : int, optional
         The size in the snapshot, to check.
 

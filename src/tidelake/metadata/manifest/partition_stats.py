@@ -22,8 +22,6 @@ def partition_stats(table: EntryTable, types: Sequence[DataType]) -> SimpleStats
     ----------
     table : EntryTable
         The entries; each counts, so that a partition with two files counts twice.
-    types : sequence of DataType
-        Types of the partition columns.
 
     Returns
     -------

@@ -98,8 +98,6 @@ def live_entries(
     ----------
     fileio, paths, manifests
         The table and the cache of its manifests.
-    snapshot : Snapshot
-        The version wanted.
     keep : callable, optional
         Whether a manifest may hold wanted entries. It must decide by what ADD and DELETE of a
         file have in common (partition and bucket); unwanted entries are included too.

@@ -74,14 +74,8 @@ class MaskCache:
 
         Parameters
         ----------
-        path : str
-            The file.
         newer : frozenset of str
             The newer files that the mask was computed against.
-        hidden : HiddenRows
-            The mask.
-        bytes_max : int
-            The bound.
         """
         nbytes = hidden.nbytes + ENTRY_BYTES + NAME_BYTES * len(newer)
         if nbytes > bytes_max:

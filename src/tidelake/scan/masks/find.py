@@ -69,12 +69,8 @@ def find_masks(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     sections : sequence of (Split, Section)
         Sections of one plan.
-    cache : MaskCache
-        Kept masks.
     compute : callable, optional
         Computes masks; by default on this process's threads.
 

@@ -45,8 +45,6 @@ class FileMask:
 
     Parameters
     ----------
-    file : DataFileMeta
-        The file.
     run : int
         Its run: 0 is the oldest.
     others : tuple of DataFileMeta
@@ -81,8 +79,6 @@ class MaskRequest:
 
     Parameters
     ----------
-    split : Split
-        The split of the section.
     section : Section
         Its runs, oldest first.
     runs : tuple of Run

@@ -28,8 +28,6 @@ class MergedPart:
 
     Parameters
     ----------
-    split : Split
-        The files.
     rows : mapping of str to HiddenRows
         By file name, the only rows to read; files that it lacks are read whole.
     """
@@ -45,10 +43,6 @@ class MergedPart:
 
         Parameters
         ----------
-        split, section
-            A section of the split.
-        masks : SectionMasks
-            Its masks.
         whole : collection of str
             Names of files that are not read under their masks.
 

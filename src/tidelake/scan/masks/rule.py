@@ -57,8 +57,6 @@ def mask_rule(section: Section, spec: MergeSpec) -> MaskRule:
     ----------
     section : Section
         Its runs, oldest first.
-    spec : MergeSpec
-        The table's rules.
     """
     if len(section) == 1:
         return MaskRule.NEWEST
@@ -96,8 +94,6 @@ def masked_files(
     ----------
     section : Section
         Its runs, oldest first.
-    rule : MaskRule
-        The section's rule.
     is_readable : callable
         Whether the reader reads a file.
     """

@@ -45,8 +45,6 @@ def losing_rows(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     split, section
         The section, oldest run first, and its split.
     spec : MergeSpec

@@ -54,8 +54,6 @@ class IndexAnswers:
         Files that may have a row that satisfies the conjuncts on the primary key.
     may_match : bool array [entries]
         Files that may have a row that satisfies the predicate.
-    unused : tuple of UnusedIndex
-        Unusable indexes.
     """
 
     may_hold_key: Mask
@@ -70,14 +68,8 @@ def ask_indexes(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
-    entries : EntryTable
-        The files.
     worth_asking : bool array [entries]
         Those that statistics leave.
-    parts : ScanFilter
-        The predicate.
 
     Returns
     -------

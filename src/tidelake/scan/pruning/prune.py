@@ -66,8 +66,6 @@ class ScanFilter:
 
     Parameters
     ----------
-    predicate : Predicate or None
-        The whole.
     partition : Predicate or None
         The conjuncts on partition columns alone.
     key : Predicate or None
@@ -117,8 +115,6 @@ def matching_partitions(
     ----------
     partitions : sequence of storage-value tuples
         One per partition.
-    fields : sequence of DataField
-        The partition columns.
     predicate : Predicate
         Bound; names partition columns only.
 
@@ -278,8 +274,6 @@ class StatsReader:
             The files' schema.
         stats_cols : tuple of str or None
             The columns that their value statistics hold; None for all of the schema.
-        column : str
-            The column.
         stats : {'key', 'value'}
             Which statistics.
 

@@ -65,10 +65,6 @@ def verdicts(
 
     Parameters
     ----------
-    reader : StatsReader
-        Knows the table's schemas.
-    entries : EntryTable
-        The files.
     predicate : Predicate
         Bound.
     stats : {'key', 'value'}

@@ -30,8 +30,6 @@ class Caller:
 
     Parameters
     ----------
-    name : str
-        For logs.
     token : ServiceToken, optional
         Its token; None of one that may read all.
     is_service : bool
@@ -70,12 +68,8 @@ class Access:
 
     Parameters
     ----------
-    secret : str
-        The service's.
     tokens : TokenFile, optional
         Of other callers; None lets everybody read.
-    clock : Clock
-        Says which tokens have expired.
     """
 
     def __init__(self, secret: str, tokens: TokenFile | None, clock: Clock) -> None:

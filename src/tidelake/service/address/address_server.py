@@ -85,8 +85,6 @@ class ServedTable:
 
     Parameters
     ----------
-    scanner : SnapshotFileScanner
-        Follows it.
     clock : Clock
         For how long a look takes.
     problem : str
@@ -134,8 +132,6 @@ class AddressServer:
     ----------
     catalog : Catalog
         Where the tables are.
-    tables : iterable of str
-        The tables it begins with.
     executors_count : int
         How many executors the service has.
     secret : str

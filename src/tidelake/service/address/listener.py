@@ -69,8 +69,6 @@ class Listener:
         For how long calls wait for their message.
     access : Access
         Finds out who calls.
-    request_bytes_max : int
-        The largest request.
 
     Raises
     ------

@@ -17,8 +17,6 @@ class Ownership:
 
     Parameters
     ----------
-    index : int
-        The executor.
     executors_count : int
         How many there are.
     by_bucket : bool

@@ -30,8 +30,6 @@ class Registration:
 
     Parameters
     ----------
-    report : ExecutorReport
-        The report.
     heard_ms : float
         When, by the monotonic clock, in ms.
     """
@@ -137,10 +135,6 @@ class Registry:
 
         Parameters
         ----------
-        table : str
-            The table.
-        generation : int
-            Its generation.
         newest : int
             The newest snapshot.
 

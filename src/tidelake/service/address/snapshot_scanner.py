@@ -140,8 +140,6 @@ class SnapshotFileScanner:
         Where the table is.
     table : str
         ``"database.table"``.
-    service_id : str
-        Names the lease.
     generation : int
         The first generation: more than that of any service before.
 

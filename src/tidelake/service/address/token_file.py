@@ -41,8 +41,6 @@ class ServiceToken:
 
     Parameters
     ----------
-    name : str
-        For logs.
     tables : tuple of str
         Patterns of table names.
     expires_ms : int, optional
@@ -77,8 +75,6 @@ class TokenFile:
 
     Parameters
     ----------
-    path : str
-        The file.
     clock : Clock
         Says when to look again.
 

@@ -41,10 +41,6 @@ class AsyncLanes:
 
         Parameters
         ----------
-        key : LaneKey
-            The lane.
-        routed : Routed
-            The key.
         fly : callable
             Looks keys up; the same for all gets of a lane.
         """

@@ -80,10 +80,6 @@ class Lanes:
 
         Parameters
         ----------
-        key : LaneKey
-            The lane.
-        routed : Routed
-            The key.
         fly : callable
             Looks keys up.
         seconds : float

@@ -67,12 +67,8 @@ class ServiceView:
     ----------
     table : Table
         As it was opened.
-    keys : KeyColumns
-        Its key.
     router : KeyRouter
         Among the executors of the layout.
-    layout : Layout
-        The address server's.
     executors : mapping of int to Connection
         Those that are registered.
     """

@@ -31,10 +31,6 @@ class ShortCall(NamedTuple):
 
     Parameters
     ----------
-    connection : Connection
-        To their executor.
-    request : LookupRequest
-        For their keys.
     order : list of int, optional
         Which get each key is of; None where they are in order.
     columns : tuple of str, optional

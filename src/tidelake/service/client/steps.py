@@ -132,14 +132,8 @@ class Answer:
 
     Parameters
     ----------
-    part : RequestPart
-        The keys.
-    floor : Floor
-        The version that answered.
     reply : LookupReply
         As it came.
-    fields : list of DataField
-        The columns of its rows.
     """
 
     part: RequestPart
@@ -175,8 +169,6 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
 
     Parameters
     ----------
-    session : Session
-        The client's.
     work : Work
         The keys, at least one.
     goal : Goal

@@ -19,14 +19,10 @@ class Limits:
 
     Parameters
     ----------
-    request_bytes : int
-        The largest request.
     keys : int
         The most keys of a request.
     calls : int
         Calls and sessions in flight, each.
-    answer_bytes : int
-        The largest answer.
     flight_bytes : int
         All answers that clients have not taken yet.
     slow_reader_seconds : float

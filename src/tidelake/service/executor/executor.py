@@ -73,12 +73,8 @@ class ExecutorSummary:
     ----------
     index, attempt : int
         Which executor.
-    instance : str
-        Its name.
     address : str
         Where it listened.
-    process : int
-        Its process id.
     reason : str
         Why it ended: ``"stopped"`` with its service, ``"superseded"``, ``"lost"`` (no address
         server), or ``"asked"`` by its process.
@@ -113,8 +109,6 @@ class QueryExecutor:
 
     Parameters
     ----------
-    config : ExecutorConfig
-        Its settings.
     catalog : Catalog, optional
         The warehouse as it is opened already.
 
@@ -435,8 +429,6 @@ def run_executor(
 
     Parameters
     ----------
-    config : ExecutorConfig
-        Its settings.
     stop : Event, optional
         Set by the process to end it.
     catalog : Catalog, optional

@@ -53,8 +53,6 @@ class FrameListener:
     ----------
     host : str
         Where, an IPv6 address perhaps in brackets; the port is any free one.
-    servicer : TableQueryServicer
-        Answers sessions.
     limits : Limits
         What the executor takes on.
     """

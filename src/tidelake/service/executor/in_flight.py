@@ -36,8 +36,6 @@ class Flight:
 
     Parameters
     ----------
-    context : Cancellable
-        Its call.
     is_session : bool
         Whether more requests may come.
     moved : float

@@ -54,8 +54,6 @@ class Lookups:
 
     Parameters
     ----------
-    tables : OwnedTables
-        Its tables.
     limits : Limits
         What it takes on.
     poke : callable
@@ -76,8 +74,6 @@ class Lookups:
         ----------
         request : LookupRequest
             As it came.
-        caller : Caller
-            Whose it is.
         end : float
             Its deadline by the monotonic clock.
 

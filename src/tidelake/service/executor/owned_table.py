@@ -67,14 +67,6 @@ class OpenTable:
 
     Parameters
     ----------
-    table : Table
-        The table.
-    query : LocalTableQuery
-        Its open query.
-    owns : Ownership
-        The buckets.
-    generation : int
-        The generation.
     identity : str
         Tells the table from one that was made anew under its name.
     first_generation : int
@@ -84,8 +76,6 @@ class OpenTable:
         the snapshot that the query is at, and during a swap the next one too.
     snapshot : Snapshot, optional
         Where the query is.
-    own : set of BucketId
-        The buckets with files.
     users : int
         Lookups under way.
     is_old : bool

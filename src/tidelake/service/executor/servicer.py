@@ -60,8 +60,6 @@ class TableQueryServicer(rpc.TableQueryServicer):
 
     Parameters
     ----------
-    lookups : Lookups
-        Answers one request.
     in_flight : InFlight
         Calls, sessions and answers in flight.
     access : Access

@@ -51,8 +51,6 @@ class QueryService:
 
     Parameters
     ----------
-    server : AddressServer
-        Its address server.
     executors : Executors
         What runs its executors.
     """

@@ -29,8 +29,6 @@ class ServeOptions:
 
     Parameters
     ----------
-    parallelism : int
-        Number of executors.
     bind : str
         Where to listen: a host, or ``host:port`` of the address server.
     security : Security

@@ -46,8 +46,6 @@ def events(before: ServiceStatus | None, after: ServiceStatus) -> Iterator[Event
     ----------
     before : ServiceStatus, optional
         None for the first: then all that is there is new.
-    after : ServiceStatus
-        The later one.
     """
     yield from _of_executors(before, after)
     yield from _of_tables(before, after)

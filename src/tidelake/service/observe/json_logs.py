@@ -80,8 +80,6 @@ def log_of_process(environ: Mapping[str, str], stream: TextIO) -> None:
     ----------
     environ : mapping
         Of the process; text is the default.
-    stream : text file
-        Its standard error.
     """
     form = environ.get(LOG_VARIABLE, "text")
     if form == "off":

@@ -46,8 +46,6 @@ def span(
     ----------
     name : str
         Such as ``"query.lookup"``.
-    table : str
-        The table.
     keys_count : int
         How many keys it is about.
     metadata : sequence of pairs, optional

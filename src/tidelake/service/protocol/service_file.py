@@ -137,10 +137,6 @@ def put_service_file(
 
     Parameters
     ----------
-    fileio : FileIO
-        The table's storage.
-    location : str
-        The table's directory.
     value : ServiceFile
         What to say.
     over : bytes, optional

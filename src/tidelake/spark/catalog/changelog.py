@@ -55,8 +55,6 @@ class TableChangelog(Relation, implements=(f"{CATALOG}.Changelog",)):
     ----------
     gateway, name
         As of every table.
-    table : Table
-        The table.
     context : JavaObject
         Spark's ``ChangelogContext``: the range, and what to leave out.
     """

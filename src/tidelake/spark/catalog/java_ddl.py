@@ -59,8 +59,6 @@ class NewTable:
 
         Parameters
         ----------
-        gateway : Gateway
-            The session's JVM.
         name : str
             The table, for messages.
         asked : sequence of JavaObject
@@ -135,8 +133,6 @@ def refuse_stream_writer(gateway: Gateway, name: str, asked: Sequence[JavaObject
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     name : str
         The table, for messages.
     asked : sequence of JavaObject

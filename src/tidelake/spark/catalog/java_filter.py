@@ -90,8 +90,6 @@ def from_java_filters(filters: Sequence[Any], fields: Sequence[DataField]) -> Pr
     ----------
     filters : sequence of JavaObject
         Of ``org.apache.spark.sql.sources``; all must hold.
-    fields : sequence of DataField
-        The columns.
     """
     types = {f.name: f.type for f in fields}
     parts = []

@@ -62,14 +62,6 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
-    procedure : Procedure
-        Its definition.
-    catalog : Catalog
-        The warehouse.
-    catalog_name : str
-        Its name in statements.
     runner_of : callable
         Compacts the tables of a catalog.
     """

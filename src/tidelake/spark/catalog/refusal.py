@@ -52,8 +52,6 @@ class JavaRefusal(Py4JJavaError):  # type: ignore[misc]  # py4j carries no types
 
     Parameters
     ----------
-    java_exception : JavaObject
-        The exception.
     text : str
         Its message.
     """

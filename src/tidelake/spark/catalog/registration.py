@@ -43,8 +43,6 @@ def register(
     ----------
     spark : SparkSession
         Of this session alone: ``newSession()`` does not know it.
-    catalog : Catalog
-        The warehouse.
     name : str
         Its name in statements. It replaces a warehouse that had the name before.
     runner_of : callable, optional

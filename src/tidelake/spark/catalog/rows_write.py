@@ -15,8 +15,6 @@ class InsertingProxy(Proxy):
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     insert : callable
         Writes a Java ``Dataset``.
     name : str

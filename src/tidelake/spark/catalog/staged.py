@@ -36,12 +36,6 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
     ----------
     gateway, name
         As of every table.
-    catalog : Catalog
-        The warehouse.
-    path : str
-        The table's name in it.
-    new : NewTable
-        Its definition.
     replaces : bool
         Whether it replaces a table of its name, if there is one.
     """

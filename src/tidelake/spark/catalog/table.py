@@ -41,8 +41,6 @@ class Relation(Proxy):
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     name : str
         With the catalog and the database.
     """
@@ -91,8 +89,6 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
     ----------
     gateway, name
         As of every table.
-    table : SystemTable
-        The table.
     moment : mapping
         The moment to read, if one is given.
     """
@@ -158,12 +154,8 @@ class LakeTable(
     ----------
     gateway, name
         As of every table.
-    table : Table
-        The table.
     moment : mapping
         The moment to read, if one is given.
-    options : mapping
-        Options of this use.
     warehouse, catalog : str
         The URI of the warehouse, and what statements call it.
     is_write : bool

@@ -56,12 +56,6 @@ class LakeCatalog(
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
-    catalog : Catalog
-        The warehouse.
-    name : str
-        Its name in statements.
     runner_of : callable, optional
         Compacts the tables of a catalog; this process by default.
     """

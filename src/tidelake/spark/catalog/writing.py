@@ -54,12 +54,8 @@ class WriteOptions:
     ----------
     table : Table
         With the options of this use.
-    identity : CommitIdentity
-        Who commits.
     mode : {'append', 'overwrite'}
         As of :func:`tidelake.spark.write.write_frame.write_frame`.
-    partition : dict, optional
-        The partition to overwrite.
     merges : bool
         Whether rows may add columns, matched by name.
     """
@@ -149,10 +145,6 @@ class LakeWriteBuilder(
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
-    given : WriteOptions
-        The table and the options.
     name : str
         The table's name in messages.
     """

@@ -66,8 +66,6 @@ def translate_analysis_errors(query: Query, columns: Sequence[str] = ()) -> Iter
 
     Parameters
     ----------
-    query : Query
-        The query.
     columns : sequence of str
         All columns of its tables; Spark gets only some and would suggest wrong ones.
 

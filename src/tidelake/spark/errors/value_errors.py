@@ -42,10 +42,6 @@ def translate_column_errors(
 
     Parameters
     ----------
-    text : str
-        The whole text.
-    table : str
-        The changed table.
     values : mapping of str to sequence of Query
         The expressions of new values, by columns.
 

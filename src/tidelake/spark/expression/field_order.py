@@ -26,12 +26,6 @@ def fields_by_name(
 
     Parameters
     ----------
-    value : Column
-        The value.
-    source : DataType
-        Its type.
-    wanted : DataType
-        The type of the column.
     column, table : str
         For messages.
 

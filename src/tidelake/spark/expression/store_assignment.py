@@ -54,10 +54,6 @@ def assigned(
 
     Parameters
     ----------
-    frame : DataFrame
-        The rows.
-    targets : sequence of DataField
-        Their columns in the table.
     table : str
         For messages.
     by_name : bool
@@ -96,8 +92,6 @@ def assigned_values(
     ----------
     rows : DataFrame
         Rows with the values' types, perhaps none.
-    values : mapping to Column
-        The values.
     targets : mapping to DataField
         Target fields by the same keys; messages show their names.
     table : str

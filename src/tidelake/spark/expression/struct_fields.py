@@ -33,10 +33,6 @@ def with_fields(
     ----------
     rows : DataFrame
         Rows with the values' types, perhaps none.
-    old : Column
-        The old column.
-    field : DataField
-        Its field in the table.
     given : sequence of FieldColumn
         The new values; none contains another.
     table : str

@@ -289,8 +289,6 @@ def to_spark_arrow(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.Rec
     ----------
     batch : RecordBatch
         One column per field, in order.
-    fields : sequence of DataField
-        The columns.
 
     Raises
     ------

@@ -37,10 +37,6 @@ def windowed(
 
     Parameters
     ----------
-    frame : DataFrame
-        Has the window's time column.
-    window : Window
-        The window function.
     table : str
         For messages.
     event_time : {'window_end', 'window_time'}

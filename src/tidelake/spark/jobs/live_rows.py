@@ -29,8 +29,6 @@ class LiveRows(Iterator[pa.Table]):
 
     Parameters
     ----------
-    frame : DataFrame
-        The stream.
     interval_ms : int, optional
         Time between the starts of batches; by default each starts after the previous one.
 

@@ -28,8 +28,6 @@ class JobRegistry:
 
     Parameters
     ----------
-    spark : SparkSession
-        Their session.
     clock : Clock
         Gives the time of a start.
     on_start : callable, optional
@@ -54,8 +52,6 @@ class JobRegistry:
             Starts the query.
         name : str
             The job's name; only one job of a name can run.
-        target : str
-            The target.
 
         Raises
         ------

@@ -18,8 +18,6 @@ def kafka_table(statement: CreateTable, options: Mapping[str, str] | None = None
 
     Parameters
     ----------
-    statement : CreateTable
-        The declaration.
     options : mapping of str to str, optional
         Options of one use, over the declared ones.
 

@@ -62,8 +62,6 @@ def write_messages(table: KafkaTable, frame: DataFrame) -> int:
 
     Parameters
     ----------
-    table : KafkaTable
-        The table.
     frame : DataFrame
         The table's columns except virtual ones, and ``_row_kind`` if rows are changes.
 

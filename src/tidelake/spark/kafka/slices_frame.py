@@ -35,14 +35,10 @@ class SliceTask:
 
     Parameters
     ----------
-    table : KafkaTable
-        The table.
     columns : tuple of str
         The columns wanted, perhaps with ``_row_kind``.
     bad : BadMessages
         Takes messages that the format cannot decode.
-    zone : str, optional
-        The local time zone.
     patience_s : float
         How long all brokers may be down before the task fails.
     """
@@ -118,14 +114,8 @@ def batch_frame(
 
     Parameters
     ----------
-    spark : SparkSession
-        The session of the read.
-    catalog : Catalog
-        Has the dead-letter table.
     table : KafkaTable
         The table, with the options of this use.
-    columns : sequence of str
-        The columns wanted.
 
     Raises
     ------

@@ -38,14 +38,8 @@ class KafkaSource(MicroBatchSource):
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     table : KafkaTable
         The table, with the options of the stream.
-    catalog : Catalog
-        Has the dead-letter table.
-    columns : sequence of str
-        The frame's columns.
     """
 
     def __init__(
@@ -96,10 +90,6 @@ def kafka_stream(spark: SparkSession, catalog: Catalog, table: KafkaTable) -> Da
 
     Parameters
     ----------
-    spark : SparkSession
-        A classic session.
-    catalog : Catalog
-        Has the dead-letter table.
     table : KafkaTable
         The table, with the options of the stream.
 

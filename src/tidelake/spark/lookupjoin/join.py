@@ -105,8 +105,6 @@ def lookup_function(table: Table, columns: tuple[DataField, ...], means: LookupM
     ----------
     table, means
         As of :func:`joined`.
-    columns : tuple of DataField
-        The fields of the struct.
 
     Raises
     ------

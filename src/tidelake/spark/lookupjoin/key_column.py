@@ -27,8 +27,6 @@ def present_keys(
     ----------
     columns : sequence of Array
         In Spark's types, one per column of the key.
-    fields : sequence of DataField
-        The columns of the key.
 
     Returns
     -------

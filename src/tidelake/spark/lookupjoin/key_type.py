@@ -37,10 +37,6 @@ def key_expression(expression: str, given: st.DataType, key: DataField) -> str |
 
     Parameters
     ----------
-    expression : str
-        The column in SQL.
-    given : DataType
-        Its type.
     key : DataField
         A column of the primary key.
 

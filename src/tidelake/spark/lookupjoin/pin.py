@@ -59,8 +59,6 @@ def pinned_at_each_batch(spark: SparkSession, table: Table) -> DataFrame:
 
     Parameters
     ----------
-    spark : SparkSession
-        A classic one.
     table : Table
         What is looked up.
 

@@ -46,16 +46,10 @@ class ServiceLookup:
     ----------
     catalog : Catalog
         Where the table is, for reading.
-    identifier : str
-        The table.
     key : str
         A column of its primary key, which is null in no row that is found.
-    columns : tuple of str
-        The columns wanted.
     settings : mapping
         Further arguments of :func:`tidelake.query`.
-    secrets : SentSecrets, optional
-        Those arguments that are secret.
     """
 
     catalog: Catalog

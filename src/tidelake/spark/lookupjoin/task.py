@@ -113,8 +113,6 @@ class LookupTask:
         The columns of the rows that are found.
     retry : Retry, optional
         Whether missing keys are asked for again.
-    clock : Clock
-        Waits between the tries.
     """
 
     source: LookupSource
@@ -128,8 +126,6 @@ class LookupTask:
 
         Parameters
         ----------
-        keys : sequence of Array
-            Per column of the key.
         snapshot : int
             The one that the source was prepared for; or
             :data:`~tidelake.spark.lookupjoin.pin.NO_SNAPSHOT`, in which nothing is found.

@@ -50,8 +50,6 @@ class Buckets:
 
     Parameters
     ----------
-    count : int
-        Number of buckets.
     key : DataField
         The column that decides, as it is now.
     function : str
@@ -73,8 +71,6 @@ class Buckets:
 
         Parameters
         ----------
-        names : sequence of str
-            The columns wanted.
         source : sequence of (DataField or None)
             The files' own field for each of them.
         """
@@ -95,8 +91,6 @@ def buckets_of(context: ReadContext, splits: Sequence[Split]) -> Buckets | None:
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     splits : sequence of Split
         Of one plan. Those of a table whose number of buckets was changed differ.
     """

@@ -68,8 +68,6 @@ class PartBytes:
 
     Parameters
     ----------
-    blobs : tuple of bytes
-        Its splits.
     size_bytes : int
         Bytes of their files.
     """
@@ -116,8 +114,6 @@ class ChangeTask:
 
     Parameters
     ----------
-    rows : ChangeRows
-        Reads parts.
     with_kinds : bool
         Whether rows have ``_row_kind``.
     """
@@ -242,8 +238,6 @@ def kinds_left(kind: Column, wanted: Column, written: Callable[[RowKind], object
 
     Parameters
     ----------
-    kind : Column
-        The kinds.
     wanted : Column
         Whether a row is wanted.
     written : callable

@@ -56,12 +56,6 @@ class MaskedFile:
     ----------
     path : str
         Where it is; without line breaks.
-    size_bytes, rows_count : int
-        Its size and rows.
-    hidden : HiddenRows or None
-        The rows to leave out.
-    bucket : int
-        Its bucket.
     partition : bytes
         The row that names its partition.
     """

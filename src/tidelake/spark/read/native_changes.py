@@ -66,8 +66,6 @@ class NativeChanges:
     ----------
     inserts, kinds : list of NativeGroup
         Files that Spark scans: all rows ``+I``, or with their own kinds.
-    units : list of ChangeUnit
-        For the kernel.
     """
 
     inserts: list[NativeGroup] = field(default_factory=list)
@@ -89,8 +87,6 @@ def native_changes(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     parts : iterable of ChangePart
         In order of the changes.
     fields : sequence of DataField
@@ -138,8 +134,6 @@ class PlainFile:
     ----------
     path : str
         Where it is.
-    size_bytes : int
-        Its size.
     """
 
     path: str

@@ -84,8 +84,6 @@ class NativeGroup:
     ----------
     source : tuple of (DataField or None)
         The files' own fields, one per wanted column.
-    paths : tuple of str
-        The files.
     live_only : bool
         Whether the files may hold deletes, which must be left out.
     masked : tuple of MaskedFile
@@ -109,10 +107,6 @@ class NativeFiles:
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
-    fields : sequence of DataField
-        The columns needed.
     case_sensitive : bool
         Whether the session distinguishes ``a`` from ``A``.
     storage : NativeStorage, optional
@@ -269,14 +263,8 @@ def native_frame(
 
     Parameters
     ----------
-    spark : SparkSession
-        The session.
-    group : NativeGroup
-        The files.
     fields : sequence of DataField
         The columns needed; the frame has them, in order.
-    condition : Column, optional
-        Over these columns.
     with_kinds : bool
         Whether the frame has ``_row_kind`` before them: the kind of each row in a primary-key
         table's files. Requires: not ``group.live_only``.

@@ -48,10 +48,6 @@ class NativeAndMerged:
 
     Parameters
     ----------
-    native : list of NativeGroup
-        Files that Spark scans.
-    merged : list of Split
-        For the kernel.
     parts : list of MergedPart
         For the kernel: rows of sections whose other rows Spark scans.
     """
@@ -74,8 +70,6 @@ def native_and_merged(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     splits : sequence of Split
         Of one plan.
     fields : sequence of DataField

@@ -33,8 +33,6 @@ class PartitionColumns:
 
     Parameters
     ----------
-    schema : StructType
-        The columns.
     places : tuple of int
         Their places among all partition columns of the table.
     values_of : callable
@@ -53,10 +51,6 @@ class PartitionColumns:
 
         Parameters
         ----------
-        context : ReadContext
-            The table.
-        wanted : sequence of DataField
-            The columns wanted.
         source : sequence of (DataField or None)
             The files' own field for each of them.
         """

@@ -104,8 +104,6 @@ def task_numbers(spark: SparkSession, count: int, *, size_bytes: int) -> DataFra
 
     Parameters
     ----------
-    spark : SparkSession
-        The session.
     count : int
         Tasks.
     size_bytes : int

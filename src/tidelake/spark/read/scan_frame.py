@@ -191,8 +191,6 @@ def rows_frame(
     ----------
     spark, table
         As of :func:`frame_of`.
-    rows : SplitRows
-        Reads a split.
     splits : sequence of Split
         Of one plan.
     """
@@ -271,8 +269,6 @@ def read_task(
 
     Parameters
     ----------
-    task : SplitRows
-        Reads a split.
     blobs : sequence of sequences of bytes
         The splits of each task.
     why : str

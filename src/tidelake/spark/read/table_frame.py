@@ -61,8 +61,6 @@ def table_frame(
 
     Parameters
     ----------
-    spark : SparkSession
-        The session.
     found : Table or SystemTable
         What to read: a table as :func:`in_session` gives it.
     name : str

@@ -103,10 +103,6 @@ class RowsTask:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
-    context : ReadContext
-        Its read context.
     snapshot : Snapshot
         The snapshot in which rows are found.
     files : tuple of bytes

@@ -100,8 +100,6 @@ def by_bucket(
         The snapshot of the table's rows.
     columns : sequence of str
         The table's columns that are used or kept.
-    tasks : int, optional
-        Number of tasks.
 
     Returns
     -------
@@ -271,10 +269,6 @@ class _LookUp:
 
     Parameters
     ----------
-    handle : TableHandle
-        For a task.
-    snapshot : Snapshot
-        The snapshot to read.
     keys : tuple of str
         The primary key; the first columns of the source's rows.
     columns : tuple of str

@@ -97,8 +97,6 @@ class _Facts:
 
     Parameters
     ----------
-    rows_count : int
-        Its rows.
     is_unique : bool
         Whether no two have the same values in the equated columns.
     predicate : Predicate, optional

@@ -34,8 +34,6 @@ class KeysOnce:
     ----------
     table : str
         For messages.
-    keys : sequence of DataField
-        The primary key.
     bytes_max : int
         The most memory for a task's keys.
     """

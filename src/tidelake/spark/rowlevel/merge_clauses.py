@@ -198,8 +198,6 @@ class ResolvedMerge:
 
         Parameters
         ----------
-        keys : sequence of str
-            Always included.
         whole_when_deleted : bool
             Whether a deleted row is written with all its columns.
         """

@@ -87,8 +87,6 @@ class ExecutorJobs:
         Of the service; the job group.
     entry : Entry
         What each task runs.
-    count : int
-        Number of executors.
     clock : Clock
         For the time that jobs ran.
     ended : callable

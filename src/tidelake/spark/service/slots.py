@@ -72,8 +72,6 @@ def check_slots(spark: SparkSession, parallelism: int, *, taken: int, clock: Clo
 
     Parameters
     ----------
-    spark : SparkSession
-        The session.
     parallelism : int
         Executors of the service.
     taken : int

@@ -42,8 +42,6 @@ def interruptible(
 
     Parameters
     ----------
-    spark : SparkSession
-        Runs the jobs.
     work : callable
         Called once. After an interruption it continues until its next job fails, so that a commit
         is never half done.

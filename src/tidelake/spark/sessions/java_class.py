@@ -26,8 +26,6 @@ def defined_class(spark: SparkSession, name: str, text: str) -> Any:
 
     Parameters
     ----------
-    spark : SparkSession
-        A classic one.
     name : str
         The class, without its package.
     text : str

@@ -29,8 +29,6 @@ def paimon_options(conf: Mapping[str, str], *, table: str) -> dict[str, str]:
 
     Parameters
     ----------
-    conf : mapping of str to str
-        The session's settings.
     table : str
         ``"database.table"``.
 

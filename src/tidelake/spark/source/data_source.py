@@ -288,8 +288,6 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
     ----------
     options : SourceReadOptions
         The user's options, with ``incremental-between``.
-    schema : StructType
-        The columns that Spark knows.
     """
 
     def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
@@ -347,8 +345,6 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     overwrite : bool
         Whether the rows replace the partitions that they belong to, or all rows.
     identity : CommitIdentity

@@ -82,8 +82,6 @@ class TableLocation:
     ----------
     warehouse, table : str
         As the user wrote them.
-    storage : FileIO, optional
-        That of an attached warehouse.
     catalog : Catalog, optional
         An attached catalog of a server, which alone knows its tables.
     """

@@ -65,8 +65,6 @@ class StreamOptions:
 
     Parameters
     ----------
-    filter : str, optional
-        The rows wanted.
     table_options : mapping
         Options of the table for this stream.
     """
@@ -104,10 +102,6 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ----------
     table : Table
         With the options of the stream.
-    names : sequence of str
-        The columns that Spark knows.
-    filter : str, optional
-        The rows wanted.
     """
 
     def __init__(self, table: Table, names: Sequence[str], filter: str | None) -> None:

@@ -61,8 +61,6 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
     ----------
     handle : TableHandle
         The table, with the options of this use.
-    checkpoint : str or None
-        Spark's option.
     overwrite : bool
         Whether each batch replaces the table: the output mode ``complete``.
 

@@ -25,12 +25,6 @@ def declared_stream(
 
     Parameters
     ----------
-    spark : SparkSession
-        A classic one.
-    catalog : Catalog
-        Has the dead-letter table.
-    definition : CreateTable
-        The declaration.
     options : mapping of str to str
         Options of this use, over the declared ones.
 

@@ -64,8 +64,6 @@ class StatementExpressions:
 
         Parameters
         ----------
-        expression : ParsedExpression
-            It.
         qualified : optional
             As of :meth:`tidelake.sql.query.expression.ParsedExpression.rewrite`.
         """

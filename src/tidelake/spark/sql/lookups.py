@@ -54,8 +54,6 @@ class QueryLookups:
     ----------
     spark : SparkSession
         Where it runs.
-    parsed : ParsedQuery
-        The query.
     mark : str
         Stands around the name of a frame in a text.
     joins : mapping of TableReference to (int, int, str)
@@ -84,8 +82,6 @@ class QueryLookups:
 
         Parameters
         ----------
-        sources : mapping of TableReference to TableSource
-            The query's tables.
         hidden : mapping of TableReference to sequence of str
             Metadata columns that it names, which no lookup gives.
         """

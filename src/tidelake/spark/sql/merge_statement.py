@@ -51,16 +51,12 @@ def merge_by_statement(
 
     Parameters
     ----------
-    statement : Merge
-        The statement.
     text : str
         The whole text, for messages.
     table : Table
         The target, with the session's and the statement's options.
     source : callable
         Returns the rows of the source.
-    expressions : StatementExpressions
-        Open while this runs.
     """
     fields = table.table_schema.fields
     expressions_used = [statement.on]

@@ -89,10 +89,6 @@ class StatementQueries:
 
         Parameters
         ----------
-        query : Query
-            The query.
-        args : sequence or mapping, optional
-            Values of its parameters.
         depth : int
             Number of views around it.
         head : str

@@ -96,8 +96,6 @@ class Statements:
             Where queries run.
         catalog : Catalog
             The first catalog.
-        catalog_name : str
-            Its name.
         runner_of : callable
             Returns what compacts a catalog's tables on the executors.
         jobs : JobRegistry

@@ -255,16 +255,8 @@ def stream_texts(
 
     Parameters
     ----------
-    parsed : ParsedQuery
-        The query.
-    frames : mapping of TableReference to DataFrame
-        The frames of its tables.
-    hidden : mapping of TableReference to tuple of str
-        Metadata columns in them.
     is_stream : callable
         Whether another table, one of Spark's own, is a stream.
-    spark : SparkSession
-        The session of the query.
     looked_up : collection of TableReference
         Tables of which each row looks its own up.
     keys : mapping of TableReference to sequence of str, optional

@@ -75,14 +75,8 @@ class StatementStreams:
 
     Parameters
     ----------
-    spark : SparkSession
-        The session of the jobs.
-    session : SqlSession
-        Its settings.
     writes : StatementWrites
         Gives the rows of an INSERT.
-    jobs : JobRegistry
-        Keeps the jobs.
     """
 
     def __init__(
@@ -105,8 +99,6 @@ class StatementStreams:
         ----------
         statement : Insert or StatementSet
             One, or several.
-        args : optional
-            Values of parameters.
 
         Returns
         -------

@@ -67,16 +67,12 @@ class TableSource:
 
     Parameters
     ----------
-    columns : tuple of str
-        All its columns.
     fields : tuple of DataField
         Columns of a table into which a filter may be pushed.
     frame : callable
         From the columns wanted and the filter to the DataFrame.
     table : Table, optional
         The table whose rows these are, unchanged: for ``count(*)``.
-    moment : mapping, optional
-        The moment that is read.
     hidden : tuple of str
         Columns that a query gets only by name.
     looked_up : LookedUp, optional
@@ -102,8 +98,6 @@ class TableSources:
     ----------
     spark : SparkSession
         Where they are read.
-    session : SqlSession
-        Its time zone and catalogs.
     """
 
     def __init__(self, spark: SparkSession, session: SqlSession) -> None:

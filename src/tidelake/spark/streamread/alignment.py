@@ -112,10 +112,6 @@ class AlignmentGroups:
 
         Parameters
         ----------
-        rule : AlignmentRule
-            The member's.
-        member : hashable
-            A member that has joined.
         watermark : int, optional
             Its watermark, ms since the epoch.
         now_ms : int

@@ -31,10 +31,6 @@ def with_event_time(gateway: Gateway, frame: DataFrame, found: EventTime) -> Dat
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
-    frame : DataFrame
-        A stream with the column.
     found : EventTime
         The event time that the table declares.
     """

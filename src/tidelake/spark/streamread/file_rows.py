@@ -214,8 +214,6 @@ class FileRows:
         ----------
         rows : JavaObject
             Of :meth:`rows`.
-        schema : StructType
-            Their columns.
         make : callable
             Adds the filters and selects to a frame of such rows.
         key : hashable

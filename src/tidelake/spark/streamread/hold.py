@@ -101,8 +101,6 @@ class SourceHold:
     ----------
     plan : StreamPlan
         The table, with the options of the stream.
-    name : HoldName
-        The source's name.
     has_ended : callable
         Whether Spark has ended, so that it will not call :meth:`close`. A thread calls it
         regularly.

@@ -23,8 +23,6 @@ def lookup_frame(spark: SparkSession, rows: Callable[[], DataFrame], *, shown: s
 
     Parameters
     ----------
-    spark : SparkSession
-        A classic one.
     rows : callable
         Gives the current rows; always with the same columns.
     shown : str

@@ -94,8 +94,6 @@ class StreamRequest:
             With the options of the session and the stream.
         schema_id : int
             The table's schema when the frame was made.
-        names : sequence of str
-            The columns of the frame.
         predicate : Predicate, optional
             Bound: a filter that the source applies by itself, where a plain filter would lose the
             rows that leave it (:mod:`tidelake.table.changelog.change_filter`).

@@ -57,10 +57,6 @@ class StreamSource(MicroBatchSource):
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
-    request : StreamRequest
-        The request.
     query_id : str, optional
         Id of the query, if known.
     folder : str, optional

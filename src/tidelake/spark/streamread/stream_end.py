@@ -48,8 +48,6 @@ class StreamEnd(Proxy, implements=("java.lang.Runnable",)):
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     query_id : str, optional
         Id of the query; if None, nothing is stopped.
     source : int

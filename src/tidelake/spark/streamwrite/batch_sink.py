@@ -67,8 +67,6 @@ class BatchSink:
     ----------
     handle : TableHandle
         The table, with the options of this use.
-    checkpoint : Checkpoint
-        The query's.
     mark : SinkMark
         The mark that the checkpoint gets.
     run_id : str

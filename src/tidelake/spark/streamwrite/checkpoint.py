@@ -42,8 +42,6 @@ class SinkMark:
     created_ms : int
         When the table was created, ms since the epoch. A table created again under the name is
         another one.
-    mode : str
-        The output mode.
     schema_id : int
         The table's schema when the query first began; columns that it lacked are null.
     sources : tuple of str
@@ -271,10 +269,6 @@ def check_mark(checkpoint: Checkpoint, mark: SinkMark, *, in_batch: bool = False
 
     Parameters
     ----------
-    checkpoint : Checkpoint
-        The folder.
-    mark : SinkMark
-        The target of the query.
     in_batch : bool
         Whether a batch of the query makes the call, before it writes rows.
 

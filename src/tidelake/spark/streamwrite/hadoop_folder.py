@@ -71,8 +71,6 @@ class HadoopFolder:
         ----------
         spark : SparkSession
             The classic session of the query.
-        given : str
-            The folder's URI.
         table : str
             For messages.
         may_rename : bool

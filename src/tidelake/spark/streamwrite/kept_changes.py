@@ -82,10 +82,6 @@ def check_changes(
 
     Parameters
     ----------
-    frame : DataFrame
-        The rows of the query.
-    target : str
-        The target's name.
     keys : sequence of str, optional
         The target's key; None if it has none, or it is not known.
     takes_kinds : bool

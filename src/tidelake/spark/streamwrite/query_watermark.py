@@ -26,8 +26,6 @@ def watermark_of(spark: SparkSession, query_id: str) -> int | None:
     ----------
     spark : SparkSession
         The classic session that the query was started in.
-    query_id : str
-        The query.
 
     Returns
     -------

@@ -47,10 +47,6 @@ class SinkRun:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
-    checkpoint : Checkpoint
-        The query's.
     query_id, run_id : str
         The query, and this run of it.
     batch_id : int
@@ -105,8 +101,6 @@ class SinkRun:
 
         Parameters
         ----------
-        batch_id : int
-            The batch.
         made : MadeCommit, optional
             The last commit that the query has acknowledged, if it is known.
 

@@ -56,8 +56,6 @@ class StreamTarget:
         The table, with the options of this use.
     checkpoint : str or Path or None
         As the caller gave it.
-    mode : str
-        The output mode.
     trigger : str or mapping, optional
         When a batch begins; by default when the previous one is done.
     query_name : str, optional

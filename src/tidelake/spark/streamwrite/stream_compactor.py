@@ -49,8 +49,6 @@ class StreamCompactor:
 
     Parameters
     ----------
-    spark : SparkSession
-        Runs the tasks.
     handle : TableHandle
         The table, with the options of the first stream.
     table : hashable

@@ -140,8 +140,6 @@ def with_notes(
     schema : Schema
         Schema of the note if there are no rows. Else the note has the schema of the rows: Spark
         takes batches of one schema only, which depends on the session (time zone).
-    tasks : int
-        Number of writing tasks.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

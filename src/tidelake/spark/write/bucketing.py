@@ -33,10 +33,6 @@ class FixedBucketing:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
-    tasks : int, optional
-        Number of writing tasks.
     through : callable, optional
         The rows are already in the tasks that write them, and pass through this function.
     """
@@ -77,8 +73,6 @@ class DynamicBucketing:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     tasks : int, optional
         The most assigning tasks, and the number of writing tasks.
     base_snapshot_id : int or None

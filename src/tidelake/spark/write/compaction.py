@@ -60,8 +60,6 @@ class CompactionTask:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     shares : tuple of tuple of CompactionPart
         The parts of each task.
     full : bool

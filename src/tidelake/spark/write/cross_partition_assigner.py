@@ -183,8 +183,6 @@ class CrossPartitionTask:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     bucket_ids : tuple of (bytes, int)
         Partition and bucket by the number that comes with a live key.
     assigners : int
@@ -269,8 +267,6 @@ class KeyStream:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     takes_rows : bool
         Whether the write may have rows.
     """

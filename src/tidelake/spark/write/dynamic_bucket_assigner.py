@@ -115,8 +115,6 @@ class AssignTask:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     assigners : int
         Number of assigners that share the keys of a partition.
     base_snapshot_id : int or None

@@ -63,12 +63,8 @@ class WriteTask:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     overwrite : Overwrite, optional
         The overwrite, if the rows replace others.
-    user : str
-        The commit user.
     base_snapshot_id : int, optional
         The base snapshot of all tasks; by default each task takes the newest one.
     assigned : bool
@@ -133,8 +129,6 @@ class TaskAnswer:
         Rows taken in.
     messages : tuple of CommitMessage
         Messages of all tasks.
-    errors : tuple of TidelakeError
-        Why tasks refused their rows.
     digests : tuple of AttemptDigest
         The attempts that assigned buckets, as a digest from each task with assigned rows.
     """

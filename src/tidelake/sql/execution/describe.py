@@ -133,10 +133,6 @@ def list_partition_names(
 
     Parameters
     ----------
-    table : Table
-        A partitioned table.
-    wanted : mapping
-        Values to filter by.
     zone : tzinfo, optional
         The zone of instants, as they are shown and given; UTC if unknown.
     """

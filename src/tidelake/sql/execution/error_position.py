@@ -88,12 +88,6 @@ def unknown_table_error(
 
     Parameters
     ----------
-    error : NotFoundError
-        The catalog's error.
-    name : TableName
-        The name in the query.
-    text : str
-        The whole text.
     session : SqlSession
         Its tables and views are suggested.
     """

@@ -91,8 +91,6 @@ def execute(statement: Statement, session: SqlSession) -> pa.Table:
     ----------
     statement : Statement
         A statement without a query.
-    session : SqlSession
-        Catalogs, temporary tables and views.
 
     Returns
     -------

@@ -58,8 +58,6 @@ class _SimpleSelect:
     ----------
     columns : tuple of str
         The table's columns, maybe repeated.
-    names : tuple of str
-        Their names in the answer.
     is_count : bool
         ``count(*)`` instead of rows.
     filter : Predicate, optional

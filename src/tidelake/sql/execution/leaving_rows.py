@@ -34,12 +34,8 @@ def leaving_edits(
 
     Parameters
     ----------
-    parsed : ParsedQuery
-        The query.
     reference : TableReference
         A table in it whose kinds the query keeps.
-    keys : sequence of str
-        Its primary key.
     columns : sequence of str
         The columns that are read of it, without the kinds.
 

@@ -47,8 +47,6 @@ class ResolvedName:
 
     Parameters
     ----------
-    catalog_name : str
-        The catalog.
     database, table : str
         The names; a system table's has its ``$`` part.
     """
@@ -119,8 +117,6 @@ class SqlSession:
     ----------
     catalog : Catalog
         The first catalog.
-    name : str
-        Its name.
     runner_of : callable, optional
         Returns what runs the compactions of a catalog's tables; this process by default.
     time_zone : callable
@@ -239,8 +235,6 @@ class SqlSession:
 
         Parameters
         ----------
-        name : TableName
-            The name.
         use : str
             The action, for messages: ``"altered"``.
 

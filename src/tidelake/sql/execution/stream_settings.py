@@ -78,8 +78,6 @@ class StreamSettings:
         Directory in which each job has its checkpoint, under its name.
     interval_ms : int, optional
         Time between the starts of a job's batches; None to start each after the previous one.
-    pipeline_name : str, optional
-        Name of the next job.
     """
 
     is_streaming: bool = False

@@ -25,10 +25,6 @@ def time_travel_arguments(
 
     Parameters
     ----------
-    clause : Clause
-        Behind the table's name.
-    found : Table or SystemTable
-        The table.
     session : SqlSession
         Its time zone applies to times without one.
 

@@ -31,8 +31,6 @@ def with_plain_names(text: str, args: Args = None) -> tuple[str, Args]:
     ----------
     text : str
         One statement, or several.
-    args : mapping or sequence, optional
-        Values of parameters.
 
     Returns
     -------

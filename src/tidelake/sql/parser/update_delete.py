@@ -60,8 +60,6 @@ class SetClause:
 
     Parameters
     ----------
-    values : mapping of str to Query
-        New values of columns.
     field_values : mapping of str to tuple of FieldAssignment
         New values of nested fields, by their columns.
     positions : mapping of str to int
@@ -159,8 +157,6 @@ def read_expression(
         At its first token.
     what : str
         The statement, for messages.
-    stop : sequence of str
-        Keywords and signs.
     is_query : bool
         A query in parentheses: all keywords may occur in it.
     """

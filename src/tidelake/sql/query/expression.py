@@ -74,8 +74,6 @@ class ParsedExpression:
 
         Parameters
         ----------
-        relations : mapping of TableReference to str
-            The new text.
         qualified : (str, collection of str), optional
             An alias, and folded names of columns that get it, if they have none and are outside of
             subqueries.

@@ -67,8 +67,6 @@ def keyed_lookups(
 
     Parameters
     ----------
-    parsed : ParsedQuery
-        The query.
     primary_keys : mapping of TableReference to sequence of str
         The primary keys of tables that it looks up.
     columns : mapping of TableReference to sequence of str

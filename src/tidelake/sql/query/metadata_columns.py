@@ -69,8 +69,6 @@ def metadata_column_exclusions(
 
     Parameters
     ----------
-    parsed : ParsedQuery
-        The query.
     hidden : mapping of TableReference to sequence of str
         The metadata columns in the tables' rows.
 

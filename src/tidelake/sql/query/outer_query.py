@@ -28,10 +28,6 @@ class Scope:
     ----------
     node : exp.Expr
         The table, or the subquery or CTE around it.
-    alias : str
-        Qualifier of its columns.
-    select : exp.Select
-        The SELECT that reads it.
     fields : mapping of str to DataField or None
         The table's columns by their folded names here; None for any other column.
     """

@@ -78,12 +78,8 @@ def pushed_filter(
 
     Parameters
     ----------
-    parsed : ParsedQuery
-        The query.
     reference : TableReference
         A table of it; its table function, if any, must not merge rows.
-    fields : sequence of DataField
-        The table's columns.
     columns : mapping of TableReference to sequence of str, optional
         Columns of the query's other tables, if known, to resolve columns without qualifier.
     zone : tzinfo, optional

@@ -54,14 +54,8 @@ class ParsedQuery:
 
     Parameters
     ----------
-    query : Query
-        The text.
-    tree : exp.Expr
-        sqlglot's tree.
     references : tuple of TableReference
         Its tables, in the order of the text.
-    tokens : tuple of Token
-        Its tokens.
     """
 
     query: Query
@@ -198,8 +192,6 @@ def parse_query(query: Query, *, head: str = "") -> ParsedQuery:
 
     Parameters
     ----------
-    query : Query
-        The text.
     head : str
         Generated text before it; tables in it are references at :data:`HEAD_POSITION`.
 

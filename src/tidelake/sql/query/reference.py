@@ -28,14 +28,8 @@ class TableReference:
         As written.
     start, end : int
         Offsets with its clauses, without its alias; :data:`HEAD_POSITION` in a generated head.
-    alias : str
-        Qualifier of its columns.
     has_alias : bool
         True if the query gives the alias.
-    node : exp.Table
-        Its node in the tree.
-    clause : Clause
-        The clauses after it.
     function : TableFunction, optional
         The function that it is the argument of.
     """
@@ -83,10 +77,6 @@ def requalify(
     ----------
     text : str
         The user's whole text, for messages.
-    tree : exp.Expr
-        The query.
-    aliases : mapping of TableReference to str
-        The relations' aliases.
 
     Raises
     ------

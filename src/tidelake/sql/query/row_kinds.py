@@ -74,12 +74,8 @@ def kept_kinds(
 
     Parameters
     ----------
-    parsed : ParsedQuery
-        The query.
     changing : collection of TableReference
         Tables of the query whose rows have kinds.
-    streaming : collection of TableReference
-        Other streams among its tables.
     looked_up : collection of TableReference
         Tables that are not joined: each row looks its own up.
 
@@ -152,8 +148,6 @@ class _Kinds:
 
     Parameters
     ----------
-    parsed : ParsedQuery
-        The query.
     references : mapping of int to TableReference
         Its tables by the ids of their nodes.
     aliases : mapping of TableReference to str

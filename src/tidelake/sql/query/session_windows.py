@@ -28,10 +28,6 @@ def session_replacements(
 
     Parameters
     ----------
-    parsed : ParsedQuery
-        The query.
-    reference : TableReference
-        The session window in it.
     session : str
         Name of the column that holds the row's session.
 

@@ -32,10 +32,6 @@ def star_use(
     ----------
     node : exp.Expr
         A table, or a subquery with a name, in FROM or JOIN.
-    alias : str
-        Its name there.
-    tree : exp.Expr
-        The whole query.
     above : frozenset of int
         SELECTs visited before; a name that leads back to them means another source.
 

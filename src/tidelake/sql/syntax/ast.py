@@ -59,8 +59,6 @@ class Query:
 
     Parameters
     ----------
-    text : str
-        The user's whole text.
     start, end : int
         Offsets of the query in `text`.
     explain : str, optional
@@ -84,8 +82,6 @@ class Watermark:
 
     Parameters
     ----------
-    column : str
-        The time column.
     expression : str
         Flink's canonical form, names in backticks.
     """
@@ -362,8 +358,6 @@ class FieldAssignment:
     ----------
     path : tuple of str
         The fields' names below the column: ``("city", "name")``.
-    value : Query
-        The expression.
     """
 
     path: tuple[str, ...]
@@ -422,8 +416,6 @@ class Merge:
     ----------
     source : Query
         A table, or a query in parentheses, with its alias.
-    on : Query
-        The condition.
     clauses : tuple of WhenClause
         In the order of the text; the first clause that matches a row applies.
     evolves : bool
@@ -478,10 +470,6 @@ class Call:
 
     Parameters
     ----------
-    name : str
-        The procedure's name.
-    positional, named
-        Its arguments, literals.
     catalog : str, optional
         Catalog of its tables; the current one by default.
     """

@@ -22,8 +22,6 @@ class Cursor:
     ----------
     text : str
         The user's whole text, for messages.
-    tokens : sequence of Token
-        The tokens of one statement.
     """
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:

@@ -44,8 +44,6 @@ def target_columns(
     ----------
     given : sequence of str
         The column list after the table's name; empty for all columns.
-    fields : sequence of DataField
-        The table's columns.
     fixed : sequence of str
         Columns with a value in PARTITION.
     table : str
@@ -95,10 +93,6 @@ def with_defaults(
 
     Parameters
     ----------
-    statement : Insert
-        The statement.
-    fields : sequence of DataField
-        The table's columns.
     table : str
         For messages.
     zone : str, optional
@@ -218,8 +212,6 @@ def wrong_type_error(
 
     Parameters
     ----------
-    target : DataField
-        The column.
     given, cast_to : str
         Spark's names of the value's type, and of a type to cast to.
     table : str

@@ -33,8 +33,6 @@ def bind_parameters(text: str, args: Mapping[str, object] | Sequence[object]) ->
 
     Parameters
     ----------
-    text : str
-        One statement.
     args : mapping or sequence
         Values by name for ``:name``, in their order for ``?``.
 

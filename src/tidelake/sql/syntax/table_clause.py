@@ -98,8 +98,6 @@ class Window:
     ----------
     kind : str
         TUMBLE, HOP, CUMULATE or SESSION.
-    column : str
-        The time column.
     size_ms : int
         Window size; the largest for CUMULATE, the gap for SESSION.
     step_ms : int
@@ -133,8 +131,6 @@ class TableFunction:
 
     Parameters
     ----------
-    name : TableName
-        The table argument.
     clause : Clause
         The clauses after that table.
     start, end : int
@@ -158,8 +154,6 @@ def find_table_clauses(
     ----------
     text : str
         The whole text, for messages.
-    tokens : sequence of Token
-        The tokens of the query.
 
     Returns
     -------

@@ -342,14 +342,10 @@ def error_at(
 
     Parameters
     ----------
-    text : str
-        The whole text.
     start : int
         Offset of the fault.
     message : str
         The fault and the remedy, as whole sentences.
-    kind, error, **context
-        Passed to the error.
     """
     return error(f"{message} At {show_position(text, start)}", kind=kind, **context)
 

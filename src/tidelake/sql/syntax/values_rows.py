@@ -42,8 +42,6 @@ class LiteralValue:
 
     Parameters
     ----------
-    type : LiteralType
-        Its type.
     value : object
         Python value; a timestamp is a naive local time. None for NULL.
     """
@@ -80,8 +78,6 @@ def parse_values(text: str, *, defaults: bool = False) -> list[list[LiteralValue
 
     Parameters
     ----------
-    text : str
-        The query.
     defaults : bool
         Accept DEFAULT and read it as NULL.
 

@@ -16,8 +16,6 @@ def watermark_options(watermark: Watermark, data_type: object = None) -> dict[st
 
     Parameters
     ----------
-    watermark : Watermark
-        The parsed clause.
     data_type : DataType, optional
         Type of its column, if known.
 

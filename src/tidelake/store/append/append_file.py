@@ -27,10 +27,6 @@ class AppendFile:
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
-    name, path : str
-        The file.
     first_sequence : int
         Sequence number of its first row.
     source : FileSource

@@ -68,8 +68,6 @@ class AppendBucketWriter:
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
     partition : bytes
         Serialized BinaryRow of the partition.
     bucket : int

@@ -69,12 +69,8 @@ class LsmBucketWriter:
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
     partition : bytes
         Serialized BinaryRow of the partition.
-    bucket : int
-        The bucket.
     total_buckets : int
         Number of buckets, as the manifests record it.
     live_files : sequence of DataFileMeta

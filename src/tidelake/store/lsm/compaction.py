@@ -158,8 +158,6 @@ def plan(
         The bucket's last level.
     target_size_bytes : int
         Target size of files.
-    tracking : ChangeTracking, optional
-        The tracking besides merging.
     may_be_expired : callable, optional
         Whether a file may have expired rows: it is then rewritten in any case.
 
@@ -233,8 +231,6 @@ def carry_out(
 
     Parameters
     ----------
-    reader : BucketReader
-        Reads the bucket's files.
     steps : sequence of Step
         From :func:`plan`.
     picked : Pick
@@ -245,8 +241,6 @@ def carry_out(
         Opens a writer of files at the output level.
     tracking : ChangeTracking, optional
         The tracking that :func:`plan` used.
-    expired : ExpiredRows, optional
-        Rows to leave out.
 
     Returns
     -------

@@ -153,8 +153,6 @@ class CompactionPolicy:
 
         Parameters
         ----------
-        options : Options
-            The table's.
         deletes_need_all : bool
             See above.
         empties_level_0 : bool
@@ -229,8 +227,6 @@ def pick(
 
     Parameters
     ----------
-    levels : Levels
-        The bucket's files.
     policy : CompactionPolicy
         When to compact.
     full : bool

@@ -51,8 +51,6 @@ class RecordExpiry:
 
     Parameters
     ----------
-    field : DataField
-        The column with the time.
     age_s : int
         Seconds after which a row expires.
     keeps_retracts : bool
@@ -112,8 +110,6 @@ class ExpiredRows:
 
     Parameters
     ----------
-    field : DataField
-        The column with the time.
     before_s : int
         A row of an earlier second is expired.
     keeps_retracts : bool

@@ -44,12 +44,6 @@ class KeyedFile:
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
-    name, path : str
-        The file.
-    level : int
-        Its level.
     source : FileSource
         Whether rows were added or compacted.
     with_stats : bool

@@ -48,8 +48,6 @@ class FileRowMask:
 
     Parameters
     ----------
-    file : DataFileMeta
-        The file.
     bits : uint8 array
         A bit per row of the file, the first row highest, as :func:`numpy.packbits` has them.
     """
@@ -88,14 +86,8 @@ def find_rows(
 
     Parameters
     ----------
-    reader : BucketReader
-        Reads the bucket's files.
-    run : SortedRun
-        The run to search.
     new_runs : sequence of sequence of DataFileMeta
         Runs with the wanted keys: files that do not overlap, in key order.
-    spec : MergeSpec
-        Names the key columns.
 
     Returns
     -------

@@ -38,10 +38,6 @@ class LookupStrategy:
     ----------
     spec : MergeSpec
         How rows of one key become one.
-    options : Options
-        The table's options.
-    columns : tuple of str
-        The table's columns.
     """
 
     spec: MergeSpec
@@ -71,10 +67,6 @@ class LookupStrategy:
 
         Parameters
         ----------
-        picked : Pick
-            The compaction.
-        levels : Levels
-            The bucket's files.
         changelog : callable
             Opens a writer of changelog files at the output level.
         """

@@ -49,10 +49,6 @@ def postpone_options(
 
     Parameters
     ----------
-    options : Options
-        The table's.
-    schema : TableSchema
-        Its columns.
     user : str
         Who will commit.
     writer_number : int
@@ -79,8 +75,6 @@ class PostponeBucketWriter:
         The table, with the options of :func:`postpone_options`.
     partition : bytes
         Serialized BinaryRow of the partition.
-    bucket : int
-        The postpone bucket.
     total_buckets : int
         The number of buckets in the manifests: also -2.
     """

@@ -32,8 +32,6 @@ class BucketReader:
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
     path_of : callable
         A file's path.
     deleted_of : callable
@@ -58,8 +56,6 @@ class BucketReader:
         ----------
         files : sequence of DataFileMeta
             The files, in key order if they make a run.
-        fields : sequence of DataField
-            The columns wanted.
         batch_bytes : int
             Most bytes of a batch.
         runs_count : int

@@ -97,12 +97,8 @@ class CrossPartitionAssigner:
 
     Parameters
     ----------
-    schema : TableSchema
-        The table's.
     paths : TablePaths
         Decodes the values of a partition.
-    engine : str
-        The merge engine.
     live_counts : callable
         The live rows of each bucket of a partition.
     fill : Fill

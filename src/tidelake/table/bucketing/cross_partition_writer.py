@@ -47,8 +47,6 @@ class CrossPartitionWriter:
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
     budget_bytes : int
         Memory for rows.
     live_keys : callable

@@ -44,8 +44,6 @@ class Router:
 
     Parameters
     ----------
-    partition_fields, bucket_fields : sequence of DataField
-        The columns that decide.
     buckets_count : int
         Number of buckets. If not above 0, all rows go to bucket 0, or for -2 to the postpone
         bucket.

@@ -42,8 +42,6 @@ def knows_old_rows(handle: TableHandle, *, of_changelog: bool = True) -> bool:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     of_changelog : bool
         Whether changelog files hold the changes, where the table has any; else its data files.
     """
@@ -84,8 +82,6 @@ class ChangeFilter:
             Rows that satisfy `of_keys`; with :attr:`columns`.
         kinds : pyarrow.Array [n]
             Their kinds as bytes.
-        fields : collection of DataField
-            The table's columns.
         """
         found = np.asarray(kinds)
         is_new = (found == RowKind.INSERT) | (found == RowKind.UPDATE_AFTER)
@@ -104,8 +100,6 @@ def change_filter(
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     predicate : Predicate, optional
         Bound.
     columns : collection of str

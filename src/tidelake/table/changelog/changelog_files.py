@@ -125,10 +125,6 @@ class LoggedRows:
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
-    columns : tuple of str
-        The columns wanted.
     predicate : Predicate, optional
         Bound; each row is tested on its own.
     leaving : ChangeFilter, optional
@@ -171,8 +167,6 @@ class LoggedChanges:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     snapshots : tuple of Snapshot
         Those that have changes; see :func:`snapshots_with_changes`.
     of_changelog : bool

@@ -97,8 +97,6 @@ def changes_between(
 
     Parameters
     ----------
-    columns : tuple of str
-        The columns wanted.
     predicate : Predicate, optional
         Bound.
     retracts : bool

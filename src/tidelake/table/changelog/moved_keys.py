@@ -148,8 +148,6 @@ def spans_buckets(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     parts : iterable of ChangePart
         Of one or several snapshots.
     is_overwritten : bool

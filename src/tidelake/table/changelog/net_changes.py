@@ -67,10 +67,6 @@ class NetRows:
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
-    columns : tuple of str
-        The columns wanted.
     predicate : Predicate, optional
         Bound; each row is tested on its own, so an update that leaves the predicate shows as
         ``-U`` alone.
@@ -121,8 +117,6 @@ class TableChanges:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     start, end : Snapshot or None
         After `start`, up to and with `end`; None is the empty table before the first snapshot.
     rows : NetRows

@@ -225,12 +225,8 @@ def frame_misfit(frame: Any, error: BaseException, *, table: str) -> InvalidInpu
 
     Parameters
     ----------
-    frame : pandas.DataFrame
-        The frame.
     error : BaseException
         What Arrow says.
-    table : str
-        The table's name.
     """
     reasons = shortened(": ".join(str(reason) for reason in error.args)).rstrip(". ")
     for place, name in enumerate(frame.columns):

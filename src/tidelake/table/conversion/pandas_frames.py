@@ -42,8 +42,6 @@ def pandas_frame(
 
     Parameters
     ----------
-    rows : pyarrow.Table
-        The rows.
     fields : sequence of DataField
         The columns that are the table's; others are converted by their Arrow types.
     table : str

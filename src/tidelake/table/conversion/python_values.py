@@ -60,8 +60,6 @@ def changed_value(values: Sequence[object], arrow_type: pa.DataType) -> object |
     ----------
     values : sequence
         Plain Python values, numpy scalars, None.
-    arrow_type : pyarrow.DataType
-        The column's type.
 
     Returns
     -------

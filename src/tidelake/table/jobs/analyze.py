@@ -109,14 +109,8 @@ def summarise(
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
-    snapshot : Snapshot
-        Its snapshot.
     scan : TableScan, optional
         Reads the columns; not needed if the number of rows is given and there are none.
-    fields : sequence of DataField
-        The columns.
     record_count : int, optional
         The number of rows, if known.
     """

@@ -45,8 +45,6 @@ class CompactionPart(InBucket):
     ----------
     partition : bytes
         Serialized BinaryRow.
-    bucket : int
-        The bucket.
     size_bytes : int
         Of the files to compact.
     names : frozenset of str, optional
@@ -169,14 +167,8 @@ def plan_compaction(
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
-    snapshot : Snapshot
-        The snapshot to read.
     writer : TableWriter
         A new one that begins from that snapshot.
-    chosen : Chosen
-        The wanted buckets.
     full : bool
         Whether to merge everything.
 

@@ -63,8 +63,6 @@ class PostponedPartition:
         Serialized BinaryRow.
     waiting : tuple of DataFileMeta
         Files of the postpone bucket, in replay order; may be empty.
-    buckets_count : int
-        Number of real buckets.
     buckets : tuple of int
         The buckets that have files.
     """

@@ -57,8 +57,6 @@ def purge_files(handle: TableHandle, *, dry_run: bool = False) -> PurgeResult:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     dry_run : bool
         Whether to report only what would be removed.
 

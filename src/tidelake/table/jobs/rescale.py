@@ -55,8 +55,6 @@ class PartitionRewrite:
         Reads its rows as they are in `snapshot`.
     partition : Predicate, optional
         The partition; None of a table without partition columns.
-    snapshot : Snapshot
-        The snapshot that is read.
     """
 
     handle: TableHandle
@@ -152,8 +150,6 @@ def with_buckets(handle: TableHandle, buckets_count: object) -> TableHandle:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     buckets_count : int or None
         The new number; None keeps the option's number.
 

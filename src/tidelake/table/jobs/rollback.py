@@ -89,8 +89,6 @@ def roll_back(handle: TableHandle, target: Snapshot, *, dry_run: bool = False) -
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     target : Snapshot
         One of its snapshots, or a tag's copy of one.
     dry_run : bool
@@ -209,14 +207,10 @@ class _Step:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     place, tag_place : OpenDirectory
         The directories of its snapshots and tags.
     target : Snapshot
         The newest snapshot afterwards.
-    pin : str
-        The temporary tag.
     """
 
     handle: TableHandle

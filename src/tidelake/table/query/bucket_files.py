@@ -26,8 +26,6 @@ class QueriedBucket(InBucket):
     ----------
     partition, bucket, total_buckets
         The bucket, and of how many.
-    files : tuple of DataFileMeta
-        Its files.
     deletions : mapping of str to DeletionRange
         The deletion vectors of those that have one.
     """
@@ -58,8 +56,6 @@ class BucketChange(InBucket):
 
     Parameters
     ----------
-    partition, bucket : bytes and int
-        The bucket.
     before : tuple of str
         The names of its files before; none if it is new.
     after : QueriedBucket or None
@@ -80,10 +76,6 @@ class FileChanges:
     ----------
     base : Snapshot or None
         The snapshot before; None if `buckets` are all that the table has.
-    snapshot : Snapshot
-        The snapshot after.
-    buckets : tuple of BucketChange
-        The buckets.
     """
 
     base: Snapshot | None
@@ -106,12 +98,8 @@ def states_of(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     snapshot : Snapshot or None
         The snapshot; None has no buckets.
-    manifests : ManifestCache
-        Decoded manifests.
     owns : callable, optional
         Which buckets are wanted.
     """
@@ -134,8 +122,6 @@ def changes_between(
     ----------
     base, snapshot : Snapshot
         The snapshots before and after.
-    before, after : mapping of BucketId to QueriedBucket
-        Their buckets.
     """
     changes = []
     for bucket_id in {**before, **after}:

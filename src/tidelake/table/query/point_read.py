@@ -32,8 +32,6 @@ def read_keys(
 
     Parameters
     ----------
-    handle : TableHandle
-        A primary-key table.
     keys : object
         The keys, as :meth:`tidelake.table.query.keys.KeyInput.batch` takes them.
     request : ScanRequest

@@ -45,8 +45,6 @@ class TableShape:
 
     Parameters
     ----------
-    key_fields : tuple of DataField
-        The primary key.
     partition_fields : tuple of DataField
         The partition columns, if the key has them all; none if it lacks one.
     bucket_fields : tuple of DataField
@@ -121,8 +119,6 @@ class TableView:
         The snapshot; None for a table without one.
     states : mapping of BucketId to QueriedBucket
         The files of each bucket.
-    buckets : mapping of BucketId to BucketView
-        Their views.
     """
 
     def __init__(

@@ -41,14 +41,10 @@ class ViewBuilder:
     ----------
     context : ReadContext
         The table; with its schema answers are given.
-    spec : MergeSpec
-        Its rules.
     shape : TableShape
         How keys find their buckets.
     stored : StoredColumns
         What lookup files hold; system columns come on top where a file needs them.
-    cache : LookupCache
-        The lookup files.
     """
 
     context: ReadContext
@@ -69,10 +65,6 @@ class ViewBuilder:
         ----------
         before : TableView, optional
             A view whose opened files are used again.
-        snapshot : Snapshot or None
-            The snapshot.
-        states : mapping of BucketId to QueriedBucket
-            The files of its buckets.
 
         Raises
         ------

@@ -115,8 +115,6 @@ class ScanRequest:
 
         Parameters
         ----------
-        handle : TableHandle
-            The table.
         plan : callable
             Plans for one snapshot. Its second argument is the snapshot whose schema has the
             columns if a moment is named; else None, for the table's current columns.

@@ -389,14 +389,8 @@ def scan_all_rows(
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
-    snapshot : Snapshot or None
-        The snapshot to rewrite.
     predicate : Predicate, optional
         Bound; all rows satisfy it.
-    columns : tuple of str, optional
-        All by default.
     """
     context = handle.read_context(all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)

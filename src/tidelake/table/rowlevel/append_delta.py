@@ -43,8 +43,6 @@ class RowChanges:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     snapshot : Snapshot
         The snapshot in which the rows were found.
     """

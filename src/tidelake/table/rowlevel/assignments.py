@@ -41,8 +41,6 @@ class Assignments:
 
     Parameters
     ----------
-    fields : tuple of DataField
-        The table's columns.
     constants : mapping of str to Array [1]
         Columns that get one value, in the columns' types.
     computed : mapping of str to callable

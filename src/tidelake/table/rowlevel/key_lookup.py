@@ -108,12 +108,6 @@ class KeyLookup:
 
     Parameters
     ----------
-    context : ReadContext
-        A primary-key table.
-    snapshot : Snapshot
-        The snapshot to search.
-    manifests : ManifestCache
-        Decoded manifests.
     columns : sequence of str
         The columns wanted of the rows found.
     predicate : Predicate, optional

@@ -39,8 +39,6 @@ class RowPositions:
     ----------
     split : Split
         The split of the file, with its deletion vector.
-    file : DataFileMeta
-        The file.
     positions : int64 array [n]
         Ascending ordinals.
     """
@@ -57,10 +55,6 @@ def find_rows(
 
     Parameters
     ----------
-    context : ReadContext
-        An append table.
-    split, file
-        The file, and its split.
     predicate : Predicate
         Bound.
 
@@ -97,10 +91,6 @@ def read_found(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
-    found : RowPositions
-        The rows.
     fields : sequence of DataField, optional
         The columns wanted; all by default.
 
@@ -125,8 +115,6 @@ def read_without(
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     found : RowPositions
         The rows to leave out, or to change.
     new_values : callable, optional

@@ -101,8 +101,6 @@ def evolved_schema(
         The table's name, for messages.
     has_snapshots : bool
         Whether the table has snapshots: some options are fixed then.
-    time_ms : int
-        The current time.
 
     Returns
     -------

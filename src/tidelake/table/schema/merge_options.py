@@ -124,8 +124,6 @@ def check_function_settings(
     ----------
     schema : TableSchema
         A new schema. Requires: its columns and options are consistent.
-    options : Options
-        Its options.
     table : str
         The table's name, for messages.
     before : TableSchema, optional

@@ -37,10 +37,6 @@ def merging_changes(
 
     Parameters
     ----------
-    fields : sequence of DataField
-        The table's columns.
-    given : sequence of DataField
-        The columns of the rows.
     explicit : bool
         Whether a column may get a type that its values can only be cast to, perhaps with
         loss.

@@ -71,10 +71,6 @@ def check_columns(
 
     Parameters
     ----------
-    fields : sequence of DataField
-        The columns.
-    primary_keys, partition_keys : tuple of str
-        Column names.
     table : str
         For messages.
     before : sequence of DataField
@@ -220,8 +216,6 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     ----------
     schema : TableSchema
         The schema; its columns and keys are already checked.
-    parsed : Options
-        Its options.
 
     Raises
     ------

@@ -90,8 +90,6 @@ class EventTime:
 
     Parameters
     ----------
-    column : str
-        The column that holds it.
     delay_ms : int
         How much later than others a row may come, in ms.
     """

@@ -33,8 +33,6 @@ def batch_end(
 
     Parameters
     ----------
-    follower : Follower
-        The table.
     start : StreamOffset
         Of this table.
     limits : ReadLimits

@@ -64,10 +64,6 @@ class StreamLease:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
-    lease : Lease
-        The lease.
     place : OpenDirectory, optional
         Where it stands; without it nothing is held.
     """
@@ -98,8 +94,6 @@ class StreamLease:
 
         Parameters
         ----------
-        handle : TableHandle
-            The table.
         consumer_id : str
             The consumer. Its progress becomes `next_snapshot`, which may be less than before.
         next_snapshot : int
@@ -216,8 +210,6 @@ class StreamLease:
 
         Parameters
         ----------
-        next_snapshot : int
-            The snapshot.
         before : str, optional
             Identity of the one before it.
 
@@ -363,8 +355,6 @@ def held_snapshot(handle: TableHandle, snapshot_id: int) -> Iterator[StreamLease
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     snapshot_id : int
         The snapshot whose rows are read. This snapshot and later ones stay until the block ends.
 

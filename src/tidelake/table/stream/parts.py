@@ -69,8 +69,6 @@ class StreamRows:
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
     columns : tuple of str
         The columns wanted beside the kind.
     predicate : Predicate, optional

@@ -59,8 +59,6 @@ def check_running(
     ----------
     own : TableSchema
         The schema that the stream reads with.
-    newer : TableSchema
-        The snapshot's.
     snapshot_id : int
         The snapshot, for messages.
     policy : str

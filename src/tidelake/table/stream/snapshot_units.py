@@ -150,8 +150,6 @@ class SnapshotChanges:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     policy : OverwritePolicy
         What to do with overwrites.
     """

@@ -133,8 +133,6 @@ class StateSections:
 
     Parameters
     ----------
-    bucket : BucketFiles
-        The files.
     sections : tuple of Section
         In key order.
     """

@@ -66,8 +66,6 @@ class ViewRows:
         The table, with the columns of the moment that is read.
     view : str
         Which of :data:`ROW_VIEWS`.
-    columns : tuple of str
-        The view's columns wanted.
     below : Predicate, optional
         Bound; on the table's columns alone.
     above : Predicate, optional
@@ -206,8 +204,6 @@ class ViewScan(FrameMethods):
         ``"database.table$view"``.
     rows : ViewRows
         What is read of each split.
-    plan : ScanPlan
-        The splits.
     limit : int, optional
         The most rows wanted.
     """
@@ -242,8 +238,6 @@ class RowView(MetadataTable):
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     name : str
         The part of the name after ``$``.
     """
@@ -345,8 +339,6 @@ class RowView(MetadataTable):
         start, end, filter, mode
             As of :meth:`tidelake.Table.changes_batches`; but by default each snapshot gives its own
             changes. The filter may name ``rowkind``; for ``$binlog`` it may name nothing else.
-        columns : sequence of str, optional
-            The view's columns wanted.
 
         Raises
         ------

@@ -285,8 +285,6 @@ class MetadataTable(SystemTable):
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     name : str
         The part of the name after ``$``.
     """

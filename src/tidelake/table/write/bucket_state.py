@@ -47,8 +47,6 @@ class BucketStates:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     snapshot_id : int, optional
         The snapshot to look at, 0 for the empty table; the newest by default.
     """

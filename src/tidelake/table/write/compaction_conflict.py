@@ -31,8 +31,6 @@ def compaction_conflict(identifier: str, buckets_count: int, *, outcome: str) ->
 
     Parameters
     ----------
-    identifier : str
-        The table.
     buckets_count : int
         Buckets that other commits changed.
     outcome : str

@@ -35,10 +35,6 @@ class Ingest:
 
     Parameters
     ----------
-    schema : TableSchema
-        The table's schema.
-    options : Options
-        Its options.
     env : Env
         The session's time zone, and how much memory a batch may take.
     table : str

@@ -113,8 +113,6 @@ class PartitionCheck:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     static : Predicate
         On partition columns: the partitions to overwrite.
     """

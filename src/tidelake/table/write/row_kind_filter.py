@@ -32,10 +32,6 @@ class RowKindFilter:
 
     Parameters
     ----------
-    schema : TableSchema
-        The table's schema.
-    options : Options
-        Its options.
     table : str
         Its name, for messages.
     """

@@ -166,8 +166,6 @@ class WriteTransaction:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     identity : CommitIdentity, optional
         Who commits; by default an identity of its own.
     overwrite : Overwrite, optional

@@ -46,8 +46,6 @@ def can_cast(source: DataType, target: DataType, *, explicit: bool) -> bool:
 
     Parameters
     ----------
-    source, target : DataType
-        The types.
     explicit : bool
         Whether lossy casts count.
 

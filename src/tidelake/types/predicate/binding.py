@@ -42,8 +42,6 @@ def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
     ----------
     predicate : Predicate
         With plain Python literals. Not a bound one: its literals would be converted again.
-    fields : sequence of DataField
-        The columns.
 
     Returns
     -------

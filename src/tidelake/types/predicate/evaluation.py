@@ -56,8 +56,6 @@ def evaluate(
         Bound to `fields`.
     batch : pyarrow.RecordBatch or pyarrow.Table [n]
         Has the predicate's columns, perhaps others too.
-    fields : sequence of DataField
-        The table's columns.
 
     Returns
     -------

@@ -45,8 +45,6 @@ class ColumnRange:
         No value is smaller, none larger; None if unknown.
     null_count : int or None
         Number of nulls; None if unknown.
-    row_count : int
-        Number of rows.
     """
 
     min: object

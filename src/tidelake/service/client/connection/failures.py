@@ -131,14 +131,10 @@ def failure_of_status(
 
     Parameters
     ----------
-    code : grpc.StatusCode
-        The status.
     reason : str
         `Reason`, where the server gave one.
     said : str
         Its message.
-    address : str
-        Who was asked.
     bucket_counts : mapping, optional
         With `Reason.BUCKET_COUNT`.
     """

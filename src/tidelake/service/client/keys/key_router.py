@@ -89,8 +89,6 @@ class KeyRouter:
 
     Parameters
     ----------
-    keys : KeyColumns
-        The table's key.
     executors_count : int
         How many executors there are.
     bucket_counts : mapping

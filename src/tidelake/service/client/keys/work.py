@@ -84,10 +84,6 @@ class ValueWork:
 
     Parameters
     ----------
-    keys : KeyColumns
-        The table's key.
-    values : sequence of tuple
-        The keys.
     routes : sequence of Route, optional
         Where they go, as `router` found.
     router : KeyRouter, optional

@@ -45,8 +45,6 @@ class Aggregates:
 
     Parameters
     ----------
-    groups : tuple of str
-        Partition columns.
     asked : tuple of (str, str or None)
         ``count``, ``min`` or ``max``, and the column; none for ``count(*)``.
     """
@@ -153,10 +151,6 @@ def asked_aggregates(
     ----------
     aggregation : JavaObject
         Of ``org.apache.spark.sql.connector.expressions.aggregate``.
-    types : mapping of str
-        The table's columns.
-    partition_keys : sequence of str
-        Its partition columns.
     """
     groups = [_column(one, types) or "" for one in aggregation.groupByExpressions()]
     if any(name not in partition_keys or types[name].root in _NOT_GROUPED for name in groups):

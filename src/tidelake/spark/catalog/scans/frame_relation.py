@@ -49,12 +49,6 @@ def frame_relation(
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
-    frame : DataFrame
-        The rows.
-    schema : JavaObject
-        Its columns.
     shown : str
         Its name in EXPLAIN.
     """
@@ -68,8 +62,6 @@ def compiled_relation(gateway: Gateway, text: str, given: Sequence[object]) -> J
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     text : str
         Java: ``generate(Object[] references)`` and the class.
     given : sequence

@@ -120,12 +120,8 @@ class FrameScan(
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     rows : callable
         Gives the DataFrame.
-    schema : StructType
-        Its columns.
     shown : str
         The text in EXPLAIN.
     row_count, size_bytes : int, optional
@@ -186,12 +182,8 @@ class AnswerScan(_Sized, implements=(f"{READ}.LocalScan", f"{READ}.SupportsRepor
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     answer : pyarrow.Table
         Its rows, in Spark's Arrow types.
-    schema : StructType
-        Its columns.
     shown : str
         The text in EXPLAIN.
     """

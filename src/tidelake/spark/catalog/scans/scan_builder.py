@@ -45,12 +45,8 @@ class RowsScanBuilder(Proxy, implements=(f"{READ}.SupportsPushDownRequiredColumn
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     rows : callable
         Maps the wanted columns to the DataFrame.
-    schema : StructType
-        All columns.
     name : str
         Its name in EXPLAIN.
     """
@@ -95,8 +91,6 @@ class LakeScanBuilder(
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     table : Table
         With the options of this use.
     fields : sequence of DataField

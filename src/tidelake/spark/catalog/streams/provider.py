@@ -114,8 +114,6 @@ class StreamWarehouse:
     ----------
     spark : SparkSession
         The session to which it is attached.
-    catalog : Catalog
-        The warehouse.
     name : str
         Its name in the session, as in ``<name>.<database>.<table>``; empty without one.
     """
@@ -141,8 +139,6 @@ class StreamCall:
         For a source: its folder in the checkpoint; for a sink: the output mode.
     partitions : tuple of str
         For a sink: the columns of ``partitionBy``.
-    session : JavaObject, optional
-        The session of the request.
     """
 
     warehouses: Mapping[str, StreamWarehouse]
@@ -236,10 +232,6 @@ def offer_streams(spark: SparkSession, catalog: Catalog, *, name: str = "", **op
     ----------
     spark : SparkSession
         A classic session with the attached warehouse.
-    catalog : Catalog
-        The warehouse.
-    name : str
-        Its name in the session.
     **opens : callable
         Functions that open a ``source`` and a ``sink``, and find the ``schema`` of a source.
     """
@@ -306,12 +298,8 @@ def fallback_table(
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
     location : str
         The URI of the table's directory; a sink gets only this.
-    schema : JavaObject
-        The columns of a source.
     options : mapping of str to str
         Options of a source besides the user's: :data:`WAREHOUSE`, :data:`TABLE` and :data:`SCHEMA`.
     catalog : str

@@ -47,8 +47,6 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
     ----------
     gateway : Gateway
         The JVM of the query's session.
-    sink : BatchSink
-        Writes the batches.
     """
 
     def __init__(self, gateway: Gateway, sink: BatchSink) -> None:

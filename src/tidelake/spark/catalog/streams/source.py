@@ -66,10 +66,6 @@ class MicroBatchSource(
 
     Parameters
     ----------
-    gateway : Gateway
-        The session's JVM.
-    schema : JavaObject
-        The columns.
     named : str
         For messages, as in "A stream of ...".
     """

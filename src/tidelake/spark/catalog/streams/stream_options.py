@@ -38,8 +38,6 @@ def stream_options(given: Mapping[str, str], own: tuple[str, ...] = SOURCE_KEYS)
 
     Parameters
     ----------
-    given : mapping of str to str
-        Options from Spark.
     own : tuple of str
         Keys, in lower case, that are not the table's.
 

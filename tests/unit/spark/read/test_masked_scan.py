@@ -51,7 +51,7 @@ def test_as_many_are_kept_as_the_bounds_allow(sent, monkeypatch):
     for _ in range(9):
         kept.words(spark, [mask_of(64 * 1000)])
     assert len(kept._kept) == 3
-    assert kept._bytes <= 3 * each
+    assert kept._kept.nbytes <= 3 * each
 
 
 class Spark:

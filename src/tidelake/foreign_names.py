@@ -12,18 +12,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-__all__ = [
-    "OF_CATALOG",
-    "OF_PACKAGE",
-    "OF_SCAN",
-    "OF_TABLE",
-    "OTHERS",
-    "AnswersForeignNames",
-    "ForeignName",
-    "foreign_name_error",
-    "missing_from_package",
-]
-
 DELTA, ICEBERG, PYPAIMON = "Delta", "pyiceberg", "pypaimon"
 FRAMES = "pandas or Polars"
 OTHERS = "others"

@@ -28,6 +28,20 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".tsv", ".html", ".java", ".json"}
 FRAGMENT_KINDS = {"feature", "bugfix", "format", "removal", "doc"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+FACES = {
+    "src/tidelake/codec/binary_row.py",
+    "src/tidelake/codec/bucket.py",
+    "src/tidelake/codec/zstd.py",
+    "src/tidelake/errors.py",
+    "src/tidelake/service/client/connection/tls.py",
+    "src/tidelake/spark/catalog/streams/java_class.py",
+    "src/tidelake/sql/syntax/sqlglot_dialect.py",
+    "src/tidelake/table/write/new_writer.py",
+    "src/tidelake/types/schema.py",
+    "src/tidelake/types/schema_change.py",
+    "src/tidelake_command.py",
+}
+"""Modules that pages name by their path, or that pass on another module's names."""
 GENERATED = {"tidelake_query_v1_pb2.py", "tidelake_query_v1_pb2_grpc.py"}
 """Made of the .proto file, so their names are the protocol's."""
 
@@ -147,6 +161,17 @@ def imports_hidden_from_type_checkers(node):
     """What stands under ``if not TYPE_CHECKING:``; any other statement itself."""
     is_hidden = isinstance(node, ast.If) and ast.unparse(node.test) == "not TYPE_CHECKING"
     return [*node.body, *node.orelse] if is_hidden else [node]
+
+
+def test_only_faces_list_what_they_export():
+    listed = {
+        at(path)
+        for path, node in nodes(ast.Assign)
+        if ast.unparse(node.targets[0]) == "__all__" and path.name != "__init__.py"
+    }
+    themes = {at(path) for path in DECLARED.glob("*.py")}  # taken by a star
+    assert listed - themes <= FACES
+    assert listed >= FACES
 
 
 def test_imports_stand_at_the_top():

@@ -37,8 +37,6 @@ from tidelake.telemetry import Env
 from tidelake.types import TableSchema
 from tidelake.types.schema_change import SchemaChange
 
-__all__ = ["Catalog"]
-
 NAMES_SHOWN_MAX = 20
 
 

@@ -17,8 +17,6 @@ from tidelake.fileio import FileIO
 from tidelake.options import Option, option_texts, parse_value
 from tidelake.telemetry import Env
 
-__all__ = ["CatalogOptions", "CatalogRequest", "CatalogType", "chosen_type"]
-
 TYPE, METASTORE, WAREHOUSE = "type", "metastore", "warehouse"
 FILESYSTEM = "filesystem"
 OWN_TYPES = frozenset({"paimon", "tidelake"})

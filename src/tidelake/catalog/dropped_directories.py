@@ -39,8 +39,6 @@ from tidelake.errors import (
 from tidelake.fileio import FileIO, FileStatus
 from tidelake.telemetry import Ids
 
-__all__ = ["STAGING_DIRECTORY", "DroppedDirectories"]
-
 STAGING_DIRECTORY = ".tidelake-staging"
 """Directory of a warehouse that is not searched for tables."""
 DROPPED = "-dropped"

@@ -17,8 +17,6 @@ from tidelake.fileio import FileIO
 from tidelake.telemetry import Ids
 from tidelake.types import TableSchema
 
-__all__ = ["FilesystemMetastore"]
-
 
 class FilesystemMetastore:
     """Directories as databases and tables. See :class:`tidelake.catalog.metastore.Metastore`.

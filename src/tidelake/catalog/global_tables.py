@@ -15,8 +15,6 @@ import pyarrow as pa
 from tidelake.table import SystemTable
 from tidelake.table.handle.time_travel import Time
 
-__all__ = ["GLOBAL_TABLES", "SYSTEM_DATABASE", "GlobalTable"]
-
 SYSTEM_DATABASE = "sys"
 
 _TEXT = pa.string()

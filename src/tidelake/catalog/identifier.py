@@ -7,8 +7,6 @@ from typing import NamedTuple
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.fileio.name import validate_name
 
-__all__ = ["Identifier"]
-
 NAME_REPEATED_MAX = 40  # characters of a name that a message says twice
 
 

@@ -22,8 +22,6 @@ from tidelake.metadata.table_state import Guard
 from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.types import TableSchema
 
-__all__ = ["CatalogEntry", "Metastore"]
-
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:

@@ -17,8 +17,6 @@ from tidelake.fileio.opening import open_storage, split_options
 from tidelake.options import memory_bytes, table_defaults
 from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
 
-__all__ = ["open_catalog"]
-
 TABLE_DEFAULT = "table-default."
 
 

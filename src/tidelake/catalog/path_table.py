@@ -16,8 +16,6 @@ from tidelake.table import Table, TableHandle
 from tidelake.telemetry import Env
 from tidelake.types import DataField
 
-__all__ = ["TableDefinition", "table_at"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:

@@ -21,8 +21,6 @@ from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
 from tidelake.table import Table
 
-__all__ = ["STAGING_DIRECTORY", "discard", "put_in_place", "staged_table"]
-
 
 def staged_table(
     catalog: Catalog,

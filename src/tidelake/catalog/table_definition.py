@@ -42,8 +42,6 @@ from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.data_type import parse_type_text
 from tidelake.types.field_ids import highest_id, with_new_ids
 
-__all__ = ["check_agrees", "first_schema"]
-
 _GIVE_SCHEMA = "give a pyarrow.Schema"
 
 DECIDES_ROWS: tuple[Option[Any], ...] = (

@@ -26,8 +26,6 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Ids
 from tidelake.types import TableSchema
 
-__all__ = ["DATABASE_SUFFIX", "Warehouse", "not_empty"]
-
 DATABASE_SUFFIX = ".db"
 TABLES_NAMED_MAX = 5
 _REPLACED = "-replaced"

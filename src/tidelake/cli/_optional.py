@@ -7,8 +7,6 @@ from types import ModuleType
 
 from tidelake.errors import UnsupportedError
 
-__all__ = ["load"]
-
 
 def load(module: str, *, what: str, extra: str) -> ModuleType:
     """Import a module of this package that needs a library of an extra.

@@ -27,17 +27,6 @@ from tidelake.cli.declaration import (
 )
 from tidelake.errors import near_names
 
-__all__ = [
-    "Arguments",
-    "DoctorArguments",
-    "GetArguments",
-    "ServeArguments",
-    "SqlArguments",
-    "TailArguments",
-    "UsageError",
-    "read_arguments",
-]
-
 N = TypeVar("N", int, float)
 PORT_MAX = 65_535
 _CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>[^)]*)\)")

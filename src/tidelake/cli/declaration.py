@@ -5,19 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "COMMANDS",
-    "EXIT_CODES",
-    "GET",
-    "PROGRAM",
-    "SERVE",
-    "SQL",
-    "TAIL",
-    "WAREHOUSE_VARIABLE",
-    "Command",
-    "Flag",
-]
-
 PROGRAM = "tidelake"
 WAREHOUSE_VARIABLE = "TIDELAKE_WAREHOUSE"
 

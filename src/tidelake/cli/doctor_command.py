@@ -13,8 +13,6 @@ from tidelake.fileio.object_store import parse_settings
 from tidelake.fileio.opening import split_options
 from tidelake.telemetry import Env
 
-__all__ = ["run"]
-
 FAILED = 1
 LOCAL, HDFS = "file", "hdfs"
 

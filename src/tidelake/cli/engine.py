@@ -47,8 +47,6 @@ from tidelake.telemetry.env import local_zone
 if TYPE_CHECKING:
     from tidelake.cli.spark_side import SparkSide
 
-__all__ = ["Engine"]
-
 
 class Engine:
     """The session of one run of the program.

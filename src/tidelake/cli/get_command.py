@@ -41,8 +41,6 @@ from tidelake.types.default_value import default_scalar
 if TYPE_CHECKING:
     from tidelake.service.client.table_query import TableQuery
 
-__all__ = ["keys_of", "run"]
-
 FAILED = 1
 
 

@@ -21,8 +21,6 @@ from tidelake.cli.arguments import (
 from tidelake.cli.declaration import PROGRAM
 from tidelake.errors import UnsupportedError
 
-__all__ = ["main"]
-
 USAGE = 2
 INTERRUPTED = 130
 READER_GONE = 141

@@ -19,8 +19,6 @@ from tidelake.errors import NotFoundError, TidelakeError
 from tidelake.spark.errors.run_errors import translate_run_errors
 from tidelake.sql.syntax.ast import Query
 
-__all__ = ["quiet_session"]
-
 LOG_SHOWN_MAX = 2000
 _OUTPUTS = (1, 2)  # descriptors of the standard output and error
 

@@ -37,8 +37,6 @@ from tidelake.telemetry import SystemClock
 if TYPE_CHECKING:
     from tidelake.service.protocol.tidelake_query_v1_pb2 import ServiceStatus
 
-__all__ = ["Service", "run"]
-
 FAILED = 1
 LOGGER = "tidelake.service"
 LOG_LINES_SHOWN = 6

@@ -11,8 +11,6 @@ from tidelake.cli.arguments import ServeArguments
 from tidelake.cli.quiet_spark import quiet_session
 from tidelake.cli.serve_command import Service, connection
 
-__all__ = ["service"]
-
 APP = "tidelake serve"
 
 

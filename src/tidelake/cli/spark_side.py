@@ -22,8 +22,6 @@ from tidelake.spark.sql.statements import Statements
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.ast import Query, Statement
 
-__all__ = ["SparkSide"]
-
 APP = "tidelake sql"
 INSERTED, UPDATED = "+I", "+U"
 

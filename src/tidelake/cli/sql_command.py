@@ -22,8 +22,6 @@ from tidelake.errors import InvalidInputError, TidelakeError
 if TYPE_CHECKING:
     from tidelake.cli.shell.terminal import Terminal
 
-__all__ = ["run"]
-
 FAILED = 1
 USAGE = 2
 STANDARD_INPUT = "-"

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["StartedJobs", "WatchedJob"]
-
 LOOK_S = 0.5
 WAITING = "Until they end: Ctrl-C stops all jobs, and the same file goes on from there."
 

@@ -33,8 +33,6 @@ from tidelake.table.stream.follow import Start, StreamBatch
 from tidelake.table.stream.start import START_OPTIONS
 from tidelake.telemetry.env import local_zone
 
-__all__ = ["run"]
-
 FAILED = 1
 INSERT = "+I"
 MODES = {"latest": "latest", "full": "latest-full"}

@@ -18,18 +18,6 @@ from tidelake.telemetry import invariants_on
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.data_type import DataType
 
-__all__ = [
-    "Words",
-    "contiguous",
-    "fixed_values",
-    "joined",
-    "longest_bytes",
-    "rows_replaced",
-    "string_words",
-    "take_rows",
-    "valid_rows",
-]
-
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 _TAKE_ROWS_MIN = 1024  # below, checking the lengths costs more than it saves
 _OFFSET_MAX = 2**31 - 1

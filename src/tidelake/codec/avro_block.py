@@ -17,8 +17,6 @@ import pyarrow as pa
 
 from tidelake.codec import varint, zstd
 
-__all__ = ["DECOMPRESS", "CompressionError", "UnreadableAvroError", "avro_long", "compressor"]
-
 _ADLER_BYTES = 4
 
 

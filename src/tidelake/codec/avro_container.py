@@ -25,17 +25,6 @@ import fastavro
 from tidelake.codec.avro_block import UnreadableAvroError, avro_long
 from tidelake.codec.varint import BYTES_MAX, unzigzag
 
-__all__ = [
-    "MAGIC",
-    "SYNC_BYTES",
-    "AvroHeader",
-    "AvroSource",
-    "ByteFile",
-    "records_of",
-    "take_blocks",
-    "take_header",
-]
-
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 

@@ -24,8 +24,6 @@ from tidelake.codec.binary_row import (
 from tidelake.types.arrow import MS_PER_DAY
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["FieldColumn", "field_column"]
-
 _ARITY_BYTES = 4
 _MS_MAX = (2**63 - 1) // NANOS_PER_MS - 1
 """Nanoseconds beyond these bounds do not fit 64 bits."""

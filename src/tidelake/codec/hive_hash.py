@@ -31,8 +31,6 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import contiguous, fixed_values, valid_rows
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["has_hive_hash", "hive_hashes"]
-
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
 

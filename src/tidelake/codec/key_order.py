@@ -35,16 +35,6 @@ from tidelake.codec.binary_row import is_wide_decimal
 from tidelake.errors import UnsupportedError
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = [
-    "FLOAT_DTYPES",
-    "INTEGER_DTYPES",
-    "encode_keys",
-    "float_ranks",
-    "floats_of_ranks",
-    "key_bytes",
-    "key_widths",
-]
-
 Bytes = npt.NDArray[np.uint8]
 
 INTEGER_DTYPES: dict[TypeRoot, Any] = {

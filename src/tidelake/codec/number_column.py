@@ -18,8 +18,6 @@ from tidelake.codec.key_order import FLOAT_DTYPES, INTEGER_DTYPES, float_ranks, 
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["has_numbers", "number_array", "numbers_at", "numbers_of_ranks", "ranks_of_numbers"]
-
 Numbers = npt.NDArray[Any]
 """Integers or floats; unscaled values of decimals, units of timestamps."""
 Mask = npt.NDArray[np.bool_]

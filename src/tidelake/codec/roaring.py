@@ -20,8 +20,6 @@ from pyroaring import BitMap
 
 from tidelake.errors import CorruptError
 
-__all__ = ["ROWS_MAX", "decode", "encode_groups", "encode_one", "union"]
-
 ROWS_MAX = 1 << 32
 
 Positions = npt.NDArray[np.int64]

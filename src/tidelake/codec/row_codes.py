@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 
 from tidelake.types.nested import list_parts, struct_children
 
-__all__ = ["column_codes", "row_codes", "rows_differ"]
-
 Codes = npt.NDArray[np.int64]
 
 

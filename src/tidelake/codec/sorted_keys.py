@@ -20,8 +20,6 @@ from tidelake.codec.arrow_memory import contiguous
 from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.types.data_type import DataType
 
-__all__ = ["SortedKeys"]
-
 Places = npt.NDArray[np.intp]
 
 

@@ -6,8 +6,6 @@ The high bit of a byte is set if another byte follows. Numbers with a sign are w
 
 from __future__ import annotations
 
-__all__ = ["BYTES_MAX", "decode", "encode", "unzigzag", "zigzag"]
-
 BYTES_MAX = 10
 """The most bytes for a number of 64 bits."""
 

@@ -51,8 +51,6 @@ from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapsho
 from tidelake.options import declared
 from tidelake.types.predicate import Predicate
 
-__all__ = ["Committer"]
-
 T = TypeVar("T")
 
 

@@ -21,8 +21,6 @@ from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.manifest.snapshot_entries import delta_entries
 from tidelake.metadata.table_state import Guard, TableState
 
-__all__ = ["CommitContext"]
-
 
 @dataclass(frozen=True, slots=True)
 class CommitContext(TableState):

@@ -22,20 +22,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.paths import POSTPONE_BUCKET
 
-__all__ = [
-    "Committed",
-    "Compaction",
-    "DeletionDelta",
-    "Delta",
-    "HashIndexes",
-    "Hashes",
-    "IndexDelta",
-    "added_entries",
-    "check_messages",
-    "compactions",
-    "new_delta",
-]
-
 _NO_ENTRIES = EntryTable.of(())
 _LISTS = (
     "new_files",

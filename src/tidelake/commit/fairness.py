@@ -32,8 +32,6 @@ from tidelake.commit.context import CommitContext
 from tidelake.errors import ConflictError, NotFoundError, StorageError
 from tidelake.metadata.log.schema_log import SchemaLog
 
-__all__ = ["Turns", "in_turns"]
-
 T = TypeVar("T")
 
 LOSSES_BEFORE = 3

@@ -30,8 +30,6 @@ from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapsho
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.telemetry import Executor
 
-__all__ = ["DuplicateCheck", "OwnFiles", "last_commit"]
-
 BATCH_LOOK_BACK = 4
 """Snapshots searched for a batch write whose base is not known: enough for a commit tried again."""
 

@@ -29,8 +29,6 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.options import Options, declared
 
-__all__ = ["MergeRule", "merge_manifests", "minor_start", "wants_full"]
-
 RATIO = 2
 TAIL_COUNT_FACTOR_MAX = 2
 """With this many times ``merge-min-count`` small manifests, all of them are merged."""

@@ -28,8 +28,6 @@ from tidelake.metadata.manifest.manifest_list import ManifestFile, write_manifes
 from tidelake.metadata.unique_file import TogetherFiles
 from tidelake.options import declared
 
-__all__ = ["MetadataWriter"]
-
 
 class MetadataWriter:
     """Writes the manifests and manifest lists of one snapshot.

@@ -14,8 +14,6 @@ from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.paths import TablePaths
 
-__all__ = ["partition_statistics"]
-
 
 def partition_statistics(entries: EntryTable, paths: TablePaths) -> list[dict[str, Any]]:
     """Sum a commit's entries up by partition.

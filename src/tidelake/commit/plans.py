@@ -74,20 +74,6 @@ from tidelake.metadata.manifest.snapshot_entries import manifest_files
 from tidelake.options import declared
 from tidelake.types.predicate import Predicate
 
-__all__ = [
-    "NOTHING",
-    "NO_STREAM",
-    "AppendPlan",
-    "Base",
-    "CommitPlan",
-    "CompactionPlan",
-    "ManifestMergePlan",
-    "OverwritePlan",
-    "Planned",
-    "StatisticsPlan",
-    "StreamProgress",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Base:

@@ -55,8 +55,6 @@ from tidelake.metadata.manifest.snapshot_entries import live_entries, manifest_f
 from tidelake.options import declared
 from tidelake.telemetry import Backoff
 
-__all__ = ["Published", "Publisher"]
-
 WAIT_LONGER = 0.2
 """Waits are randomly longer by up to this share, so that losers do not meet again."""
 

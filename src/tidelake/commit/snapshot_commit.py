@@ -19,8 +19,6 @@ from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 
-__all__ = ["Candidate", "Outcome", "SnapshotCommit", "is_same_snapshot", "outcome_unknown"]
-
 
 class Outcome(enum.Enum):
     """What became of one attempt."""

@@ -65,8 +65,6 @@ from tidelake.metadata.log.chain import follows, link_of, names_base
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.snapshot import Snapshot
 
-__all__ = ["StoreSnapshotCommit"]
-
 READ_BACK_TRIES = 3
 """Reads of the snapshot file after a put, before its outcome counts as unknown."""
 READ_BACK_WAIT_MS = 10

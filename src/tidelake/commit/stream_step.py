@@ -29,8 +29,6 @@ from tidelake.commit.context import CommitContext
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, Snapshot
 
-__all__ = ["COVERS", "Covered", "MadeCommit", "StreamStep", "check_follows", "committed_batch"]
-
 COVERS = "tidelake.stream-covers"
 """Key in a snapshot's properties (on disk: never rename)."""
 DIGEST_BYTES = 16

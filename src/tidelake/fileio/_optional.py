@@ -16,8 +16,6 @@ from types import ModuleType
 from tidelake.errors import InvalidInputError, StorageError, UnsupportedError
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["boto3_credentials", "check_not_forked", "has_gssapi", "hdfs_native", "obstore"]
-
 _GSSAPI = {"darwin": "libgssapi_krb5.dylib", "win32": "gssapi_krb5.dll"}
 
 

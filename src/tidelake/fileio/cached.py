@@ -47,8 +47,6 @@ from tidelake.fileio.file_io import (
 )
 from tidelake.telemetry import Clock, Ids, PerProcess, SystemClock, SystemIds
 
-__all__ = ["KINDS", "CachedFileIO"]
-
 KINDS = frozenset({"meta", "data", "bucket-index", "global-index", "file-index"})
 """The kinds of files, as in Paimon's ``local-cache.whitelist``."""
 

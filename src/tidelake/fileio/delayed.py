@@ -30,8 +30,6 @@ from tidelake.fileio.file_io import (
 from tidelake.fileio.files import PositionedFile
 from tidelake.telemetry import Clock, PerProcess, SystemClock
 
-__all__ = ["DelayedFileIO", "RequestCounts"]
-
 T = TypeVar("T")
 
 

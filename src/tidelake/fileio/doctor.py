@@ -26,8 +26,6 @@ from tidelake.fileio.object_store.settings import StoreSettings
 from tidelake.fileio.secret import adopt_secrets, export_secrets
 from tidelake.telemetry import Env
 
-__all__ = ["Finding", "examine"]
-
 Settings: TypeAlias = StoreSettings | HdfsSettings
 PREFIX = ".tidelake-doctor-"
 THREADS = 16

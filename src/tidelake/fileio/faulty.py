@@ -36,8 +36,6 @@ from tidelake.fileio.file_io import (
     parent_of,
 )
 
-__all__ = ["FaultMode", "FaultyFileIO", "SimulatedCrash", "TraceEntry"]
-
 T = TypeVar("T")
 OUTPUT_BLOCK_BYTES = 4 << 20
 LATE_CALLS = 3

@@ -44,21 +44,6 @@ from tidelake.errors import (
     StorageError,
 )
 
-__all__ = [
-    "SMALL_FILE_BYTES_MAX",
-    "ByteRange",
-    "FileIO",
-    "FileStatus",
-    "OpenDirectory",
-    "OutputFile",
-    "RangeReader",
-    "check_path",
-    "check_range",
-    "parent_of",
-    "put_new",
-    "read_one_by_one",
-]
-
 ByteRange: TypeAlias = tuple[int, int]
 """Offset and length, in bytes."""
 

@@ -54,8 +54,6 @@ from tidelake.fileio.file_io import (
 )
 from tidelake.telemetry import Ids, ProcessMark, SystemIds
 
-__all__ = ["LocalFileIO"]
-
 WRITE_BUFFER_BYTES = 1 << 20
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

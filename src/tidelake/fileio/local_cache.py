@@ -23,8 +23,6 @@ from tidelake.fileio.file_io import FileIO
 from tidelake.options import memory_bytes
 from tidelake.telemetry import Env
 
-__all__ = ["LocalCache", "local_cache"]
-
 PREFIX = "local-cache."
 ENABLED, DIRECTORY = f"{PREFIX}enabled", f"{PREFIX}dir"
 MAX_SIZE, WHITELIST = f"{PREFIX}max-size", f"{PREFIX}whitelist"

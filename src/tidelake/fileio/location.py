@@ -22,8 +22,6 @@ from pathlib import Path
 
 from tidelake.errors import InvalidInputError, near_names, shortened
 
-__all__ = ["SCHEMES", "Location", "parse_location"]
-
 SCHEMES = {
     "file": "file",
     "s3": "s3",

@@ -30,8 +30,6 @@ from tidelake.fileio.file_io import (
 )
 from tidelake.telemetry import Clock, ManualClock, PerProcess
 
-__all__ = ["MemoryFileIO"]
-
 
 class MemoryFileIO:
     """A file tree in this process's memory. Thread-safe; not picklable.

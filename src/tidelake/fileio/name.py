@@ -10,8 +10,6 @@ import unicodedata
 
 from tidelake.errors import InvalidInputError, shortened
 
-__all__ = ["NAME_BYTES_MAX", "validate_name"]
-
 NAME_BYTES_MAX = 200
 """Leaves room for prefixes and suffixes within the 255 bytes of file systems."""
 

@@ -19,8 +19,6 @@ from tidelake.fileio.object_store import (
 )
 from tidelake.telemetry import Env
 
-__all__ = ["open_storage", "sends_secrets", "split_options", "store_id"]
-
 
 def open_storage(
     location: Location,

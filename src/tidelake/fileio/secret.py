@@ -26,21 +26,6 @@ from typing import Protocol
 
 from tidelake.errors import StorageRefusedError
 
-__all__ = [
-    "ARRIVED_MAX",
-    "Secret",
-    "SecretCarrier",
-    "SentSecrets",
-    "adopt_secrets",
-    "carried_secrets",
-    "carrier_of",
-    "carry_by",
-    "export_secrets",
-    "forget_ended",
-    "known_secrets",
-    "remember_secrets",
-]
-
 KEPT_MS = 3_600_000
 """For so long ended keys are known: clocks differ, and the store's own error tells more."""
 ARRIVED_MAX = 256

@@ -23,8 +23,6 @@ from tidelake.fileio.file_io import FileIO
 from tidelake.fileio.local import LocalFileIO
 from tidelake.telemetry import Clock, SystemClock
 
-__all__ = ["PollingWaiter", "Waiter", "waiter_of"]
-
 POLL_MS = 10
 NET_MS = 1_000
 _IN_MOVED_TO, _IN_CREATE = 0x80, 0x100

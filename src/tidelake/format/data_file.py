@@ -42,8 +42,6 @@ from tidelake.telemetry import Executor, SerialExecutor, check_wanted
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
-__all__ = ["DataFileRead", "format_of", "open_writer", "orc_times_shift", "read_batches"]
-
 ALONE = ReadAhead()
 """A read of one file, with no threads beside it."""
 HERE = SerialExecutor()

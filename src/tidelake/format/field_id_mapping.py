@@ -41,8 +41,6 @@ from tidelake.types.nested import (
 )
 from tidelake.types.variant.variant_shredding import TYPED_VALUE, check_shredded, rebuilt_variants
 
-__all__ = ["ColumnOrigin", "cast_column", "map_columns", "map_schema"]
-
 _INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _EXACT_IN_DOUBLE = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.float32()})
 _EXACT_IN_FLOAT = frozenset({pa.int8(), pa.int16()})

@@ -32,17 +32,6 @@ from tidelake.types.arrow import VARIANT_STORAGE, child_types, nested_type, to_a
 from tidelake.types.data_type import STRING_LENGTH_MAX
 from tidelake.types.nested import leaf_arrays
 
-__all__ = [
-    "FIELD_ID_KEY",
-    "check_timestamps",
-    "delta_columns",
-    "dictionary_columns",
-    "footer_columns",
-    "leaves",
-    "parquet_arrow_schema",
-    "uses_int96",
-]
-
 FIELD_ID_KEY = b"PARQUET:field_id"
 SAMPLE_ROWS = 4096
 SCHEMAS_KEPT = 64

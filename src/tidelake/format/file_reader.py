@@ -19,21 +19,6 @@ from tidelake.types import DataField
 from tidelake.types.nested import leaf_arrays
 from tidelake.types.predicate import Predicate
 
-__all__ = [
-    "BATCH_BYTES_MAX",
-    "BATCH_ROWS",
-    "FileReader",
-    "InputFiles",
-    "Positions",
-    "ReadRequest",
-    "asked_rows",
-    "check_row_count",
-    "check_texts",
-    "null_batches",
-    "open_sized",
-    "reads_by_ranges",
-]
-
 BATCH_ROWS = 65_536
 BATCH_BYTES_MAX = 64 << 20
 """Most bytes of a batch by default."""

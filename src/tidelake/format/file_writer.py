@@ -14,8 +14,6 @@ from tidelake.format.format_options import FormatOptions
 from tidelake.format.stats import ColumnStats
 from tidelake.types import DataField
 
-__all__ = ["DataFileFooter", "DataFileWriter", "FileWriter", "check_open", "check_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class DataFileFooter:

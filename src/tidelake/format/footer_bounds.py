@@ -5,8 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["footer_bounds"]
-
 _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 

@@ -32,15 +32,6 @@ from tidelake.options.declared import (
 )
 from tidelake.types import DataField
 
-__all__ = [
-    "CODECS",
-    "FormatOptions",
-    "all_format_options",
-    "file_suffix",
-    "format_options",
-    "orc_zone_moves",
-]
-
 ROW_GROUP_ROWS = 1_000_000
 ROW_GROUP_BYTES = 128 << 20
 

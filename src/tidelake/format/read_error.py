@@ -18,8 +18,6 @@ import pyarrow as pa
 
 from tidelake.errors import CorruptError, StorageError, TidelakeError, not_enough_memory
 
-__all__ = ["corrupt", "reading"]
-
 MESSAGE_LENGTH_MAX = 300
 ASKED_BYTES_MAX = 1 << 40
 _ASKED = re.compile(r"\bsize (\d+)")

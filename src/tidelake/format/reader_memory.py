@@ -17,8 +17,6 @@ from tidelake.format.data_file import format_of
 from tidelake.format.field_schema import leaves
 from tidelake.types import DataField, TypeRoot
 
-__all__ = ["held_bytes"]
-
 FIXED_PAGE_BYTES = 320 << 10
 """20,000 values of 8 bytes, twice."""
 PAGE_BYTES = 5 << 19

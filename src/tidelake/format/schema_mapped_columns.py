@@ -25,8 +25,6 @@ from tidelake.format.system_fields import is_system_name
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["OwnColumns", "check_no_variant"]
-
 
 def check_no_variant(fields: Sequence[DataField], *, file_format: str) -> None:
     """Refuse variants, which Paimon writes to Parquet files only.

@@ -34,8 +34,6 @@ from tidelake.types import DataField, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["UNKNOWN_STATS", "ColumnStats", "StatsCollector", "truncated_max"]
-
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATE_FIRST, _SURROGATE_LAST = 0xD800, 0xDFFF
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})

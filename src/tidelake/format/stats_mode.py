@@ -18,8 +18,6 @@ from tidelake.errors import InvalidInputError
 from tidelake.format.system_fields import is_system_name
 from tidelake.types import DataField
 
-__all__ = ["NO_STATS", "StatsMode", "StatsRule"]
-
 _SYSTEM_PREFIX_LENGTH = 128
 _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)", re.IGNORECASE)
 

@@ -9,17 +9,6 @@ from __future__ import annotations
 
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 
-__all__ = [
-    "KEY_PREFIX",
-    "KIND_FIELD",
-    "SEQUENCE_FIELD",
-    "SEQUENCE_NUMBER",
-    "VALUE_KIND",
-    "is_system_name",
-    "key_field",
-    "kv_fields",
-]
-
 _INT_MAX = 2**31 - 1
 
 KEY_PREFIX = "_KEY_"

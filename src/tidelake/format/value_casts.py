@@ -32,8 +32,6 @@ from tidelake.types.nested import (
 )
 from tidelake.types.predicate import Predicate, columns_of, conjoin, conjuncts
 
-__all__ = ["Retyping"]
-
 
 @dataclass(frozen=True, slots=True)
 class Retyping:

@@ -12,8 +12,6 @@ from tidelake.format.schema_mapped_columns import check_no_variant
 from tidelake.options import Options
 from tidelake.types import DataField
 
-__all__ = ["check_file_formats"]
-
 
 def check_file_formats(options: Options, fields: Sequence[DataField], *, what: str) -> None:
     """Refuse a table if a file of one of its levels cannot be written.

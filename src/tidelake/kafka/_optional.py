@@ -7,8 +7,6 @@ from types import ModuleType
 
 from tidelake.errors import UnsupportedError
 
-__all__ = ["confluent", "confluent_admin"]
-
 
 def confluent() -> ModuleType:
     """Load the library.

@@ -27,17 +27,6 @@ from tidelake.kafka.definition import KafkaTable
 from tidelake.kafka.offsets import Partition
 from tidelake.kafka.properties import GROUP
 
-__all__ = [
-    "BROKERS_AWAY",
-    "REQUEST_SECONDS_MAX",
-    "Client",
-    "Errors",
-    "base_settings",
-    "consumer_settings",
-    "kafka_error",
-    "unreachable",
-]
-
 REQUEST_SECONDS_MAX = 20
 DOWN_SECONDS_MAX = 1.5
 """How long all brokers may be down before a request fails."""

@@ -19,8 +19,6 @@ from tidelake.kafka.slice_reader import MessageBlock
 from tidelake.messages import BadMessage
 from tidelake.table import SystemTable, Table
 
-__all__ = ["BadMessages", "dead_letter_table"]
-
 FAIL, SKIP = "fail", "skip"
 _KEY = ("topic", "partition", "offset")
 SCHEMA = pa.schema(

@@ -20,8 +20,6 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import check_names_once
 from tidelake.types.data_type import parse_type_text
 
-__all__ = ["METADATA", "KafkaTable", "MessagePart", "MetadataColumn"]
-
 SERVERS = "properties.bootstrap.servers"
 METADATA: Mapping[str, DataType] = {
     "topic": parse_type_text("STRING"),

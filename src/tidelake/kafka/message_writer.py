@@ -25,8 +25,6 @@ from tidelake.kafka.client import Errors, base_settings, kafka_error, unreachabl
 from tidelake.kafka.definition import KafkaTable
 from tidelake.types import RowKind
 
-__all__ = ["MessageWriter", "check_writable"]
-
 QUEUE_KIB_MAX = 32_768
 FLUSH_SECONDS = 0.5
 FLUSH_POLLS_MAX = 240

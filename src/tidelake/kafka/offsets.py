@@ -9,8 +9,6 @@ from itertools import pairwise
 
 from tidelake.errors import CorruptError
 
-__all__ = ["KafkaOffsets", "KafkaSlice", "Partition"]
-
 Partition = tuple[str, int]
 VERSION = 1
 

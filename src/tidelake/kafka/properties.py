@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 from tidelake.errors import UnsupportedError
 
-__all__ = ["AUTO_OFFSET_RESET", "GROUP", "client_settings"]
-
 AUTO_OFFSET_RESET, GROUP = "auto.offset.reset", "group.id"
 _RENAMED = {"max.request.size": "message.max.bytes", "client.dns.lookup": "client.dns.lookup"}
 _WITHOUT_EFFECT = frozenset(

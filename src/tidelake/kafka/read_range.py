@@ -25,18 +25,6 @@ from tidelake.kafka.offsets import KafkaOffsets, Partition
 from tidelake.kafka.properties import AUTO_OFFSET_RESET
 from tidelake.options.option import Option
 
-__all__ = [
-    "GOES_ON",
-    "LATEST",
-    "batch_range",
-    "bounded_end",
-    "checked_start",
-    "current_end",
-    "fails_on_loss",
-    "initial_offsets",
-    "reset",
-]
-
 _ENTRY = re.compile(r"\s*partition\s*:\s*(\d+)\s*,\s*offset\s*:\s*(\d+)\s*")
 EARLIEST, LATEST, NONE = "earliest", "latest", "none"
 GOES_ON = f"Set '{own.FAIL_ON_DATA_LOSS.key}' = 'false' to go on with the messages that Kafka has."

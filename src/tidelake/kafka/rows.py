@@ -22,8 +22,6 @@ from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.cast import cast_values
 
-__all__ = ["INDEX", "KIND", "OFFSET", "BlockRows", "RowDecoder"]
-
 KIND, OFFSET, INDEX = "_row_kind", "_offset", "_index"
 """Columns that every table has on request: the kind as text, the message's offset, and the row's
 number in its message."""

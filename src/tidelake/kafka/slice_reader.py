@@ -33,8 +33,6 @@ from tidelake.kafka.definition import KafkaTable
 from tidelake.kafka.offsets import KafkaSlice
 from tidelake.kafka.read_range import GOES_ON, LATEST, fails_on_loss, reset
 
-__all__ = ["DOWN_SECONDS_MAX", "MessageBlock", "SliceReader", "all_blocks"]
-
 BLOCK_BYTES = 8 << 20
 BLOCK_MESSAGES_MIN, BLOCK_MESSAGES_MAX = 100, 20_000
 POLL_SECONDS = 0.5

@@ -6,8 +6,6 @@ from typing import Any
 
 from tidelake.options.option import Option, boolean, duration, enumeration, integer, text
 
-__all__ = ["CONNECTORS", "DECLARED", "KAFKA", "PROPERTIES", "UPSERT"]
-
 KAFKA, UPSERT = "kafka", "upsert-kafka"
 CONNECTORS = frozenset({KAFKA, UPSERT})
 PROPERTIES = "properties."

@@ -41,8 +41,6 @@ from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 
-__all__ = ["BucketView", "Located", "LookupRun", "by_age", "is_first_hit", "is_newer_run_by_run"]
-
 Row: TypeAlias = dict[str, Any]
 Located: TypeAlias = tuple[tuple[RawOf | None, ...], int]
 """What reads the bytes of the columns, in the order that they were asked for; and the row."""

@@ -26,8 +26,6 @@ from tidelake.lookup.layout import ByteRange, LookupHeader, aligned, slots_of
 from tidelake.lookup.stored_columns import StoredColumns
 from tidelake.types import DataField
 
-__all__ = ["TEMPORARY_SUFFIX", "LookupBuild"]
-
 TEMPORARY_SUFFIX = ".tmp"
 SPOOL_BYTES = 64 << 20
 """Bytes of columns held in memory while a file is built."""

@@ -38,8 +38,6 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.telemetry import Clock, Ids, PerProcess
 from tidelake.types import DataField
 
-__all__ = ["LookupCache", "LookupLimits", "LookupStats"]
-
 SUFFIX = ".lookup"
 LOCK_SUFFIX = ".lock"
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})

@@ -24,8 +24,6 @@ from tidelake.codec.arrow_memory import fixed_values, valid_rows
 from tidelake.lookup.layout import Node
 from tidelake.types.nested import is_list_like, list_parts, struct_children
 
-__all__ = ["ColumnSpool", "Spool", "SpoolBudget", "column_from", "nodes_count_of"]
-
 BLOCK_ITEMS = 1 << 20
 """Items of a spool that are converted at a time; a multiple of 8."""
 

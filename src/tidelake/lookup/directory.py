@@ -16,8 +16,6 @@ from xxhash import xxh3_128_hexdigest
 
 from tidelake.errors import StorageRefusedError
 
-__all__ = ["LookupDirectory"]
-
 
 @dataclass(frozen=True, slots=True)
 class LookupDirectory:

@@ -16,8 +16,6 @@ from typing import Any, Protocol
 
 from tidelake.telemetry import PerProcess
 
-__all__ = ["FileBytes", "Items", "MappedBudget", "map_file"]
-
 
 class Items(Protocol):
     """Numbers by their place."""

@@ -20,8 +20,6 @@ from tidelake.codec.arrow_memory import fixed_values, take_rows
 from tidelake.lookup.raw_rows import RawColumn
 from tidelake.lookup.row_values import value_width
 
-__all__ = ["ColumnSource", "KeyRows", "gathered", "gathered_bytes"]
-
 RowNumbers = npt.NDArray[np.int64]
 
 

@@ -29,8 +29,6 @@ from tidelake.codec.binary_row import is_wide_decimal
 from tidelake.codec.key_order import FLOAT_DTYPES, INTEGER_DTYPES, float_ranks
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["Hashes", "Image", "Images", "KeyForm", "bytes_hash", "integer_hash", "some_images"]
-
 Image: TypeAlias = int | bytes
 """One key."""
 Images: TypeAlias = npt.NDArray[np.int64] | pa.Array

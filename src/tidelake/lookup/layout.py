@@ -47,17 +47,6 @@ from xxhash import xxh3_64_intdigest
 
 from tidelake.lookup.key_form import Hashes
 
-__all__ = [
-    "ALIGNMENT",
-    "SLOTS_BEHIND",
-    "VERSION",
-    "ByteRange",
-    "LookupHeader",
-    "Node",
-    "aligned",
-    "slots_of",
-]
-
 MAGIC = b"tidelook"
 VERSION = 1
 ALIGNMENT = 64

@@ -38,8 +38,6 @@ from tidelake.lookup.row_values import (
 from tidelake.lookup.stored_columns import StoredColumns
 from tidelake.types import DataField
 
-__all__ = ["Finder", "OpenedFile", "RowNumbers"]
-
 Finder = Callable[[int, Image], int]
 """From a key's hash and image to its row; -1 where the file does not have the key."""
 RowNumbers = npt.NDArray[np.int64]

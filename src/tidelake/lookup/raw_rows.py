@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-__all__ = ["RawColumn", "RawRows", "bits_of", "raw_column"]
-
-
 _ONE = struct.Struct("<II")
 
 

@@ -17,8 +17,6 @@ import pyarrow as pa
 
 from tidelake.lookup.file_memory import Items
 
-__all__ = ["BytesOf", "ItemsOf", "RawOf", "ValueOf", "raw_reader", "value_reader", "value_width"]
-
 ValueOf = Callable[[int], Any]
 """From a row to its value in one column."""
 ItemsOf = Callable[[int, str], Items]

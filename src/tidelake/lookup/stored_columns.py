@@ -14,8 +14,6 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.types import DataField, DataType
 from tidelake.types.arrow import to_arrow_type
 
-__all__ = ["IMAGE_NAME", "StoredColumns"]
-
 IMAGE_NAME = "_KEY_IMAGE"
 """The column of key images, where no column of the table is one."""
 

@@ -24,8 +24,6 @@ from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.write.compaction_conflict import compaction_conflict
 from tidelake.types.values import from_storage
 
-__all__ = ["COMPACT", "COMPACT_MANIFEST", "RESCALE"]
-
 FULL, MINOR = "full", "minor"
 
 

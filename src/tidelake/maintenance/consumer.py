@@ -14,8 +14,6 @@ from tidelake.maintenance.procedure import (
 from tidelake.maintenance.result_schemas import DONE
 from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
 
-__all__ = ["CLEAR_CONSUMERS", "RESET_CONSUMER"]
-
 
 def _reset(call: ProcedureCall) -> Rows:
     reset_consumer(call.table.handle, call["consumerId"], call["nextSnapshotId"])

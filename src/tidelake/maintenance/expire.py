@@ -14,8 +14,6 @@ from tidelake.maintenance.procedure import (
     optional,
 )
 
-__all__ = ["EXPIRE_CHANGELOGS", "EXPIRE_SNAPSHOTS"]
-
 _SNAPSHOTS = pa.schema([pa.field("deleted_snapshots_count", pa.int32(), nullable=False)])
 _CHANGELOGS = pa.schema([pa.field("deleted_changelogs_count", pa.int32(), nullable=False)])
 _RETENTION = (

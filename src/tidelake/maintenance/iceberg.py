@@ -13,8 +13,6 @@ from tidelake.maintenance.procedure import (
     optional,
 )
 
-__all__ = ["SYNC_ICEBERG"]
-
 _OUTPUT = pa.schema(
     [
         pa.field("metadata_file", pa.string(), nullable=False),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tidelake.maintenance.procedure import ParameterType, optional, required
 
-__all__ = ["AT_TIME", "DRY_RUN", "OPTIONS", "PARTITIONS", "TABLE"]
-
 TABLE = required("table", ParameterType.TABLE, "The table.")
 DRY_RUN = optional(
     "dry_run", ParameterType.BOOLEAN, "Report what would be done, and change nothing.", is_ours=True

@@ -14,8 +14,6 @@ from tidelake.metadata.log.json_file import parse_json
 from tidelake.options import declared
 from tidelake.types.values import to_storage
 
-__all__ = ["DROP_PARTITION", "MARK_PARTITION_DONE"]
-
 SUCCESS_FILE = "_SUCCESS"
 
 

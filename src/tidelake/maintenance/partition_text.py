@@ -11,8 +11,6 @@ from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.table import Table
 from tidelake.types.default_value import default_scalar
 
-__all__ = ["options_of", "pairs_of", "partitions_of"]
-
 
 def partitions_of(table: Table, text: str) -> list[dict[str, object]]:
     """Parse partitions for :meth:`tidelake.Table.compact` and others.

@@ -22,17 +22,6 @@ from tidelake.table import Table, WriteResult
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.instant import instant_ms, timestamp_ms
 
-__all__ = [
-    "Parameter",
-    "ParameterType",
-    "Procedure",
-    "ProcedureCall",
-    "Rows",
-    "Runner",
-    "optional",
-    "required",
-]
-
 Rows: TypeAlias = Iterable[Sequence[object]]
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 

@@ -34,8 +34,6 @@ from tidelake.maintenance.tag import (
     REPLACE_TAG,
 )
 
-__all__ = ["PROCEDURES", "REFUSED", "call"]
-
 PROCEDURES: Mapping[str, Procedure] = {
     procedure.name: procedure
     for procedure in (

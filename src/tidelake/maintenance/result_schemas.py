@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["DONE", "MESSAGE", "ROLLED_BACK", "TAGGED"]
-
 DONE = pa.schema([pa.field("result", pa.bool_())])
 MESSAGE = pa.schema([pa.field("result", pa.string())])
 ROLLED_BACK = pa.schema(

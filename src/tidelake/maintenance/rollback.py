@@ -16,8 +16,6 @@ from tidelake.maintenance.procedure import (
 )
 from tidelake.maintenance.result_schemas import MESSAGE, ROLLED_BACK
 
-__all__ = ["PURGE_FILES", "ROLLBACK", "ROLLBACK_TO_TIMESTAMP", "ROLLBACK_TO_WATERMARK"]
-
 
 def _roll_back(call: ProcedureCall, **target: Any) -> list[tuple[int, int]]:
     result = call.table.rollback_to(**target, dry_run=bool(call["dry_run"]))

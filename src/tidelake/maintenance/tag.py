@@ -16,14 +16,6 @@ from tidelake.maintenance.result_schemas import DONE, TAGGED
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.table import Table
 
-__all__ = [
-    "CREATE_TAG",
-    "CREATE_TAG_FROM_TIMESTAMP",
-    "DELETE_TAG",
-    "RENAME_TAG",
-    "REPLACE_TAG",
-]
-
 _TAG = required("tag", ParameterType.STRING, "The tag's name.")
 _SNAPSHOT = optional("snapshot", ParameterType.LONG, "The snapshot's id; by default the newest.")
 _RETAINED = optional(

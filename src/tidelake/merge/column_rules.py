@@ -29,8 +29,6 @@ from tidelake.options.declared import (
 )
 from tidelake.types import DataField, DataType, TableSchema
 
-__all__ = ["ColumnRules", "SequenceGroup", "column_rules", "listed"]
-
 PREFIX = "fields."
 GROUP_SUFFIX = ".sequence-group"
 LAST_VALUE = "last_value"

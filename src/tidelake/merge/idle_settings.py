@@ -30,8 +30,6 @@ from tidelake.options.declared import (
 from tidelake.options.key_pattern import AGGREGATION_SETTINGS
 from tidelake.types import TableSchema
 
-__all__ = ["IdleSetting", "idle_settings"]
-
 _FUNCTION = "aggregate-function"
 _IGNORE_RETRACT = "ignore-retract"
 _FUNCTIONS_OF = {

@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
 
-__all__ = ["deduplicate_input"]
-
 _ROW = "_tidelake_row"
 
 

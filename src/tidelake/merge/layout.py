@@ -27,8 +27,6 @@ import numpy.typing as npt
 
 from tidelake.merge.segments import Segments
 
-__all__ = ["Action", "Actions", "Events", "Layout", "Ranked", "layout_of"]
-
 Actions = npt.NDArray[np.int8]
 """One :class:`Action` per row of a :class:`Layout`."""
 

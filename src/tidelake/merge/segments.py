@@ -26,16 +26,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Keys",
-    "RankOf",
-    "Segments",
-    "compact_keys",
-    "flush_order",
-    "merge_order",
-    "segments_of",
-]
-
 Keys = npt.NDArray[Any]
 """Encoded keys: int64, uint64 or fixed-width bytes; their order is the key order."""
 

@@ -21,8 +21,6 @@ from tidelake.merge.segments import RankOf
 from tidelake.merge.spec import MergeSpec
 from tidelake.types import DataType
 
-__all__ = ["rank_column", "rank_rows"]
-
 
 def rank_rows(rows: pa.Table, spec: MergeSpec, *, sequence_column: str) -> RankOf:
     """Return the function that ranks some of `rows`: user sequence fields, then sequence number.

@@ -26,8 +26,6 @@ from tidelake.options.declared import (
 )
 from tidelake.types import DataType, TableSchema
 
-__all__ = ["AGGREGATION", "DEDUPLICATE", "FIRST_ROW", "PARTIAL_UPDATE", "MergeSpec"]
-
 DEDUPLICATE = "deduplicate"
 PARTIAL_UPDATE = "partial-update"
 AGGREGATION = "aggregation"

@@ -33,8 +33,6 @@ from tidelake.options.option import boolean, enumeration, text
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import child_types
 
-__all__ = ["AVRO_OPTIONS", "AvroDecoder", "AvroEncoder"]
-
 BINARY = "binary"
 LEGACY = boolean(
     "avro.timestamp_mapping.legacy",

@@ -43,17 +43,6 @@ from tidelake.messages.json_values import check_json, has_decimals
 from tidelake.options.option import boolean, text
 from tidelake.types import DataField, RowKind
 
-__all__ = [
-    "CANAL_OPTIONS",
-    "DEBEZIUM_OPTIONS",
-    "MAXWELL_OPTIONS",
-    "ChangeLogDecoder",
-    "DebeziumEncoder",
-    "canal_decoder",
-    "debezium_decoder",
-    "maxwell_decoder",
-]
-
 DEBEZIUM, CANAL, MAXWELL = "debezium-json", "canal-json", "maxwell-json"
 DEBEZIUM_OPTIONS = (
     boolean(

@@ -16,8 +16,6 @@ from tidelake.errors import shortened
 from tidelake.format.avro.values import column_of
 from tidelake.types import DataType
 
-__all__ = ["ColumnReader"]
-
 VALUE_SHOWN_MAX = 60
 _MISFIT = (ValueError, TypeError, OverflowError, AttributeError, pa.ArrowException)
 

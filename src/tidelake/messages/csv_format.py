@@ -35,8 +35,6 @@ from tidelake.options.option import Option, boolean, text
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
-__all__ = ["CSV_OPTIONS", "CsvDecoder", "CsvEncoder"]
-
 DELIMITER = text("csv.field-delimiter", ",", "The text between values; '\\t' is a tab.")
 NO_QUOTES = boolean("csv.disable-quote-character", False, "Whether values have no quote character.")
 QUOTE = text("csv.quote-character", '"', "The character around a value that holds a delimiter.")

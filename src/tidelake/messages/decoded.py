@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from tidelake.types import RowKind
 
-__all__ = ["BadMessage", "Decoded", "Decoder", "Encoder", "batch_of", "inserted", "kept_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:

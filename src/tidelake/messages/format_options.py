@@ -13,8 +13,6 @@ from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options.option import Option
 from tidelake.options.text_value import parse_value
 
-__all__ = ["GivenOptions"]
-
 T = TypeVar("T")
 
 

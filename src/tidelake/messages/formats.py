@@ -26,8 +26,6 @@ from tidelake.messages.raw_format import RAW_OPTIONS, RawDecoder, RawEncoder
 from tidelake.options.option import Option
 from tidelake.types import DataField
 
-__all__ = ["FORMATS", "MessageFormat", "format_named"]
-
 
 @dataclass(frozen=True, slots=True)
 class MessageFormat:

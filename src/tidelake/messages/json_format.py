@@ -23,19 +23,6 @@ from tidelake.messages.text_parsing import ISO, SQL
 from tidelake.options.option import Option, boolean, enumeration, text
 from tidelake.types import DataField, RowKind
 
-__all__ = [
-    "JSON_OPTIONS",
-    "JsonDecoder",
-    "JsonEncoder",
-    "common_options",
-    "decoded_objects",
-    "json_rows",
-    "option_value",
-    "refuse_changes",
-    "text_style",
-    "wanted_fields",
-]
-
 
 def common_options(prefix: str) -> tuple[Option[Any], ...]:
     """Declare the options of all formats in JSON."""

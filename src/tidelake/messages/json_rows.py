@@ -17,8 +17,6 @@ import pyarrow as pa
 from tidelake.messages.json_values import column_reader
 from tidelake.types import DataField
 
-__all__ = ["JsonRows", "json_decoder"]
-
 Place = tuple[int, Any]
 
 

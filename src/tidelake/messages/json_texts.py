@@ -17,8 +17,6 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import child_types
 from tidelake.types.nested import list_parts, struct_children
 
-__all__ = ["TextStyle", "json_objects", "object_encoder", "short_floats"]
-
 _TIMES = frozenset(
     {TypeRoot.DATE, TypeRoot.TIME, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ},
 )

@@ -23,8 +23,6 @@ from tidelake.messages.text_parsing import (
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import child_types, to_arrow_type
 
-__all__ = ["check_json", "column_reader", "has_decimals"]
-
 _FLOATS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _TIMES = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _MAPS = frozenset({TypeRoot.MAP, TypeRoot.MULTISET})

@@ -21,8 +21,6 @@ from tidelake.options.option import enumeration, text
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
-__all__ = ["RAW_OPTIONS", "RawDecoder", "RawEncoder"]
-
 BIG, LITTLE = "big-endian", "little-endian"
 CHARSET = text("raw.charset", "UTF-8", "The charset of a text column.")
 ENDIANNESS = enumeration("raw.endianness", BIG, (BIG, LITTLE), "The order of a number's bytes.")

@@ -25,18 +25,6 @@ import pyarrow.compute as pc
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_type
 
-__all__ = [
-    "INTEGER_BITS",
-    "ISO",
-    "SQL",
-    "TEXT_ROOTS",
-    "decimal_bytes",
-    "parse_integer",
-    "text_parser",
-    "time_texts",
-    "times_of_texts",
-]
-
 SQL, ISO = "SQL", "ISO-8601"
 """The two standards of timestamps: a blank between date and time, or the letter T."""
 INTEGER_BITS = {

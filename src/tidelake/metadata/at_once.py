@@ -8,8 +8,6 @@ from typing import TypeVar
 from tidelake.fileio import FileIO
 from tidelake.telemetry import Executor
 
-__all__ = ["at_once"]
-
 T = TypeVar("T")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BucketId", "InBucket"]
-
 
 class BucketId(NamedTuple):
     """One bucket of one partition.

@@ -9,8 +9,6 @@ from __future__ import annotations
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.wire import Wire
 
-__all__ = ["from_bytes", "to_bytes"]
-
 _WIRE = Wire(b"TLCM", 8, CommitMessage, what="commit message")
 
 

@@ -14,18 +14,6 @@ from dataclasses import dataclass
 from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.index_entry import DeletionChange, IndexChange
 
-__all__ = [
-    "EMPTY_ROW",
-    "EMPTY_STATS",
-    "CommitMessage",
-    "DataFileMeta",
-    "FileKind",
-    "FileSource",
-    "ManifestEntry",
-    "SimpleStats",
-    "levels_digest",
-]
-
 EMPTY_ROW = bytes(12)
 """Serialized BinaryRow of no fields: arity 0 as 4 bytes big-endian, then 8 header bytes."""
 

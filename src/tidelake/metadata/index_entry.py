@@ -15,15 +15,6 @@ import numpy.typing as npt
 
 from tidelake.metadata.bucket_id import InBucket
 
-__all__ = [
-    "DELETION_VECTORS",
-    "HASH",
-    "DeletionChange",
-    "IndexChange",
-    "IndexEntry",
-    "IndexFile",
-]
-
 HASH = "HASH"  # on disk: never rename
 DELETION_VECTORS = "DELETION_VECTORS"  # on disk: never rename
 

@@ -23,8 +23,6 @@ import numpy as np
 from tidelake.errors import UnsupportedError
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["escape_name", "has_partition_text", "partition_text"]
-
 _ESCAPED = frozenset(map(chr, range(0x20))) | frozenset("\"#%'*/:=?\\\x7f{}[]^")
 _NOT_BLANK = frozenset("\x85\xa0\u2007\u202f")
 """White space for Python's ``isspace`` but not for Java's ``Character.isWhitespace``."""

@@ -25,8 +25,6 @@ from tidelake.metadata.partition_name import escape_name, partition_text
 from tidelake.options import Options, declared
 from tidelake.types import DataType, TableSchema
 
-__all__ = ["POSTPONE_BUCKET", "TablePaths", "numbered"]
-
 NAME_BYTES_MAX = 255
 POSTPONE_BUCKET = -2
 """The bucket of rows that wait for a compaction to give them one (on disk: never renumber)."""

@@ -20,8 +20,6 @@ from tidelake.metadata.manifest.snapshot_entries import (
 )
 from tidelake.metadata.paths import TablePaths
 
-__all__ = ["StoredTable", "changelog_files", "data_files", "named_files", "state_files"]
-
 
 class StoredTable(Protocol):
     """The paths of a table's files, and the cache of its manifests."""

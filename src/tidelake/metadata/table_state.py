@@ -14,8 +14,6 @@ from tidelake.options import Options
 from tidelake.telemetry import Env, Executor
 from tidelake.types import TableSchema
 
-__all__ = ["Guard", "TableState"]
-
 Guard = Callable[[], AbstractContextManager[object]]
 """Opens a block in which other engines keep away, out of politeness: nothing relies on it."""
 

@@ -12,8 +12,6 @@ from tidelake.fileio.file_io import contradicted
 from tidelake.metadata.at_once import at_once
 from tidelake.telemetry import Executor
 
-__all__ = ["TogetherFiles", "WholeFiles", "resized", "whole_bytes_max", "write_unique"]
-
 WAITING_BYTES_MAX = 32 << 20
 """Bytes of files that wait to be written together."""
 LARGE_FILE_BYTES_MAX = 1 << 30

@@ -22,8 +22,6 @@ import msgspec
 
 from tidelake.errors import CorruptError, UnsupportedError
 
-__all__ = ["Wire"]
-
 _FRAME_BYTES = 4 + 1 + 4
 
 

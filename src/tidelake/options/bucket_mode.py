@@ -7,8 +7,6 @@ import enum
 from tidelake.options import declared
 from tidelake.options.table_options import Options
 
-__all__ = ["DYNAMIC", "BucketMode"]
-
 DYNAMIC = -1
 """The value of ``bucket`` for dynamic buckets, which are created when needed."""
 _POSTPONE = -2

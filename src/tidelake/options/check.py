@@ -35,18 +35,6 @@ from tidelake.options.promises import check_promises
 from tidelake.options.table_options import Options
 from tidelake.options.user_options import option_text, option_texts
 
-__all__ = [
-    "check_new_table",
-    "check_one_use",
-    "check_retained",
-    "check_supported",
-    "check_write_mode",
-    "is_option",
-    "looks_like_option",
-    "session_options",
-    "table_defaults",
-]
-
 TABLE_DEFAULT = "table-default."
 DOTS_OF_A_TABLE = 2
 

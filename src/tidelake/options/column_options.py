@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from tidelake.options import declared
 from tidelake.options.key_pattern import AGGREGATION_SETTINGS
 
-__all__ = ["options_for_older_schema", "renamed_in_options"]
-
 NAMES_COLUMNS = (
     declared.BUCKET_KEY.key,
     declared.SEQUENCE_FIELD.key,

@@ -6,8 +6,6 @@ from tidelake.options.declared import compaction, files, write
 from tidelake.options.table_options import Options
 from tidelake.telemetry import Memory
 
-__all__ = ["levels_count", "sorted_runs_stop", "target_file_size_bytes", "write_buffer_bytes"]
-
 TARGET_FILE_SIZE_BYTES_KEYED = 128 << 20
 TARGET_FILE_SIZE_BYTES_APPEND = 256 << 20
 

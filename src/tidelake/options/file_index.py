@@ -26,8 +26,6 @@ from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.options.table_options import Options
 from tidelake.options.text_value import bytes_of_text
 
-__all__ = ["FileIndexSetting", "file_index_settings"]
-
 INDEX_KINDS = ("bloom-filter", "bitmap", "range-bitmap")
 READ_ONLY_KINDS = ("bsi", "token-bloom-filter")
 _COLUMNS = re.compile(r"file-index\.(.+)\.columns")

@@ -20,15 +20,6 @@ from tidelake.options.option import (
     refused,
 )
 
-__all__ = [
-    "AGGREGATE_FUNCTIONS",
-    "AGGREGATION_SETTINGS",
-    "PATTERNS",
-    "KeyPattern",
-    "columns_in",
-    "pattern_of",
-]
-
 AGGREGATE_FUNCTIONS = (
     "bool_and",
     "bool_or",

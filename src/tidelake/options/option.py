@@ -16,33 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
-__all__ = [
-    "EVERY_ACTION",
-    "ON_CREATE",
-    "ON_READ",
-    "ON_WRITE",
-    "SUPPORTED",
-    "Action",
-    "Coverage",
-    "Kind",
-    "Option",
-    "Support",
-    "TableKind",
-    "boolean",
-    "constant_name",
-    "duration",
-    "enumeration",
-    "floating",
-    "integer",
-    "mapping",
-    "memory_size",
-    "no_effect",
-    "not_done",
-    "partly",
-    "refused",
-    "text",
-]
-
 Action = Literal["create", "read", "write"]
 TableKind = Literal["any", "primary_key", "append"]
 

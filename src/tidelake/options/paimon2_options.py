@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from tidelake.options.option import EVERY_ACTION, ON_READ, ON_WRITE, Action
 
-__all__ = ["PAIMON2_OPTIONS", "Paimon2Option", "paimon2_option_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Paimon2Option:

@@ -23,8 +23,6 @@ from tidelake.options.option import Option, Support
 from tidelake.options.table_options import Options
 from tidelake.telemetry import PerProcess
 
-__all__ = ["LOGGER", "check_promises", "promises_not_kept", "warn_of_promises", "warn_once"]
-
 LOGGER = "tidelake"
 WARNED_MAX = 10_000
 """Tables and their options that a process remembers to have warned of."""

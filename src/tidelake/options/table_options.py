@@ -18,8 +18,6 @@ from tidelake.options.declared.registry import BY_KEY
 from tidelake.options.option import Kind, Option
 from tidelake.options.text_value import parse_value
 
-__all__ = ["Options"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from tidelake.options.option import LONG_MAX, Kind, Option
 
-__all__ = ["bytes_of_text", "memory_bytes", "parse_value", "to_text"]
-
 BYTES_OF_UNIT = {
     **dict.fromkeys(("", "b", "bytes"), 1),
     **dict.fromkeys(("k", "kb", "kibibytes"), 1 << 10),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["option_text", "option_texts"]
-
 
 def option_text(value: object) -> str:
     """Write a value as an option's text.

@@ -13,8 +13,6 @@ from tidelake.options import declared
 from tidelake.telemetry import Memory
 from tidelake.types import DataField, TableSchema
 
-__all__ = ["ReadContext"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReadContext(TableState):

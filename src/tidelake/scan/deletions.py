@@ -16,8 +16,6 @@ from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 
-__all__ = ["live_deletions"]
-
 RANGE_BYTES = 400
 """The approximate memory of one vector's range."""
 

@@ -10,8 +10,6 @@ from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.tag import TagLog
 from tidelake.metadata.table_state import TableState
 
-__all__ = ["SNAPSHOT_EXPIRED", "names_expiry"]
-
 SNAPSHOT_EXPIRED = "snapshot_expired"
 """The kind of the error. A read of the newest snapshot is planned again for the next one."""
 

@@ -23,16 +23,6 @@ from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.split_generator import BucketFiles
 
-__all__ = [
-    "bucket_files",
-    "bucket_starts",
-    "grouped",
-    "live_buckets",
-    "live_files",
-    "order_of",
-    "read_buckets",
-]
-
 
 def live_buckets(
     context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache

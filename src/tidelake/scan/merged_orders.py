@@ -29,8 +29,6 @@ from tidelake.scan.context import ReadContext
 from tidelake.scan.split import Section, Split
 from tidelake.telemetry import PerProcess, RecentlyUsed
 
-__all__ = ["MergedOrders", "noted_bytes", "order_key", "orders_bytes_max"]
-
 DIGEST_BYTES = 20
 ROWS_MIN = 16_384
 """Fewer rows are merged again at once."""

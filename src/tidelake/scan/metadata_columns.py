@@ -40,14 +40,6 @@ from tidelake.types.data_type import STRING_LENGTH_MAX
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 from tidelake.types.values import storage_to_arrow
 
-__all__ = [
-    "METADATA_COLUMNS",
-    "LocatedRows",
-    "check_located",
-    "hidden_columns",
-    "metadata_fields",
-]
-
 FILE_PATH = "__paimon_file_path"
 ROW_INDEX = "__paimon_row_index"
 PARTITION = "__paimon_partition"

@@ -88,8 +88,6 @@ from tidelake.scan.split_generator import (
 )
 from tidelake.types.predicate import Predicate
 
-__all__ = ["ScanPlan", "plan_scan"]
-
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:

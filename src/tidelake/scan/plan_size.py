@@ -8,8 +8,6 @@ from tidelake.errors import InvalidInputError
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.scan.context import ReadContext
 
-__all__ = ["check_plan_fits"]
-
 ENTRY_BYTES = 1_900
 """The memory of a manifest entry during a plan: measured, for files of 8 columns."""
 PLAN_SHARE = 0.75

@@ -68,8 +68,6 @@ from tidelake.telemetry import check_wanted
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, conjoin, evaluate
 
-__all__ = ["ALL_ROWS", "Rows", "deleted_rows", "read_changes", "read_file", "read_split"]
-
 Rows: TypeAlias = Mapping[str, Positions]
 """By file name, the ordinals of the only rows to read; files that it lacks are read whole."""
 ALL_ROWS: Rows = MappingProxyType({})

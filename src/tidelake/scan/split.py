@@ -18,8 +18,6 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.manifest.lazy_file_list import rows_of, sizes_of
 
-__all__ = ["OfKeys", "Run", "Section", "Split"]
-
 OfKeys: TypeAlias = Literal["all", "gone", "kept"]
 """The keys whose changes are wanted: all; those that the changes leave without a row in this
 bucket; those that they leave with one."""

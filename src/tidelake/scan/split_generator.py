@@ -36,16 +36,6 @@ from tidelake.scan.pruning.prune import prune_section
 from tidelake.scan.split import Run, Section, Split
 from tidelake.types import DataType
 
-__all__ = [
-    "BucketFiles",
-    "PackRule",
-    "file_sections",
-    "merge_splits",
-    "pack_ordered",
-    "raw_splits",
-    "stand_alone",
-]
-
 T = TypeVar("T")
 Matches = Callable[[DataFileMeta], bool]
 

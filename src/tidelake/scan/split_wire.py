@@ -16,8 +16,6 @@ from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.wire import Wire
 from tidelake.scan.split import OfKeys, Split
 
-__all__ = ["split_from_bytes", "split_to_bytes"]
-
 _LEFT_BEHIND: dict[str, Any] = {
     "key_stats": EMPTY_STATS,
     "value_stats": EMPTY_STATS,

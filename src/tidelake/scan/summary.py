@@ -27,8 +27,6 @@ from tidelake.scan.pruning.prune import StatsReader
 from tidelake.scan.split import Split
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["ColumnEnds", "PartitionSummary", "has_whole_ends", "plan_summary", "total_summary"]
-
 _EXACT = frozenset(
     {
         TypeRoot.BOOLEAN,

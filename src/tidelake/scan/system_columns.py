@@ -25,8 +25,6 @@ from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.row_kind import RowKind
 
-__all__ = ["KnownColumns", "known_system_columns", "newer_run_by_run"]
-
 
 def known_system_columns(section: Section, *, keep_kinds: bool) -> frozenset[DataField]:
     """Return the system columns that need not be read.

@@ -7,8 +7,6 @@ from types import ModuleType
 
 from tidelake.errors import UnsupportedError
 
-__all__ = ["load", "metrics_library", "tracing_library"]
-
 PIP_NAMES = {
     "grpc": "grpcio",
     "google": "protobuf",

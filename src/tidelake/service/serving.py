@@ -14,8 +14,6 @@ from tidelake.service._optional import load
 if TYPE_CHECKING:
     from tidelake.service.local.query_service import QueryService
 
-__all__ = ["options_of", "serve"]
-
 
 def serve(
     warehouse: str | Path | None,

@@ -16,8 +16,6 @@ from tidelake.spark.jobs import JobRegistry
 if TYPE_CHECKING:
     from tidelake.spark.sql.statements import Statements
 
-__all__ = ["statements_of"]
-
 
 def statements_of(
     spark: SparkSession,

@@ -6,8 +6,6 @@ import importlib
 
 from tidelake.errors import UnsupportedError
 
-__all__ = ["LibraryMissingError"]
-
 
 class LibraryMissingError(UnsupportedError, ImportError):
     """A library is not installed; also an ``ImportError``, for it comes while a module loads."""

@@ -11,8 +11,6 @@ import json
 from tidelake import errors
 from tidelake.errors import TidelakeError
 
-__all__ = ["error_from_text", "error_to_text"]
-
 
 def error_to_text(error: TidelakeError) -> str:
     """Encode an error for the driver.

@@ -9,8 +9,6 @@ from pyspark.sql import SparkSession
 from tidelake.catalog import Catalog
 from tidelake.spark.jobs import Job, JobRegistry
 
-__all__ = ["JobMethods"]
-
 
 class JobMethods(abc.ABC):
     """Methods of :class:`tidelake.spark.Lake`."""

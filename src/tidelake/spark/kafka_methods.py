@@ -30,8 +30,6 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.table.handle.arguments import known_columns
 from tidelake.table.write.result import WriteResult
 
-__all__ = ["KafkaMethods"]
-
 
 class KafkaMethods(StreamReadMethods, StreamWriteMethods):
     """Finds, reads and writes tables that ``WITH ('connector' = 'kafka')`` declared."""

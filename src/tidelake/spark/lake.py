@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from tidelake.spark.sql.statements import Statements
     from tidelake.sql.execution.session import SqlSession
 
-__all__ = ["Lake", "attach"]
-
 DEFAULT_CATALOG = "tidelake"
 
 

@@ -20,8 +20,6 @@ from tidelake.spark.lookupjoin.request import (
 )
 from tidelake.table import Table
 
-__all__ = ["LookupMethods"]
-
 RETRY_DELAY_MS = 1_000
 
 

@@ -16,8 +16,6 @@ from tidelake.service.serving import options_of
 if TYPE_CHECKING:
     from tidelake.service.local.query_service import QueryService
 
-__all__ = ["ServiceMethods"]
-
 
 class ServiceMethods(abc.ABC):
     """Methods of :class:`tidelake.spark.Lake`."""

@@ -10,8 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from tidelake.catalog import Catalog
 from tidelake.spark.streamread.opening import stream_frame
 
-__all__ = ["StreamReadMethods"]
-
 
 class StreamReadMethods:
     """Methods of :class:`tidelake.spark.Lake`."""

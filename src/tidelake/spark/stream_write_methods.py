@@ -13,8 +13,6 @@ from pyspark.sql.streaming import StreamingQuery
 from tidelake.spark.streamwrite.start import StreamTarget, Trigger, start_stream
 from tidelake.table import Table
 
-__all__ = ["StreamWriteMethods"]
-
 
 class StreamWriteMethods(abc.ABC):
     """Starts queries that write to tables."""

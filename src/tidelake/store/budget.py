@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["MemoryBudget", "Orderable"]
-
 
 class Orderable(Protocol):
     """A key that decides between writers that hold equally much."""

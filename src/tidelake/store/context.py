@@ -10,8 +10,6 @@ from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.table_state import TableState
 from tidelake.types import DataField
 
-__all__ = ["StoreContext"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoreContext(TableState):

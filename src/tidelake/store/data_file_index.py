@@ -18,8 +18,6 @@ from tidelake.options.declared import FILE_INDEX_IN_MANIFEST_THRESHOLD
 from tidelake.options.file_index import file_index_settings
 from tidelake.store.context import StoreContext
 
-__all__ = ["DataFileIndex", "IndexParts"]
-
 
 class IndexParts(TypedDict):
     """The fields of a data file's entry about its indexes."""

@@ -46,8 +46,6 @@ from tidelake.options.declared import (
 from tidelake.store.context import StoreContext
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["BucketDeletions"]
-
 NO_POSITIONS: Positions = np.zeros(0, np.int64)
 
 

@@ -16,8 +16,6 @@ from tidelake.metadata.data_file import EMPTY_STATS, SimpleStats
 from tidelake.store.context import StoreContext
 from tidelake.types import DataField
 
-__all__ = ["check_sequence_numbers", "creation_time_ms", "simple_stats", "value_stats"]
-
 SEQUENCE_NUMBER_MAX = 2**63 - 1
 
 

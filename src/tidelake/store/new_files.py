@@ -20,8 +20,6 @@ from tidelake.options.file_index import file_index_settings
 from tidelake.store.context import StoreContext
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["NewFiles"]
-
 
 class NewFiles:
     """The files of one writer."""

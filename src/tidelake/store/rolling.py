@@ -10,8 +10,6 @@ import pyarrow as pa
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.telemetry import check_wanted
 
-__all__ = ["WRITE_ROWS", "OneFile", "RollingWriter"]
-
 WRITE_ROWS = 65_536
 """Rows between two checks of the file's size."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["RowBuffer"]
-
 PINNED_RATIO = 64
 OWNED_RATIO = 1.25
 BATCH_BYTES = 2 << 10

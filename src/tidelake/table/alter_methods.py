@@ -30,8 +30,6 @@ from tidelake.types.schema_change import (
     UpdateComment,
 )
 
-__all__ = ["AlterMethods"]
-
 Self = TypeVar("Self", bound="AlterMethods")
 
 

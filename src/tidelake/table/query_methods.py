@@ -15,8 +15,6 @@ from tidelake.table.query import LocalTableQuery
 from tidelake.table.query.point_read import read_keys
 from tidelake.table.read.scan_request import ScanRequest
 
-__all__ = ["QueryMethods"]
-
 
 class QueryMethods(abc.ABC):
     """Rows by key."""

@@ -11,8 +11,6 @@ from tidelake.table.rowlevel.delete import delete_rows
 from tidelake.table.rowlevel.update import update_rows, upsert_columns
 from tidelake.table.write.result import CommitIdentity, WriteResult
 
-__all__ = ["RowMethods"]
-
 
 class RowMethods(abc.ABC):
     """What is done to rows, by its name."""

@@ -9,8 +9,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.follow import Start, StreamBatch, stream_batches
 
-__all__ = ["StreamMethods"]
-
 
 class StreamMethods(abc.ABC):
     """Streams in this process."""

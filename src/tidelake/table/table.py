@@ -59,8 +59,6 @@ from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.schema_change import SchemaChange
 
-__all__ = ["Table"]
-
 
 class Table(
     ConversionMethods,

@@ -24,8 +24,6 @@ from tidelake.table.jobs.purge import PurgeResult, purge_files
 from tidelake.table.jobs.rollback import RollbackResult, roll_back
 from tidelake.table.jobs.tag_deletion import delete_tag
 
-__all__ = ["Retention", "TagInfo", "VersionMethods"]
-
 Retention = str | int | timedelta
 """How long a tag is kept: ``"1 d"``, milliseconds, or a timedelta."""
 

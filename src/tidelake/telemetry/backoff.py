@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from tidelake.telemetry.env import Clock, Rng
 
-__all__ = ["Backoff"]
-
 DOUBLINGS_MAX = 30
 """A power of two that no number of attempts lets grow without end."""
 

@@ -28,20 +28,6 @@ from tidelake.telemetry.executor import (
 from tidelake.telemetry.memory import UNLIMITED, Memory
 from tidelake.telemetry.read_threads import ReadThreads
 
-__all__ = [
-    "Clock",
-    "Env",
-    "Ids",
-    "ManualClock",
-    "Rng",
-    "SeededIds",
-    "SeededRng",
-    "SystemClock",
-    "SystemIds",
-    "SystemRng",
-    "local_zone",
-]
-
 
 class Clock(Protocol):
     """Time as the engine sees it."""

@@ -36,16 +36,6 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tidelake.telemetry.fork import PerProcess, ProcessMark
 
-__all__ = [
-    "Ahead",
-    "CoreExecutor",
-    "Executor",
-    "SerialExecutor",
-    "ThreadExecutor",
-    "Unwanted",
-    "check_wanted",
-]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

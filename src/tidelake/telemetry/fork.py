@@ -18,8 +18,6 @@ from typing import Generic, TypeVar
 
 from tidelake.errors import ClosedError
 
-__all__ = ["FORKED", "PerProcess", "ProcessMark"]
-
 FORKED = "forked"
 """Kind of the error for an object used in a forked child."""
 

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-__all__ = ["MEMORY_BYTES_MIN", "UNLIMITED", "Memory"]
-
 MIB = 1 << 20
 MEMORY_BYTES_MIN = 64 * MIB
 """Below, one page of each column of a few files would not fit beside a row group."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["has_ended", "process_name"]
-
 _START_FIELD = 19
 """Index of ``starttime`` in ``/proc/<pid>/stat``, counted behind the name in brackets."""
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 from tidelake.telemetry.executor import AHEAD_MAX, Executor, SerialExecutor, ThreadExecutor
 
-__all__ = ["ReadThreads"]
-
 RUNS_MAX = 32
 """Runs of merges whose first rows are read at once."""
 _RUNS = ThreadExecutor(RUNS_MAX, level=1)

@@ -14,8 +14,6 @@ from typing import Generic, TypeVar
 
 from tidelake.telemetry.fork import PerProcess
 
-__all__ = ["RecentlyUsed"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

@@ -35,20 +35,6 @@ from tidelake.types.field_ids import with_new_ids
 from tidelake.types.nested import is_list_like
 from tidelake.types.schema import DataField
 
-__all__ = [
-    "MS_PER_DAY",
-    "NANOS_PER_UNIT",
-    "VARIANT_STORAGE",
-    "check_names_once",
-    "child_types",
-    "fields_from_arrow",
-    "nested_type",
-    "timestamp_unit",
-    "to_arrow_schema",
-    "to_arrow_type",
-    "type_of_column",
-]
-
 MS_PER_DAY = 86_400_000
 NANOS_PER_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 DECIMAL_PRECISION_MAX = 38

@@ -15,8 +15,6 @@ from tidelake.errors import NotFoundError, near_names, shortened
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 
-__all__ = ["UNNAMED_ID", "edited", "no_column", "path_text", "row_fields", "row_of"]
-
 UNNAMED_ID = -1
 """The id of unnamed children: elements and values."""
 

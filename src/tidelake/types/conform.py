@@ -43,8 +43,6 @@ from tidelake.types.nested import (
 )
 from tidelake.types.schema import DataField
 
-__all__ = ["conform", "first_misfit", "plain_layout", "shown_value"]
-
 INTEGER_DIGITS_MAX = 20
 """The largest unsigned integer of 64 bits."""
 TYPES_KEPT = 256

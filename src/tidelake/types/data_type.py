@@ -15,15 +15,6 @@ from typing import Any
 
 from tidelake.errors import CorruptError, UnsupportedError
 
-__all__ = [
-    "DataType",
-    "TypeRoot",
-    "fault_of",
-    "parse_type",
-    "parse_type_text",
-    "type_to_json",
-]
-
 STRING_LENGTH_MAX = 2_147_483_647
 NESTED_DEPTH_MAX = 64
 

@@ -20,8 +20,6 @@ from tidelake.types.cast import cast_values
 from tidelake.types.data_type import DataType, parse_type
 from tidelake.types.schema import DataField
 
-__all__ = ["default_scalar", "default_scalars", "filled_in"]
-
 _STRING = parse_type("STRING")
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)

@@ -16,8 +16,6 @@ from itertools import count
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 
-__all__ = ["highest_id", "ids_inside", "with_new_ids", "with_new_type_ids"]
-
 
 def with_new_ids(fields: Iterable[DataField], *, after: int = -1) -> tuple[DataField, ...]:
     """Return columns with new ids, including the rows inside their types.

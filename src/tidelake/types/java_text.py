@@ -15,8 +15,6 @@ import numpy as np
 
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["java_duration", "java_text"]
-
 SCIENTIFIC_FROM, PLAIN_FROM = 1e7, 1e-3
 """Between these Java prints a fraction without an exponent."""
 NS_PER_S = 10**9

@@ -15,8 +15,6 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["check_and_drop", "with_checksum"]
-
 KEY = "tidelake.checksum"  # on disk: never rename
 
 

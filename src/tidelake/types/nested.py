@@ -20,18 +20,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = [
-    "ListParts",
-    "is_list_like",
-    "leaf_arrays",
-    "list_of",
-    "list_parts",
-    "map_of",
-    "settled",
-    "struct_children",
-    "struct_of",
-]
-
 TYPES_KEPT = 256
 _WIDEST_VALUE_BYTES = 16
 

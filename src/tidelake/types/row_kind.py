@@ -6,8 +6,6 @@ import enum
 
 from tidelake.errors import InvalidInputError
 
-__all__ = ["RowKind"]
-
 
 class RowKind(enum.IntEnum):
     """The four kinds of rows; the number is the byte on disk (never renumber).

@@ -40,16 +40,6 @@ from tidelake.types.arrow import (
 )
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = [
-    "arrow_to_storage",
-    "exact_position",
-    "from_storage",
-    "parse_timestamp",
-    "position_bounds",
-    "storage_to_arrow",
-    "to_storage",
-]
-
 _EPOCH_DATE = dt.date(1970, 1, 1)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - TIMESTAMP has no zone
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -7,8 +7,6 @@ from types import ModuleType
 
 from tidelake.errors import UnsupportedError
 
-__all__ = ["psycopg"]
-
 
 def psycopg() -> ModuleType:
     """Load the driver.

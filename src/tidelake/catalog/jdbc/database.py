@@ -24,8 +24,6 @@ from tidelake.errors import (
     TidelakeError,
 )
 
-__all__ = ["Database", "RowExistsError"]
-
 Row = tuple[object, ...]
 T = TypeVar("T")
 

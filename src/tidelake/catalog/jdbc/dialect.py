@@ -9,8 +9,6 @@ import enum
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-__all__ = ["Connection", "Dialect", "DriverFailure"]
-
 Connection = Any
 """A connection of Python's DB-API, in autocommit."""
 

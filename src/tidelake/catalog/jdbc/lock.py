@@ -30,8 +30,6 @@ from tidelake.catalog.warehouse import DATABASE_SUFFIX
 from tidelake.errors import OutcomeUnknownError, StorageError, StorageRefusedError
 from tidelake.telemetry import Clock
 
-__all__ = ["HeldLock", "TableLock", "WarehousePutLock"]
-
 FIRST_WAIT_MS = 100
 TABLE_DEPTH = 2
 """Parts of a table's path below the warehouse: database and table."""

@@ -42,8 +42,6 @@ from tidelake.errors import (
 from tidelake.fileio import FileIO
 from tidelake.types import TableSchema
 
-__all__ = ["JdbcMetastore"]
-
 OF_PAIMON_2 = (statements.TABLE_PROPERTIES, statements.VIEWS)
 
 

@@ -16,8 +16,6 @@ from tidelake.fileio import FileIO
 from tidelake.fileio.object_store import ObjectStoreFileIO
 from tidelake.telemetry import Env
 
-__all__ = ["jdbc_metastore"]
-
 SCHEME_SHOWN_MAX = 2
 """Parts of a URI that a message repeats; the others may hold a password."""
 

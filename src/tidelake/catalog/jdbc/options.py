@@ -7,18 +7,6 @@ from typing import Any
 from tidelake.options import Option
 from tidelake.options.option import boolean, duration, enumeration, integer, no_effect, text
 
-__all__ = [
-    "CATALOG_KEY",
-    "COMMIT_LOCK",
-    "JDBC_OPTIONS",
-    "LOCK_ACQUIRE_TIMEOUT",
-    "LOCK_CHECK_MAX_SLEEP",
-    "LOCK_ENABLED",
-    "LOCK_KEY_MAX_LENGTH",
-    "PROPERTY_PREFIX",
-    "URI",
-]
-
 PROPERTY_PREFIX = "jdbc."
 """Beginning of the keys of properties of the connection."""
 

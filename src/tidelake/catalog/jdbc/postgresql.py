@@ -12,8 +12,6 @@ from tidelake.catalog.jdbc.dialect import Connection, DriverFailure
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.telemetry.env import local_zone
 
-__all__ = ["POSTGRESQL_URI", "PostgresqlDialect"]
-
 POSTGRESQL_URI = "jdbc:postgresql:"
 CONNECT_TIMEOUT_S = 10
 LOCK_TIMEOUT_MS = 10_000

@@ -10,8 +10,6 @@ from tidelake.catalog.jdbc import statements
 from tidelake.catalog.jdbc.dialect import Connection, DriverFailure
 from tidelake.errors import InvalidInputError, near_names, shortened
 
-__all__ = ["SQLITE_URI", "SqliteDialect"]
-
 SQLITE_URI = "jdbc:sqlite:"
 BUSY_TIMEOUT, BUSY_TIMEOUT_MS = "busy_timeout", 10_000
 IGNORED = ("user", "password")  # Java needs them to be there, and SQLite has no users

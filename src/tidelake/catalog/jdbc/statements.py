@@ -8,35 +8,6 @@ exist, and never made here. Source: ``JdbcUtils`` of paimon-core (1.3.1 and 2.0)
 
 from __future__ import annotations
 
-__all__ = [
-    "CREATE_DATABASE_PROPERTIES",
-    "CREATE_LOCKS",
-    "CREATE_TABLES",
-    "DATABASES",
-    "DATABASE_EXISTS",
-    "DATABASE_PROPERTIES",
-    "DELETE_EXPIRED_LOCK_ON_POSTGRESQL",
-    "DELETE_EXPIRED_LOCK_ON_SQLITE",
-    "DELETE_LOCK",
-    "DELETE_OF_DATABASE",
-    "DELETE_TABLE",
-    "DELETE_VIEW",
-    "INSERT_DATABASE",
-    "INSERT_DATABASE_IF_NEW",
-    "INSERT_LOCK_ON_POSTGRESQL",
-    "INSERT_LOCK_ON_SQLITE",
-    "INSERT_TABLE",
-    "LOCKS",
-    "LOCK_IS_OURS",
-    "RENAME_TABLE",
-    "TABLES",
-    "TABLES_OF_DATABASE",
-    "TABLE_EXISTS",
-    "TABLE_PROPERTIES",
-    "VIEWS",
-    "VIEWS_OF_DATABASE",
-]
-
 TABLES = "paimon_tables"
 DATABASE_PROPERTIES = "paimon_database_properties"
 LOCKS = "paimon_distributed_locks"

@@ -7,8 +7,6 @@ from types import ModuleType
 
 from tidelake.errors import UnsupportedError
 
-__all__ = ["load_httpx"]
-
 
 def load_httpx() -> ModuleType:
     """Import httpx.

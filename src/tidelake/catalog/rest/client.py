@@ -44,8 +44,6 @@ from tidelake.errors import CorruptError, InvalidInputError, NotFoundError
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.telemetry import Backoff, Env, PerProcess, RecentlyUsed
 
-__all__ = ["RestClient"]
-
 TRIES_MAX = 8
 """Times that one request is sent."""
 DEADLINE_MS = 120_000

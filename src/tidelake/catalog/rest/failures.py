@@ -42,15 +42,6 @@ from tidelake.errors import (
     shortened,
 )
 
-__all__ = [
-    "AnswerLostError",
-    "ServerAnswer",
-    "ServerBusyError",
-    "ServerUnreachableError",
-    "failure_of",
-]
-
-
 NO_EFFECT = frozenset({404, 405, 411, 413, 414, 415, 431})
 """Further statuses after which nothing happened; of those not named here it is not known."""
 CLIENT_ERRORS_FROM = 400

@@ -47,8 +47,6 @@ from tidelake.telemetry import Env, RecentlyUsed
 from tidelake.types import TableSchema
 from tidelake.types.schema import field_to_json
 
-__all__ = ["RestMetastore", "StorageOpener"]
-
 StorageOpener = Callable[[str, CredentialSource | None], tuple[FileIO, str]]
 """Opens the storage of a table's path, perhaps with keys that the server gives; the storage, and
 the path in it."""

@@ -12,15 +12,6 @@ import msgspec
 
 from tidelake.errors import CorruptError
 
-__all__ = [
-    "ServerDatabase",
-    "ServerPartition",
-    "ServerTable",
-    "ServerToken",
-    "decoded",
-    "json_object",
-]
-
 
 class ServerSchema(msgspec.Struct, frozen=True):
     """What is read of a table's schema here: the rest is in the schema's file."""

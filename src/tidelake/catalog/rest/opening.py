@@ -10,8 +10,6 @@ from tidelake.catalog.rest.table_storages import TableStorages
 from tidelake.fileio.local_cache import local_cache
 from tidelake.fileio.object_store import is_storage_key, parse_settings
 
-__all__ = ["rest_metastore"]
-
 
 def rest_metastore(request: CatalogRequest) -> RestMetastore:
     """Open a REST catalog; asks the server for its configuration.

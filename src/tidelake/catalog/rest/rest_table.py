@@ -10,8 +10,6 @@ from tidelake.catalog.rest.server_commit import ServerCommit
 from tidelake.commit.snapshot_commit import SnapshotCommit
 from tidelake.types.schema_change import SchemaChange
 
-__all__ = ["RestTable"]
-
 
 class RestTable:
     """What the server does with one table; see :class:`tidelake.table.handle.managed_table`.

@@ -29,8 +29,6 @@ from tidelake.types.schema_change import (
     UpdateComment,
 )
 
-__all__ = ["schema_changes_json"]
-
 Json = dict[str, Any]
 
 

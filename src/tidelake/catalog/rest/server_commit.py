@@ -61,8 +61,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Env
 
-__all__ = ["ServerCommit"]
-
 SETTLE_TRIES = 4
 """Reads of the server's snapshot after an unclear answer, while there is none of this id."""
 SETTLE_WAIT_MS = 250

@@ -19,16 +19,6 @@ from tidelake.fileio.object_store import is_storage_key, known_keys
 from tidelake.fileio.secret import Secret, SentSecrets
 from tidelake.options import Kind, Option
 
-__all__ = [
-    "OPTIONS",
-    "PREFIXES",
-    "RestSettings",
-    "header_map",
-    "option_map",
-    "shown_options",
-    "storage_map",
-]
-
 HEADER_PREFIX = "header."
 TOKEN = "token"
 DATA_TOKEN_ENABLED = "data-token.enabled"

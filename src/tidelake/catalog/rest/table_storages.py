@@ -20,8 +20,6 @@ from tidelake.fileio.secret import SentSecrets
 from tidelake.options import option_texts
 from tidelake.telemetry import Env
 
-__all__ = ["TableStorages"]
-
 
 class TableStorages:
     """See :data:`tidelake.catalog.rest.metastore.StorageOpener`.

@@ -20,8 +20,6 @@ from tidelake.errors import InvalidInputError, TidelakeError, shortened
 from tidelake.telemetry import Env
 from tidelake.telemetry.fork import PerProcess
 
-__all__ = ["Transport"]
-
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 16

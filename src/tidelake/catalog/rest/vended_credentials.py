@@ -27,8 +27,6 @@ from tidelake.fileio.object_store import NEEDED, Credentials
 from tidelake.fileio.secret import SentSecrets, forget_ended
 from tidelake.telemetry import Env, PerProcess, RecentlyUsed
 
-__all__ = ["VendedCredentials"]
-
 RENEW_BEFORE_MS_MAX = 3_600_000
 RENEW_SHARE = 5
 """Keys are renewed when this part of their life is left: a fifth."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from tidelake.cli.output.cells import Number, TemporalText
 
-__all__ = ["csv_field", "json_text", "shown"]
-
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _NEEDS_QUOTES = re.compile('[",\r\n]|^\\s|\\s$')
 

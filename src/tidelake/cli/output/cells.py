@@ -24,8 +24,6 @@ import pyarrow.compute as pc
 
 from tidelake.types.variant.variant import decode_variant
 
-__all__ = ["Number", "TemporalText", "plain_values"]
-
 
 class Number(str):
     """A decimal number with all digits."""

@@ -17,8 +17,6 @@ from tidelake.cli.output.cell_text import csv_field, json_text, shown
 from tidelake.cli.output.cells import plain_values
 from tidelake.errors import InvalidInputError
 
-__all__ = ["FORMATS", "Format", "Row", "live_lines", "rows_of"]
-
 WIDTH_ROWS = 1000
 """Rows that decide the widths of a table's columns."""
 Row = Sequence[Any]

@@ -7,8 +7,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-__all__ = ["OP", "LiveAnswer", "with_op"]
-
 OP = "op"
 """The column with the kind of each change, as in Flink's client."""
 ROW_KIND = "_row_kind"

@@ -15,8 +15,6 @@ from wcwidth import clip, width
 from tidelake.cli.output.cell_text import json_text
 from tidelake.service.observe.figures import ExecutorFigures, ServiceFigures, TableFigures
 
-__all__ = ["json_line", "redrawn", "table_lines", "text_line"]
-
 UNKNOWN = "-"
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 STEP = 1024

@@ -7,8 +7,6 @@ import logging
 import sys
 from collections.abc import Iterator
 
-__all__ = ["shown_warnings"]
-
 
 @contextlib.contextmanager
 def shown_warnings() -> Iterator[None]:

@@ -20,8 +20,6 @@ from tidelake.sql.execution.session import PathTable, SqlSession
 from tidelake.sql.syntax.name import TableName, quoted_name
 from tidelake.table.system.system_table import SYSTEM_TABLE_NAMES
 
-__all__ = ["KEYWORDS", "completions"]
-
 _KEYWORD_TEXT = (
     "ADD AFTER ALL ALTER ANALYZE AND AS ASC BETWEEN BIGINT BINARY BOOLEAN BY CALL CASCADE CASE "
     "CAST CATALOG CATALOGS COLUMN COLUMNS COMMENT COMPUTE COUNT CREATE CROSS DATABASE DATABASES "

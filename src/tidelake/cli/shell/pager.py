@@ -13,8 +13,6 @@ from typing import TextIO
 
 from wcwidth import width as cell_width
 
-__all__ = ["Pager"]
-
 PAGER_VARIABLE = "PAGER"
 DEFAULT = "less"
 LESS_FLAGS = "-SRFX"

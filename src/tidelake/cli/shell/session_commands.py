@@ -7,8 +7,6 @@ from tidelake.cli.shell.shell import Shell
 from tidelake.cli.shell.statement_text import holds_statement, is_command
 from tidelake.errors import near_names
 
-__all__ = ["COMMAND_WORDS", "KEYS", "run_input"]
-
 COMMAND_WORDS = {
     "\\help": "this list",
     "\\format FORMAT": f"set the output format: {', '.join(FORMATS)}",

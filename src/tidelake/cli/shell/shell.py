@@ -23,8 +23,6 @@ from tidelake.sql.parser.identifier_clause import with_plain_names
 from tidelake.sql.syntax.ast import Statement
 from tidelake.sql.syntax.tokens import without_secrets
 
-__all__ = ["Shell", "error_text"]
-
 RED, DIM, PLAIN = "\x1b[31m", "\x1b[2m", "\x1b[0m"
 
 

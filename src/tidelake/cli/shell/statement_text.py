@@ -5,8 +5,6 @@ from __future__ import annotations
 from tidelake.errors import InvalidInputError
 from tidelake.sql.syntax.tokens import BYTE_ORDER_MARK, split_statements, tokenize
 
-__all__ = ["holds_statement", "is_command", "is_complete", "split_texts"]
-
 END = ";"
 META = "\\"
 BARE = frozenset({"exit", "quit", "help"})

@@ -27,8 +27,6 @@ from tidelake.cli.shell.statement_text import is_command, is_complete
 from tidelake.sql.execution.session import DEFAULT_DATABASE, SqlSession
 from tidelake.sql.syntax.tokens import without_secrets
 
-__all__ = ["Terminal", "history_path"]
-
 STATE_VARIABLE = "XDG_STATE_HOME"
 
 

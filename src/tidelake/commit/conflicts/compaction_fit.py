@@ -23,8 +23,6 @@ from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 
-__all__ = ["Fitting", "fitting_compactions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fitting:

@@ -36,17 +36,6 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import manifest_files, read_manifests
 from tidelake.options import declared
 
-__all__ = [
-    "EMPTY_TABLE",
-    "ROWS_CHANGED",
-    "EmptyTable",
-    "check_bucket_counts_kept",
-    "check_history_continues",
-    "check_keys_unmoved",
-    "check_rows_unchanged",
-    "interleaved_buckets",
-]
-
 ROWS_CHANGED = "rows_changed"
 """Kind of the conflict: read the rows again and update them again."""
 

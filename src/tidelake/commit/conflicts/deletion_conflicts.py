@@ -25,12 +25,6 @@ from tidelake.commit.delta import DeletionDelta
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry
 
-__all__ = [
-    "DELETIONS_CHANGED",
-    "check_deletions",
-    "vector_names",
-]
-
 DELETIONS_CHANGED = "deletions_changed"
 """Kind of the conflict: read again, and delete or update again."""
 

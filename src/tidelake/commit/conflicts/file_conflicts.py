@@ -35,14 +35,6 @@ from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry, l
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.types import DataType
 
-__all__ = [
-    "added_bucket_counts",
-    "check_bucket_counts",
-    "check_compaction",
-    "key_range",
-    "live_bucket_counts",
-]
-
 Range = tuple[KeyRank, KeyRank]
 
 

@@ -27,8 +27,6 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index_entry import HASH, IndexChange, IndexEntry
 
-__all__ = ["HashIndexChanges", "assignment_conflict"]
-
 Entries = Sequence[IndexEntry]
 
 

@@ -37,8 +37,6 @@ from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.scan import ReadContext, Split, read_file
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["KeyOverlap"]
-
 FILES_READ_MAX = 4_000
 """Files of others whose keys are read for one attempt; where there are more, ranges decide."""
 KEYS_READ_MAX = 1_000_000

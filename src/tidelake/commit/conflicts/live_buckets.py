@@ -17,8 +17,6 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.manifest.snapshot_entries import live_entries
 
-__all__ = ["live_in", "live_in_buckets"]
-
 
 def live_in(
     context: CommitContext,

@@ -18,15 +18,6 @@ from tidelake.options import declared
 from tidelake.scan.pruning.prune import matching_partitions
 from tidelake.types.predicate import Predicate
 
-__all__ = [
-    "DYNAMIC",
-    "PartitionChoice",
-    "chosen_partitions",
-    "replaced_files",
-    "rewritten_conflict",
-    "rows_in",
-]
-
 DYNAMIC = "dynamic"
 """Overwrite the partitions that rows come for."""
 

@@ -11,8 +11,6 @@ from tidelake.commit.expiry.snapshots import expire_snapshots
 from tidelake.errors import TidelakeError
 from tidelake.metadata.log.snapshot import Snapshot
 
-__all__ = ["expire_as_configured", "expire_quietly"]
-
 _LOG = logging.getLogger("tidelake")
 
 

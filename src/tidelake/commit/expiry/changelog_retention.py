@@ -17,8 +17,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import changelog_files, data_files
 from tidelake.options import Options
 
-__all__ = ["are_in_data_files", "kept_for_changelogs"]
-
 
 def are_in_data_files(context: CommitContext) -> bool:
     """Whether some changelogs are read from data files, which must therefore be kept.

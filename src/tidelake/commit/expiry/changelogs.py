@@ -34,8 +34,6 @@ from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import changelog_files, data_files
 
-__all__ = ["expire_changelogs"]
-
 
 def expire_changelogs(
     context: CommitContext,

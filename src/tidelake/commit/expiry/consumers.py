@@ -12,8 +12,6 @@ from tidelake.commit.context import CommitContext
 from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState
 from tidelake.options import declared
 
-__all__ = ["HeldSnapshots", "forget_consumers", "held_snapshots"]
-
 
 @dataclass(frozen=True, slots=True)
 class HeldSnapshots:

@@ -16,16 +16,6 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import delta_entries
 from tidelake.options import Options, declared
 
-__all__ = [
-    "data_is_changelog",
-    "has_no_producer",
-    "index_and_statistics",
-    "is_changelog",
-    "manifests_and_lists",
-    "metadata_files",
-    "removed_by",
-]
-
 NONE = "none"
 
 

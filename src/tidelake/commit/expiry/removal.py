@@ -7,8 +7,6 @@ from collections.abc import Collection
 from tidelake.commit.context import CommitContext
 from tidelake.errors import NotFoundError, StorageError
 
-__all__ = ["committed_ms", "remove_files"]
-
 
 def remove_files(context: CommitContext, files: Collection[str]) -> None:
     """Remove unreferenced files, also from the manifest cache.

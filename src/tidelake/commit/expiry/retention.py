@@ -20,9 +20,6 @@ from dataclasses import dataclass
 
 from tidelake.options import Option, Options, declared
 
-__all__ = ["Retention", "is_decoupled", "retentions"]
-
-
 _OF_CHANGELOGS = (
     declared.CHANGELOG_NUM_RETAINED_MIN,
     declared.CHANGELOG_NUM_RETAINED_MAX,

@@ -64,8 +64,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.snapshot_files import changelog_files, data_files
 
-__all__ = ["expire_snapshots"]
-
 
 def expire_snapshots(
     context: CommitContext,

@@ -24,8 +24,6 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.metadata.paths import numbered
 
-__all__ = ["References"]
-
 _LOG = logging.getLogger("tidelake")
 BRANCH_PREFIX, TAG_PREFIX = "branch-", "tag-"
 LOOKS_MAX = 10

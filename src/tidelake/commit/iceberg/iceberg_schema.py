@@ -22,17 +22,6 @@ from tidelake.format.field_schema import FIELD_ID_KEY, parquet_arrow_schema
 from tidelake.types import DataField, DataType, TableSchema
 from tidelake.types.data_type import TypeRoot
 
-__all__ = [
-    "PARTITION_FIELD_ID_START",
-    "check_schema",
-    "check_type_changes",
-    "fault_of_schema",
-    "is_atomic",
-    "is_nanoseconds",
-    "partition_fields",
-    "schema_document",
-]
-
 PARTITION_FIELD_ID_START = 1000  # on disk: never renumber
 _TIMESTAMP_DIGITS_MIN, _MICROS_DIGITS_MAX = 3, 6
 _PLAIN = {

@@ -27,8 +27,6 @@ from tidelake.commit.iceberg.manifest_files import (
 from tidelake.commit.iceberg.settings import VERSION_WITH_VECTORS
 from tidelake.commit.iceberg.shown_files import added_entry
 
-__all__ = ["Changed", "ManifestChanges", "live_files_count"]
-
 LARGE_NUMERATOR, LARGE_DENOMINATOR = 2, 3
 """A manifest of two thirds of the target size is large: it is not merged."""
 

@@ -35,18 +35,6 @@ from tidelake.metadata.unique_file import whole_bytes_max, write_unique
 from tidelake.types import DataType, TableSchema
 from tidelake.types.data_type import TypeRoot
 
-__all__ = [
-    "ADDED",
-    "DATA",
-    "DELETED",
-    "DELETES",
-    "EXISTING",
-    "SPEC_ID",
-    "ManifestFiles",
-    "Record",
-    "avro_name",
-]
-
 Record = dict[str, Any]
 EXISTING, ADDED, DELETED = 0, 1, 2
 DATA, DELETES = 0, 1

@@ -24,17 +24,6 @@ from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.types import TableSchema
 from tidelake.types.field_ids import highest_id
 
-__all__ = [
-    "IDENTITY",
-    "commit_identity",
-    "document_of",
-    "operation_of",
-    "parsed",
-    "properties_of",
-    "shows",
-    "summary_of",
-]
-
 IDENTITY = "paimon-commit-identity"  # on disk: never rename
 _MAIN = "main"
 

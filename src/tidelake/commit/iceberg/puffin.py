@@ -23,8 +23,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["MAGIC", "Blob", "puffin_file"]
-
 MAGIC = b"PFA1"
 ROW_POSITION_FIELD_ID = 2_147_483_645
 NO_SNAPSHOT = -1

@@ -22,8 +22,6 @@ from tidelake.errors import CorruptError, NotFoundError, StorageError
 from tidelake.fileio import FileIO
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 
-__all__ = ["RetiredFiles", "delete_quietly"]
-
 _METADATA_FILE = re.compile(r"v([0-9]{1,18})\.metadata\.json")
 
 

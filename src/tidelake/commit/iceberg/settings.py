@@ -21,8 +21,6 @@ from tidelake.fileio import FileIO, parent_of
 from tidelake.metadata.avro.avro import CODECS
 from tidelake.options import Options, declared, levels_count
 
-__all__ = ["VERSION_WITH_VECTORS", "IcebergSettings", "address_of"]
-
 VERSION_WITH_VECTORS = 3
 _DATABASE_SUFFIX = ".db"
 

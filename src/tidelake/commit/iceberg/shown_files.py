@@ -24,8 +24,6 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.types import DataField, TableSchema
 
-__all__ = ["ShownFiles", "added_entry"]
-
 
 @dataclass(frozen=True, slots=True)
 class ShownFiles:

@@ -17,8 +17,6 @@ from tidelake.metadata.index_entry import DELETION_VECTORS
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.unique_file import write_unique
 
-__all__ = ["ShownVectors", "StoredVector", "VectorKey", "vector_key"]
-
 ROWS_MAX = 1 << 40
 """More rows than a data file has: the length of a vector's bytes bounds its positions."""
 VectorKey = tuple[str, int]

@@ -27,8 +27,6 @@ from tidelake.commit.iceberg.iceberg_schema import is_nanoseconds
 from tidelake.types import DataType
 from tidelake.types.data_type import TypeRoot
 
-__all__ = ["avro_value", "bound_of", "decimal_bytes_max", "is_nan", "storage_value"]
-
 NANOS_PER_MICRO = 1000
 _NUMBERS = {
     TypeRoot.BOOLEAN: struct.Struct("<?"),

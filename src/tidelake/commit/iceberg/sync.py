@@ -60,8 +60,6 @@ from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.log.tag import TagLog
 from tidelake.types import TableSchema
 
-__all__ = ["Synced", "sync", "sync_before_expiry", "sync_quietly"]
-
 STEPS_MAX = 32
 """Snapshots that are applied one by one; a base that is further behind is given up."""
 DOCUMENT_BYTES_MAX = 256 << 20

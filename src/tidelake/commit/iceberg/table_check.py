@@ -9,8 +9,6 @@ from tidelake.commit.iceberg.settings import IcebergSettings
 from tidelake.options import Options
 from tidelake.types import DataField, TableSchema
 
-__all__ = ["check_iceberg"]
-
 _ANY_LOCATION = "/warehouse/database.db/table"
 
 

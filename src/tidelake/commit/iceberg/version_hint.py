@@ -15,8 +15,6 @@ from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO, OpenDirectory
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 
-__all__ = ["VersionHint"]
-
 HINT_BYTES_MAX = 32
 TRIES_MAX = 100
 """Newer versions that others may publish while the hint is written."""

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from tidelake.fileio.file_io import file_closed
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["PartedOutput"]
-
 
 class PartedOutput:
     """A new file. For one thread.

@@ -6,8 +6,6 @@ import io
 
 import pyarrow as pa
 
-__all__ = ["PositionedFile"]
-
 
 class PositionedFile(io.RawIOBase):
     """A file for random access; how a range is read is left to its subclass."""

@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from tidelake.fileio.files.positioned_file import PositionedFile
 
-__all__ = ["TAIL_BYTES", "open_tailed"]
-
 TAIL_BYTES = 64 << 10
 """Read when a file is opened: the footer of most Parquet files, and all of a small file."""
 

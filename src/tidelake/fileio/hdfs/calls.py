@@ -25,8 +25,6 @@ from tidelake.fileio.hdfs.workers import submit
 from tidelake.fileio.location import Location
 from tidelake.telemetry import Clock, PerProcess
 
-__all__ = ["WAITS_MS", "HdfsCalls", "T", "Work"]
-
 PANIC = "PanicException"
 """What a failure inside the client is called; it is no ``Exception``."""
 

@@ -18,8 +18,6 @@ from tidelake.errors import (
 )
 from tidelake.fileio.file_io import file_missing, name_taken
 
-__all__ = ["CLIENT_ERRORS", "HdfsRefusal", "refusal_of", "translated"]
-
 CLIENT_ERRORS = (OSError, RuntimeError, NotImplementedError, ValueError)
 """All that the client raises."""
 TEXT_MAX = 300

@@ -68,8 +68,6 @@ from tidelake.fileio.hdfs.settings import HdfsSettings
 from tidelake.fileio.location import Location
 from tidelake.telemetry import Env
 
-__all__ = ["HdfsFileIO"]
-
 _NODES = "namenode"
 """Part of the keys that name the nodes."""
 READS_MAX = 16

@@ -25,16 +25,6 @@ from tidelake.fileio.hdfs.calls import HdfsCalls
 from tidelake.fileio.hdfs.errors import CLIENT_ERRORS
 from tidelake.telemetry import Clock, PerProcess
 
-__all__ = [
-    "ABANDONED_MS",
-    "HELD_PREFIX",
-    "RENEW_SECONDS",
-    "HeldDirectory",
-    "Holds",
-    "Sweeps",
-    "held_directory",
-]
-
 HELD_PREFIX = ".tidelake-held-"
 ABANDONED_MS = 3_600_000
 SWEEP_SECONDS = 3_600.0

@@ -19,18 +19,6 @@ from tidelake.fileio.file_io import (
     range_missing,
 )
 
-__all__ = [
-    "NewFile",
-    "check_ranges",
-    "close_file",
-    "create_file",
-    "is_there",
-    "list_all",
-    "read_all",
-    "read_part",
-    "write_file",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class NewFile:

@@ -14,8 +14,6 @@ from tidelake.fileio.hdfs.calls import HdfsCalls, T, Work
 from tidelake.fileio.hdfs.errors import CLIENT_ERRORS
 from tidelake.fileio.hdfs.jobs import close_file
 
-__all__ = ["HdfsOutputFile"]
-
 PART_BYTES = 1 << 20
 """Of one call, so that none takes long."""
 

@@ -31,8 +31,6 @@ from tidelake.fileio.hdfs.errors import CLIENT_ERRORS, refusal_of
 from tidelake.fileio.hdfs.jobs import NewFile, is_there, read_all, write_file
 from tidelake.telemetry import Clock, Ids
 
-__all__ = ["HdfsPublisher"]
-
 DATA_TRIES_MAX = 5
 """Further writes of a hidden file whose data nodes fail, or whose name is taken: three seconds."""
 TRIES_MAX = 4

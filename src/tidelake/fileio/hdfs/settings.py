@@ -29,8 +29,6 @@ from tidelake.fileio.object_store.settings import (
     is_storage_key,
 )
 
-__all__ = ["HDFS_KEYS", "HdfsSettings", "act_as_user", "parse_hdfs_settings", "user_name"]
-
 USER, USER_OF_SPARK = "HADOOP_USER_NAME", "SPARK_USER"
 
 PORT = 8020

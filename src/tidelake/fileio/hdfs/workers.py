@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 
 from tidelake.telemetry import PerProcess
 
-__all__ = ["submit"]
-
 T = TypeVar("T")
 IDLE_S = 60.0
 """A thread that has had no work for so long ends."""

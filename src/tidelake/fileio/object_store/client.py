@@ -32,8 +32,6 @@ from tidelake.fileio.object_store.settings import (
     is_in_clear,
 )
 
-__all__ = ["Clients", "open_clients"]
-
 RETRIES_MAX = 10
 RETRY_TIMEOUT_S = 60
 FIRST_BACKOFF_MS = 50

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.fileio.object_store.settings import known_settings
 
-__all__ = ["NEEDED", "CredentialSource", "Credentials", "NoKeysError"]
-
 NEEDED = {"s3": ("access-key", "secret-key"), "gs": ("access-token",)}
 """By storage, the keys without which nobody can ask it; of others none are read."""
 

@@ -20,8 +20,6 @@ from tidelake.errors import (
 from tidelake.fileio.file_io import file_missing
 from tidelake.fileio.object_store.credentials import CredentialSource, NoKeysError
 
-__all__ = ["Bucket", "StoreRefusal", "refusal_of", "translated"]
-
 TEXT_MAX = 300
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>")

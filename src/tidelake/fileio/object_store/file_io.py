@@ -63,8 +63,6 @@ from tidelake.fileio.object_store.whole_listing import (
 )
 from tidelake.telemetry import Env, PerProcess
 
-__all__ = ["DIRECTORY_MARKER", "ObjectStoreFileIO"]
-
 DIRECTORY_MARKER = ".tidelake-directory"
 """The hidden object that makes an empty directory visible."""
 DELETE_PASSES = 10

@@ -22,8 +22,6 @@ from typing import Protocol
 from tidelake.errors import OutcomeUnknownError, StorageError, StorageRefusedError
 from tidelake.fileio.object_store.publish import ObjectPublisher, SettledPut
 
-__all__ = ["HeldPutLock", "LockedPublisher", "PutLock"]
-
 LEFT = (
     "The catalog's lock is not given back: others wait until it has expired. Look at the file"
     " before you try again."

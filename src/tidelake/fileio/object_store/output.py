@@ -25,8 +25,6 @@ from tidelake.fileio.files import PartedOutput
 from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import Bucket, translated
 
-__all__ = ["ObjectOutputFile"]
-
 PART_BYTES = 8 << 20
 PARTS_WAITING_MAX = 1
 UPLOADS_MAX = 2

@@ -14,8 +14,6 @@ from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import NO_CONDITIONS, Bucket, translated
 from tidelake.fileio.object_store.publish import FIRST_WAIT_MS, TRIES_MAX, ObjectPublisher
 
-__all__ = ["PROBE_NAME", "PROBE_PREFIX", "check_answers", "check_safe"]
-
 PROBE_PREFIX = ".tidelake-probe-"
 PROBE_NAME = "probe"
 

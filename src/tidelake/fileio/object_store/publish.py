@@ -26,8 +26,6 @@ from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.errors import Bucket, refusal_of, translated
 from tidelake.telemetry import Backoff, Clock, Ids, Rng
 
-__all__ = ["MARK", "ObjectPublisher", "SettledPut"]
-
 TRIES_MAX = 4
 FIRST_WAIT_MS = 50
 WAITS = Backoff(FIRST_WAIT_MS, longest_ms=200, longer=0.5)

@@ -26,8 +26,6 @@ from tidelake.fileio.object_store.credentials import (
 )
 from tidelake.fileio.object_store.errors import refusal_of
 
-__all__ = ["KeyProvider", "RenewingCalls"]
-
 _PAST = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 """When keys end, as the client is told: it asks again before each request."""
 

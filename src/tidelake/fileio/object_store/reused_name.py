@@ -42,8 +42,6 @@ from tidelake.fileio.object_store.client import Clients
 from tidelake.fileio.object_store.settings import StoreSettings
 from tidelake.telemetry import Clock
 
-__all__ = ["ReusedName", "StoreTime"]
-
 _LOG = logging.getLogger("tidelake")
 LIFE_S = 20
 """For how long a URL is signed: longer than an answer takes."""

@@ -25,21 +25,6 @@ from tidelake.fileio.secret import (
     remember_secrets,
 )
 
-__all__ = [
-    "KEYS",
-    "PREFIXES",
-    "StorageKey",
-    "StoreSettings",
-    "duration_in_ms",
-    "fits_header",
-    "http_refused",
-    "is_in_clear",
-    "is_storage_key",
-    "known_keys",
-    "known_settings",
-    "parse_settings",
-]
-
 PREFIXES = {
     "s3": ("fs.s3a.", "fs.s3.", "s3a.", "s3."),
     "gs": ("fs.gs.", "gs.", "gcs."),

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["WHOLE_TRIES_MAX", "ends_with", "last_of_full_pages"]
-
 PAGE_NAMES = 1_000
 """Names of a page of S3 and GCS; Azure's holds five times as many."""
 WHOLE_TRIES_MAX = 3

@@ -23,8 +23,6 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import child_types
 from tidelake.types.nested import list_parts, struct_children
 
-__all__ = ["encode_rows"]
-
 _DECIMAL_BYTES = 16
 _TEXT_OR_BYTES = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from tidelake.codec.avro_block import UnreadableAvroError
 
-__all__ = ["has_same_shape", "plain_schema", "resolved_schema"]
-
 DEPTH_MAX = 200
 NODES_MAX = 100_000
 _NAMED = frozenset({"record", "enum", "fixed"})

@@ -43,8 +43,6 @@ from tidelake.format.schema_mapped_columns import OwnColumns, check_no_variant
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["read_avro"]
-
 PART_BYTES = 1 << 20
 """Blocks are decoded together up to this size."""
 BLOCK_BYTES_MAX = 256 << 20

@@ -30,8 +30,6 @@ from tidelake.format.schema_mapped_columns import check_no_variant
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import child_types
 
-__all__ = ["avro_schema", "check_avro", "entry_types", "is_text", "slot_schema"]
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RECORD, _NAMESPACE = "record", "org.apache.paimon.avro.generated"  # on disk: never rename
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})

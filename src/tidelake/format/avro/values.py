@@ -18,8 +18,6 @@ from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import child_types, to_arrow_type
 from tidelake.types.nested import ListParts, list_of, map_of
 
-__all__ = ["column_of"]
-
 _WHOLE = {
     TypeRoot.DATE: pa.int32(),
     TypeRoot.TIME: pa.int32(),

@@ -24,8 +24,6 @@ from tidelake.format.stats import StatsCollector
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["AvroFileWriter"]
-
 BLOCK_BYTES = 128 << 10
 """Bytes of a block before it is compressed; Java's are 64,000."""
 ENCODE_BYTES = 16 << 20

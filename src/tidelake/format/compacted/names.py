@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 from tidelake.fileio import parent_of
 
-__all__ = ["FileSlice", "part_name", "slice_of", "whole_name"]
-
 PREFIX = "compacted-changelog-"
 _NAME = re.compile(
     r"(?P<stem>compacted-changelog-[^$/.]+)\$(?P<bucket>\d+)-(?P<first>\d+)"

@@ -11,8 +11,6 @@ from tidelake.fileio.files import PositionedFile
 from tidelake.format.compacted.names import FileSlice
 from tidelake.format.read_error import corrupt
 
-__all__ = ["open_slice", "ranges_within"]
-
 
 def open_slice(fileio: FileIO, part: FileSlice) -> pa.NativeFile:
     """Open the part for random access; the file is closed with it.

@@ -22,8 +22,6 @@ import pyarrow as pa
 from tidelake.fileio import ByteRange, check_range
 from tidelake.fileio.files import PositionedFile
 
-__all__ = ["FetchedBytes", "RangedFiles", "whole_or_in_pieces"]
-
 PIECE_BYTES = 8 << 20
 """Bytes of a request of a file that is read from its beginning to its end."""
 

@@ -20,8 +20,6 @@ from typing import Protocol, TypeVar
 
 from tidelake.telemetry import Env, ReadThreads
 
-__all__ = ["OpenedEarly", "ReadAhead", "files_in_turn"]
-
 ALONE_BYTES = 32 << 20
 FILES_HELD = 2
 """A file that is read, and those that were opened meanwhile."""

@@ -27,8 +27,6 @@ from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 
-__all__ = ["BSI", "NumberedRows", "bsi_covers", "bsi_rows"]
-
 BSI = "bsi"
 _VERSION = 1
 _UNSLICED = frozenset({TypeRoot.BOOLEAN, TypeRoot.FLOAT, TypeRoot.DOUBLE})

@@ -38,8 +38,6 @@ from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 
-__all__ = ["BITMAP", "BitmapReader", "bitmap_covers", "serialize_bitmap"]
-
 BITMAP = "bitmap"
 BLOCK_SIZE = 16 << 10
 

@@ -29,8 +29,6 @@ from tidelake.format.file_index.fast_hash import Hashes, hash_bytes, hash_number
 from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm, float_bits
 from tidelake.types import TypeRoot
 
-__all__ = ["BLOOM_FILTER", "BloomFilterReader", "BloomFilterWriter", "bloom_covers", "bloom_shape"]
-
 BLOOM_FILTER = "bloom-filter"
 
 _BITS_MAX = 2**31 - 8

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tidelake.errors import CorruptError
 
-__all__ = ["ByteSource", "damaged"]
-
 
 class ByteSource:
     """Reads bytes in order, or at a position."""

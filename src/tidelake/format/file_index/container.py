@@ -30,8 +30,6 @@ from dataclasses import dataclass
 
 from tidelake.errors import CorruptError, UnsupportedError
 
-__all__ = ["FIXED_SIZE", "HEAD_SIZE_MAX", "FileIndexEntry", "head_size", "parse_head", "serialize"]
-
 _MAGIC = 1493475289347502
 _VERSION = 1
 _NO_BYTES = -1

@@ -18,8 +18,6 @@ import pyarrow.compute as pc
 
 from tidelake.format.file_index.index_key import IndexKeyForm
 
-__all__ = ["DistinctRows", "DistinctValues"]
-
 Numbers = npt.NDArray[np.int64]
 
 

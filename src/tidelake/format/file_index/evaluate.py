@@ -32,8 +32,6 @@ from tidelake.types.predicate import (
 )
 from tidelake.types.predicate.node import NEGATED
 
-__all__ = ["ColumnIndex", "IndexedColumn", "matching_rows"]
-
 
 class ColumnIndex(Protocol):
     """One index of one column. ``None`` means that it does not answer."""

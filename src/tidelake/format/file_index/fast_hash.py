@@ -21,8 +21,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["hash_bytes", "hash_numbers"]
-
 Hashes = npt.NDArray[np.uint64]
 
 _P1 = np.uint64(0x9E3779B185EBCA87)

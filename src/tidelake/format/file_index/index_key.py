@@ -29,8 +29,6 @@ import pyarrow as pa
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit
 
-__all__ = ["IndexKey", "IndexKeyForm", "key_form"]
-
 IndexKey = int | bytes
 
 _WIDTHS = {

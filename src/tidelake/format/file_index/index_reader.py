@@ -41,8 +41,6 @@ from tidelake.format.read_error import reading
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate
 
-__all__ = ["INDEX_SUFFIX", "indexed_rows", "list_indexes"]
-
 INDEX_SUFFIX = ".index"
 """Suffix of the names of index files."""
 _COVERS: Mapping[str, Callable[[IndexKeyForm], bool]] = {

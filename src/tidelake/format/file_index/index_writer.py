@@ -30,8 +30,6 @@ from tidelake.format.file_index.range_bitmap import (
 from tidelake.options.file_index import FileIndexSetting
 from tidelake.types import DataField
 
-__all__ = ["FileIndexWriter", "check_file_indexes"]
-
 _COVERS = {
     BLOOM_FILTER: bloom_covers,
     BITMAP: bitmap_covers,

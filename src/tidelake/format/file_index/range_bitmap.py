@@ -38,14 +38,6 @@ from tidelake.format.file_index.index_key import IndexKey, IndexKeyForm
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 
-__all__ = [
-    "RANGE_BITMAP",
-    "RangeBitmapReader",
-    "default_chunk_size",
-    "range_bitmap_covers",
-    "serialize_range_bitmap",
-]
-
 RANGE_BITMAP = "range-bitmap"
 CHUNK_SIZE = 16 << 10
 

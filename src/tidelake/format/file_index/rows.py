@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Rows", "both", "either", "mask_of"]
-
 Mask = npt.NDArray[np.bool_]
 Rows = bool | Mask
 

@@ -40,8 +40,6 @@ from tidelake.format.read_error import corrupt
 from tidelake.format.schema_mapped_columns import OwnColumns, check_no_variant
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["read_orc"]
-
 STRIPE_BYTES_MAX = 20 << 20
 """Length in the file up to which a stripe is read whole; our stripes are shorter."""
 AHEAD_BATCHES = 32

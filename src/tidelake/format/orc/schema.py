@@ -27,8 +27,6 @@ from tidelake.format.schema_mapped_columns import check_no_variant
 from tidelake.types import DataField
 from tidelake.types.nested import is_list_like
 
-__all__ = ["FIELD_ID_KEY", "check_type", "orc_arrow_schema"]
-
 FIELD_ID_KEY = b"paimon.id"  # on disk: never rename
 SCHEMAS_KEPT = 64
 """Schemas kept; all files of a table have the same."""

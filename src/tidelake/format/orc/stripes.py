@@ -32,8 +32,6 @@ from tidelake.types.nested import (
     struct_of,
 )
 
-__all__ = ["OrcStripes"]
-
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _UTC_NAMES = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "UCT", "Universal"})
 

@@ -29,8 +29,6 @@ from pyarrow import orc
 from tidelake.codec import varint, zstd
 from tidelake.format.read_error import corrupt
 
-__all__ = ["OrcTail", "Stripe", "StripeFooter", "orc_tail", "stripe_footer"]
-
 DATA_STREAMS = frozenset({0, 1, 5})
 """Kinds of streams that hold a timestamp column: which rows are null, seconds, nanoseconds."""
 STRIPES_COUNT_MAX = 100_000

@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from tidelake.codec import varint
 from tidelake.format.read_error import corrupt
 
-__all__ = ["MILLIS_NS", "timestamps"]
-
 PRESENT, DATA, SECONDARY = 0, 1, 5
 """Kinds of streams (on disk)."""
 

@@ -35,8 +35,6 @@ from tidelake.types.nested import (
     struct_of,
 )
 
-__all__ = ["OrcFileWriter"]
-
 _ENCODE_ROWS = 16_384
 _TICKS_PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 

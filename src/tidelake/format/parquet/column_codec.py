@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-__all__ = ["column_codecs"]
-
 SAMPLE_BYTES = 32 << 10
 SAMPLE_MIN = SAMPLE_BYTES // 2
 """Fewer bytes do not tell; small files are not sampled at all."""

@@ -23,8 +23,6 @@ from tidelake.format.fetching.fetched_file import FetchedBytes
 from tidelake.format.fetching.read_ahead import ReadAhead
 from tidelake.format.read_error import corrupt
 
-__all__ = ["ColumnFetch", "chunk_ranges", "joined", "windows_of"]
-
 HOLE_BYTES = 256 << 10
 JOINED_BYTES = 16 << 20
 PIECE_BYTES_MIN = 64 << 10

@@ -21,8 +21,6 @@ import pyarrow.parquet as pq
 
 from tidelake.telemetry import Ahead, Executor, SerialExecutor, ThreadExecutor
 
-__all__ = ["column_parts", "is_worth_threads", "side_by_side"]
-
 PART_BYTES_MIN = 8 << 20
 """Smaller parts, decoded and encoded by pages only, would cost more than they save."""
 BATCH_BYTES_MIN = 4 << 20

@@ -40,8 +40,6 @@ from tidelake.format.parquet.thrift import (
 from tidelake.format.parquet.thrift import unsigned as number_of
 from tidelake.format.read_error import corrupt
 
-__all__ = ["CHECKSUM_BLANK", "CHECKSUM_KEY", "Footer", "FooterSeal", "check_chunks", "read_footer"]
-
 CHECKSUM_KEY = "tidelake.checksum"
 """On disk: never rename."""
 CHECKSUM_BLANK = "0" * 20

@@ -37,8 +37,6 @@ from tidelake.types.nested import (
     struct_of,
 )
 
-__all__ = ["bytes_metadata", "moments"]
-
 _INT96, _FIXED = b"\x06", b"\x0e"  # 3 and 7, as zigzag varints
 _WIDTH = b"\x18"  # 12
 _I32 = 5

@@ -51,8 +51,6 @@ from tidelake.format.read_error import corrupt
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.nested import leaf_arrays
 
-__all__ = ["read_parquet"]
-
 ROW_GROUPS_COUNT_MAX = 100_000
 COLUMNS_COUNT_MAX = 20_000
 COLUMN_BUFFER_BYTES = 1 << 20

@@ -16,8 +16,6 @@ from tidelake.format.footer_bounds import footer_bounds
 from tidelake.types import TypeRoot
 from tidelake.types.predicate import ColumnRange, Predicate, columns_of, may_match
 
-__all__ = ["matching_row_groups"]
-
 _WITHOUT_BOUNDS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 

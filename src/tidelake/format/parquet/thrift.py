@@ -19,16 +19,6 @@ from typing import Any
 
 from tidelake.codec import varint
 
-__all__ = [
-    "Struct",
-    "inner_struct",
-    "inner_structs",
-    "read_struct",
-    "unsigned",
-    "value_of",
-    "write_struct",
-]
-
 DEPTH_MAX = 100
 _NUMBERS, _LISTS, _STRUCT = (4, 5, 6), (9, 10), 12
 

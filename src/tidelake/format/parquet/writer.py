@@ -33,8 +33,6 @@ from tidelake.format.stats import StatsCollector
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.nested import settled
 
-__all__ = ["ParquetFileWriter"]
-
 _FIRST_RATIO = 0.4
 """Ratio of encoded to Arrow size, until the first row group gives the file's own."""
 

@@ -23,8 +23,6 @@ from tidelake.merge.layout import Action, Actions, layout_of
 from tidelake.merge.segments import Segments
 from tidelake.types.row_kind import RowKind
 
-__all__ = ["Aggregation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:

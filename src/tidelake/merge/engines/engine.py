@@ -22,8 +22,6 @@ import pyarrow as pa
 
 from tidelake.merge.segments import Segments
 
-__all__ = ["Deduplicate", "MergeEngine", "Merged"]
-
 
 @dataclass(frozen=True, slots=True)
 class Merged:

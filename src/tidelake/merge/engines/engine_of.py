@@ -9,8 +9,6 @@ from tidelake.merge.engines.first_row import FirstRow
 from tidelake.merge.engines.partial_update import PartialUpdate
 from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, MergeSpec
 
-__all__ = ["engine_of"]
-
 
 def engine_of(spec: MergeSpec) -> MergeEngine:
     """Give the engine that a spec names."""

@@ -10,8 +10,6 @@ import pyarrow as pa
 from tidelake.merge.engines.engine import Merged
 from tidelake.merge.segments import Segments
 
-__all__ = ["FirstRow"]
-
 
 @dataclass(frozen=True, slots=True)
 class FirstRow:

@@ -16,8 +16,6 @@ from tidelake.codec.arrow_memory import joined, rows_replaced, take_rows
 from tidelake.merge.functions import NEWEST, ColumnFunction, Folded, fold
 from tidelake.merge.layout import Action, Actions, Layout
 
-__all__ = ["fold_columns", "no_picks", "removing"]
-
 Positions = npt.NDArray[np.int64]
 
 

@@ -15,8 +15,6 @@ from tidelake.codec.arrow_memory import joined, take_rows
 from tidelake.format import KIND_FIELD
 from tidelake.merge.engines.engine import Merged
 
-__all__ = ["gather"]
-
 
 def gather(
     rows: pa.Table, merged: Merged, *, columns: Sequence[str] | None = None, near: bool = False

@@ -36,8 +36,6 @@ from tidelake.merge.segments import Segments
 from tidelake.merge.sequence import rank_column
 from tidelake.types.row_kind import RowKind
 
-__all__ = ["PartialUpdate", "no_delete"]
-
 NOTHING = np.int64(-1)
 """The rank of a sequence that is all null: below every other."""
 

@@ -20,8 +20,6 @@ from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE, MergeSpe
 from tidelake.options.declared import IGNORE_DELETE
 from tidelake.types.row_kind import RowKind
 
-__all__ = ["check_retractions", "deletes_remove"]
-
 
 def check_retractions(
     spec: MergeSpec,

@@ -29,8 +29,6 @@ from tidelake.merge.layout import Action, Actions, Events, Layout, Ranked
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
-__all__ = ["Overflow", "product", "total"]
-
 WORD_BITS = 62  # of a sum that is kept in 64 bits, with room to spare
 LIMB_BITS = 32
 LIMB_MASK = (1 << LIMB_BITS) - 1

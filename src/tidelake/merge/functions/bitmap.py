@@ -12,8 +12,6 @@ from tidelake.codec.roaring import union
 from tidelake.errors import CorruptError, InvalidInputError
 from tidelake.merge.layout import Action, Actions, Layout
 
-__all__ = ["bitmap_union"]
-
 
 def bitmap_union(layout: Layout, actions: Actions, column: pa.Array, *, name: str) -> pa.Array:
     """Unite the bitmaps of each key; null where it has none.

@@ -23,8 +23,6 @@ from tidelake.codec.row_codes import column_codes, row_codes
 from tidelake.merge.layout import Action, Actions, Events, Layout
 from tidelake.types.nested import ListParts, list_of, list_parts, map_of, struct_children
 
-__all__ = ["collect", "merge_map", "nested_update"]
-
 Numbers = npt.NDArray[np.int64]
 Kept = list[int] | None
 """Positions of the elements in an accumulator; None for null."""

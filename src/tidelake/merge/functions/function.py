@@ -25,8 +25,6 @@ from tidelake.merge.functions.truth import truth
 from tidelake.merge.layout import Action, Actions, Layout
 from tidelake.types import DataType
 
-__all__ = ["OVERFLOW", "ColumnFunction", "Folded", "fold"]
-
 OVERFLOW = "aggregate_overflow"
 """The kind of the error of a result that does not fit its column."""
 

@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from tidelake.merge.layout import Action, Actions, Events, Layout
 
-__all__ = ["in_order_of_age", "joined_text"]
-
 
 def joined_text(
     layout: Layout, actions: Actions, column: pa.Array, *, delimiter: str, distinct: bool

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["NEWEST", "check_function", "forgets_retractions", "takes_retractions"]
-
 NEWEST = "newest"
 """A column of a sequence group without a function: the newest value, even null. Not a Paimon name:
 ``last_value``, given as a function, also retracts rows with an older sequence."""

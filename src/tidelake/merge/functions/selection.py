@@ -27,15 +27,6 @@ from tidelake.merge.layout import Action, Actions, Layout, Ranked
 from tidelake.merge.segments import compact_keys
 from tidelake.types import DataType
 
-__all__ = [
-    "NONE",
-    "extreme",
-    "first_non_null_value",
-    "first_value",
-    "last_non_null_value",
-    "last_value",
-]
-
 NONE = -1
 """The position that stands for null."""
 

@@ -11,8 +11,6 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import fixed_values, valid_rows
 from tidelake.merge.layout import Action, Actions, Layout
 
-__all__ = ["truth"]
-
 
 def truth(layout: Layout, actions: Actions, column: pa.Array, *, needs_all: bool) -> pa.Array:
     """Combine the values of each key; null where it has none.

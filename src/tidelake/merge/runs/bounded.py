@@ -39,8 +39,6 @@ from tidelake.merge.runs.spill import COPIES, SpilledRun, SpillFiles
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import Executor, Memory
 
-__all__ = ["RunSource", "merge_bounded", "merge_bounded_with_changes", "read_in_order"]
-
 RUNS_MIN = 2
 UNPACKED_BATCH_BYTES_MIN = 16 << 10
 """Smaller batches of an unpacked run would cost more than they save."""

@@ -47,8 +47,6 @@ from tidelake.merge.spec import FIRST_ROW, MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 from tidelake.types import RowKind
 
-__all__ = ["ChangeRule", "MergedRows", "merge_with_changes"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChangeRule:

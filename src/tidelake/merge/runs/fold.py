@@ -20,8 +20,6 @@ from tidelake.merge.segments import merge_order, segments_of
 from tidelake.merge.sequence import rank_rows
 from tidelake.merge.spec import MergeSpec
 
-__all__ = ["fold_rows"]
-
 
 def fold_rows(
     batches: Sequence[pa.RecordBatch],

@@ -20,8 +20,6 @@ from tidelake.merge.segments import compact_keys
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 
-__all__ = ["rows_with_keys"]
-
 SEARCHED, GIVEN = 1, 0
 
 

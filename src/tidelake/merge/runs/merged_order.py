@@ -26,8 +26,6 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import joined, take_rows
 from tidelake.merge.runs.run_cursor import RunSlice
 
-__all__ = ["MergedOrder", "OrderRecorder", "order_bytes", "rows_in_order"]
-
 RUNS_MAX = 255
 GROUP_ROWS = 65_536
 COMPARED_RUNS_MAX = 8

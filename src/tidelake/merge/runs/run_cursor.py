@@ -32,8 +32,6 @@ from tidelake.merge.segments import Keys
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import invariants_on
 
-__all__ = ["KEY_BYTES_MAX", "RunCursor", "RunSlice", "batch_parts"]
-
 SLICE_BYTES_MAX = 128 << 20
 """Most bytes of rows that one run holds."""
 

@@ -19,8 +19,6 @@ from tidelake.merge.runs.run_cursor import SLICE_BYTES_MAX, RunCursor, RunSlice
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import Memory
 
-__all__ = ["RunGroups"]
-
 WIDTH_STEP_BYTES = 8
 WIDTH_SLACK = 4
 WIDTH_SMALL_BYTES = 64

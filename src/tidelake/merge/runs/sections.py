@@ -25,16 +25,6 @@ from typing import TypeVar
 
 from tidelake.types import DataType, TypeRoot
 
-__all__ = [
-    "KeyRange",
-    "KeyRank",
-    "Section",
-    "by_level",
-    "key_rank",
-    "meets_any",
-    "sections_of",
-]
-
 T = TypeVar("T")
 
 KeyRank = tuple[tuple[int, object], ...]

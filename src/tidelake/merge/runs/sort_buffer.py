@@ -31,8 +31,6 @@ from tidelake.merge.sequence import rank_rows
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 
-__all__ = ["merge_buffer", "sort_buffer"]
-
 GROUP_BYTES_MAX = 1 << 30
 """Most bytes of rows that are sorted at once."""
 

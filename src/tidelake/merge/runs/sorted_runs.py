@@ -35,8 +35,6 @@ from tidelake.merge.sequence import rank_rows
 from tidelake.merge.spec import FIRST_ROW, MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 
-__all__ = ["group_segments", "level_of_rows", "merge_runs", "rows_that_count"]
-
 
 def merge_runs(
     runs: Sequence[Iterator[pa.RecordBatch]],

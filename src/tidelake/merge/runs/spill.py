@@ -26,8 +26,6 @@ from tidelake.options import Options
 from tidelake.options.declared import SPILL_COMPRESSION, SPILL_COMPRESSION_ZSTD_LEVEL
 from tidelake.telemetry import UNLIMITED, Memory, ProcessMark
 
-__all__ = ["COPIES", "FAN_IN", "SpillFiles", "SpillStack", "SpilledRun"]
-
 FAN_IN = 32
 FAN_IN_MIN = 2
 BATCH_BYTES = 1 << 20

@@ -51,16 +51,6 @@ from tidelake.errors import CorruptError, UnsupportedError, not_enough_memory
 from tidelake.metadata.avro.avro_columns import Columns, FindStarts
 from tidelake.metadata.avro.avro_columns import decode_columns as side_by_side
 
-__all__ = [
-    "CODECS",
-    "ContainerWriter",
-    "decode_columns",
-    "decode_container",
-    "decode_parts",
-    "encode_container",
-    "is_own",
-]
-
 T = TypeVar("T")
 
 FILE_BYTES_MAX = 256 << 20

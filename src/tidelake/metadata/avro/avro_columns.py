@@ -29,8 +29,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Columns", "FindStarts", "decode_columns"]
-
 ITEMS_MAX = 4_096
 """Items of an array; longer ones are decoded record by record."""
 ITEMS_FREE = 100_000

@@ -34,15 +34,6 @@ from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFil
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.unique_file import write_unique
 
-__all__ = [
-    "DeletionRange",
-    "Frame",
-    "deletion_ranges",
-    "read_deletions",
-    "read_frame",
-    "write_deletion_files",
-]
-
 VERSION = 1
 """The first byte of a file."""
 _VERSION_BYTES = 1

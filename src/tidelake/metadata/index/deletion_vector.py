@@ -30,17 +30,6 @@ import numpy.typing as npt
 
 from tidelake.codec.roaring import ROWS_MAX, decode, encode_one
 
-__all__ = [
-    "POSITIONS_32_MAX",
-    "Positions",
-    "decode_vector",
-    "encode_vector",
-    "frame_of",
-    "is_64_bits",
-    "length_in_manifest",
-    "vector_bytes_max",
-]
-
 Positions = npt.NDArray[np.int64]
 """Ascending ordinals of rows."""
 

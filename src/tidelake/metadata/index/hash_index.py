@@ -31,8 +31,6 @@ from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.unique_file import WholeFiles, whole_bytes_max, write_unique
 
-__all__ = ["HashIndexFile", "hash_index_name", "read_hash_index", "write_hash_index"]
-
 HASH_BYTES = 4
 
 CHUNK_HASHES = 1 << 18

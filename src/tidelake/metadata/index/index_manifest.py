@@ -28,15 +28,6 @@ from tidelake.metadata.manifest.manifest_schema import CODEC
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.unique_file import WholeFiles, whole_bytes_max, write_unique
 
-__all__ = [
-    "decode_index_manifest",
-    "deletion_files_by_bucket",
-    "encode_index_manifest",
-    "index_entries",
-    "read_index_manifest",
-    "write_index_manifest",
-]
-
 VERSION = 1
 """``_VERSION`` of the entries (on disk: never renumber)."""
 

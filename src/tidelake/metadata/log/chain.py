@@ -28,17 +28,6 @@ from dataclasses import replace
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.telemetry import PerProcess
 
-__all__ = [
-    "BASE",
-    "ROLLBACK",
-    "follows",
-    "link_of",
-    "marked",
-    "names_base",
-    "warn_left_behind",
-    "warn_set_aside",
-]
-
 _LOG = logging.getLogger("tidelake")
 BASE = "tidelake.base-snapshot"
 """Key in a snapshot's properties (on disk: never rename)."""

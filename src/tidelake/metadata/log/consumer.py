@@ -34,16 +34,6 @@ from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.telemetry import has_ended
 from tidelake.types.json_checksum import with_checksum
 
-__all__ = [
-    "CONSUMER_PREFIX",
-    "LEASE_PREFIX",
-    "ConsumerLog",
-    "ConsumerState",
-    "Lease",
-    "holder_of_state",
-    "state_holder",
-]
-
 CONSUMER_PREFIX = "consumer-"
 LEASE_PREFIX = "lease-"
 END_RETAINED_MS = 86_400_000

@@ -32,8 +32,6 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import PerProcess
 from tidelake.types import TableSchema
 
-__all__ = ["OPENED_SCHEMA", "Incarnation"]
-
 _LOG = logging.getLogger("tidelake")
 OPENED_SCHEMA = "tidelake.opened-schema"
 """Key in a snapshot's properties (on disk: never rename)."""

@@ -9,8 +9,6 @@ from tidelake.errors import CorruptError
 from tidelake.fileio import SMALL_FILE_BYTES_MAX
 from tidelake.types.json_checksum import check_and_drop
 
-__all__ = ["parse_json"]
-
 JSON_BYTES_MAX = SMALL_FILE_BYTES_MAX
 
 

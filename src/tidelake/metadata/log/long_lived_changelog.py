@@ -12,8 +12,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.snapshot_log import HINT_BYTES_MAX
 from tidelake.metadata.paths import TablePaths, numbered
 
-__all__ = ["CHANGELOG_PREFIX", "KeptChangelogs"]
-
 CHANGELOG_PREFIX = "changelog-"
 
 

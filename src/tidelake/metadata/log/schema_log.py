@@ -20,8 +20,6 @@ from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.telemetry import Executor
 from tidelake.types import TableSchema
 
-__all__ = ["SchemaLog", "check_same_table", "dropped", "names_drop"]
-
 SCHEMAS_MAX = 100_000
 _MISSING = frozenset({"file_not_found", "directory_not_found"})
 

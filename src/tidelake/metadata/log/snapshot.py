@@ -18,8 +18,6 @@ from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata.log.json_file import parse_json
 from tidelake.types.json_checksum import with_checksum
 
-__all__ = ["BATCH_IDENTIFIER", "CommitKind", "Snapshot"]
-
 SNAPSHOT_VERSION = 3  # on disk: never renumber
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of every batch write, as in Paimon: it distinguishes no two commits."""

@@ -56,8 +56,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.telemetry import Executor, SerialExecutor
 
-__all__ = ["SnapshotLog"]
-
 Seen: TypeAlias = Snapshot | bool
 """What is under an id: a snapshot; True if it cannot be read, False if there is none."""
 

@@ -17,8 +17,6 @@ from tidelake.fileio import FileIO
 from tidelake.metadata.log.json_file import parse_json
 from tidelake.metadata.paths import TablePaths
 
-__all__ = ["ColumnStatistics", "TableStatistics", "java_json", "read_statistics"]
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:

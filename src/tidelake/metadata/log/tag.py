@@ -30,8 +30,6 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Clock
 from tidelake.types.json_checksum import with_checksum
 
-__all__ = ["Tag", "TagLog"]
-
 _CREATE_TIME, _TIME_RETAINED = "tagCreateTime", "tagTimeRetained"
 _PARTS_MIN, _PARTS_MAX = 3, 7
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

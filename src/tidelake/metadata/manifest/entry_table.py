@@ -27,8 +27,6 @@ import pyarrow.compute as pc
 from tidelake.errors import CorruptError
 from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry, SimpleStats
 
-__all__ = ["COLUMNS", "EntryTable"]
-
 _TEXTS = pa.list_(pa.string())
 _LONGS = pa.list_(pa.int64())
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.manifest.entry_table import EntryTable
 
-__all__ = ["FileList", "names_of", "rows_of", "sizes_of"]
-
 
 class FileList(Sequence[DataFileMeta]):
     """Some rows of an entry table as a sequence of files; equal to a tuple of the same files.

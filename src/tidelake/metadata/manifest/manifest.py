@@ -38,8 +38,6 @@ from tidelake.metadata.manifest.partition_stats import partition_stats
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.metadata.unique_file import WholeFiles, write_unique
 
-__all__ = ["decode_manifest", "write_manifests"]
-
 BLOCK_ENTRIES = 1_000
 """Entries of one Avro block: some 100 KiB, a good size for zstd and a fine step for rolling."""
 

@@ -23,8 +23,6 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.unique_file import resized, whole_bytes_max
 from tidelake.telemetry import Executor, RecentlyUsed, SerialExecutor
 
-__all__ = ["ManifestCache"]
-
 TABLE_BYTES = 24 << 10
 LIST_ROW_BYTES = 1_500
 """The size of a cached manifest besides its values, and of a list row: measured, of one entry each.

@@ -32,8 +32,6 @@ from tidelake.metadata.manifest.manifest_versions import (
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.unique_file import WholeFiles, resized, whole_bytes_max, write_unique
 
-__all__ = ["ManifestFile", "read_manifest_list", "write_manifest_list"]
-
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:

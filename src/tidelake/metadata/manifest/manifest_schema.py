@@ -9,15 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "CODEC",
-    "ENTRY_SCHEMA",
-    "ENTRY_SCHEMA_2X",
-    "ENTRY_VERSION",
-    "LIST_SCHEMA",
-    "LIST_SCHEMA_2X",
-]
-
 CODEC = "zstandard"
 """Their compression if no option sets it."""
 

@@ -9,8 +9,6 @@ import pyarrow as pa
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata.manifest.manifest_schema import ENTRY_VERSION
 
-__all__ = ["NAME_LENGTH_MAX", "ManifestFields", "check_versions"]
-
 NAME_LENGTH_MAX = 4_096
 """Characters of a file name; no file system has longer ones."""
 

@@ -12,8 +12,6 @@ from tidelake.metadata.data_file import EMPTY_STATS, SimpleStats
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.types import DataType
 
-__all__ = ["partition_stats"]
-
 
 def partition_stats(table: EntryTable, types: Sequence[DataType]) -> SimpleStats:
     """Smallest and largest value and number of nulls of each partition column.

@@ -22,16 +22,6 @@ from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.paths import TablePaths
 
-__all__ = [
-    "changelog_entries",
-    "changelog_manifests",
-    "delta_entries",
-    "delta_manifests",
-    "live_entries",
-    "manifest_files",
-    "read_manifests",
-]
-
 
 def manifest_files(
     fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache

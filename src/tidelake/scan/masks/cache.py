@@ -14,8 +14,6 @@ from __future__ import annotations
 from tidelake.scan.masks.hidden_rows import HiddenRows
 from tidelake.telemetry import RecentlyUsed
 
-__all__ = ["MaskCache", "NewerFiles"]
-
 NewerFiles = frozenset[str]
 """Newer files by their names, each with its deletion vector if it has one."""
 

@@ -40,8 +40,6 @@ from tidelake.scan.masks.winners import RETRACTS, losing_rows
 from tidelake.scan.read import deleted_rows, read_file
 from tidelake.scan.split import Split
 
-__all__ = ["section_masks", "vector_mask"]
-
 
 def section_masks(
     context: ReadContext, request: MaskRequest, spec: MergeSpec

@@ -26,8 +26,6 @@ from tidelake.scan.masks.mask_request import FileMask, MaskRequest
 from tidelake.scan.masks.rule import MaskRule
 from tidelake.scan.split import Section, Split
 
-__all__ = ["ComputeMasks", "SectionMasks", "find_masks", "fits_memory", "masks_here", "refusal"]
-
 KEY_BYTES = 64
 """What a held key takes while masks are computed, about, if it is a short one."""
 

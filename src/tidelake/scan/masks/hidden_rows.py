@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WORD_BITS", "HiddenRows", "words_count"]
-
 WORD_BITS = 64
 OBJECT_BYTES = 200
 

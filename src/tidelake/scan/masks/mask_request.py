@@ -34,8 +34,6 @@ from tidelake.scan.masks.hidden_rows import HiddenRows
 from tidelake.scan.masks.rule import MaskRule, mask_rule, ordered_runs
 from tidelake.scan.split import Run, Section, Split
 
-__all__ = ["FileMask", "MaskRequest", "rows_to_read"]
-
 DIGEST_BYTES = 20
 
 

@@ -19,8 +19,6 @@ from tidelake.scan.read import read_split
 from tidelake.scan.split import Section, Split
 from tidelake.types.predicate import Predicate
 
-__all__ = ["MergedPart"]
-
 
 @dataclass(frozen=True, slots=True)
 class MergedPart:

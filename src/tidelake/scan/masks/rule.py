@@ -28,8 +28,6 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.split import Run, Section
 from tidelake.scan.system_columns import newer_run_by_run
 
-__all__ = ["MaskRule", "mask_rule", "masked_files", "ordered_runs"]
-
 
 class MaskRule(Enum):
     """How the rows that a section shows are found."""

@@ -32,8 +32,6 @@ from tidelake.scan.read import deleted_rows, read_file
 from tidelake.scan.split import Section, Split
 from tidelake.types import DataField
 
-__all__ = ["RETRACTS", "losing_rows"]
-
 RETRACTS = 1
 """The bit of a row kind that says that the row retracts."""
 

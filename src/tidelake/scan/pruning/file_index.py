@@ -31,8 +31,6 @@ from tidelake.scan.context import ReadContext
 from tidelake.scan.pruning.prune import ScanFilter
 from tidelake.types.predicate import Predicate
 
-__all__ = ["IndexAnswers", "UnusedIndex", "ask_indexes"]
-
 Mask = NDArray[np.bool_]
 
 

@@ -46,16 +46,6 @@ from tidelake.types.predicate import (
 )
 from tidelake.types.values import storage_to_arrow
 
-__all__ = [
-    "ScanFilter",
-    "StatsReader",
-    "StatsSlot",
-    "buckets_named",
-    "matching_partitions",
-    "prune_section",
-    "scan_filter",
-]
-
 BUCKET_POINTS_MAX = 1_000
 """More combinations of bucket-key values than this are not worth hashing."""
 

@@ -38,8 +38,6 @@ from tidelake.types.predicate import (
     may_match,
 )
 
-__all__ = ["NO", "UNKNOWN", "YES", "Stats", "verdicts"]
-
 NO, UNKNOWN, YES = 0, 1, 2
 LITERALS_MAX = 64
 """Literals of an IN that are tried one by one; of more only the smallest and the largest."""

@@ -20,14 +20,6 @@ from tidelake.scan.pruning.prune_columns import UNKNOWN, YES, Stats, verdicts
 from tidelake.scan.pruning.pruned_files import BY_BUCKET, BY_POSTPONE, Tally
 from tidelake.types.predicate import ColumnRange, Predicate, columns_of, may_match
 
-__all__ = [
-    "StatsPruning",
-    "bucket_keys_retyped",
-    "in_buckets_named",
-    "in_partitions",
-    "manifest_may_hold",
-]
-
 
 def manifest_may_hold(
     context: ReadContext, manifest: ManifestFile, predicate: Predicate | None

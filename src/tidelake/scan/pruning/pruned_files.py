@@ -15,21 +15,6 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.scan.pruning.file_index import UnusedIndex
 
-__all__ = [
-    "BY_BUCKET",
-    "BY_CREATION_TIME",
-    "BY_FILE_INDEX",
-    "BY_KEY_STATS",
-    "BY_LEVEL_0",
-    "BY_LIMIT",
-    "BY_PARTITION",
-    "BY_POSTPONE",
-    "BY_VALUE_STATS",
-    "PrunedFile",
-    "PrunedFiles",
-    "Tally",
-]
-
 BY_PARTITION = "partition"
 BY_BUCKET = "bucket"
 BY_CREATION_TIME = "creation time"

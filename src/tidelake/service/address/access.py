@@ -19,8 +19,6 @@ from tidelake.service.address.token_file import ServiceToken, TokenFile
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
 from tidelake.telemetry import Clock
 
-__all__ = ["Access", "Caller"]
-
 PREFIX = bearer("")
 
 

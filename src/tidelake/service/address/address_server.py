@@ -51,8 +51,6 @@ from tidelake.service.protocol.service_file import (
 )
 from tidelake.telemetry import Clock
 
-__all__ = ["AddressServer", "ServedTable"]
-
 _LOG = logging.getLogger("tidelake.service")
 
 POLL_MS = 100

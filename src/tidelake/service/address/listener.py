@@ -30,8 +30,6 @@ from tidelake.service.address.security import Security, advertised_host, split_a
 from tidelake.service.protocol.reasons import PROTOCOL, Reason
 from tidelake.telemetry import Clock
 
-__all__ = ["Listener", "MessageGate", "TokenGate", "abort", "answer", "check_protocol"]
-
 T = TypeVar("T")
 
 METADATA_BYTES_MAX = 16 << 10

@@ -26,8 +26,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tidelake.service.address.registry import Registry
 from tidelake.service.address.security import Security
 
-__all__ = ["Hang", "Liveness"]
-
 HUNG_SECONDS = 5.0
 """25 reports; clients leave it out after 15."""
 PROBE_SECONDS = 1.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 from tidelake.service.address.snapshot_scanner import TableVersion
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
-__all__ = ["version_from", "version_message"]
-
 
 def version_message(version: TableVersion) -> pb.Version:
     """A version as a message."""

@@ -8,8 +8,6 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.service.protocol.ownership import ANY_BUCKET, executor_of
 
-__all__ = ["Ownership"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ownership:

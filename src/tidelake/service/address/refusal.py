@@ -21,8 +21,6 @@ from tidelake.errors import (
 )
 from tidelake.service.protocol.reasons import REASON_KEY
 
-__all__ = ["Refusal", "Status", "internal", "refusal_of"]
-
 MESSAGE_CHARACTERS_MAX = 1_000
 """gRPC drops trailing metadata of more than 8 KiB, and the status with it."""
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from tidelake.service.address.refusal import Refusal, Status
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
-__all__ = ["SILENT_MS", "Registration", "Registry"]
-
 SILENT_MS = 3_000
 """Fifteen heartbeats: a busy machine lets an executor wait for seconds."""
 SUPERSEDED_KEPT = 1_024

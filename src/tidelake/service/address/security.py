@@ -21,8 +21,6 @@ import grpc
 
 from tidelake.errors import InvalidInputError
 
-__all__ = ["LOOPBACK", "Security", "advertised_host", "host_of", "split_address"]
-
 LOOPBACK = "127.0.0.1"
 PORT_MAX = 65_535
 _EVERYWHERE = frozenset({"", "*", "0.0.0.0", "::"})

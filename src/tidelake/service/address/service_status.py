@@ -7,8 +7,6 @@ from tidelake.service.address.registry import SILENT_MS, Registration
 from tidelake.service.address.servicer import Served, Server
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
-__all__ = ["status_of"]
-
 
 def status_of(server: Server) -> pb.ServiceStatus:
     """The state of a service."""

@@ -18,8 +18,6 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.ownership import ANY_BUCKET
 
-__all__ = ["AddressServicer", "Served", "Server"]
-
 HEARTBEAT_MS = 200
 POLL_WAIT_SECONDS = 2.0
 """How long an executor's call waits for a look at the table that is under way. A storage that hangs

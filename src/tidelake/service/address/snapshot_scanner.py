@@ -40,8 +40,6 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.lease import READ_RETAINED_MS, StreamLease
 from tidelake.table.stream.offset import snapshot_identity, table_identity
 
-__all__ = ["BucketChanges", "ServedSnapshot", "SnapshotFileScanner", "TableVersion", "served_table"]
-
 _LOG = logging.getLogger("tidelake.service")
 
 STATES_KEPT = 16

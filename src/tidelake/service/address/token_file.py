@@ -27,8 +27,6 @@ from typing import Any
 from tidelake.errors import InvalidInputError
 from tidelake.telemetry import Clock
 
-__all__ = ["ServiceToken", "TokenFile", "read_tokens"]
-
 LOOK_AGAIN_MS = 500
 """How often the file is looked at: a revoked token is shut out after so long."""
 FILE_BYTES_MAX = 16 << 20

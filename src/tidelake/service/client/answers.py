@@ -14,8 +14,6 @@ from tidelake.service.protocol.packed_columns import bits_set, rows_of_arrow_bod
 from tidelake.service.protocol.packed_values import python_columns
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["Row", "rows_as_dicts", "rows_as_table"]
-
 Row = dict[str, object]
 
 

@@ -16,8 +16,6 @@ from tidelake.service.client.answers import Row
 from tidelake.service.client.lanes import LaneKey, Routed
 from tidelake.service.client.settings import FLIGHTS_MAX, JOINED_KEYS_MAX
 
-__all__ = ["AsyncLanes"]
-
 Fly = Callable[[Sequence[Routed]], Awaitable[list[Row | None]]]
 Waiting = tuple[Routed, "asyncio.Future[Row | None]"]
 

@@ -24,8 +24,6 @@ from tidelake.service.client.steps import Answer, Goal, GoneError, KeyChangedErr
 from tidelake.service.observe.spans import span
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
-__all__ = ["AsyncTableQuery"]
-
 
 class AsyncTableQuery:
     """Rows of one table by key, awaited. Made by :func:`tidelake.query_async`.

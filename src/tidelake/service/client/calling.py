@@ -20,8 +20,6 @@ from tidelake.service.client.session import ServiceView, Session
 from tidelake.service.client.steps import Calls, Locate, Pause, ReadSchema, Step
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
-__all__ = ["carry_out", "carry_out_async"]
-
 R = TypeVar("R")
 Outcome = pb.LookupReply | Failure
 

@@ -27,8 +27,6 @@ from tidelake.service.client.keys.key_router import KeyRouter, Route
 from tidelake.service.client.keys.work import ValueWork
 from tidelake.service.client.settings import FLIGHTS_MAX, JOINED_KEYS_MAX
 
-__all__ = ["Lane", "LaneKey", "Lanes"]
-
 LaneKey = tuple[int, tuple[str, ...] | None]
 """An executor, and the columns that are wanted of it."""
 Routed = tuple[Values, Route, KeyRouter]

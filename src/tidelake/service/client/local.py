@@ -20,8 +20,6 @@ from tidelake.service.client.steps import Goal
 from tidelake.table.query import LocalTableQuery
 from tidelake.table.query.lookup_result import LookupResult
 
-__all__ = ["LocalAnswers"]
-
 
 class LocalAnswers:
     """Reads a table's files where its service has stopped. Threads share it."""

@@ -6,8 +6,6 @@ from tidelake.catalog import Catalog
 from tidelake.errors import UnsupportedError
 from tidelake.table import Table
 
-__all__ = ["opened_table"]
-
 
 def opened_table(catalog: Catalog, identifier: str) -> Table:
     """Open a table.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tidelake.service.client.async_table_query import AsyncTableQuery
     from tidelake.service.client.table_query import TableQuery
 
-__all__ = ["query", "query_async"]
-
 ROOM = "tidelake.service.client"
 
 

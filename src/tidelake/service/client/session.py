@@ -46,8 +46,6 @@ from tidelake.table.handle.arguments import whole_number
 from tidelake.telemetry import ProcessMark
 from tidelake.types.schema import DataField, TableSchema
 
-__all__ = ["Floor", "ServiceView", "Session"]
-
 READERS_MAX = 256
 """Readers of rows that are kept: one for each schema and projection."""
 

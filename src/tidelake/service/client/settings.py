@@ -8,8 +8,6 @@ from tidelake.errors import InvalidInputError
 from tidelake.service.client.connection.tls import Tls
 from tidelake.telemetry import Backoff
 
-__all__ = ["PAUSES", "Settings"]
-
 PAUSES = Backoff(first_ms=20, longest_ms=300, shorter=0.5)
 """Waits between the attempts of a call."""
 ATTEMPT_SECONDS_MAX = 10.0

@@ -23,8 +23,6 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.packed_values import pack_values
 from tidelake.service.protocol.reasons import PROTOCOL
 
-__all__ = ["ShortCall", "rows_of", "short_call"]
-
 
 class ShortCall(NamedTuple):
     """A request for some gets.

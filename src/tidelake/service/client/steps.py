@@ -43,20 +43,6 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.types.schema import DataField
 
-__all__ = [
-    "Answer",
-    "Calls",
-    "Goal",
-    "GoneError",
-    "KeyChangedError",
-    "Locate",
-    "Pause",
-    "ReadSchema",
-    "Step",
-    "floor_of",
-    "lookup",
-]
-
 
 class GoneError(StorageError):
     """Nobody answers, and the caller allowed to read the table itself."""

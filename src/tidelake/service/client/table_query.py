@@ -22,8 +22,6 @@ from tidelake.service.client.steps import Answer, Goal, GoneError, KeyChangedErr
 from tidelake.service.observe.spans import span
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
-__all__ = ["TableQuery"]
-
 
 class TableQuery:
     """Rows of one table by key, from its query service. Made by :func:`tidelake.query`.

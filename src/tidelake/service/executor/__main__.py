@@ -18,8 +18,6 @@ from tidelake.service.executor.config import ExecutorConfig
 from tidelake.service.executor.executor import run_executor
 from tidelake.service.observe.json_logs import log_of_process
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Run until asked to stop, or until SIGTERM comes."""

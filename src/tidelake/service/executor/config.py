@@ -10,8 +10,6 @@ from tidelake.errors import InvalidInputError
 from tidelake.service.address.security import LOOPBACK, Security
 from tidelake.service.protocol.reasons import KEYS_MAX, REQUEST_BYTES_MAX
 
-__all__ = ["ExecutorConfig", "Limits"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

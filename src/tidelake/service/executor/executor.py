@@ -48,8 +48,6 @@ from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.reasons import PROTOCOL, TOKEN_KEY, bearer
 from tidelake.service.protocol.service_file import read_service_file
 
-__all__ = ["ExecutorSummary", "QueryExecutor", "run_executor"]
-
 _LOG = logging.getLogger("tidelake.service")
 
 HEARTBEAT_MS = 200

@@ -32,8 +32,6 @@ from tidelake.service.protocol.framing import (
 )
 from tidelake.service.protocol.reasons import REASON_KEY, TOKEN_KEY, bearer
 
-__all__ = ["FrameListener"]
-
 _LOG = logging.getLogger("tidelake.service")
 
 CONNECTIONS_MAX = 64

@@ -17,8 +17,6 @@ from typing import Protocol
 from tidelake.service.address.refusal import Refusal, Status
 from tidelake.service.executor.config import Limits
 
-__all__ = ["Cancellable", "Flight", "InFlight"]
-
 IDLE_SECONDS = 1.0
 
 

@@ -35,8 +35,6 @@ from tidelake.service.protocol.reasons import BUCKETS_KEY, Reason, buckets_to_te
 from tidelake.table.query.lookup_result import RowsOfKeys
 from tidelake.telemetry import Clock
 
-__all__ = ["Lookups"]
-
 SLICES_MAX = 65_536
 FEW_KEYS_MAX = 96
 """Up to as many keys are looked up one by one: 2 us each, against 200 us for any number of them by

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Meter", "Rates"]
-
 WINDOW_SECONDS = 10.0
 SAMPLES_MAX = 4_096
 """The newest calls of the window count: enough for a 99th percentile."""

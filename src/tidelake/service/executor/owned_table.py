@@ -39,8 +39,6 @@ from tidelake.table.query.bucket_files import QueriedBucket
 from tidelake.table.stream.offset import table_identity
 from tidelake.types import DataField, DataType, TableSchema
 
-__all__ = ["AnswerForm", "OpenTable", "OwnedTable", "OwnedTables"]
-
 KnownSlices = dict[tuple[bytes, int, int], BucketId]
 """Partition, bucket and number of buckets of a slice that this executor may answer."""
 FORMS_MAX = 256

@@ -20,8 +20,6 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol import tidelake_query_v1_pb2_grpc as rpc
 from tidelake.service.protocol.reasons import BUCKETS_KEY, buckets_from_text
 
-__all__ = ["ExecutorHealth", "TableQueryServicer"]
-
 MARGIN_SECONDS = 0.05
 """A call is refused so long before its deadline, so that the caller learns why."""
 WAIT_SECONDS_MAX = 60.0

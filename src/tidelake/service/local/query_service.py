@@ -21,8 +21,6 @@ from tidelake.service.local.supervisor import Supervisor
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["Executors", "QueryService", "serve_locally"]
-
 READY_LOOK_MS = 20
 
 

@@ -17,8 +17,6 @@ from tidelake.service.address.address_server import AddressServer
 from tidelake.service.address.security import LOOPBACK, Security, host_of
 from tidelake.service.executor.config import ExecutorConfig, Limits
 
-__all__ = ["ServeOptions"]
-
 PARALLELISM_MAX = 1_024
 SECRET_BYTES = 32
 

@@ -25,8 +25,6 @@ from tidelake.service.address.liveness import Hang
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.telemetry import Clock
 
-__all__ = ["Supervisor"]
-
 _LOG = logging.getLogger("tidelake.service")
 
 LOOK_SECONDS = 0.05

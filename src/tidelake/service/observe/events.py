@@ -15,8 +15,6 @@ from tidelake.service.observe.json_logs import FIELDS
 if TYPE_CHECKING:
     from tidelake.service.protocol.tidelake_query_v1_pb2 import ServiceStatus
 
-__all__ = ["Event", "EventLog", "events"]
-
 _LOG = logging.getLogger("tidelake.service")
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
         TableStatus,
     )
 
-__all__ = ["ExecutorFigures", "ServiceFigures", "TableFigures", "figures"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableFigures:

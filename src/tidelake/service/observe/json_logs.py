@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TextIO
 
-__all__ = ["FIELDS", "LOG_VARIABLE", "JsonLines", "log_of_process", "log_to"]
-
 FIELDS = "fields"
 """Attribute of a record with the values that stand beside its message."""
 LOG_VARIABLE = "TIDELAKE_SERVICE_LOG"

@@ -17,8 +17,6 @@ from tidelake.service._optional import metrics_library
 if TYPE_CHECKING:
     from tidelake.service.protocol.tidelake_query_v1_pb2 import ServiceStatus
 
-__all__ = ["METRICS", "Metric", "MetricsServer"]
-
 LOOPBACK = "127.0.0.1"
 PREFIX = "tidelake_query"
 LABELS = ["table", "executor"]

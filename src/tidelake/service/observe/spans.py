@@ -13,8 +13,6 @@ from typing import Any
 
 from tidelake.service._optional import tracing_library
 
-__all__ = ["carried", "is_live", "is_traced", "span"]
-
 TABLE, KEYS = "db.collection.name", "db.operation.batch.size"
 """Names of OpenTelemetry's conventions for clients of databases."""
 _TRACE = tracing_library()

@@ -20,17 +20,6 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = [
-    "HEAD",
-    "MAGIC",
-    "TOKEN_BYTES_MAX",
-    "FrameReader",
-    "framed",
-    "read_exactly",
-    "read_frame",
-    "wait_at_most",
-]
-
 MAGIC = b"TLQ1"
 HEAD = struct.Struct("<I")
 TOKEN_BYTES_MAX = 4_096

@@ -12,8 +12,6 @@ from functools import lru_cache
 
 from tidelake.codec.bucket import hash_bytes
 
-__all__ = ["ANY_BUCKET", "executor_of"]
-
 ANY_BUCKET = -1
 """Bucket of a slice whose keys may be in any bucket that the executor owns."""
 

@@ -27,20 +27,6 @@ from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 
-__all__ = [
-    "arrow_body",
-    "bits",
-    "bits_set",
-    "is_packable",
-    "malformed",
-    "pack",
-    "pack_column",
-    "rows_of_arrow_body",
-    "unpack",
-    "unpack_column",
-    "value_width",
-]
-
 WIDTHS = {
     TypeRoot.BOOLEAN: 1,
     TypeRoot.TINYINT: 1,

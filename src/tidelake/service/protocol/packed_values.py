@@ -29,8 +29,6 @@ from tidelake.types.arrow import to_arrow_type
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 
-__all__ = ["RowReader", "pack_rows", "pack_values", "python_columns"]
-
 CODES = {
     TypeRoot.BOOLEAN: "?",
     TypeRoot.TINYINT: "b",

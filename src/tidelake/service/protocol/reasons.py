@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = [
-    "BUCKETS_KEY",
-    "KEYS_MAX",
-    "PROTOCOL",
-    "REASON_KEY",
-    "REQUEST_BYTES_MAX",
-    "TOKEN_KEY",
-    "Reason",
-    "bearer",
-    "buckets_from_text",
-    "buckets_to_text",
-]
-
 PROTOCOL = 1
 """The version that this package speaks. On the wire: never renumber."""
 

@@ -26,17 +26,6 @@ from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.service.protocol.reasons import PROTOCOL
 
-__all__ = [
-    "ServiceFile",
-    "parse_service_file",
-    "put_service_file",
-    "read_service_file",
-    "remove_service_file",
-    "service_file_content",
-    "service_file_path",
-    "write_service_file",
-]
-
 SERVICE_DIR = "service"
 SERVICE_FILE = "service-tidelake-query"
 FILE_BYTES_MAX = 65_536

@@ -30,8 +30,6 @@ from tidelake.table import Table
 from tidelake.table.changelog.changelog_plan import planned_changes
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 
-__all__ = ["TableChangelog"]
-
 COMMITS_MAX = 1000
 """Commits that one query may read one by one: each needs its own plan."""
 MICROS_PER_MS = 1000

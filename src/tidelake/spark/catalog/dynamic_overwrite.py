@@ -13,8 +13,6 @@ from tidelake.errors import UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, JavaObject
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows
 
-__all__ = ["DynamicOverwrite"]
-
 WRITE = f"{CONNECTOR}.write"
 SQL = "org.apache.spark.sql"
 EXECUTION_ID = "spark.sql.execution.id"

@@ -27,8 +27,6 @@ from pyspark.sql import types as st
 
 from tidelake.spark.catalog.refusal import guarded
 
-__all__ = ["CONNECTOR", "Gateway", "JavaObject", "Proxy", "struct_of", "type_of"]
-
 JavaObject: TypeAlias = Any
 CONNECTOR = "org.apache.spark.sql.connector"
 KEPT_MAX = 256

@@ -30,8 +30,6 @@ from tidelake.types.schema_change import (
     UpdateComment,
 )
 
-__all__ = ["NewTable", "refuse_stream_writer", "schema_changes"]
-
 PRIMARY_KEY = "primary-key"
 PARTITION = "partition"
 COMMENT = "comment"

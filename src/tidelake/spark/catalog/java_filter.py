@@ -40,14 +40,6 @@ from tidelake.types.predicate import (
     conjoin,
 )
 
-__all__ = [
-    "column_of",
-    "from_java_filters",
-    "replaced_value",
-    "without_old_times",
-]
-
-
 _COMPARED = {
     "EqualTo": "==",
     "GreaterThan": ">",

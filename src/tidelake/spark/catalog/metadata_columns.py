@@ -14,8 +14,6 @@ from pyspark.sql import types as st
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 
-__all__ = ["LakeMetadataColumn", "metadata_columns"]
-
 _INTERFACE = f"{CONNECTOR}.catalog.MetadataColumn"
 _NAME = "TidelakeMetadataColumn"
 _JAVA = f"""

@@ -22,8 +22,6 @@ from tidelake.sql.execution.execute import execute
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.ast import Call
 
-__all__ = ["SYSTEM_DATABASE", "LakeProcedure", "procedure_of"]
-
 SYSTEM_DATABASE = "sys"
 _KIND = f"{CONNECTOR}.catalog.procedures"
 _TYPES = {

@@ -38,8 +38,6 @@ from pyspark.sql import SparkSession
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.spark.errors.passed_errors import keep_error
 
-__all__ = ["UNSUPPORTED", "JavaRefusal", "guarded", "let_refusals_through", "refused"]
-
 UNSUPPORTED = "UnsupportedOperation"
 _KINDS = (UNSUPPORTED, "IllegalArgument")
 CALLBACK_LOGGER = "py4j.clientserver"

@@ -24,8 +24,6 @@ from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.scans.scan_rule import install_rule
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
 
-__all__ = ["opened_catalog", "register"]
-
 RESERVED = frozenset({"spark_catalog", "system", "session", "builtin", "global_temp"})
 MAP_FIELD = "catalogs"
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from tidelake.errors import UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 
-__all__ = ["InsertingProxy", "WriteOfRows", "no_stream"]
-
 
 class InsertingProxy(Proxy):
     """An object of a write.

@@ -24,8 +24,6 @@ from tidelake.spark.catalog.writing import RowsWrite, WriteOptions, merging_opti
 from tidelake.spark.expression.types import spark_schema
 from tidelake.table import Table
 
-__all__ = ["StagedTable"]
-
 WRITE = f"{CONNECTOR}.write"
 
 

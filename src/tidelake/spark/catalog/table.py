@@ -30,8 +30,6 @@ from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.read.scan_request import ScanRequest
 
-__all__ = ["CATALOG", "PROVIDER", "LakeTable", "Relation", "SystemRelation"]
-
 PROVIDER = "tidelake"
 CATALOG = f"{CONNECTOR}.catalog"
 

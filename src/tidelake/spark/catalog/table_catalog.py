@@ -27,8 +27,6 @@ from tidelake.spark.catalog.writing import MERGE_SCHEMA, merging_option
 from tidelake.spark.expression.expression import quoted
 from tidelake.table import SystemTable, Table
 
-__all__ = ["CATALOG_SHOWN", "LakeCatalog"]
-
 CATALOG = f"{CONNECTOR}.catalog"
 ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
 CATALOG_SHOWN = "tidelake catalog"

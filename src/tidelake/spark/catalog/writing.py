@@ -26,16 +26,6 @@ from tidelake.spark.write.write_frame import write_frame
 from tidelake.table import Table
 from tidelake.table.write.result import CommitIdentity
 
-__all__ = [
-    "MERGE_SCHEMA",
-    "LakeWriteBuilder",
-    "RowsWrite",
-    "WriteOptions",
-    "merging_option",
-    "write_rows",
-    "writes_by_name",
-]
-
 WRITE = f"{CONNECTOR}.write"
 USER = "commit-user"
 IDENTIFIER = "commit-identifier"

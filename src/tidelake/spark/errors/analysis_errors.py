@@ -26,8 +26,6 @@ from tidelake.spark.expression.store_assignment import spark_overflow_error
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["translate_analysis_errors", "translate_value_range_errors", "translated_error"]
-
 _REFUSALS = (
     AnalysisException,
     IllegalArgumentException,

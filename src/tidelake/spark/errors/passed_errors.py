@@ -12,8 +12,6 @@ from collections import deque
 
 from tidelake.errors import TidelakeError
 
-__all__ = ["keep_error", "passed_error"]
-
 KEPT_MAX = 64
 _KEPT: deque[TidelakeError] = deque(maxlen=KEPT_MAX)
 

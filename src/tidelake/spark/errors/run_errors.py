@@ -22,8 +22,6 @@ from tidelake.spark.errors.analysis_errors import translate_analysis_errors, tra
 from tidelake.spark.errors.passed_errors import passed_error
 from tidelake.sql.syntax.ast import Query
 
-__all__ = ["run_failure", "stream_failure", "translate_run_errors"]
-
 _OF_DATA = (
     ArithmeticException,
     ArrayIndexOutOfBoundsException,

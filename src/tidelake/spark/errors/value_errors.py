@@ -19,8 +19,6 @@ from tidelake.spark.expression.store_assignment import spark_overflow_error
 from tidelake.sql.syntax.ast import Merge, Query, Update
 from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["translate_column_errors", "translate_table_errors", "values_of"]
-
 _VALUE_FAILURE = re.compile(
     r"\[((?:BINARY_)?ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|DATETIME_OVERFLOW"
     r"|CANNOT_PARSE_TIMESTAMP|DIVIDE_BY_ZERO|INVALID_ARRAY_INDEX|INVALID_DATETIME\w*"

@@ -41,8 +41,6 @@ from tidelake.spark.expression.expression import (
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
-__all__ = ["bucket_column", "has_expression", "hash_column"]
-
 INLINE_BYTES_MAX = 7
 DECIMAL_COMPACT_DIGITS_MAX = 18
 TIMESTAMP_COMPACT_DIGITS_MAX = 3

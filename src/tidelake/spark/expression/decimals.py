@@ -17,8 +17,6 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.spark.expression.expression import quoted
 
-__all__ = ["DecimalPlaces", "as_numbers", "with_decimals"]
-
 DIGITS_MAX = 18
 
 DecimalPlaces = Mapping[int, pa.Decimal128Type]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import types as st
 
-__all__ = ["DELAY_KEY", "is_event_time", "with_delay"]
-
 DELAY_KEY = "spark.watermarkDelayMs"
 """Spark's mark, ``EventTimeWatermark.delayKey``: the watermark's delay, in ms."""
 

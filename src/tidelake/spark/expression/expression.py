@@ -14,14 +14,6 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.types import TypeRoot
 
-__all__ = [
-    "big_endian_bytes",
-    "millis",
-    "quoted",
-    "sub_millis_nanos",
-    "utf8_bytes",
-]
-
 
 def quoted(name: str) -> str:
     """Write a column's name as Spark's parser takes it.

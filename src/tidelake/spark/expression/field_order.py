@@ -16,8 +16,6 @@ from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, near_names
 
-__all__ = ["fields_by_name"]
-
 
 def fields_by_name(
     value: Column, source: st.DataType, wanted: st.DataType, *, column: str, table: str

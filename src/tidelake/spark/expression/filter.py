@@ -45,8 +45,6 @@ from tidelake.types.predicate import (
 )
 from tidelake.types.values import from_storage
 
-__all__ = ["from_spark_filters", "to_column"]
-
 NANOS_PER_MICRO = 1000
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _AS_THEY_ARE = frozenset({TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.VARCHAR})

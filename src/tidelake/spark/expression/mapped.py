@@ -10,8 +10,6 @@ from pyspark.sql import types as st
 
 from tidelake.spark.expression.decimals import as_numbers, with_decimals
 
-__all__ = ["Work", "mapped"]
-
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """The work of a task on its rows."""
 

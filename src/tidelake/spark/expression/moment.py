@@ -12,15 +12,6 @@ import datetime as dt
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-__all__ = [
-    "EPOCH",
-    "EXACT_DAYS_FROM",
-    "EXACT_SECONDS_FROM",
-    "instant_column",
-    "local_column",
-    "moment_column",
-]
-
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_ZERO = EPOCH.date()
 EXACT_DAYS_FROM = (dt.date(1583, 1, 1) - _DAY_ZERO).days

@@ -26,8 +26,6 @@ from tidelake.spark.expression.types import to_spark_type
 from tidelake.sql.syntax.insert_columns import check_count, out_of_range_error, wrong_type_error
 from tidelake.types import DataField
 
-__all__ = ["assigned", "assigned_values", "spark_overflow_error", "stored"]
-
 Key = TypeVar("Key", bound=Hashable)
 
 _DATES = (st.DateType, st.TimestampType, st.TimestampNTZType)

@@ -18,8 +18,6 @@ from tidelake.spark.expression.store_assignment import assigned_values
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.types import DataField, DataType, TypeRoot
 
-__all__ = ["FieldColumn", "with_fields"]
-
 FieldColumn = tuple[tuple[str, ...], Column]
 """Names of the nested fields below a column, and the new value."""
 

@@ -35,14 +35,6 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import child_types, nested_type
 from tidelake.types.field_ids import with_new_ids
 
-__all__ = [
-    "fields_from_spark",
-    "spark_arrow_schema",
-    "spark_schema",
-    "to_spark_arrow",
-    "to_spark_type",
-]
-
 COMMENT_KEY = "comment"
 """Key of a column's comment in Spark's metadata."""
 STRING_LENGTH_MAX = 2_147_483_647

@@ -22,8 +22,6 @@ from tidelake.spark.expression.event_time import is_event_time, with_delay
 from tidelake.spark.expression.expression import quoted
 from tidelake.sql.syntax.table_clause import Window
 
-__all__ = ["SESSION", "WINDOW_COLUMNS", "windowed"]
-
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 SESSION = "__tidelake_session"
 """The session of one row of a stream, which Spark merges in GROUP BY."""

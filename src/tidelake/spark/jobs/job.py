@@ -13,8 +13,6 @@ from pyspark.sql.streaming import StreamingQuery
 from tidelake.errors import TidelakeError
 from tidelake.spark.errors.run_errors import stream_failure
 
-__all__ = ["Job", "JobStatus"]
-
 JobStatus: TypeAlias = Literal["RUNNING", "FINISHED", "CANCELED", "FAILED"]
 BEHIND = "snapshotsBehind"
 """Metric of a source: snapshots of its table that the job has not read."""

@@ -18,8 +18,6 @@ from tidelake.spark.errors.run_errors import stream_failure
 from tidelake.spark.jobs.output_mode import output_mode
 from tidelake.spark.read.collect import collected
 
-__all__ = ["LiveRows"]
-
 LOOK_S = 0.2
 """Seconds between two checks whether the query still runs."""
 

@@ -16,8 +16,6 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.errors import TidelakeError, UnsupportedError
 
-__all__ = ["output_mode"]
-
 OutputMode = Literal["append", "update"]
 _CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
 _CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")

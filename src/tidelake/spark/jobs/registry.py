@@ -18,8 +18,6 @@ from tidelake.errors import AlreadyExistsError, NotFoundError, near_names
 from tidelake.spark.jobs.job import Job
 from tidelake.telemetry import Clock
 
-__all__ = ["JobRegistry"]
-
 ENDED_KEPT_MAX = 100
 
 

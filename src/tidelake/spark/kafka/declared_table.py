@@ -10,8 +10,6 @@ from tidelake.kafka.table_options import CONNECTORS
 from tidelake.sql.execution.session import CONNECTOR
 from tidelake.sql.syntax.ast import CreateTable
 
-__all__ = ["kafka_table"]
-
 
 def kafka_table(statement: CreateTable, options: Mapping[str, str] | None = None) -> KafkaTable:
     """Make the table that a statement declares.

@@ -29,8 +29,6 @@ from tidelake.spark.expression.mapped import mapped
 from tidelake.table.conversion.inputs import with_row_kinds
 from tidelake.types.conform import conform
 
-__all__ = ["check_rows", "write_messages"]
-
 ANSWER_SCHEMA = "rows bigint, error string"
 
 

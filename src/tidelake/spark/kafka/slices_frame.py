@@ -24,8 +24,6 @@ from tidelake.spark.read.scan_frame import spark_batches
 from tidelake.types import DataField
 from tidelake.types.data_type import parse_type_text
 
-__all__ = ["SliceTask", "batch_frame", "frame_schema", "slice_task", "slices_frame", "slices_of"]
-
 _KIND_FIELD = DataField(0, KIND, parse_type_text("STRING"))
 
 

@@ -25,8 +25,6 @@ from tidelake.kafka.offsets import Partition
 from tidelake.kafka.read_range import bounded_end, checked_start, current_end, initial_offsets
 from tidelake.telemetry import Clock
 
-__all__ = ["DOWN_MS_MAX", "TopicCursor", "between"]
-
 BEGAN = "from"
 """On disk, in checkpoints: never rename."""
 DOWN_MS_MAX = 120_000

@@ -16,8 +16,6 @@ from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.spark.streamwrite.kept_changes import check_changes
 from tidelake.spark.streamwrite.start import SinkQuery, Trigger, begun, trigger_arguments
 
-__all__ = ["start_messages"]
-
 APPEND, UPDATE = "append", "update"
 
 

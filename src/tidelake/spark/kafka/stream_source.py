@@ -27,8 +27,6 @@ from tidelake.spark.catalog.streams.source import STREAMING, MicroBatchSource
 from tidelake.spark.kafka.slices_frame import frame_schema, slice_task, slices_frame, slices_of
 from tidelake.spark.kafka.stream_cursor import DOWN_MS_MAX, TopicCursor, between
 
-__all__ = ["KafkaSource", "kafka_stream"]
-
 _RUN = "spark.jobGroup.id"
 """The local property that holds the id of a query's run."""
 

@@ -27,8 +27,6 @@ from tidelake.table import Table
 from tidelake.table.handle.time_travel import option_moment
 from tidelake.types import DataField
 
-__all__ = ["LookupMeans", "joined", "lookup_function", "names_moment"]
-
 
 @dataclass(frozen=True, slots=True)
 class LookupMeans:

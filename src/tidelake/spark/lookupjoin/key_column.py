@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["present_keys"]
-
 _TEXTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 

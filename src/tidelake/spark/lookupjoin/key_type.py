@@ -25,8 +25,6 @@ from pyspark.sql import types as st
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.types import DataField, TypeRoot
 
-__all__ = ["key_expression"]
-
 _WHOLE = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _BYTEWISE = "UTF8_BINARY"
 _INEXACT = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})

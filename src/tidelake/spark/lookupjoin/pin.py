@@ -30,8 +30,6 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream import StreamLease
 from tidelake.table.stream.lease import READ_RETAINED_MS
 
-__all__ = ["NO_SNAPSHOT", "PIN", "newest_snapshot", "pinned_at_each_batch", "pinned_now"]
-
 NO_SNAPSHOT = 0
 """The table was never written."""
 PIN = "snapshot_id"

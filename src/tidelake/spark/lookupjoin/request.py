@@ -15,8 +15,6 @@ from tidelake.table import Table
 from tidelake.table.handle.arguments import known_columns
 from tidelake.types import DataField
 
-__all__ = ["How", "LookupRequest", "Retry", "Via", "key_fields"]
-
 How: TypeAlias = Literal["left", "inner"]
 Via: TypeAlias = Literal["auto", "local", "service"]
 HOW = ("left", "inner")

@@ -25,8 +25,6 @@ from tidelake.telemetry import PerProcess
 if TYPE_CHECKING:
     from tidelake.service.client.table_query import TableQuery
 
-__all__ = ["CALLS_MAX", "ServiceLookup", "is_served"]
-
 TOKEN = "token"
 CALLS_MAX = 4
 """Batches of one task that are under way at a time."""

@@ -30,8 +30,6 @@ from tidelake.telemetry import Clock, RecentlyUsed, SystemClock
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["LocalLookup", "LookupSource", "LookupTask", "lookup_lists"]
-
 QUERIES_KEPT_MAX = 16
 """Tables that a process keeps open; the one unused for the longest time is closed."""
 _QUERIES: RecentlyUsed[tuple[object, ...], LocalTableQuery] = RecentlyUsed(

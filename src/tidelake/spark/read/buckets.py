@@ -21,8 +21,6 @@ from tidelake.options.bucket_mode import BucketMode
 from tidelake.scan import ReadContext, Split, bucket_keys_retyped, file_sections
 from tidelake.types import DataField, TypeRoot
 
-__all__ = ["Buckets", "buckets_of"]
-
 BUCKETS_MIN = 2
 ORDERED_FILES_MAX = 256
 """The most files whose order is found out: 20 us each."""

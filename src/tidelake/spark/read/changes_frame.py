@@ -55,8 +55,6 @@ from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, RowKind
 from tidelake.types.predicate import columns_of
 
-__all__ = ["ChangeTask", "PartBytes", "changes_frame", "kinds_left"]
-
 ONE_TASK_BYTES = 16 << 20
 """Bytes of files up to which one task reads all changes whose keys span buckets."""
 PART_COLUMN, ROW_COLUMN = "_tidelake_part", "_tidelake_row"

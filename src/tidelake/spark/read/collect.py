@@ -9,8 +9,6 @@ from pyspark.sql import types as st
 
 from tidelake.spark.expression.expression import quoted
 
-__all__ = ["collected"]
-
 _WITHOUT_ARROW = (st.YearMonthIntervalType, st.CalendarIntervalType, st.DayTimeIntervalType)
 
 

@@ -11,8 +11,6 @@ from pyspark.sql import SparkSession
 
 from tidelake.spark.sessions.java_class import PACKAGE, defined_class
 
-__all__ = ["FIRST_WORD", "LISTED_FILES", "MASK", "ROW_INDEX", "SCAN_PLAN", "define_listed_files"]
-
 FIRST_WORD = "_first_word"
 """The last partition column. No data column may have its name."""
 ROW_INDEX = "_tmp_metadata_row_index"

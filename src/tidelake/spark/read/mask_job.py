@@ -26,8 +26,6 @@ from tidelake.scan.masks import (
 from tidelake.scan.masks.find import Computed, fits_memory, masks_here
 from tidelake.spark.sessions.session import parallelism
 
-__all__ = ["DRIVER_ROWS_MAX", "mask_computer"]
-
 DRIVER_ROWS_MAX = 16 << 20
 """Rows whose keys the driver reads itself, 50 ns each: below, a job costs more than it saves."""
 TASK_ROWS = 4 << 20

@@ -39,8 +39,6 @@ from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.sessions.java_class import PACKAGE
 from tidelake.telemetry import RecentlyUsed
 
-__all__ = ["MaskedFile", "masked_frame", "takes_masks"]
-
 NO_MASK = -1
 KEPT_BYTES_MAX = 64 << 20
 """The most bytes of masks that are kept in the JVM, and with them here."""

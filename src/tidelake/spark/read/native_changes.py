@@ -32,18 +32,6 @@ from tidelake.spark.read.native_storage import NativeStorage
 from tidelake.table.changelog.changelog_protocols import ChangePart
 from tidelake.types import DataField
 
-__all__ = [
-    "ChangeUnit",
-    "NativeChanges",
-    "PlainFile",
-    "PlainUnit",
-    "change_units",
-    "is_state",
-    "native_changes",
-    "plain_units",
-    "uncut_bytes_max",
-]
-
 _CUT_BY = {
     "spark.sql.files.openCostInBytes": "4194304b",
     "spark.sql.files.maxPartitionBytes": "134217728b",

@@ -44,8 +44,6 @@ from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.read.native_types import is_read_alike
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
-__all__ = ["READ_OPTIONS", "ROWS_OPTION", "NativeFiles", "NativeGroup", "native_frame"]
-
 PATTERN_CHARACTERS = frozenset("[]{}*?\\:^\n")
 SKIPPED_PREFIXES = ("_", ".")
 SKIPPED_SUFFIX = "_COPYING_"

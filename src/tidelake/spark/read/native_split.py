@@ -29,8 +29,6 @@ from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
 from tidelake.spark.read.native_storage import NativeStorage
 from tidelake.types import DataField
 
-__all__ = ["MASKED_ROWS_MAX", "FindMasks", "NativeAndMerged", "Part", "native_and_merged"]
-
 MASKED_ROWS_MAX = 1 << 28
 """The most rows under masks in one read: each is a bit in the driver and in every task."""
 MERGED_SHARE_MAX = 0.5

@@ -35,8 +35,6 @@ from tidelake.fileio.opening import account_of, store_id
 from tidelake.options import declared
 from tidelake.scan import ReadContext, Split
 
-__all__ = ["LOCAL", "NativeStorage", "local_or_none", "native_storage"]
-
 SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "az": "abfs", "hdfs": "hdfs"}
 """Scheme of ours -> the one of Hadoop's class."""
 JARS = {

@@ -19,8 +19,6 @@ from tidelake.scan import ReadContext
 from tidelake.spark.expression.types import spark_schema
 from tidelake.types import DataField
 
-__all__ = ["PartitionColumns"]
-
 _TYPES = frozenset(
     {st.BooleanType, st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.DateType}
 )

@@ -23,8 +23,6 @@ from tidelake.errors import UnsupportedError
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.types import DataField
 
-__all__ = ["field_types", "row_width", "task_numbers", "unread_column"]
-
 UNREAD_COLUMN = "__tidelake_unread"
 ROW_OVERHEAD_BYTES = 8
 _WIDTHS: dict[type[st.DataType], int] = {

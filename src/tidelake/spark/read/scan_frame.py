@@ -53,18 +53,6 @@ from tidelake.table.read.table_scan import SplitRows, TableRows, TableScan
 from tidelake.types import DataField
 from tidelake.types.predicate import columns_of
 
-__all__ = [
-    "Weighed",
-    "frame_of",
-    "pack_tasks",
-    "packed_splits",
-    "read_task",
-    "rows_frame",
-    "spark_batches",
-    "split_batches",
-    "tasks_asked",
-]
-
 INFERRED_TASKS_MAX = 1024
 """Paimon's default of ``scan.infer-parallelism.max``."""
 ROWS_PER_BATCH = 16_384

@@ -16,8 +16,6 @@ from tidelake.spark.sessions.time_zone import with_session_times
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.handle.arguments import column_names
 
-__all__ = ["SESSION_PREFIX", "in_session", "table_frame"]
-
 SESSION_PREFIX = "spark.tidelake."
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 

@@ -66,8 +66,6 @@ from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, Predicate
 
-__all__ = ["ACTION_COLUMN", "FILE_COLUMN", "POSITION_COLUMN", "change_on_spark", "change_once"]
-
 FILE_COLUMN = "_tidelake_file"
 """The number of a row's file in the plan."""
 POSITION_COLUMN = "_tidelake_position"

@@ -58,17 +58,6 @@ from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, bind, columns_of, parse_filter
 
-__all__ = [
-    "NEW_PREFIX",
-    "Matching",
-    "check_removed",
-    "check_shown",
-    "delete_all",
-    "delete_on_spark",
-    "update_on_spark",
-    "value_column",
-]
-
 NEW_PREFIX = "_tidelake_new_"
 _LITERALS = (
     bool,

@@ -57,8 +57,6 @@ from tidelake.types import RowKind
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate
 
-__all__ = ["by_bucket"]
-
 SOURCE_BYTES_MAX = 64 << 20
 """Source rows whose keys are looked up together."""
 MATCHED = "_tidelake_matched"

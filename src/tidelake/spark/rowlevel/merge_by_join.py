@@ -66,8 +66,6 @@ from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, And, Compare, In, Predicate, bind, conjoin
 
-__all__ = ["merge_on_spark"]
-
 SOURCE_ROW = "_tidelake_source_row"
 """The number of a source row; null for a target row without one."""
 OLD_PREFIX = "_tidelake_old_"

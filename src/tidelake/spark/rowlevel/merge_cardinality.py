@@ -18,8 +18,6 @@ from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, RowKind
 
-__all__ = ["TOO_MANY_KEYS", "KeysOnce", "once_fault"]
-
 KEYS_BYTES_MAX = 256 << 20
 """Keys that one task keeps; Spark joins run a merge with more of them."""
 TOO_MANY_KEYS = "merge_keys_kept"

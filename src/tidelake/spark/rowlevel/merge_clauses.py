@@ -32,17 +32,6 @@ from tidelake.types import DataField
 from tidelake.types.default_value import default_scalar
 from tidelake.types.predicate import Predicate, bind
 
-__all__ = [
-    "Action",
-    "MergeClause",
-    "MergeInto",
-    "ResolvedClause",
-    "ResolvedMerge",
-    "When",
-    "resolved",
-    "with_source_columns",
-]
-
 When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
 

@@ -10,8 +10,6 @@ from pyspark.sql import functions as F
 from tidelake.spark.rowlevel.merge_clauses import ResolvedClause
 from tidelake.types import RowKind
 
-__all__ = ["CLAUSE", "first_of", "kind_of", "kind_of_change", "new_value"]
-
 CLAUSE = "_tidelake_clause"
 """The number of a row's clause."""
 

@@ -37,8 +37,6 @@ from tidelake.telemetry import Clock
 if TYPE_CHECKING:
     from tidelake.service.address.liveness import Hang
 
-__all__ = ["POOL", "Entry", "ExecutorJobs"]
-
 _LOG = logging.getLogger("tidelake.service")
 POOL = "tidelake-query-service"
 """Scheduler pool of all services; it matters where the session's mode is FAIR."""

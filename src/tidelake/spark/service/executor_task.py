@@ -13,8 +13,6 @@ from tidelake.fileio.secret import SentSecrets
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.service.executor.executor import run_executor
 
-__all__ = ["ExecutorTask"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExecutorTask:

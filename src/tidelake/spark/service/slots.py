@@ -13,8 +13,6 @@ from pyspark.sql.utils import is_remote
 from tidelake.errors import InvalidInputError, UnsupportedError, counted
 from tidelake.telemetry import Clock
 
-__all__ = ["check_session", "check_slots", "slots_count"]
-
 LOOK_MS = 200
 WAIT_MS = 15_000
 """How long executors of a cluster that has just started are waited for."""

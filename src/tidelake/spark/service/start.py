@@ -14,8 +14,6 @@ from tidelake.spark.service.executor_jobs import ExecutorJobs
 from tidelake.spark.service.executor_task import ExecutorTask
 from tidelake.spark.service.slots import check_session, check_slots
 
-__all__ = ["serve_on_spark"]
-
 _RUNNING: weakref.WeakSet[ExecutorJobs] = weakref.WeakSet()
 """Jobs of all services of this process, which has one Spark application at a time."""
 

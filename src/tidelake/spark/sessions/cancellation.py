@@ -20,8 +20,6 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.errors import OutcomeUnknownError
 
-__all__ = ["interruptible"]
-
 T = TypeVar("T")
 
 BETWEEN_CANCELS_S = 0.2

@@ -13,8 +13,6 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-__all__ = ["BESIDE", "PACKAGE", "defined_class"]
-
 PACKAGE = "org.apache.spark.sql.execution.datasources"
 BESIDE = f"{PACKAGE}.FilePartition"
 """A class of Spark's in that package."""

@@ -27,8 +27,6 @@ from pathlib import Path
 
 from tidelake.errors import NotFoundError
 
-__all__ = ["JavaRuntime", "cache_home", "find_java", "java_home"]
-
 JAVA_VERSION_MIN = 17
 VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
 START_TIMEOUT_S = 120

@@ -14,8 +14,6 @@ from pathlib import Path
 import pyspark
 from pyspark.logger import PySparkLogger
 
-__all__ = ["leave_errors_to_exceptions", "log4j_file"]
-
 _OWN_FILE = Path(__file__).with_name("log4j2.properties")
 _USERS_FILES = "log4j2*.*"
 _LOGGED_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

@@ -17,8 +17,6 @@ from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options import is_option
 from tidelake.options.declared.registry import BY_KEY
 
-__all__ = ["PAIMON_PREFIX", "check_paimon_setting", "paimon_options"]
-
 PAIMON_PREFIX = "spark.paimon."
 ANY = "*"
 _PARTS = 4  # catalog, database, table, and the option behind them

@@ -14,8 +14,6 @@ from pyspark.sql import SparkSession
 
 from tidelake.spark.sessions.session import is_stopped
 
-__all__ = ["QueryLife"]
-
 SILENT_LOOKS_MAX = 5
 """Number of checks in a row without an answer after which the JVM counts as lost."""
 

@@ -32,8 +32,6 @@ from pyspark.core import broadcast as pyspark_broadcast
 
 from tidelake.fileio.secret import SecretCarrier, carry_by, known_secrets
 
-__all__ = ["BroadcastSecrets", "carry_secrets"]
-
 
 class HiddenSecrets:
     """The value of the broadcast: only its pickle has the keys."""

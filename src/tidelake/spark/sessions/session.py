@@ -25,16 +25,6 @@ from tidelake.spark.sessions.jvm import java_home
 from tidelake.spark.sessions.log_output import leave_errors_to_exceptions, log4j_file
 from tidelake.spark.sessions.secret_broadcast import carry_secrets
 
-__all__ = [
-    "RUNTIME_CONF",
-    "is_running",
-    "is_stopped",
-    "parallelism",
-    "prepare",
-    "session",
-    "settings",
-]
-
 RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
     {
         # rows per Arrow batch between JVM and Python; the kernel's own batch size

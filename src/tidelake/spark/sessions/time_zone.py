@@ -15,8 +15,6 @@ from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
 from tidelake.table import Table
 from tidelake.table.handle.instant import Time, instant, timestamp_ms
 
-__all__ = ["session_ms", "session_zone", "with_session_times"]
-
 _TIMES: tuple[Option[str | None], ...] = (
     declared.SCAN_TIMESTAMP,
     declared.INCREMENTAL_BETWEEN_TIMESTAMP,

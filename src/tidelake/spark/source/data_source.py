@@ -76,8 +76,6 @@ from tidelake.table.write.writable import check_writable
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, conjoin, parse_filter
 
-__all__ = ["TidelakeSource", "source_reaching"]
-
 Given = TypeVar("Given", SourceReadOptions, SourceWriteOptions)
 R = TypeVar("R")
 _OF_USERS = (InvalidInputError, NotFoundError, UnsupportedError)

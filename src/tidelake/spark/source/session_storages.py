@@ -18,8 +18,6 @@ from tidelake.catalog import Catalog
 from tidelake.spark.source.data_source import source_reaching
 from tidelake.spark.source.source_options import Attached
 
-__all__ = ["register_source"]
-
 _ATTACHED: weakref.WeakKeyDictionary[SparkSession, Attached] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
 

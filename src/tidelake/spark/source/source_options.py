@@ -22,8 +22,6 @@ from tidelake.options import declared, is_option
 from tidelake.spark.catalog.streams.stream_options import option_key
 from tidelake.table.handle.time_travel import Time
 
-__all__ = ["Attached", "SourceReadOptions", "SourceWriteOptions", "TableLocation"]
-
 DATABASE_SUFFIX = ".db"
 SPARK_PREFIX = "__"
 """Prefix of the keys that Spark's own writer adds, such as ``__partition_columns``."""

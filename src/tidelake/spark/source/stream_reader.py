@@ -48,8 +48,6 @@ from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import RowKind
 from tidelake.types.predicate import bind, parse_filter
 
-__all__ = ["StreamOptions", "TidelakeStreamReader"]
-
 _OWN = ("path", "warehouse", "table", "columns", "filter")
 _MOMENTS = {
     "snapshot-id": declared.SCAN_SNAPSHOT_ID.key,

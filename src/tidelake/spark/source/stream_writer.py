@@ -39,8 +39,6 @@ from tidelake.table.write.table_writer import delete_new_files
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.table.write.writable import check_writable
 
-__all__ = ["CHECKPOINT", "TidelakeStreamWriter"]
-
 CHECKPOINT = "checkpointlocation"
 """Spark's option that names the checkpoint, as a data source gets it."""
 _LEAVES_COMPACTION: Mapping[str, str] = {declared.WRITE_ONLY.key: "true"}

@@ -15,8 +15,6 @@ from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.watermark import watermark_options
 from tidelake.table.schema.watermark import event_time
 
-__all__ = ["declared_stream"]
-
 
 def declared_stream(
     spark: SparkSession, catalog: Catalog, definition: CreateTable, options: Mapping[str, str]

@@ -20,8 +20,6 @@ from tidelake.sql.query.expression import ParsedExpression, Qualification
 from tidelake.sql.query.query import ParsedQuery, TableReference
 from tidelake.telemetry import Ids
 
-__all__ = ["Reading", "StatementExpressions"]
-
 Reading: TypeAlias = "Callable[[], DataFrame]"
 _VIEW = "__tidelake_subquery_"
 _DATABASE_KEY = "spark.sql.globalTempDatabase"

@@ -40,8 +40,6 @@ from tidelake.sql.syntax.lookup_hint import LookupHint, lookup_hints
 from tidelake.sql.syntax.tokens import error_at
 from tidelake.table import Table
 
-__all__ = ["QueryLookups"]
-
 _NUMBERS = itertools.count(1)
 _FUNCTION = "tidelake_lookup_"
 

@@ -40,8 +40,6 @@ from tidelake.table.handle.arguments import check_dict
 from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.types.predicate import Predicate
 
-__all__ = ["MergeBuilder"]
-
 Condition: TypeAlias = "str | Column | None"
 
 

@@ -27,8 +27,6 @@ from tidelake.sql.syntax.tokens import error_at
 from tidelake.table import Table
 from tidelake.table.write.result import CommitIdentity
 
-__all__ = ["SourceQuery", "merge_by_statement"]
-
 
 class SourceQuery(Protocol):
     """Returns the rows of a source; for a plain table only these columns."""

@@ -50,8 +50,6 @@ from tidelake.sql.syntax.tokens import error_at
 from tidelake.table import SystemTable, Table
 from tidelake.types import TypeRoot
 
-__all__ = ["Args", "StatementQueries"]
-
 Args: TypeAlias = "Mapping[str, object] | Sequence[object] | None"
 
 _MARK = "\x00"

@@ -52,8 +52,6 @@ from tidelake.sql.syntax.ast import (
 from tidelake.sql.syntax.parameters import bind_parameters
 from tidelake.table import Table
 
-__all__ = ["Statements"]
-
 
 class Statements:
     """The statements of one session.

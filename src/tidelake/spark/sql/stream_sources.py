@@ -45,16 +45,6 @@ from tidelake.table import Table
 from tidelake.table.changelog.change_filter import knows_old_rows
 from tidelake.table.schema.watermark import event_time
 
-__all__ = [
-    "StreamSources",
-    "in_windows",
-    "kinds_first",
-    "of_rows",
-    "row_columns",
-    "stream_texts",
-    "with_names",
-]
-
 FIRST_ROW = "first-row"
 DISABLE_HINTS = "spark.sql.optimizer.disableHints"
 

@@ -41,8 +41,6 @@ from tidelake.sql.execution.stream_settings import (
 from tidelake.sql.query.row_kinds import ROW_KIND
 from tidelake.sql.syntax.ast import Delete, Insert, Merge, StatementSet, Update
 
-__all__ = ["StatementStreams"]
-
 _NAME = re.compile(r"[^/\\:\x00-\x1f\x7f]+")
 """Hadoop takes a name with ``:`` for one with a scheme."""
 NAME_MAX = 200

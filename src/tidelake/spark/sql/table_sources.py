@@ -34,8 +34,6 @@ from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.system.row_views import AUDIT_LOG
 from tidelake.types import DataField
 
-__all__ = ["LookedUp", "TableSource", "TableSources", "catalog_of", "in_windows", "selected"]
-
 INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
 INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
 INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key

@@ -57,8 +57,6 @@ from tidelake.table.write.result import CommitIdentity
 from tidelake.types import DataField
 from tidelake.types.predicate import bind
 
-__all__ = ["InsertRows", "MessageRows", "StatementWrites"]
-
 
 @dataclass(frozen=True, slots=True)
 class InsertRows:

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from tidelake.errors import InvalidInputError
 from tidelake.options import Options, declared
 
-__all__ = ["AlignmentGroups", "AlignmentRule", "Reach"]
-
 IDLE_MS = 60_000
 """Time without new rows after which a stream is idle, by default."""
 

@@ -19,8 +19,6 @@ from tidelake.spark.streamread.alignment import AlignmentGroups, AlignmentRule
 from tidelake.spark.streamread.hold import SourceHold
 from tidelake.table.stream import StreamOffset, StreamPlan
 
-__all__ = ["StreamCursor"]
-
 BEGAN = "from"
 """On disk, never rename: key of the stream's first offset, in the text of its first batch."""
 _NUMBERS = itertools.count(1)

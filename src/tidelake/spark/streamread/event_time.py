@@ -18,8 +18,6 @@ from tidelake.spark.catalog.gateway import Gateway, JavaObject
 from tidelake.spark.expression.expression import quoted
 from tidelake.table.schema.watermark import EventTime
 
-__all__ = ["with_event_time"]
-
 _TWIN = "__tidelake_event_time"
 _DELAY = "spark.watermarkDelayMs"
 """Key in a column's metadata where Spark keeps the delay of its watermark."""

@@ -23,8 +23,6 @@ from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 from tidelake.spark.read.native_changes import PlainFile, PlainUnit
 from tidelake.spark.read.native_scan import READ_OPTIONS
 
-__all__ = ["FileRows", "may_read"]
-
 _NAME = "TidelakeFiles"
 _BETWEEN_FILES, _BETWEEN_TASKS = "\0", "\1"
 _NEAR_TO_ALL = frozenset({"", "file", "s3", "s3a", "gs", "abfs", "abfss", "memory"})

@@ -34,8 +34,6 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream import StreamLease, StreamOffset, StreamPlan
 from tidelake.table.stream.lease import READ_RETAINED_MS
 
-__all__ = ["HoldName", "SourceHold"]
-
 SOURCE_RETAINED_MS = 7 * 24 * 3_600_000
 """How long the next snapshots of a stopped query are held."""
 OPEN_TRIES_MAX = 6

@@ -15,8 +15,6 @@ from tidelake.spark.catalog.gateway import Gateway, JavaObject
 from tidelake.spark.catalog.streams.relation import BatchRelations
 from tidelake.spark.expression.expression import quoted
 
-__all__ = ["lookup_frame"]
-
 
 def lookup_frame(spark: SparkSession, rows: Callable[[], DataFrame], *, shown: str) -> DataFrame:
     """Return a DataFrame that takes its rows again in each batch.

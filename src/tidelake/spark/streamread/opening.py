@@ -39,8 +39,6 @@ from tidelake.table.handle.arguments import known_columns
 from tidelake.table.schema.watermark import check_event_time, event_time
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
-__all__ = ["open_source", "source_schema", "stream_frame"]
-
 _FILTERS: dict[str, Predicate] = {}
 """Filters that sources apply, by the text that an option carries. Frames outlive calls, so they
 stay: a few hundred bytes for each different filter of a process."""

@@ -25,14 +25,6 @@ from tidelake.table.stream.schema_fit import difference
 from tidelake.types import TableSchema
 from tidelake.types.predicate import Predicate
 
-__all__ = [
-    "Kinds",
-    "StreamRequest",
-    "delete_error",
-    "keeps_order",
-    "stream_table",
-]
-
 
 class Kinds(enum.Enum):
     """What a stream does with the kinds of its rows."""

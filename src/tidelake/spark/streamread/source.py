@@ -37,8 +37,6 @@ from tidelake.table.stream import StreamOffset, StreamParts
 from tidelake.types import DataField, RowKind, TypeRoot
 from tidelake.types.predicate import Predicate, bind
 
-__all__ = ["StreamSource", "stream_schema"]
-
 _FILTER = "org.apache.spark.sql.sources.Filter"
 _TIMES = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP_LTZ})
 

@@ -14,8 +14,6 @@ import threading
 
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy
 
-__all__ = ["EndedSources", "StreamEnd"]
-
 
 class EndedSources:
     """The sources of running queries that have ended. Safe for threads."""

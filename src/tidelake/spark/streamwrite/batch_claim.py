@@ -28,8 +28,6 @@ from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.table.handle.handle import TableHandle
 from tidelake.telemetry import process_name
 
-__all__ = ["RETAINED_MS", "claim_batch", "runs_already", "sink_consumer"]
-
 RETAINED_MS = 7 * 24 * 3_600_000
 """Time after which the consumer of a dead query is forgotten."""
 SILENCE_MS = 600_000

@@ -49,8 +49,6 @@ from tidelake.table.write.overwrite import write_target
 from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 
-__all__ = ["COMPLETE", "BatchSink", "with_columns_since"]
-
 COMPLETE = "complete"
 BUCKETS_PER_TASK_MAX = 100
 """The most buckets for each task without a warning ("Streaming Multiple Partitions Write" in

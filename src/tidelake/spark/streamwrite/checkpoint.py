@@ -22,8 +22,6 @@ from tidelake.errors import CorruptError, InvalidInputError, UnsupportedError
 from tidelake.spark.streamwrite.checkpoint_folder import CheckpointFolder, LocalFolder
 from tidelake.spark.streamwrite.hadoop_folder import HadoopFolder
 
-__all__ = ["Checkpoint", "SinkMark", "check_mark"]
-
 MARK_FILE = "tidelake-sink.json"
 RUN_FILE = "tidelake-run.json"
 VERSION = 1

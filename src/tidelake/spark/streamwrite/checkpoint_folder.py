@@ -14,8 +14,6 @@ from typing import Protocol
 
 from tidelake.errors import InvalidInputError, StorageError
 
-__all__ = ["CheckpointFolder", "LocalFolder"]
-
 
 class CheckpointFolder(Protocol):
     """A folder. Names are relative, such as ``"offsets/3"``; each call may raise StorageError."""

@@ -26,8 +26,6 @@ from pyspark.sql import SparkSession
 from tidelake.errors import StorageError, UnsupportedError, shortened
 from tidelake.telemetry import SystemIds
 
-__all__ = ["HadoopFolder"]
-
 T = TypeVar("T")
 ALIASES = {"s3": "s3a"}
 """Schemes that users write for one of Hadoop's."""

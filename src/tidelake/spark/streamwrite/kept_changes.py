@@ -34,8 +34,6 @@ from tidelake.table.changelog.change_filter import INCOMPLETE, WITHOUT_OLD_ROWS,
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 
-__all__ = ["CHANGES", "changes_text", "check_changes", "check_changes_of_plan"]
-
 CHANGES = "tidelake.changes"
 """Option of a source: what its rows are, for this module."""
 JavaPlan = Any

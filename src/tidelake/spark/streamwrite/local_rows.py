@@ -18,8 +18,6 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.spark.read.collect import collected
 
-__all__ = ["LikelySize", "rows_up_to"]
-
 BYTES_LIKELY_MAX = 8 << 20
 """The largest guess of the optimiser by which a first batch counts as small."""
 

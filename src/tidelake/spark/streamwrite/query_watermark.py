@@ -13,8 +13,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["watermark_of"]
-
 OPERATOR = "EventTimeWatermarkExec"
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 

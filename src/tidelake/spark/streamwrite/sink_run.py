@@ -30,8 +30,6 @@ from tidelake.spark.streamwrite.stream_compactor import StreamCompactor
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.lease import StreamLease
 
-__all__ = ["SinkRun"]
-
 LOOK_S = 1.0
 LOOKS_PER_RENEWAL = 15
 """Number of looks between two renewals of the lease, well within the lease's time."""

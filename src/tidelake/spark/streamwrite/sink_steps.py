@@ -17,8 +17,6 @@ from tidelake.commit.stream_step import Covered, MadeCommit, StreamStep
 from tidelake.errors import CorruptError
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
 
-__all__ = ["COMMIT_FILE", "SinkSteps"]
-
 COMMIT_FILE = "tidelake-commit.json"
 FILE_LOG_KEY = "logOffset"
 """The only key of the offset of Spark's file source."""

@@ -33,8 +33,6 @@ from tidelake.spark.write.write_frame import check_columns
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.writable import check_writable
 
-__all__ = ["SinkQuery", "StreamTarget", "Trigger", "begun", "start_stream"]
-
 Trigger = str | Mapping[str, object] | None
 """``"10 seconds"``, ``"availableNow"``, or the arguments of Spark's ``trigger``."""
 

@@ -34,8 +34,6 @@ from tidelake.table.jobs.append_coordinator import (
 )
 from tidelake.table.schema.alter import with_newest_schema
 
-__all__ = ["StreamCompactor"]
-
 ROUND_S = 10.0
 """Time between two rounds, the default of Paimon's ``continuous.discovery-interval``."""
 POOL = "tidelake-compaction"

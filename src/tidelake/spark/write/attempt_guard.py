@@ -41,17 +41,6 @@ from tidelake.errors import ConflictError, StorageError, TidelakeError
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.write.clustering import TASK_COLUMN
 
-__all__ = [
-    "BUCKET_COLUMN",
-    "OWN_FIELDS",
-    "AttemptDigest",
-    "AttemptNote",
-    "NoteReader",
-    "check_one_attempt",
-    "one_attempt",
-    "with_notes",
-]
-
 BUCKET_COLUMN = "_tidelake_bucket"
 ATTEMPT_COLUMN = "_tidelake_attempt"
 NOTE_COLUMN = "_tidelake_note"

@@ -24,8 +24,6 @@ from tidelake.spark.write.write_task import TaskAnswer, Through
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.overwrite import Overwrite
 
-__all__ = ["Bucketing", "bucketing_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class FixedBucketing:

@@ -21,16 +21,6 @@ from tidelake.spark.sessions.session import parallelism
 from tidelake.table.handle.handle import TableHandle
 from tidelake.types import DataField
 
-__all__ = [
-    "TASK_COLUMN",
-    "clustered",
-    "clustering_column",
-    "key_hash",
-    "task_of",
-    "tasks_count",
-    "typed",
-]
-
 TASK_COLUMN = "_tidelake_task"
 TASK_INPUT_BYTES = 32 << 20
 """Bytes of input for one task, by the guess of Spark's optimiser (of files: compressed)."""

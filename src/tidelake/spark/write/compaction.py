@@ -51,8 +51,6 @@ from tidelake.table.write.result import WriteResult, joined
 from tidelake.table.write.table_writer import delete_new_files
 from tidelake.table.write.transaction import WriteTransaction
 
-__all__ = ["compact_on_spark", "compact_planned_on_spark"]
-
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:

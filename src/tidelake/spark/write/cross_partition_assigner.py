@@ -57,8 +57,6 @@ from tidelake.table.write.overwrite import partial_overwrite_error
 from tidelake.telemetry import Env
 from tidelake.types.conform import conform
 
-__all__ = ["CrossPartitionTask", "KeyStream", "cross_partition_rows"]
-
 HASH_COLUMN = "_tidelake_hash"
 ROW_COLUMN = "_tidelake_given"
 LIVE_COLUMN = "_tidelake_live"

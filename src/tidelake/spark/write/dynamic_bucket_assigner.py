@@ -46,15 +46,6 @@ from tidelake.table.write.bucket_state import BucketStates, EmptyStates
 from tidelake.telemetry import Env
 from tidelake.types.conform import conform
 
-__all__ = [
-    "HASH_COLUMN",
-    "AssignTask",
-    "assigned_rows",
-    "assigners_of",
-    "check_one_bucket_per_key",
-    "clustered_by_bucket",
-]
-
 HASH_COLUMN = "_tidelake_hash"
 
 CHECKED_ROWS = 64

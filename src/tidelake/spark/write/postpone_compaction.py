@@ -42,8 +42,6 @@ from tidelake.table.jobs.postpone_compaction import (
 from tidelake.table.write.result import WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 
-__all__ = ["compact_postponed_on_spark"]
-
 FILE_COLUMN = "_tidelake_file"
 ROW_COLUMN = "_tidelake_row"
 

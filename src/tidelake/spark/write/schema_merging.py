@@ -25,14 +25,6 @@ from tidelake.table.schema.evolution import evolved_schema
 from tidelake.table.schema.schema_merging import merging_changes
 from tidelake.types.schema_change import SchemaChange
 
-__all__ = [
-    "merged",
-    "merges_schema",
-    "with_all_columns",
-    "with_drafted_schema",
-    "with_merged_schema",
-]
-
 TRIES_MAX = 3
 
 

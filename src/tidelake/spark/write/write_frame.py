@@ -53,8 +53,6 @@ from tidelake.table.write.transaction import WriteTransaction, compact_due
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
 
-__all__ = ["check_batch", "check_columns", "write_batch", "write_frame", "write_made_rows"]
-
 KIND_UNKNOWN = 127
 
 

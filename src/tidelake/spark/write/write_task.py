@@ -28,19 +28,6 @@ from tidelake.table.write.table_writer import FullCompactions
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.telemetry import Env, Memory
 
-__all__ = [
-    "ANSWER_SCHEMA",
-    "TaskAnswer",
-    "Through",
-    "WriteTask",
-    "add_answer",
-    "answer_rows",
-    "for_task",
-    "in_task",
-    "write_batches",
-    "write_task",
-]
-
 ANSWER_SCHEMA = "rows bigint, message binary, error string, attempts string, placed bigint"
 _ANSWER_ARROW = pa.schema(
     [

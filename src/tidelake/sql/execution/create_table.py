@@ -13,8 +13,6 @@ from tidelake.sql.syntax.watermark import watermark_options
 from tidelake.table import Table
 from tidelake.table.schema.watermark import check_event_time
 
-__all__ = ["create_empty", "create_staged"]
-
 PRIMARY_KEY, PARTITION = "primary-key", "partition"
 
 

@@ -20,8 +20,6 @@ from tidelake.types import DataField, DataType, TableSchema, TypeRoot, parse_typ
 from tidelake.types.cast import cast_values
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["create_table_text", "describe_rows", "list_partition_names", "type_text"]
-
 Row = tuple[str, str, str | None]
 _MOMENT_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOS = 1_000_000_000

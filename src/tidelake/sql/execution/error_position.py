@@ -21,8 +21,6 @@ from tidelake.sql.syntax.tokens import TokenKind, error_at, split_statements, to
 
 DATABASES_SEARCHED_MAX = 100
 
-__all__ = ["is_file_format", "positioned_errors", "unknown_table_error"]
-
 _SHOWN = " At line "
 _NAMED = ("column", "option", "tag", "snapshot", "version")
 """What errors are about, by the name in their context."""

@@ -63,8 +63,6 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.table.schema.watermark import DATA_TYPE, ROWTIME, check_event_time
 from tidelake.types.schema_change import SchemaChange, SetOption
 
-__all__ = ["JOBS_SCHEMA", "NOTHING", "execute", "is_known_setting", "needs_spark"]
-
 NOTHING = pa.table({})
 """The answer of statements without one."""
 

@@ -35,8 +35,6 @@ from tidelake.sql.syntax.tokens import plain_text
 from tidelake.sql.syntax.values_rows import LiteralType, LiteralValue, fits_decimal, parse_values
 from tidelake.types import DataField, TypeRoot
 
-__all__ = ["kernel_insert"]
-
 OF_SPARK = ("spark.sql.", "spark.paimon.")
 
 _WHOLE_BITS = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}

@@ -36,8 +36,6 @@ from tidelake.types import DataField
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import Predicate
 
-__all__ = ["PlainAggregate", "kernel_answer", "plain_aggregates"]
-
 SESSION_PREFIX = "spark.tidelake."
 SPARK_CATALOGS = "spark.sql.catalog."
 COUNT_NAME = "count(1)"

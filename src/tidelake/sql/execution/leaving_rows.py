@@ -21,8 +21,6 @@ from tidelake.sql.query.row_kinds import ROW_KIND
 from tidelake.sql.syntax.name import quoted_name
 from tidelake.sql.syntax.sqlglot_dialect import conjuncts, exp, used_args
 
-__all__ = ["leaving_edits"]
-
 _PLAIN = frozenset({"expressions", "from_", "where", "with_", "hint"})
 _AFTER_WHERE = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
 

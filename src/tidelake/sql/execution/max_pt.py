@@ -21,8 +21,6 @@ from tidelake.sql.syntax.tokens import Token, error_at, plain_text, tokenize
 from tidelake.table import SystemTable, Table
 from tidelake.types.values import from_storage
 
-__all__ = ["replace_max_pt", "replace_max_pt_in_text"]
-
 _NAME = "MAX_PT"
 _CALL = ("SYS", ".", _NAME, "(")
 

@@ -31,8 +31,6 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.table import SystemTable, Table
 from tidelake.table.handle.instant import timestamp_ms
 
-__all__ = ["ForeignTable", "PathTable", "ResolvedName", "SqlSession", "View", "is_foreign"]
-
 DEFAULT_DATABASE = "default"
 OWN_CONNECTORS = frozenset({"paimon", "tidelake"})
 CONNECTOR, PATH, AUTO_CREATE = "connector", "path", "auto-create"

@@ -15,14 +15,6 @@ from tidelake.errors import InvalidInputError, UnsupportedError, near_names
 from tidelake.options import Option, parse_value
 from tidelake.options.option import duration, enumeration, text
 
-__all__ = [
-    "CHECKPOINT_DIR",
-    "PIPELINE_NAME",
-    "RUNTIME_MODE",
-    "StreamSettings",
-    "check_setting",
-]
-
 RUNTIME_MODE = "execution.runtime-mode"
 CHECKPOINT_DIR = "execution.checkpointing.dir"
 OLDER_CHECKPOINT_DIR = "state.checkpoints.dir"

@@ -12,8 +12,6 @@ from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.handle.instant import zone_of
 from tidelake.table.system.system_table import MetadataTable
 
-__all__ = ["TIME_ZONE", "named_zone", "time_travel_arguments"]
-
 TIME_ZONE = "spark.sql.session.timeZone"
 """Spark's setting for the session time zone."""
 

@@ -31,8 +31,6 @@ from tidelake.types.schema_change import (
     UpdateComment,
 )
 
-__all__ = ["alter_table", "comment_on"]
-
 _RETENTION_UNITS = ("DAYS", "DAY", "HOURS", "HOUR", "MINUTES", "MINUTE")
 
 Altered: TypeAlias = AlterTable | AlterTag | DropPartitions | RenameTable

@@ -13,8 +13,6 @@ from tidelake.sql.syntax.name import TableName, quoted_name
 from tidelake.sql.syntax.types import Spelling, read_type
 from tidelake.types import DataField
 
-__all__ = ["create_table", "detect_spelling", "read_column", "read_watermark"]
-
 _AFTER_DEFAULT = frozenset({",", ")"})
 """Tokens that may follow a default; any other one continues an expression."""
 OWN_FORMATS = frozenset({"tidelake", "paimon"})

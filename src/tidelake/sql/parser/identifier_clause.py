@@ -13,8 +13,6 @@ from tidelake.errors import InvalidInputError, UnsupportedError, near_names, sho
 from tidelake.sql.syntax.name import quoted_name
 from tidelake.sql.syntax.tokens import Token, error_at, plain_text, tokenize
 
-__all__ = ["with_plain_names"]
-
 _CLAUSE = "IDENTIFIER"
 _NAMES = re.compile(r"(?:`(?:[^`]|``)+`|[\w$]+)(?:\.(?:`(?:[^`]|``)+`|[\w$]+))*")
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from tidelake.sql.syntax.ast import Insert, ShowJobs, StatementSet, StopJob
 from tidelake.sql.syntax.cursor import Cursor
 
-__all__ = ["show_jobs", "statement_set", "stop_job"]
-
 END = ";"
 
 

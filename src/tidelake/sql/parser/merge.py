@@ -26,8 +26,6 @@ from tidelake.sql.syntax.ast import Merge, Query, WhenClause
 from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.name import TableName
 
-__all__ = ["merge"]
-
 When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 
 _WHEN = ("WHEN",)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from tidelake.sql.syntax.cursor import Cursor
 
-__all__ = ["EACH_COMMITS", "refuse_other_dialects"]
-
 _HISTORY = "the history of a table is the table t$snapshots: SELECT * FROM t$snapshots."
 _DETAIL = "DESCRIBE EXTENDED t describes a table, t$files lists its files."
 _UPSERT = "INSERT INTO a table with a primary key is an upsert."

@@ -46,8 +46,6 @@ from tidelake.sql.syntax.hint import check_hints
 from tidelake.sql.syntax.literal import read_argument, read_literal, read_partition
 from tidelake.sql.syntax.tokens import split_statements, tokenize
 
-__all__ = ["parse", "statement_text"]
-
 _FUNCTIONS = "Functions are Spark's: use spark.sql, or spark.udf.register."
 
 

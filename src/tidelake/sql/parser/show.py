@@ -17,8 +17,6 @@ from tidelake.sql.syntax.ast import (
 from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.literal import read_partition
 
-__all__ = ["describe", "show"]
-
 _USE_SPARK = "Functions are Spark's: use spark.sql."
 _KINDS = (
     "DATABASES",

@@ -12,17 +12,6 @@ from tidelake.sql.syntax.ast import Delete, FieldAssignment, Query, Update
 from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.name import TableName
 
-__all__ = [
-    "SetClause",
-    "delete",
-    "read_assignments",
-    "read_expression",
-    "read_target",
-    "read_target_column",
-    "table_options",
-    "update",
-]
-
 _TRAILING_CLAUSES = frozenset(
     {
         "LIMIT", "OFFSET", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "GROUP", "HAVING", "QUALIFY",

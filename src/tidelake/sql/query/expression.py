@@ -21,15 +21,6 @@ from tidelake.sql.syntax.tokens import error_at, tokenize
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate
 
-__all__ = [
-    "ParsedExpression",
-    "Qualification",
-    "RowSource",
-    "names_in",
-    "parse_condition",
-    "parse_expression",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RowSource:

@@ -10,8 +10,6 @@ from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.sqlglot_dialect import exp
 from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["check_lookups", "event_time_column"]
-
 NOW = frozenset({"PROCTIME", "CURRENT_TIMESTAMP"})
 NOW_COLUMNS = frozenset({"proc_time", "proctime"})
 """Column names that documentation uses for the processing time."""

@@ -20,8 +20,6 @@ from tidelake.sql.query.reference import TableReference
 from tidelake.sql.syntax.sqlglot_dialect import conjuncts, exp, used_args
 from tidelake.sql.syntax.tokens import Token
 
-__all__ = ["KeyColumn", "KeyedLookup", "keyed_lookups"]
-
 _JOIN_WORDS = frozenset({"INNER", "LEFT", "OUTER"})
 _OF_JOIN = frozenset({"this", "side", "kind", "on"})
 _OF_TABLE = frozenset({"this", "db", "catalog", "alias"})

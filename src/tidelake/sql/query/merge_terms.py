@@ -22,8 +22,6 @@ from tidelake.sql.syntax.tokens import error_at
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate
 
-__all__ = ["SOURCE_HEAD", "MergeTerms", "source_rows"]
-
 SOURCE_HEAD = "SELECT * FROM "
 """Makes a query of a source."""
 _NAMELESS = "__tidelake_source"

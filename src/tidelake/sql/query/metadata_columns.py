@@ -16,8 +16,6 @@ from tidelake.sql.syntax.name import quoted_name
 from tidelake.sql.syntax.sqlglot_dialect import MADE_POSITION, exp
 from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["metadata_column_exclusions", "named_metadata_columns"]
-
 
 def named_metadata_columns(
     parsed: ParsedQuery, reference: TableReference, hidden: Sequence[str]

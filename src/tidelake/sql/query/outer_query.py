@@ -14,8 +14,6 @@ from tidelake.sql.query.reference import TableReference
 from tidelake.sql.syntax.sqlglot_dialect import exp, used_args
 from tidelake.types import DataField
 
-__all__ = ["Scope", "enclosing_scopes"]
-
 _PLAIN = frozenset({"expressions", "from_", "where", "with_", "hint"})
 _CONSTANT = (exp.Literal, exp.Boolean, exp.Null)
 

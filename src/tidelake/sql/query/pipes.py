@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 from tidelake.sql.syntax.sqlglot_dialect import SqlglotToken, TokenType, keyword, made_token
 
-__all__ = ["without_pipes"]
-
 _JOINS = frozenset({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL"})
 _CLOSES = frozenset(
     {"WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "CLUSTER"}

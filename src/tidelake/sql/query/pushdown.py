@@ -39,8 +39,6 @@ from tidelake.types.predicate import (
     conjoin,
 )
 
-__all__ = ["complete_filter", "pushed_filter"]
-
 _OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.EQ: "==",
     exp.NEQ: "!=",

@@ -37,8 +37,6 @@ from tidelake.sql.syntax.tokens import (
     tokenize,
 )
 
-__all__ = ["ParsedQuery", "TableReference", "parse_query"]
-
 _FUNCTION_NAME = "__tidelake_"
 _TABLE_WORDS = frozenset({"SELECT", "FROM", "TABLE", "WITH", "JOIN"})
 """A query without any of them has no table."""

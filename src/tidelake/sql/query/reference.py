@@ -15,8 +15,6 @@ from tidelake.sql.syntax.sqlglot_dialect import exp
 from tidelake.sql.syntax.table_clause import Clause, TableFunction
 from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["TableReference", "relation_aliases", "requalify"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableReference:

@@ -31,8 +31,6 @@ from tidelake.sql.syntax.name import quoted_name
 from tidelake.sql.syntax.sqlglot_dialect import exp, used_args
 from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["ROW_KIND", "KeptKinds", "kept_kinds"]
-
 ROW_KIND = "_row_kind"
 INSERTED = "'+I'"
 _PER_ROW = frozenset({"expressions", "from_", "where", "with_", "hint", "joins", "laterals"})

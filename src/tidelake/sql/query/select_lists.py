@@ -10,8 +10,6 @@ from tidelake.sql.query.query import ParsedQuery
 from tidelake.sql.syntax.sqlglot_dialect import exp
 from tidelake.sql.syntax.tokens import Token, error_at
 
-__all__ = ["SelectList", "select_lists"]
-
 _AFTER_ITEMS = frozenset(
     {"FROM", "WHERE", "UNION", "EXCEPT", "INTERSECT", "MINUS", "LATERAL", "GROUP", "HAVING"}
     | {"ORDER", "LIMIT", "WINDOW", "QUALIFY", "CLUSTER", "DISTRIBUTE", "SORT"}

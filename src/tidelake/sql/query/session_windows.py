@@ -16,8 +16,6 @@ from tidelake.sql.syntax.name import quoted_name
 from tidelake.sql.syntax.sqlglot_dialect import exp
 from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["session_replacements"]
-
 START, END, TIME = "window_start", "window_end", "window_time"
 
 

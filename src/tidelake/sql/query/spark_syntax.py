@@ -25,8 +25,6 @@ from tidelake.sql.syntax.sqlglot_dialect import (
     made_token,
 )
 
-__all__ = ["for_sqlglot", "is_table_query", "with_unknown_calls"]
-
 _OF_TWO = frozenset({"CORR", "COVAR_POP", "COVAR_SAMP"})
 """Aggregates of two columns."""
 _MORE_ARGUMENTS = frozenset({"SHUFFLE"})

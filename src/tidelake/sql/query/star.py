@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from tidelake.sql.syntax.sqlglot_dialect import exp, used_args
 
-__all__ = ["StarUse", "star_use"]
-
 
 class StarUse(enum.Enum):
     """Columns of a table that a query may use."""

@@ -10,48 +10,6 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.types import DataField
 from tidelake.types.schema_change import SchemaChange
 
-__all__ = [
-    "AlterTable",
-    "AlterTag",
-    "Analyze",
-    "Call",
-    "CreateCatalog",
-    "CreateDatabase",
-    "CreateTable",
-    "CreateView",
-    "Delete",
-    "Describe",
-    "DescribeDatabase",
-    "DropDatabase",
-    "DropPartitions",
-    "DropTable",
-    "DropView",
-    "FieldAssignment",
-    "Insert",
-    "Merge",
-    "MetadataKey",
-    "NamedQuery",
-    "Query",
-    "Refresh",
-    "RenameTable",
-    "SetProperty",
-    "ShowColumns",
-    "ShowCreate",
-    "ShowJobs",
-    "ShowNames",
-    "ShowOptions",
-    "ShowPartitions",
-    "Statement",
-    "StatementSet",
-    "StopJob",
-    "Truncate",
-    "Update",
-    "Use",
-    "Watermark",
-    "WhenClause",
-    "WithQueries",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Query:

@@ -9,8 +9,6 @@ from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, 
 from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.tokens import Token, error_at
 
-__all__ = ["Cursor"]
-
 T = TypeVar("T")
 PARTS_MAX = 3
 

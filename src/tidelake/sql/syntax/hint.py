@@ -11,8 +11,6 @@ import re
 from tidelake.errors import UnsupportedError, near_names
 from tidelake.sql.syntax.tokens import error_at, non_option_hints
 
-__all__ = ["check_hints"]
-
 OWN = "OPTIONS"
 SPARK = frozenset(
     {

@@ -20,16 +20,6 @@ from tidelake.sql.syntax.tokens import tokenize
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.default_value import default_scalar
 
-__all__ = [
-    "check_count",
-    "insert_targets",
-    "out_of_range_error",
-    "target_columns",
-    "values_with_defaults",
-    "with_defaults",
-    "wrong_type_error",
-]
-
 DEFAULT = "DEFAULT"
 _OPENS_CELL = frozenset({"(", ",", "VALUES", "SELECT"})
 _ENDS_CELL = frozenset({")", ","})

@@ -7,8 +7,6 @@ from decimal import Decimal
 
 from tidelake.sql.syntax.cursor import Cursor
 
-__all__ = ["UnevaluatedExpression", "read_argument", "read_literal", "read_partition"]
-
 
 @dataclass(frozen=True, slots=True)
 class UnevaluatedExpression:

@@ -20,8 +20,6 @@ from typing import Literal, TypeAlias
 from tidelake.errors import near_names
 from tidelake.sql.syntax.tokens import error_at, non_option_hints
 
-__all__ = ["LookupHint", "lookup_hints"]
-
 _HINT = re.compile(r"\bLOOKUP\s*\((?P<options>(?:[^()']|'[^']*')*)\)", re.IGNORECASE)
 _OPTION = re.compile(r"\s*'(?P<key>[^']*)'\s*=\s*'(?P<value>[^']*)'\s*(?P<next>,|$)")
 _DELAY = re.compile(r"(?P<number>\d+)\s*(?P<unit>ms|s|sec|min)")

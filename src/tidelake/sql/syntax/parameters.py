@@ -21,8 +21,6 @@ import numpy as np
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.sql.syntax.tokens import Token, error_at, plain_text, tokenize
 
-__all__ = ["bind_parameters", "sql_literal"]
-
 _INT_MAX = 2**31
 _LONG_MAX = 2**63
 _OPERAND_ENDS = frozenset({")", "]"})

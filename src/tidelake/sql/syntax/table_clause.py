@@ -22,8 +22,6 @@ from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.tokens import Token
 
-__all__ = ["Clause", "Incremental", "TableFunction", "Window", "find_table_clauses"]
-
 _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 INCREMENTAL = "paimon_incremental_query"
 INCREMENTAL_TIMES = "paimon_incremental_between_timestamp"

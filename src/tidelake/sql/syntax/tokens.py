@@ -18,20 +18,6 @@ from typing import ClassVar
 from tidelake.errors import InvalidInputError, TidelakeError, shortened
 from tidelake.sql.syntax.sqlglot_dialect import Spark, SqlglotToken, TokenError, TokenType
 
-__all__ = [
-    "BYTE_ORDER_MARK",
-    "Token",
-    "TokenKind",
-    "error_at",
-    "non_option_hints",
-    "plain_text",
-    "show_position",
-    "split_statements",
-    "sqlglot_tokens",
-    "tokenize",
-    "without_secrets",
-]
-
 _STRING = r"""'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+\""""
 _SKIPPED = rf"{_STRING}|`(?:[^`]|``)*+`|--[^\n]*|/\*(?!\+).*?\*/"
 _HINT = rf"(?P<head>/\*\+\s*OPTIONS)\s*\((?:[^'\"()]|{_STRING})*?\)\s*\*/"

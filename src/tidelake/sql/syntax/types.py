@@ -24,8 +24,6 @@ from tidelake.sql.syntax.cursor import Cursor
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.data_type import STRING_LENGTH_MAX, fault_of
 
-__all__ = ["Spelling", "read_type"]
-
 
 class Spelling(enum.Enum):
     """Dialect of a statement."""

@@ -16,8 +16,6 @@ from decimal import Decimal
 
 from tidelake.sql.syntax.tokens import Token, TokenKind, tokenize
 
-__all__ = ["LiteralType", "LiteralValue", "parse_values"]
-
 
 class LiteralType(enum.Enum):
     """Type of a literal, by Spark's name."""

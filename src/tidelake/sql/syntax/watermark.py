@@ -8,8 +8,6 @@ from tidelake.sql.syntax.ast import Watermark
 from tidelake.sql.syntax.name import quoted_name
 from tidelake.table.schema.watermark import DATA_TYPE, EXPRESSION, ROWTIME
 
-__all__ = ["stored_watermark", "watermark_options"]
-
 
 def watermark_options(watermark: Watermark, data_type: object = None) -> dict[str, str]:
     """Return the options that store a watermark.

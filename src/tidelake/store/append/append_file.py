@@ -11,8 +11,6 @@ from tidelake.store.context import StoreContext
 from tidelake.store.data_file_index import DataFileIndex
 from tidelake.store.file_meta import creation_time_ms, value_stats
 
-__all__ = ["AppendFile", "row_group_bytes"]
-
 ROW_GROUP_BYTES = 32 << 20
 """Arrow bytes of a row group. Files of many buckets are open at once, so each holds less."""
 

@@ -57,8 +57,6 @@ from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import RollingWriter
 from tidelake.store.write_buffer import RowBuffer
 
-__all__ = ["AppendBucketWriter"]
-
 UNAWARE = -1
 """Total number of buckets of a table without buckets (on disk: never renumber)."""
 

@@ -26,8 +26,6 @@ from itertools import dropwhile
 
 from tidelake.metadata.data_file import DataFileMeta
 
-__all__ = ["pick_bucketed", "pick_bucketed_full", "pick_unaware"]
-
 SMALL_FILE_SHARE = 0.7
 FULL_FILES_MIN = 3
 

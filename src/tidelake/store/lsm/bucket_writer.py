@@ -58,8 +58,6 @@ from tidelake.store.rolling import WRITE_ROWS, RollingWriter
 from tidelake.store.write_buffer import RowBuffer
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["LsmBucketWriter"]
-
 KIND_MAX = 3
 INPUT = "input"
 

@@ -50,17 +50,6 @@ from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.rolling import RollingWriter
 from tidelake.types import DataType
 
-__all__ = [
-    "ChangeTracking",
-    "Compacted",
-    "Rewrite",
-    "Step",
-    "Upgrade",
-    "carry_out",
-    "is_at_bottom",
-    "plan",
-]
-
 Section = tuple[tuple[DataFileMeta, ...], ...]
 """Runs, oldest first; the files of a run in key order."""
 

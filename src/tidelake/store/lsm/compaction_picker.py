@@ -58,8 +58,6 @@ from tidelake.options.declared import (
 )
 from tidelake.store.lsm.levels import Levels, SortedRun
 
-__all__ = ["CompactionPolicy", "OffPeak", "Pick", "pick"]
-
 HOUR_MS = 3_600_000
 HOURS_OF_A_DAY = 24
 GENTLE = "GENTLE"

@@ -35,8 +35,6 @@ from tidelake.store.context import StoreContext
 from tidelake.types import DataField, TableSchema, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
-__all__ = ["ExpiredRows", "RecordExpiry"]
-
 MILLIS_FROM = 1_000_000_000_000
 """A BIGINT from here on is milliseconds: as seconds it would be the year 33658."""
 

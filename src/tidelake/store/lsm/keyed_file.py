@@ -31,8 +31,6 @@ from tidelake.types import DataField, TableSchema
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["KeyedFile", "row_fields"]
-
 
 def row_fields(schema: TableSchema) -> tuple[DataField, ...]:
     """Give the columns of a row inside the store."""

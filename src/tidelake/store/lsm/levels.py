@@ -14,8 +14,6 @@ from tidelake.merge import KeyRange, key_rank
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.types import DataType
 
-__all__ = ["Levels", "SortedRun", "key_range"]
-
 
 def key_range(file: DataFileMeta, key_types: Sequence[DataType]) -> KeyRange:
     """Return a file's keys and age, for finding overlaps."""

@@ -36,8 +36,6 @@ from tidelake.store.lsm.levels import SortedRun, key_range
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.types import DataField, TableSchema
 
-__all__ = ["FileRowMask", "find_rows", "found_run"]
-
 PLACE = pa.field("place", pa.int64(), nullable=False)
 """The row's position among the rows of the run."""
 

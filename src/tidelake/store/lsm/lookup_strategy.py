@@ -25,8 +25,6 @@ from tidelake.store.lsm.compaction_picker import Pick
 from tidelake.store.lsm.levels import Levels, SortedRun
 from tidelake.store.rolling import RollingWriter
 
-__all__ = ["LookupStrategy"]
-
 FULL_COMPACTION = "full-compaction"
 
 

@@ -29,8 +29,6 @@ from tidelake.store.write_buffer import RowBuffer
 from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["PostponeBucketWriter", "postpone_options"]
-
 BUFFER_BYTES = 32 << 20
 """Arrow bytes that wait before they go into the open file; several partitions' files are open."""
 UNKNOWN_SEQUENCE = -1

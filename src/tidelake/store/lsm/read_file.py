@@ -23,8 +23,6 @@ from tidelake.store.context import StoreContext
 from tidelake.store.lsm.keyed_file import row_fields
 from tidelake.types import DataField
 
-__all__ = ["BucketReader"]
-
 
 @dataclass(frozen=True, slots=True)
 class BucketReader:

@@ -39,13 +39,6 @@ from tidelake.table.bucketing.router import Router
 from tidelake.types import RowKind, TableSchema
 from tidelake.types.values import storage_to_arrow
 
-__all__ = [
-    "KIND_COLUMN",
-    "AssignedRows",
-    "CrossPartitionAssigner",
-    "LiveKeys",
-]
-
 JOIN_ROWS = 1 << 18
 """At least so many keys of the table are joined at once: a join costs as much as both sides."""
 

@@ -34,8 +34,6 @@ from tidelake.table.bucketing.cross_partition_assigner import (
     LiveKeys,
 )
 
-__all__ = ["CrossPartitionWriter"]
-
 PARTS = 16
 """Parts of the rows beyond the budget; one part may be larger than the budget."""
 

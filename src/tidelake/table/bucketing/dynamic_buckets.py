@@ -33,8 +33,6 @@ from tidelake.store import StoreContext
 from tidelake.table.bucketing.hash_order import ordered_hashes
 from tidelake.table.bucketing.key_hash_index import BucketIndex, Fill
 
-__all__ = ["DynamicBuckets", "fill_of"]
-
 Hashes = npt.NDArray[np.int32]
 
 

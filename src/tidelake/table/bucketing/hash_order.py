@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["OrderedHashes", "ordered_hashes"]
-
 SORTED_MIN = 1 << 16
 """Hashes of a bucket below which a search through all of them costs nothing worth saving."""
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["HashSearch"]
-
 SLOTS_PER_HASH = 32
 """Flags for each wanted hash; one in so many other hashes passes by chance."""
 

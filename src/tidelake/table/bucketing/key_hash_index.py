@@ -36,8 +36,6 @@ from tidelake.errors import ConflictError, CorruptError, InvalidInputError
 from tidelake.table.bucketing.hash_search import HashSearch
 from tidelake.table.bucketing.sorted_search import SEARCH_COST, found_in_sorted
 
-__all__ = ["BUCKETS_MAX", "BucketIndex", "Fill", "StoredHashes"]
-
 BUCKETS_MAX = 32_767
 """Buckets of one partition, as Paimon numbers them in 16 bits."""
 

@@ -26,8 +26,6 @@ from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets
 from tidelake.types import DataField
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["BucketRows", "Router"]
-
 
 @dataclass(frozen=True, slots=True)
 class BucketRows(InBucket):

@@ -19,8 +19,6 @@ import bisect
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SEARCH_COST", "found_in_sorted"]
-
 SEARCH_COST = 32
 """A wanted hash costs as much as a search that goes through so many unsorted ones."""
 

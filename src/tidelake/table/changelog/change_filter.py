@@ -29,8 +29,6 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.types import DataField, RowKind
 from tidelake.types.predicate import Predicate, columns_of, conjoin, conjuncts, evaluate
 
-__all__ = ["INCOMPLETE", "WITHOUT_OLD_ROWS", "ChangeFilter", "change_filter", "knows_old_rows"]
-
 INCOMPLETE = "incomplete_changes"
 """The kind of the error of changes that lose rows."""
 WITHOUT_OLD_ROWS = frozenset({"none", "input"})

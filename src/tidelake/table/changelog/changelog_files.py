@@ -53,17 +53,6 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.types import RowKind
 from tidelake.types.predicate import Predicate
 
-__all__ = [
-    "NO_CHANGELOG",
-    "ChangesMode",
-    "LoggedChanges",
-    "LoggedRows",
-    "changes_mode",
-    "logged_entries",
-    "parts_of_rows",
-    "snapshots_with_changes",
-]
-
 ChangesMode = Literal["diff", "changelog", "delta", "auto"]
 NONE = "none"
 NO_CHANGELOG = "stream_without_changelog"

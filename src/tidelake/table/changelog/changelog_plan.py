@@ -25,8 +25,6 @@ from tidelake.types.predicate import Predicate, bind, parse_filter
 
 ENDS_COUNT = 2
 
-__all__ = ["changes_between", "moments_between", "planned_changes"]
-
 
 def planned_changes(
     handle: TableHandle,

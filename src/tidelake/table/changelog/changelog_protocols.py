@@ -20,8 +20,6 @@ from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate
 
-__all__ = ["ChangePart", "ChangeRows", "PlannedChanges", "change_fields", "change_schema"]
-
 ChangePart: TypeAlias = tuple[Split, ...]
 """Files that hold changes; or the files before and after."""
 

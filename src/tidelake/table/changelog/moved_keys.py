@@ -34,15 +34,6 @@ from tidelake.table.changelog.changelog_protocols import ChangePart
 from tidelake.table.handle.handle import TableHandle
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
-__all__ = [
-    "are_gone",
-    "changes_of_keys",
-    "is_overwritten",
-    "leaves_partition",
-    "parts_in_passes",
-    "spans_buckets",
-]
-
 _PASSES: tuple[tuple[OfKeys, OfKeys], ...] = (("gone", "kept"), ("kept", "gone"))
 """The keys of each pass, and those of the other."""
 SNAPSHOTS_LOOKED_AT_MAX = 64

@@ -54,8 +54,6 @@ from tidelake.types import DataType, RowKind
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate, evaluate
 
-__all__ = ["NetRows", "TableChanges", "bucket_parts", "changed_buckets"]
-
 PASS_ROWS_MAX = 4_000_000
 
 Changes = Iterator[tuple[pa.RecordBatch, np.ndarray]]

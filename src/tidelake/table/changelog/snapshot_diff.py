@@ -25,8 +25,6 @@ from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.codec.row_codes import row_codes, rows_differ
 from tidelake.types import DataType, RowKind
 
-__all__ = ["diff_multiset", "diff_sorted"]
-
 
 @dataclass(slots=True)
 class _Side:

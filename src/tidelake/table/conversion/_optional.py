@@ -7,8 +7,6 @@ from types import ModuleType
 
 from tidelake.errors import UnsupportedError
 
-__all__ = ["load"]
-
 
 def load(name: str, *, for_what: str) -> ModuleType:
     """Import an optional library.

@@ -10,8 +10,6 @@ import pyarrow as pa
 from tidelake.table.conversion.frame_methods import FrameMethods
 from tidelake.table.conversion.pandas_frames import TypesMapper
 
-__all__ = ["ConversionMethods"]
-
 
 class ConversionMethods(abc.ABC):
     """Conversions of ``to_arrow``'s rows, for tables and system tables alike."""

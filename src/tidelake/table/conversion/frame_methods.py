@@ -12,8 +12,6 @@ from tidelake.table.conversion import _optional
 from tidelake.table.conversion.pandas_frames import TypesMapper, pandas_frame
 from tidelake.types import DataField
 
-__all__ = ["FrameMethods"]
-
 
 class FrameMethods(abc.ABC):
     """Conversions of a planned read's rows."""

@@ -25,8 +25,6 @@ from tidelake.types import DataField, RowKind, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.conform import first_misfit, plain_layout, shown_value
 
-__all__ = ["ROW_KIND_COLUMN", "frame_misfit", "record_batches", "row_kind_names", "with_row_kinds"]
-
 ROW_KIND_COLUMN = "_row_kind"
 
 BATCH_ROWS_MAX = 262_144

@@ -25,8 +25,6 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.nested import is_list_like
 from tidelake.types.variant.variant import decode_variant
 
-__all__ = ["TypesMapper", "pandas_frame"]
-
 TypesMapper = Callable[[pa.DataType], Any]
 """Gives pandas' type for one of Arrow's, such as ``pandas.ArrowDtype``; None for the default."""
 

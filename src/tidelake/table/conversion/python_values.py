@@ -30,8 +30,6 @@ import pyarrow as pa
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.variant.variant import encode_variant
 
-__all__ = ["changed_value", "exact_whole_max", "stored_values"]
-
 FLOAT32_LIMIT = float.fromhex("0x1.ffffffp127")
 """Half a step above the largest float32: larger numbers are rounded to infinity."""
 

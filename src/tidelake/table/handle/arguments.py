@@ -9,15 +9,6 @@ from collections.abc import Mapping, Sequence
 from tidelake.errors import InvalidInputError, NotFoundError, near_names, shortened
 from tidelake.options import Options, declared
 
-__all__ = [
-    "check_dict",
-    "check_location",
-    "column_names",
-    "known_columns",
-    "row_limit",
-    "whole_number",
-]
-
 ROW_LIMIT_MAX = 2**62
 """More rows than any table has; Arrow takes no larger numbers."""
 

@@ -16,8 +16,6 @@ from tidelake.errors import TidelakeError, shortened
 from tidelake.options import declared
 from tidelake.table.handle.handle import TableHandle
 
-__all__ = ["HTML_ROWS_MAX", "History", "describe", "describe_html", "facts_html", "rows_html"]
-
 HTML_ROWS_MAX = 100
 CELL_CHARACTERS_MAX = 200
 _LEFT = "style='text-align:left'"

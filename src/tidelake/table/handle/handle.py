@@ -27,8 +27,6 @@ from tidelake.table.handle.time_travel import TimeTravel
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
 
-__all__ = ["TableHandle"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableHandle(TableState):

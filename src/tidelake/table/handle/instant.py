@@ -21,8 +21,6 @@ import numpy as np
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.table.handle.arguments import whole_number
 
-__all__ = ["Time", "instant", "instant_ms", "is_time", "shown_instant", "timestamp_ms", "zone_of"]
-
 Time = int | str | date | np.datetime64
 """Milliseconds since the epoch, ISO 8601 text, a datetime, or a date, which means its midnight.
 

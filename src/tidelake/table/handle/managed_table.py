@@ -8,8 +8,6 @@ from typing import Protocol
 from tidelake.commit.snapshot_commit import SnapshotCommit
 from tidelake.types.schema_change import SchemaChange
 
-__all__ = ["ManagedTable"]
-
 
 class ManagedTable(Protocol):
     """What only the server may change of a table. Its files are read and written as ever."""

@@ -13,8 +13,6 @@ from tidelake.types import TableSchema
 from tidelake.types.predicate import Compare, IsNull, Or, Predicate, conjoin
 from tidelake.types.values import to_storage
 
-__all__ = ["exact_partition", "partition_predicate", "partitions_predicate"]
-
 
 def partition_predicate(
     schema: TableSchema, partition: Mapping[str, object], *, table: str

@@ -26,16 +26,6 @@ from tidelake.table.handle.instant import (
     timestamp_ms,
 )
 
-__all__ = [
-    "COMPACTED_EVERY",
-    "CREATED_SINCE",
-    "Moment",
-    "Time",
-    "TimeTravel",
-    "compacted_every",
-    "option_moment",
-]
-
 Moment = int | str | date | np.datetime64
 """A snapshot's id, a tag's name, or a time (text that no tag has as its name: ISO 8601)."""
 

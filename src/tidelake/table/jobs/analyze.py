@@ -40,8 +40,6 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.java_text import java_text
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["ColumnSummary", "analyzed_columns", "publish_statistics", "summarise"]
-
 HASHES_MAX = 4096
 
 _LENGTHS = {

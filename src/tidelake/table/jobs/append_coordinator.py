@@ -29,8 +29,6 @@ from tidelake.table.write.result import WriteResult
 from tidelake.table.write.table_writer import TableWriter
 from tidelake.table.write.transaction import WriteTransaction
 
-__all__ = ["AppendCoordinator", "compact_planned", "wants_coordinator"]
-
 ONLY_BUCKET = 0
 """The bucket of a table without buckets."""
 AGE_OF_REST = 5

@@ -34,8 +34,6 @@ from tidelake.table.write.table_writer import TableWriter
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types.predicate import Predicate, bind, columns_of, parse_filter
 
-__all__ = ["Chosen", "CompactionPart", "PlannedCompaction", "compact_table", "plan_compaction"]
-
 
 @dataclass(frozen=True, slots=True)
 class CompactionPart(InBucket):

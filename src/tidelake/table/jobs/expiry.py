@@ -19,8 +19,6 @@ from tidelake.errors import InvalidInputError
 from tidelake.options import check_retained, declared
 from tidelake.table.handle.handle import TableHandle
 
-__all__ = ["expire_after_compaction", "expire_changelogs_now", "expire_snapshots_now"]
-
 
 def expire_snapshots_now(
     handle: TableHandle,

@@ -39,17 +39,6 @@ from tidelake.table.write.table_writer import FullCompactions, delete_new_files
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.table.write.writable import check_writable
 
-__all__ = [
-    "MovedRows",
-    "PostponedPartition",
-    "by_buckets_count",
-    "check_not_altered",
-    "compact_postponed",
-    "postponed_partitions",
-    "postponed_rows",
-    "with_real_buckets",
-]
-
 Batches = Iterator[tuple[pa.RecordBatch, np.ndarray]]
 
 

@@ -27,8 +27,6 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.delete import truncate
 from tidelake.table.write.result import CommitIdentity
 
-__all__ = ["PurgeResult", "purge_files"]
-
 
 @dataclass(frozen=True, slots=True)
 class PurgeResult:

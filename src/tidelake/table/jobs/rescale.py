@@ -40,8 +40,6 @@ from tidelake.table.write.writable import check_writable
 from tidelake.types.predicate import Predicate
 from tidelake.types.schema_change import SetOption
 
-__all__ = ["PartitionRewrite", "rescale_table", "rewrites_of", "with_buckets"]
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionRewrite:

@@ -51,8 +51,6 @@ from tidelake.metadata.paths import numbered
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.managed_table import ManagedTable
 
-__all__ = ["RollbackResult", "roll_back"]
-
 _LOG = logging.getLogger("tidelake")
 PIN_PREFIX = "tidelake-rollback-"
 """Prefix of the temporary tag on the target; the next rollback removes one that a killed process

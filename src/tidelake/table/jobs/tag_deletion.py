@@ -23,8 +23,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import state_files
 from tidelake.table.handle.handle import TableHandle
 
-__all__ = ["delete_tag"]
-
 
 def delete_tag(handle: TableHandle, name: str) -> None:
     """Remove a tag, and files that it alone kept.

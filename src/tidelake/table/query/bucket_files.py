@@ -13,8 +13,6 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.scan import BucketFiles, ReadContext, read_buckets
 
-__all__ = ["BucketChange", "FileChanges", "Owns", "QueriedBucket", "changes_between", "states_of"]
-
 Owns: TypeAlias = Callable[[BucketId], bool]
 
 

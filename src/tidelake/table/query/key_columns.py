@@ -5,8 +5,6 @@ from __future__ import annotations
 from tidelake.errors import InvalidInputError
 from tidelake.types import TableSchema
 
-__all__ = ["check_keyed"]
-
 
 def check_keyed(schema: TableSchema, *, table: str) -> None:
     """Refuse a table without a primary key.

@@ -29,8 +29,6 @@ from tidelake.types.conform import conform, shown_value
 from tidelake.types.data_type import STRING_LENGTH_MAX
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["KeyInput", "memory_value"]
-
 _INTEGER_BITS = {
     TypeRoot.TINYINT: 8,
     TypeRoot.SMALLINT: 16,

@@ -60,8 +60,6 @@ from tidelake.table.read.scan_request import PLAN_TRIES, ScanRequest
 from tidelake.telemetry import PerProcess
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["LocalTableQuery"]
-
 Row = dict[str, Any]
 Slices = Sequence[tuple[BucketId | None, int]]
 

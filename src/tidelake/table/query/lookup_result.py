@@ -11,8 +11,6 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import take_rows
 from tidelake.lookup import KeyRows, RawColumn, gathered, gathered_bytes
 
-__all__ = ["LookupResult", "RowsOfKeys"]
-
 
 @dataclass(frozen=True, slots=True)
 class RowsOfKeys:

@@ -22,8 +22,6 @@ from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.rowlevel.key_lookup import KeyLookup
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["read_keys"]
-
 
 def read_keys(
     handle: TableHandle, keys: object, request: ScanRequest, *, is_one: bool = False

@@ -32,8 +32,6 @@ from tidelake.table.query.keys import memory_value
 from tidelake.types import DataField
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_type
 
-__all__ = ["Partition", "Place", "Places", "TableShape", "TableView"]
-
 Places = npt.NDArray[np.int64]
 Place = tuple[tuple[BucketView, ...], Places | slice | None]
 """Buckets that may hold some keys, and which of a batch's keys; None for all."""

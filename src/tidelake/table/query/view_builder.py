@@ -30,8 +30,6 @@ from tidelake.table.query.bucket_files import QueriedBucket
 from tidelake.table.query.table_view import TableShape, TableView
 from tidelake.types import DataType, TableSchema
 
-__all__ = ["ViewBuilder"]
-
 
 @dataclass(frozen=True, slots=True)
 class ViewBuilder:

@@ -17,8 +17,6 @@ from tidelake.scan.masks import MaskCache, MaskRequest, MaskRule, masked_files, 
 from tidelake.table.handle.display import facts_html
 from tidelake.table.read.native_types import is_read_alike
 
-__all__ = ["ScanExplanation"]
-
 PRUNED_FILES_SHOWN_MAX = 20
 SCANNED_SUFFIX = ".parquet"
 

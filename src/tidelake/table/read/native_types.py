@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["is_read_alike"]
-
 FRACTION_DIGITS_MAX = 6
 _ONLY_KERNEL = frozenset({TypeRoot.TIME, TypeRoot.VARIANT})
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})

@@ -27,8 +27,6 @@ from tidelake.table.handle.time_travel import (
 )
 from tidelake.types import DataField
 
-__all__ = ["ScanRequest"]
-
 PLAN_TRIES = 3
 """Plans of a newest snapshot that expires meanwhile, before the caller gets the error."""
 

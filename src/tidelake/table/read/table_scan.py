@@ -29,8 +29,6 @@ from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
-__all__ = ["SplitRows", "TableRows", "TableScan", "scan_all_rows", "scan_table", "stream"]
-
 AHEAD_BYTES_MIN = 16 << 20
 """A smaller read is over before threads have helped."""
 SPLITS_AHEAD = 4

@@ -35,8 +35,6 @@ from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.table_writer import TableWriter, delete_new_files
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["RowChanges", "joined_messages"]
-
 
 class RowChanges:
     """Changes to rows of an append table; one per task. Not thread-safe.

@@ -32,8 +32,6 @@ from tidelake.table.write.result import RowCounts, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types.predicate import Predicate
 
-__all__ = ["change_rows"]
-
 
 def change_rows(
     transaction: WriteTransaction, predicate: Predicate, assignments: Assignments | None = None

@@ -30,8 +30,6 @@ from tidelake.types.conform import conform
 from tidelake.types.default_value import default_scalars, filled_in
 from tidelake.types.predicate import Predicate, col
 
-__all__ = ["Assignments", "check_settable"]
-
 Computed: TypeAlias = Callable[[pa.RecordBatch], object]
 
 

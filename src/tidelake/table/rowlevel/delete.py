@@ -46,19 +46,6 @@ from tidelake.types.predicate import (
     parse_filter,
 )
 
-__all__ = [
-    "check_deletes_count",
-    "delete_matching",
-    "delete_rows",
-    "deletes_by_row",
-    "drop_partitions",
-    "is_filter",
-    "is_metadata_only",
-    "not_removed",
-    "removing_columns",
-    "truncate",
-]
-
 
 def is_filter(target: object) -> bool:
     """Whether the rows to delete are given as a predicate: text, a predicate, or tuples."""

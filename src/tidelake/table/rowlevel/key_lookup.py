@@ -35,8 +35,6 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import And, Compare, In, Predicate, bind, conjoin
 
-__all__ = ["KEYS_LISTED_MAX", "KeyLookup", "LookedUpRows", "is_comparable"]
-
 KEYS_LISTED_MAX = 1_000
 """Up to so many keys prune files by their values, more of them by their bounds."""
 _ORDINAL = "_ordinal"

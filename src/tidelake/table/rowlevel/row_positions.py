@@ -25,8 +25,6 @@ from tidelake.scan import ReadContext, Split, deleted_rows, read_file
 from tidelake.types import DataField
 from tidelake.types.predicate import Always, Predicate, columns_of, evaluate
 
-__all__ = ["RowPositions", "find_rows", "read_found", "read_without"]
-
 NewValues = Callable[[pa.RecordBatch], pa.RecordBatch]
 NO_POSITIONS: Positions = np.zeros(0, np.int64)
 

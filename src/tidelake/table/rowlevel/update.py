@@ -53,8 +53,6 @@ from tidelake.types.conform import conform
 from tidelake.types.default_value import default_scalars, filled_in
 from tidelake.types.predicate import Always, Predicate, bind, parse_filter
 
-__all__ = ["ShownRows", "check_none_wait", "check_updatable", "update_rows", "upsert_columns"]
-
 
 def update_rows(
     handle: TableHandle, values: object, where: object, *, identity: CommitIdentity

@@ -39,8 +39,6 @@ from tidelake.table.schema.evolution import evolved_schema
 from tidelake.types import TableSchema
 from tidelake.types.schema_change import AddColumn, DropColumn, SchemaChange
 
-__all__ = ["alter_table", "with_newest_schema"]
-
 TRIES_MAX = 100
 """Schemas that others may publish while this one is made."""
 PUT_TRIES = 3

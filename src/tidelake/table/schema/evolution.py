@@ -76,8 +76,6 @@ from tidelake.types.schema_change import (
     UpdateComment,
 )
 
-__all__ = ["evolved_schema"]
-
 Fields = tuple[DataField, ...]
 
 

@@ -17,8 +17,6 @@ from tidelake.options import Option, Options, declared
 from tidelake.options.key_pattern import AGGREGATION_SETTINGS, columns_in
 from tidelake.types import TableSchema
 
-__all__ = ["check_engine_options", "check_function_settings"]
-
 _BOTH = (AGGREGATION, PARTIAL_UPDATE)
 _COMPARING = ("lookup", "full-compaction")
 """The changelog producers that compare a key's row before and after."""

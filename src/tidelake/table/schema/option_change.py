@@ -11,8 +11,6 @@ from tidelake.options import declared
 from tidelake.options.bucket_mode import DYNAMIC
 from tidelake.options.declared.registry import BY_KEY
 
-__all__ = ["check_option_change"]
-
 # fixed for one use, where files of both kinds would mix; later uses may all change them
 ALTERABLE = frozenset(
     {

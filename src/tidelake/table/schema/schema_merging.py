@@ -22,8 +22,6 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.cast import can_cast
 from tidelake.types.schema_change import AddColumn, SchemaChange, UpdateColumnType
 
-__all__ = ["merging_changes"]
-
 _TEXTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _DIGITS_MAX = 38

@@ -36,17 +36,6 @@ from tidelake.types.arrow import child_types
 from tidelake.types.data_type import fault_of
 from tidelake.types.default_value import default_scalar
 
-__all__ = [
-    "check_columns",
-    "check_keys_may_move",
-    "check_layout",
-    "check_marks",
-    "check_twice",
-    "check_types",
-    "invalid_schema",
-    "names_alike",
-]
-
 RESERVED_NAMES = frozenset(
     {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind"}
 )

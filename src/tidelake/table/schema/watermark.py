@@ -15,17 +15,6 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.schema_change import DropColumn, RemoveOption, RenameColumn, SchemaChange
 
-__all__ = [
-    "DATA_TYPE",
-    "EXPRESSION",
-    "ROWTIME",
-    "WATERMARK_KEYS",
-    "EventTime",
-    "check_event_time",
-    "check_watermark",
-    "event_time",
-]
-
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 _DELAYED = re.compile(
     r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>\w+))"

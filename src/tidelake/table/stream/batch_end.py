@@ -20,8 +20,6 @@ from tidelake.table.stream.limits import Admission, ReadLimits
 from tidelake.table.stream.offset import StreamOffset
 from tidelake.table.stream.snapshot_units import ChangeSource
 
-__all__ = ["batch_end"]
-
 QUIET_SNAPSHOTS_MAX = 16
 """So many snapshots without changes make an empty batch."""
 

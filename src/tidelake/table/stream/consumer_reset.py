@@ -18,8 +18,6 @@ from tidelake.metadata.log.consumer import (
 )
 from tidelake.table.handle.handle import TableHandle
 
-__all__ = ["clear_consumers", "forget_state", "reset_consumer"]
-
 
 def reset_consumer(handle: TableHandle, consumer_id: str, next_snapshot: int | None) -> None:
     """Set the next snapshot of a consumer; None removes the consumer.

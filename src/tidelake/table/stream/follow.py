@@ -39,8 +39,6 @@ from tidelake.table.stream.start import START_OPTIONS
 from tidelake.telemetry import ProcessMark
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
-__all__ = ["Start", "StreamBatch", "stream_batches"]
-
 _OPEN: weakref.WeakSet[Generator[StreamBatch, None, None]] = weakref.WeakSet()
 """Streams that the caller still has. Python ends those of its globals so late that no file can be
 opened any more, so they are closed before."""

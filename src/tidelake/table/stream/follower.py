@@ -24,8 +24,6 @@ from tidelake.table.stream.schema_fit import check_restart, check_running
 from tidelake.table.stream.snapshot_units import ChangeSource, SnapshotChanges
 from tidelake.table.stream.units import SnapshotUnits
 
-__all__ = ["Follower"]
-
 
 class Follower:
     """Loads the snapshots of one table; for one thread at a time.

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from tidelake.table.stream.follower import Follower
 from tidelake.table.stream.offset import StreamOffset, snapshot_identity
 
-__all__ = ["LagCounter", "StreamLag"]
-
 LAG_SNAPSHOTS_MAX = 32
 """Number of snapshots whose entries are counted for the lag of a stream."""
 

@@ -44,8 +44,6 @@ from tidelake.options import declared
 from tidelake.table.handle.handle import TableHandle
 from tidelake.telemetry import ProcessMark, process_name
 
-__all__ = ["LEASE_TIMEOUT_MS", "StreamLease", "held_snapshot"]
-
 LEASE_TIMEOUT_MS = 60_000
 """Silence after which a run on another machine may take over; far more than clock skew."""
 TAKE_TRIES = 3

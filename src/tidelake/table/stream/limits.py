@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from tidelake.errors import InvalidInputError
 from tidelake.options import Options, declared
 
-__all__ = ["NO_LIMITS", "Admission", "ReadLimits"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:

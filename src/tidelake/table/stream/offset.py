@@ -31,8 +31,6 @@ from tidelake.metadata.log.schema_log import dropped
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths
 
-__all__ = ["Phase", "StreamOffset", "snapshot_identity", "table_identity"]
-
 OFFSET_VERSION = 1  # in checkpoints: never renumber
 IDENTITY_BYTES = 8
 FIRST_SCHEMA = 0

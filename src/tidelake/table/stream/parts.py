@@ -26,8 +26,6 @@ from tidelake.table.changelog.moved_keys import spans_buckets
 from tidelake.table.changelog.net_changes import NetRows
 from tidelake.types.predicate import Predicate
 
-__all__ = ["PartsBetween", "StreamPart", "StreamParts", "StreamRows"]
-
 
 @dataclass(frozen=True, slots=True)
 class StreamPart:

@@ -36,8 +36,6 @@ from tidelake.table.stream.start import START_OPTIONS, StreamStart
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate
 
-__all__ = ["StreamPlan"]
-
 
 class StreamPlan:
     """The plan of streams of one table. Made by :meth:`of`; for one thread at a time.

@@ -18,8 +18,6 @@ from __future__ import annotations
 from tidelake.errors import UnsupportedError
 from tidelake.types import TableSchema
 
-__all__ = ["check_restart", "check_running", "difference"]
-
 KEEP_COLUMNS = "keep-columns"
 SCHEMA_CHANGED = "stream_schema_changed"
 

@@ -68,8 +68,6 @@ from tidelake.table.stream.units import (
     StateSections,
 )
 
-__all__ = ["ChangeSource", "OverwritePolicy", "SnapshotChanges"]
-
 LOOKUP = "lookup"
 FULL_COMPACTION = "full-compaction"
 INTERLEAVED_MAX = 16

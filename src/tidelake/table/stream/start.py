@@ -44,8 +44,6 @@ from tidelake.table.handle.instant import timestamp_ms
 from tidelake.table.handle.time_travel import compacted_every
 from tidelake.table.stream.offset import Phase
 
-__all__ = ["START_OPTIONS", "Beginning", "StreamStart"]
-
 _MODE_OPTIONS: dict[str, tuple[Option[Any], ...]] = {
     "from-timestamp": (declared.SCAN_TIMESTAMP_MILLIS, declared.SCAN_TIMESTAMP),
     "from-snapshot": (

@@ -38,16 +38,6 @@ from tidelake.scan.split_generator import PackRule, pack_ordered, raw_splits
 from tidelake.table.changelog.changelog_protocols import ChangePart
 from tidelake.table.changelog.moved_keys import parts_in_passes
 
-__all__ = [
-    "BucketUnits",
-    "ChangedParts",
-    "LoggedCommit",
-    "LoggedFiles",
-    "SnapshotUnits",
-    "StateFiles",
-    "StateSections",
-]
-
 Counts = NDArray[np.int64]
 
 

@@ -20,8 +20,6 @@ from tidelake.scan import live_files
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.system.file_tables import file_paths, partition_texts
 
-__all__ = ["FILE_INDEXES", "file_indexes_table"]
-
 FILE_INDEXES = pa.schema(
     [
         pa.field("partition", pa.string()),

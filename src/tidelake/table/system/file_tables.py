@@ -33,20 +33,6 @@ from tidelake.table.system.java_text_columns import NULL, concat_texts, row_text
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.values import from_storage
 
-__all__ = [
-    "BUCKETS",
-    "FILES",
-    "MANIFESTS",
-    "PARTITIONS",
-    "buckets_table",
-    "file_paths",
-    "files_table",
-    "live_partitions",
-    "manifests_table",
-    "partition_texts",
-    "partitions_table",
-]
-
 _LOCAL_TIME = pa.timestamp("ms")
 """A file's time in a manifest is its writer's wall clock, in an unknown zone."""
 _TEXT = pa.string()

@@ -13,8 +13,6 @@ from tidelake.metadata.log.statistics import java_json, read_statistics
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.system.file_tables import partition_texts
 
-__all__ = ["STATISTICS", "TABLE_INDEXES", "statistics_table", "table_indexes_table"]
-
 _TEXT = pa.string()
 _INT = pa.int32()
 _LONG = pa.int64()

@@ -25,8 +25,6 @@ from tidelake.codec.binary_row_column import FieldColumn, field_column
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.java_text import NS_PER_S, PLAIN_FROM, SCIENTIFIC_FROM, java_text
 
-__all__ = ["NULL", "concat_texts", "row_texts"]
-
 NULL = "null"
 """Java's text of null."""
 

@@ -21,23 +21,6 @@ from tidelake.types import TableSchema
 from tidelake.types.java_text import java_duration
 from tidelake.types.schema import field_to_json
 
-__all__ = [
-    "AGGREGATION_FIELDS",
-    "BRANCHES",
-    "CONSUMERS",
-    "OPTIONS",
-    "SCHEMAS",
-    "SNAPSHOTS",
-    "TAGS",
-    "aggregation_fields_table",
-    "branches_table",
-    "consumers_table",
-    "options_table",
-    "schemas_table",
-    "snapshots_table",
-    "tags_table",
-]
-
 _TIME = pa.timestamp("ms", tz="UTC")
 _LOCAL_TIME = pa.timestamp("ms")
 """A tag's time is its writer's wall clock, in an unknown zone."""

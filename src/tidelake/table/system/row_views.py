@@ -48,8 +48,6 @@ from tidelake.types.predicate import (
     parse_filter,
 )
 
-__all__ = ["AUDIT_LOG", "ROW_VIEWS", "RowView", "ViewRows", "ViewScan"]
-
 ROW_VIEWS = frozenset({AUDIT_LOG, BINLOG, READ_OPTIMIZED})
 
 ROW_KIND = DataField(2**31 - 5, "rowkind", parse_type("STRING"))

@@ -72,16 +72,6 @@ from tidelake.table.system.log_tables import (
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import bind, evaluate, parse_filter
 
-__all__ = [
-    "AUDIT_LOG",
-    "BINLOG",
-    "READ_OPTIMIZED",
-    "SYSTEM_TABLES",
-    "SYSTEM_TABLE_NAMES",
-    "MetadataTable",
-    "SystemTable",
-]
-
 AUDIT_LOG, BINLOG, READ_OPTIMIZED = "audit_log", "binlog", "ro"
 
 SHOWN_MAX = 20

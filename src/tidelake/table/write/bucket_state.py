@@ -27,8 +27,6 @@ from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.table_writer import BucketState
 
-__all__ = ["BucketStates", "EmptyStates"]
-
 SEPARATE_LOOK_UPS_MAX = 4
 """Buckets that are folded separately; the next look-up folds the whole table."""
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from tidelake.commit import Committed
 from tidelake.errors import ConflictError
 
-__all__ = ["check_some_compacted", "compaction_conflict"]
-
 
 def check_some_compacted(identifier: str, committed: Committed) -> None:
     """Refuse a commit that lost all of its compactions.

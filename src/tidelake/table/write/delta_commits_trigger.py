@@ -36,8 +36,6 @@ from tidelake.options.bucket_mode import BucketMode
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.table_writer import FullCompactions
 
-__all__ = ["full_compactions"]
-
 UNBUCKETED_FILES_MIN, FULL_FILES_MIN = 2, 3
 """The fewest files that a full compaction of a bucket joins, as in Java; see
 :mod:`tidelake.store.append`."""

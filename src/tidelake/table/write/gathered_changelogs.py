@@ -26,8 +26,6 @@ from tidelake.options import declared
 from tidelake.options.derived import target_file_size_bytes
 from tidelake.table.handle.handle import TableHandle
 
-__all__ = ["GatheredChangelogs"]
-
 PIECE_BYTES = 8 << 20
 
 

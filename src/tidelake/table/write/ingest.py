@@ -25,8 +25,6 @@ from tidelake.types import TableSchema
 from tidelake.types.conform import conform
 from tidelake.types.default_value import default_scalars, filled_in
 
-__all__ = ["Ingest"]
-
 Ingested = tuple[pa.RecordBatch, np.ndarray | None, np.ndarray | None]
 
 

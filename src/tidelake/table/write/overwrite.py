@@ -16,8 +16,6 @@ from tidelake.table.handle.partition_spec import partition_predicate
 from tidelake.types.predicate import Predicate
 from tidelake.types.values import storage_to_arrow, to_storage
 
-__all__ = ["Overwrite", "PartitionCheck", "partial_overwrite_error", "write_target"]
-
 DYNAMIC = "dynamic"
 
 

@@ -15,15 +15,6 @@ from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
 
-__all__ = [
-    "UNKNOWN_COUNTS",
-    "CommitIdentity",
-    "RowCounts",
-    "WriteResult",
-    "joined",
-    "written_counts",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:

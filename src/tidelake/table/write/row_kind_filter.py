@@ -20,8 +20,6 @@ from tidelake.merge import MergeSpec, check_retractions
 from tidelake.options import Options, declared
 from tidelake.types import RowKind, TableSchema
 
-__all__ = ["RowKindFilter"]
-
 Kinds = npt.NDArray[np.int8]
 
 _KIND_TEXTS = pa.array([str(kind) for kind in RowKind])

@@ -45,8 +45,6 @@ from tidelake.table.bucketing.router import Router
 from tidelake.table.write.ingest import Ingest
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["BucketState", "TableWriter", "delete_new_files"]
-
 BucketWriter = LsmBucketWriter | AppendBucketWriter | PostponeBucketWriter
 
 

@@ -53,16 +53,6 @@ from tidelake.table.write.result import (
 from tidelake.table.write.table_writer import TableWriter, delete_new_files
 from tidelake.table.write.writable import check_writable
 
-__all__ = [
-    "BUCKETS_CHANGED",
-    "MessageSource",
-    "RowBatches",
-    "Statement",
-    "Watermark",
-    "WriteTransaction",
-    "compact_due",
-]
-
 COMPACTIONS_AGAIN_MAX = 2
 """The most retries of lost compactions, before they are left to the next write."""
 TRIES_MAX = 10

@@ -10,8 +10,6 @@ from tidelake.store import RecordExpiry
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.schema.validation import check_keys_may_move, check_marks
 
-__all__ = ["check_writable"]
-
 
 def check_writable(handle: TableHandle) -> None:
     """Refuse a table with options or columns that this version cannot write.

@@ -19,8 +19,6 @@ from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["WriteSession"]
-
 
 class WriteSession:
     """One commit in the making; see :meth:`tidelake.Table.writer`. For one thread and process.

@@ -10,8 +10,6 @@ from tidelake.types.cast import number, text, time
 from tidelake.types.cast.rules import BINARIES, DAY_TIMES, TEXTS, TIMESTAMPS, can_cast, needs_zone
 from tidelake.types.data_type import DataType
 
-__all__ = ["cast_values"]
-
 _TIMES = TIMESTAMPS | DAY_TIMES
 
 

@@ -13,8 +13,6 @@ import math
 
 import numpy as np
 
-__all__ = ["float_text"]
-
 
 def float_text(number: float, *, digits: int) -> str:
     """Return the text.

@@ -24,8 +24,6 @@ from tidelake.types.cast.float_text import float_text
 from tidelake.types.cast.rules import FLOATS, INTEGERS
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["FLOAT_BITS", "by_distinct", "decimal_of", "from_numpy", "number_cast", "numpy_values"]
-
 COMPACT_PRECISION_MAX = 18
 """Decimals of at most so many digits are a long in Java, and become a double in another way."""
 WIDE_DIGITS = 76

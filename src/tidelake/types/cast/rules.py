@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from tidelake.types.data_type import STRING_LENGTH_MAX, DataType, TypeRoot
 
-__all__ = ["can_cast", "keeps_order", "needs_zone"]
-
 INTEGERS = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 NUMBERS = frozenset({*INTEGERS, *FLOATS, TypeRoot.DECIMAL})

@@ -20,8 +20,6 @@ from tidelake.types.cast.number import FLOAT_BITS, by_distinct, decimal_of
 from tidelake.types.cast.rules import BINARIES, FLOATS
 from tidelake.types.data_type import STRING_LENGTH_MAX, DataType, TypeRoot
 
-__all__ = ["from_text", "sized_bytes", "to_text"]
-
 _WHOLE_NUMBER = r"^[+-]?[0-9]*(\.[0-9]*)?$"
 _SIGNS_ALONE = pa.array(["", "+", "-"])
 _PLAIN_FLOAT = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"

@@ -29,8 +29,6 @@ from tidelake.types.arrow import MS_PER_DAY, NANOS_PER_UNIT, timestamp_unit, to_
 from tidelake.types.cast.number import by_distinct, from_numpy, numpy_values
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["from_time", "text_to_time", "to_time"]
-
 _NANOS_PER_SECOND = 1_000_000_000
 _NUMERIC = re.compile(r"-?[0-9]+")
 _DATE_NUMBERS = re.compile(r"[0-9]+")

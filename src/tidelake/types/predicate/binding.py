@@ -28,8 +28,6 @@ from tidelake.types.predicate.node import (
 from tidelake.types.schema import DataField
 from tidelake.types.values import exact_position, position_bounds, to_storage
 
-__all__ = ["bind"]
-
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _PLAIN = _TEXT | _BYTES | {TypeRoot.BOOLEAN, TypeRoot.FLOAT, TypeRoot.DOUBLE}

@@ -31,8 +31,6 @@ from tidelake.types.predicate.node import (
 from tidelake.types.schema import DataField
 from tidelake.types.values import storage_to_arrow
 
-__all__ = ["evaluate"]
-
 _UNKNOWN = pa.scalar(None, pa.bool_())
 _FLOATS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _KERNELS: Mapping[str, Callable[..., pa.Array]] = {

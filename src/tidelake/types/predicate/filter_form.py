@@ -17,8 +17,6 @@ from tidelake.types.predicate.node import (
 )
 from tidelake.types.predicate.text import parse_text
 
-__all__ = ["parse_filter"]
-
 _COMPARISONS = {
     "=": "==",
     "==": "==",

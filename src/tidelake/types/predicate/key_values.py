@@ -10,8 +10,6 @@ from tidelake.types.predicate.node import In, Predicate, conjoin
 from tidelake.types.schema import DataField
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["VALUES_MAX", "among_keys"]
-
 VALUES_MAX = 1_000
 """A column with more distinct values than this gives no condition."""
 

@@ -13,27 +13,6 @@ from dataclasses import dataclass
 
 from tidelake.errors import InvalidInputError, shortened
 
-__all__ = [
-    "NEGATED",
-    "NESTING_MAX",
-    "OPERATORS",
-    "Always",
-    "And",
-    "Compare",
-    "In",
-    "IsNull",
-    "Not",
-    "NotNull",
-    "Or",
-    "Predicate",
-    "StartsWith",
-    "check_nesting",
-    "col",
-    "columns_of",
-    "conjoin",
-    "conjuncts",
-]
-
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 OPERATORS = frozenset(NEGATED)
 NESTING_MAX = 128

@@ -32,8 +32,6 @@ from tidelake.types.predicate.node import (
     StartsWith,
 )
 
-__all__ = ["ColumnRange", "may_match"]
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:

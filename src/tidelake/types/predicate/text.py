@@ -44,8 +44,6 @@ from tidelake.types.predicate.node import (
 )
 from tidelake.types.values import parse_timestamp
 
-__all__ = ["parse_text"]
-
 DEPTH_MAX = 100
 NUMBER_DIGITS_MAX = 400
 _TOKEN = re.compile(

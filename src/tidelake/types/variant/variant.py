@@ -67,8 +67,6 @@ from tidelake.types.variant.variant_bytes import (
     text_of,
 )
 
-__all__ = ["decode_variant", "encode_variant", "variant_objects", "variants"]
-
 SIZE_BYTES_MAX = 128 << 20
 """The most bytes of either binary; Paimon's own limit."""
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamp_ntz has no zone

@@ -22,44 +22,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = [
-    "ARRAY",
-    "BINARY",
-    "DATE",
-    "DECIMALS",
-    "DEPTH_MAX",
-    "DOUBLE",
-    "FALSE",
-    "FLOAT",
-    "INTEGERS",
-    "NULL",
-    "OBJECT",
-    "PRIMITIVE",
-    "SHORT_TEXT",
-    "TEXT",
-    "TIME",
-    "TIMESTAMP",
-    "TIMESTAMP_NS",
-    "TIMESTAMP_NTZ",
-    "TIMESTAMP_NTZ_NS",
-    "TRUE",
-    "UUID",
-    "Container",
-    "array_of",
-    "binary_of",
-    "container",
-    "decimal_of",
-    "integer_of",
-    "metadata_keys",
-    "metadata_of",
-    "number_at",
-    "object_of",
-    "part_of",
-    "primitive",
-    "scalar_bytes",
-    "text_of",
-]
-
 VERSION = 1
 DEPTH_MAX = 200
 SHORT_TEXT_MAX = 63

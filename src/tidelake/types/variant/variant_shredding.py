@@ -57,8 +57,6 @@ from tidelake.types.variant.variant_bytes import (
     text_of,
 )
 
-__all__ = ["TYPED_VALUE", "check_shredded", "rebuilt_variants"]
-
 TYPED_VALUE = "typed_value"
 _METADATA, _VALUE = "metadata", "value"
 _UUID_BYTES = 16

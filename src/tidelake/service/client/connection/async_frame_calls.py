@@ -21,8 +21,6 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import HEAD, MAGIC, framed
 from tidelake.telemetry import Clock
 
-__all__ = ["AsyncFrameCalls"]
-
 
 class AsyncFrameCalls:
     """The connections of one event loop to one address.

@@ -22,8 +22,6 @@ from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
 from tidelake.service.protocol.tidelake_query_v1_pb2_grpc import AddressStub, TableQueryStub
 from tidelake.telemetry import Clock
 
-__all__ = ["Connection", "Connections"]
-
 ANSWER_BYTES_MAX = 72 << 20
 """Above the largest answer that a server gives by default, 64 MiB."""
 

@@ -44,8 +44,6 @@ from tidelake.service.protocol.reasons import (
     buckets_from_text,
 )
 
-__all__ = ["Failure", "Remedy", "failure_of_call", "failure_of_status"]
-
 Code = grpc.StatusCode
 
 

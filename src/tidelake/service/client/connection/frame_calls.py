@@ -24,8 +24,6 @@ from tidelake.service.protocol.framing import (
 )
 from tidelake.telemetry import Clock
 
-__all__ = ["CONNECT_SECONDS", "FrameCalls", "FrameState"]
-
 CONNECT_SECONDS = 1.0
 SLACK = 1.05
 """The time for a call may be so much longer than was said: it is not set again for each."""

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["IDLE_SECONDS", "IdleConnections"]
-
 IDLE_SECONDS = 10.0
 """A connection that was not needed for so long is closed."""
 C = TypeVar("C")

@@ -23,8 +23,6 @@ from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField
 from tidelake.types.values import storage_to_arrow
 
-__all__ = ["Key", "KeyColumns", "Values"]
-
 Key = object
 """A value, a tuple of values, or a dict of column to value."""
 Values = tuple[object, ...]

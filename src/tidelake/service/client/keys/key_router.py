@@ -27,8 +27,6 @@ from tidelake.service.protocol.ownership import ANY_BUCKET, executor_of
 from tidelake.table.bucketing.router import Router
 from tidelake.types.data_type import TypeRoot
 
-__all__ = ["KeyRouter", "RequestPart", "Route", "Run"]
-
 Positions = npt.NDArray[np.int64]
 UNPARTITIONED = serialize_row((), ())
 SLOT_MASKS = {TypeRoot.BIGINT: (1 << 64) - 1, TypeRoot.INT: (1 << 32) - 1}

@@ -20,8 +20,6 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.packed_columns import pack_column
 from tidelake.service.protocol.packed_values import pack_values
 
-__all__ = ["RowWork", "ValueWork", "Work"]
-
 
 class Work(Protocol):
     """Keys to look up."""

@@ -27,8 +27,6 @@ from tidelake.table.read.table_scan import TableScan
 from tidelake.types import DataField, DataType, TypeRoot, parse_type
 from tidelake.types.values import storage_to_arrow
 
-__all__ = ["COUNT", "Aggregates", "asked_aggregates"]
-
 COUNT, MIN, MAX = "count", "min", "max"
 _KINDS = {"CountStar": COUNT, "Count": COUNT, "Min": MIN, "Max": MAX}
 _REFERENCE = "FieldReference"

@@ -21,8 +21,6 @@ from tidelake.spark.catalog.scans.packed_scan import PACKED_SCAN, define_packed_
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 from tidelake.spark.read.listed_files import LISTED_FILES
 
-__all__ = ["BUCKETED_JOINS", "install_bucketed_joins"]
-
 _STRATEGY, _RULE = "TidelakeBucketStrategy", "TidelakeBucketedJoins"
 BUCKETED_JOINS = f"{PACKAGE}.{_RULE}"
 """Its name, for ``spark.sql.optimizer.excludedRules``."""

@@ -15,8 +15,6 @@ from pyspark.sql import DataFrame
 
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
 
-__all__ = ["compiled_relation", "frame_relation"]
-
 _CODEGEN = "org.apache.spark.sql.catalyst.expressions.codegen"
 _RELATION = """
 public java.lang.Object generate(Object[] references) {

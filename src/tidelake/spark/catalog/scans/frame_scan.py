@@ -21,8 +21,6 @@ from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scans.frame_relation import frame_relation
 from tidelake.spark.read.plan_size import row_width
 
-__all__ = ["READ", "AnswerScan", "FrameScan", "NoBatch", "Rows"]
-
 READ = f"{CONNECTOR}.read"
 
 

@@ -25,8 +25,6 @@ from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 from tidelake.spark.read.listed_files import LISTED_FILES
 
-__all__ = ["PACKED_SCAN", "define_packed_scan"]
-
 _FUNCTION = "TidelakeBucketFunction"
 _READER, PACKED_SCAN = "TidelakePackedReader", "TidelakePackedScan"
 _CATALYST = "org.apache.spark.sql.catalyst"

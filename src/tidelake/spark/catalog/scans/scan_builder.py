@@ -32,8 +32,6 @@ from tidelake.table.read.table_scan import TableScan
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.predicate import Predicate
 
-__all__ = ["LakeScanBuilder", "RowsScanBuilder"]
-
 FILTER = "org.apache.spark.sql.sources.Filter"
 _NARROW = (TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.SMALLINT, TypeRoot.TINYINT)
 _EXACT_PARTITIONS = frozenset({*_NARROW, TypeRoot.BOOLEAN, TypeRoot.VARCHAR, TypeRoot.DECIMAL})

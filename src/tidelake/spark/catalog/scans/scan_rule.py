@@ -45,8 +45,6 @@ from tidelake.spark.read.listed_files import LISTED_FILES, ROW_INDEX
 from tidelake.spark.read.masked_scan import takes_masks
 from tidelake.spark.read.native_scan import ROWS_OPTION
 
-__all__ = ["RULE", "install_rule"]
-
 _NAME = "TidelakeScans"
 RULE = f"{PACKAGE}.{_NAME}"
 """Its name, for ``spark.sql.optimizer.excludedRules``."""

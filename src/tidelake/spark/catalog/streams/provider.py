@@ -34,20 +34,6 @@ from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.streams.java_class import BESIDE, PACKAGE, defined_class
 
-__all__ = [
-    "FILTER",
-    "PROVIDER_CLASS",
-    "SCHEMA",
-    "TABLE",
-    "WAREHOUSE",
-    "StreamCall",
-    "StreamWarehouse",
-    "fallback_table",
-    "offer_streams",
-    "provider_class",
-    "ready_class",
-]
-
 _NAME = "TidelakeStreams"
 PROVIDER_CLASS = f"{PACKAGE}.{_NAME}"
 """The name for ``readStream.format(...)`` and ``writeStream.format(...)``."""

@@ -23,8 +23,6 @@ from tidelake.errors import UnsupportedError
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
 
-__all__ = ["BatchRelations", "BatchRows"]
-
 BatchRows: TypeAlias = "Callable[[Sequence[str], JavaObject | None], DataFrame | JavaObject]"
 """From columns, and filters or None, to rows with these columns: a DataFrame, or an RDD of Spark's
 own rows. Filters only serve to read less."""

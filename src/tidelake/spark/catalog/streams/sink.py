@@ -33,8 +33,6 @@ from tidelake.spark.streamwrite.start import check_mode, sink_mark
 from tidelake.table import Table
 from tidelake.table.write.writable import check_writable
 
-__all__ = ["TableSink", "open_sink"]
-
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 """Spark's setting for the checkpoint location of named queries."""
 _DATABASE_SUFFIX = ".db"

@@ -25,8 +25,6 @@ from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.streams.relation import BatchRelations, BatchRows
 
-__all__ = ["STREAMING", "BatchCursor", "MicroBatchSource"]
-
 STREAMING = "org.apache.spark.sql.execution.streaming"
 _READ = f"{CONNECTOR}.read.streaming"
 _NUMBERS = itertools.count(1)

@@ -9,8 +9,6 @@ from tidelake.options import declared, is_option
 from tidelake.spark.catalog.streams.provider import FILTER, SCHEMA, TABLE, WAREHOUSE
 from tidelake.spark.streamwrite.kept_changes import CHANGES
 
-__all__ = ["SINK_KEYS", "SOURCE_KEYS", "option_key", "stream_options"]
-
 SOURCE_KEYS = (WAREHOUSE, TABLE, SCHEMA, FILTER, CHANGES, "path", "serialization.format")
 """Options of a source, from Spark or this package, that are not the table's."""
 SINK_KEYS = ("path", "warehouse", "table", "checkpointlocation", "queryname")

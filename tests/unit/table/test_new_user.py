@@ -294,7 +294,7 @@ def test_a_scan_shows_itself_in_a_line(keyed):
     keyed.write(ROWS)
     shown = repr(keyed.scan(columns=["k"], limit=3))
     assert "\n" not in shown
-    assert "columns k, at most 3 rows; table()" in shown
+    assert "columns k, at most 3 rows; to_arrow()" in shown
 
 
 def test_a_misspelt_system_table_is_told_of_all_of_them(keyed):

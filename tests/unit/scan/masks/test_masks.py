@@ -115,7 +115,7 @@ def test_rows_are_those_of_the_merge_after_every_commit(key, drawn, compacted, o
         if number in compacted:
             table.compact(full=number % 2 == 0)
             check(reader, table)
-    for snapshot in range(1, table.latest_snapshot_id + 1):
+    for snapshot in range(1, (table.latest_snapshot_id or 0) + 1):
         check(reader, table, snapshot_id=snapshot)
 
 

@@ -51,11 +51,12 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 MINUTES := out/minutes.json
 DUCKDB := .venv-duckdb
 DUCKDB_STAMP := $(DUCKDB)/.installed
+SPARK_CLASSES := $(VENV)/spark-classes.jsa
 .PHONY: quick test doctest golden spark interop record-java stores interop-fuzz
 quick: setup ## in two minutes: arch, ruff and the unit tests of what differs from main
 	$(BIN)/python scripts/quick.py
 
-test: doctest $(DUCKDB_STAMP) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
+test: doctest $(DUCKDB_STAMP) $(SPARK_CLASSES) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
 	@rm -f $(MINUTES)
 	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 2 --dist worksteal --timeout 300 --timeout-method thread --durations 12 --ignore tests/spark --ignore tests/interop
 	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 tests/interop tests/spark
@@ -66,7 +67,7 @@ doctest: setup ## the examples in the docstrings
 golden: setup ## the bytes on disk against the golden files
 	$(BIN)/pytest tests/golden
 
-spark: setup ## only the tests that need a Spark session
+spark: setup $(SPARK_CLASSES) ## only the tests that need a Spark session
 	$(BIN)/pytest -m spark
 
 interop: setup ## read our tables with Java Paimon and pypaimon, and theirs with ours; prints a table
@@ -83,6 +84,10 @@ $(DUCKDB_STAMP): $(STAMP)
 	$(PYTHON) -m venv --without-pip $(DUCKDB)
 	$(BIN)/python -m pip --python $(DUCKDB)/bin/python install --quiet duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5
 	@touch $@
+
+# the JVMs of the tests map it: each takes 4 s of CPU less to its first statements
+$(SPARK_CLASSES): $(STAMP)
+	PYTHONPATH=src:tests $(BIN)/python tests/spark_classes.py
 
 stores: setup ## the tests on real stores: MinIO (built by Go), Azurite (by npm) and HDFS (jars) are fetched into .stores the first time
 	PYTHONPATH=tests $(BIN)/python -m servers.real_stores

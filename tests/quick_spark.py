@@ -8,16 +8,34 @@ a test. What users have is :data:`PRODUCTION_CONF`: tests of what Spark makes of
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from py4j import java_gateway
 from pyspark.sql import SparkSession
 
 import tidelake.spark
 
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+FLAGS = " ".join(
+    [
+        "-XX:TieredStopAtLevel=1",
+        # what this compiler gets by itself, 48 MB, is full after a hundred tests: from then on the
+        # JVM drops code and compiles it again
+        "-XX:ReservedCodeCacheSize=240m",
+        # the first classes outgrow what they get by itself four times, each a full collection
+        "-XX:MetaspaceSize=256m",
+        "-XX:+UseSerialGC",
+        "-Xshare:auto",
+        # an archive of other jars is left aside without a word
+        "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off",
+    ]
+)
+CLASSES = Path(sys.prefix, "spark-classes.jsa")
+"""Spark's classes as a JVM maps them, where ``spark_classes.py`` has put them."""
+JVM = f"{FLAGS} -XX:SharedArchiveFile={CLASSES}" if CLASSES.is_file() else FLAGS
 PRODUCTION_CONF = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
@@ -26,7 +44,7 @@ PRODUCTION_CONF = {
 """Spark's own settings of what :data:`CONF` sets otherwise."""
 CONF = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": JVM,
+    "spark.driver.extraJavaOptions": f"{JVM} -Xms600m -Xmn400m",
     "spark.ui.enabled": False,
     "spark.sql.adaptive.enabled": False,
     "spark.sql.codegen.wholeStage": False,
@@ -42,6 +60,7 @@ CONF = {
 def session(directory: Path, conf: Mapping[str, object] | None = None) -> SparkSession:
     """The session on two cores; a directory for the program that starts its Python."""
     os.environ["PYSPARK_PYTHON"] = python(directory)
+    ask_once()
     own = {**CONF, **(conf or {})}
     return tidelake.spark.session("tidelake tests", master="local[2]", conf=own)
 
@@ -53,6 +72,32 @@ def python(directory: Path) -> str:
     program.write_text(f"#!{sys.executable}\n{source}", encoding="utf-8")
     program.chmod(0o755)
     return str(program)
+
+
+@functools.cache
+def ask_once() -> None:
+    """Ask a JVM once which class a name is; PySpark asks at each use.
+
+    Ten packages are searched for a short name, and all jars for each: a tenth of the JVM's time.
+    """
+    for owner in (java_gateway.JVMView, java_gateway.JavaPackage):
+        owner.__getattr__ = _kept(owner.__getattr__)
+
+
+def _kept(ask):
+    """The question, with the classes that were its answers; what is no class yet may become one."""
+    known = {}
+
+    def answer(self, name):
+        place = (self._gateway_client, self.__dict__.get("_fqn"), name)
+        if place not in known:
+            found = ask(self, name)
+            if not isinstance(found, java_gateway.JavaClass):
+                return found
+            known[place] = found
+        return known[place]
+
+    return answer
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ a key are in one partition. Within a task a partition's messages keep the order 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from types import TracebackType
 from typing import Any
 
@@ -114,22 +115,22 @@ class MessageWriter:
             Row kinds; inserts by default.
         """
         table = self._table
+        keys: Sequence[bytes | None] = [None] * rows.num_rows
+        if self._key is not None and table.key is not None:
+            keys = self._key.encode(rows.select(table.key.names), None)
         if table.is_upsert and kinds is not None:
-            # the new row of an update replaces the old one
-            rows = rows.filter(pa.array(kinds != int(RowKind.UPDATE_BEFORE)))
-            kinds = kinds[kinds != int(RowKind.UPDATE_BEFORE)]
-        count = rows.num_rows
+            is_kept = ~_replaced(kinds, keys)
+            rows, kinds = rows.filter(pa.array(is_kept)), kinds[is_kept]
+            keys = list(compress(keys, is_kept))
         values: list[bytes | None] = list(
             self._value.encode(rows.select(table.value.names), None if table.is_upsert else kinds)
         )
         if table.is_upsert and kinds is not None:
-            for n in np.flatnonzero(kinds == int(RowKind.DELETE)).tolist():
+            is_gone = (kinds == int(RowKind.DELETE)) | (kinds == int(RowKind.UPDATE_BEFORE))
+            for n in np.flatnonzero(is_gone).tolist():
                 values[n] = None
-        keys: Sequence[bytes | None] = [None] * count
-        if self._key is not None and table.key is not None:
-            keys = self._key.encode(rows.select(table.key.names), None)
         self._produce(keys, values, self._headers(rows), self._times(rows))
-        return count
+        return rows.num_rows
 
     def flush(self) -> None:
         """Wait until the brokers have acknowledged every message.
@@ -228,3 +229,15 @@ class MessageWriter:
             if column.key == key and not column.is_virtual:
                 return name
         return None
+
+
+def _replaced(kinds: NDArray[np.int8], keys: Sequence[bytes | None]) -> NDArray[np.bool_]:
+    """Which old rows the new row of the same update replaces, right behind them.
+
+    Any other -U is a delete: a filter has left out its +U.
+    """
+    found = np.zeros(len(kinds), np.bool_)
+    is_before, is_after = kinds == int(RowKind.UPDATE_BEFORE), kinds == int(RowKind.UPDATE_AFTER)
+    for n in np.flatnonzero(is_before[:-1] & is_after[1:]).tolist():
+        found[n] = keys[n] == keys[n + 1]
+    return found

@@ -90,12 +90,30 @@ def test_an_upsert_writes_tombstones_and_no_rows_before_updates(topics, table_on
         **{"connector": "upsert-kafka", "key.format": "json", "scan.startup.mode": None},
     )  # fmt: skip
     kinds = [RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE]
-    assert write(table, batch(TWO, *ROWS[:4]), kinds) == 3
+    rows = [ROWS[0], ROWS[2] | {"name": "old"}, *ROWS[2:4]]
+    assert write(table, batch(TWO, *rows), kinds) == 3
     messages = [(m.key(), m.value()) for m in topics.read(table.topics[0])]
     assert messages == [
         (b'{"id":0}', b'{"id":0,"name":"n0"}'), (b'{"id":2}', b'{"id":2,"name":"n2"}'),
         (b'{"id":3}', None),
     ]  # fmt: skip
+
+
+def test_issue_36_an_old_row_whose_new_row_a_filter_left_out_is_a_tombstone(
+    topics, table_on, batch
+):
+    table = table_on(
+        topics.make(), TWO, primary_keys=["id"],
+        **{"connector": "upsert-kafka", "key.format": "json", "scan.startup.mode": None},
+    )  # fmt: skip
+    before, after = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
+    kinds = [before, before, after, before, after, before]
+    rows = [ROWS[n] for n in (0, 1, 1, 2, 3, 4)]
+    assert write(table, batch(TWO, *rows), kinds) == 5
+    assert [(m.key(), m.value() is None) for m in topics.read(table.topics[0])] == [
+        *((b'{"id":0}', True), (b'{"id":1}', False)),
+        *((b'{"id":2}', True), (b'{"id":3}', False), (b'{"id":4}', True)),
+    ]
 
 
 def test_a_message_too_large_for_client_or_broker_is_told(topics, table_on, batch):

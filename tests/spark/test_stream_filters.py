@@ -111,6 +111,24 @@ def test_issue_36_by_format_what_leaves_a_filter_leaves_the_target(lake, checkpo
         query.awaitTermination(60)
 
 
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+def test_issue_36_a_filter_into_a_target_that_removes_at_deletes_alone_is_refused(
+    lake, checkpoints, engine
+):
+    """An update that leaves it is -U alone, at which such a target keeps its row."""
+    made(lake, "s", changelog_producer="lookup")
+    removes = {f"{engine.replace('-', '_')}.remove_record_on_delete": "true"}
+    made(lake, "t", merge_engine=engine, **removes)
+    for frame in (
+        lake.read_stream("db.s", filter="v > 5"),
+        lake.read_stream("db.s").where("v > 5"),
+    ):
+        with pytest.raises(UnsupportedError, match="-U alone") as refused:
+            streamed(lake, frame, "t", next(checkpoints))
+        assert refused.value.kind == "incomplete_changes"
+    streamed(lake, lake.read_stream("db.s", filter="k > 5"), "t", next(checkpoints))
+
+
 def test_issue_36_a_filter_that_would_lose_rows_is_refused(lake, checkpoints):
     made(lake, "s", changelog_producer="none")
     made(lake, "t")

@@ -535,7 +535,8 @@ class Table(
         filter : optional
             As of :meth:`scan`; each row is tested on its own. Where changes have no old rows
             (``changelog-producer`` is ``none`` or ``input``, and `mode` is not ``'diff'``), a new
-            row that does not satisfy it comes as ``-D``.
+            row that does not satisfy it comes as ``-D``. Where they have, the old row of an update
+            that leaves it does.
         mode : {'diff', 'changelog', 'delta', 'auto'}
             ``'diff'``: the net change, whatever was written in between. Snapshots in between may
             have expired; those of `start` and `end` must exist or be tagged. The other modes give
@@ -562,7 +563,13 @@ class Table(
             merge engine combines rows: a single row does not show the key's new row.
         """
         return planned_changes(
-            self._handle, start, end, columns=columns, filter=filter, mode=mode, retracts=True
+            self._handle,
+            start,
+            end,
+            columns=columns,
+            filter=filter,
+            mode=mode,
+            retracts="pairs",
         ).reader()
 
     def history(self) -> History:

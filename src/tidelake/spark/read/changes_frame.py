@@ -45,6 +45,7 @@ from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.scan_frame import packed_splits, spark_batches, tasks_asked
 from tidelake.spark.sessions.session import parallelism
+from tidelake.table.changelog.change_filter import ChangeFilter
 from tidelake.table.changelog.changelog_protocols import (
     ChangePart,
     ChangeRows,
@@ -222,7 +223,7 @@ def _leaving_kinds(
     rows: ChangeRows, needed: Sequence[DataField]
 ) -> tuple[Column | None, Column] | None:
     """The rows to keep and their kinds, where a row that leaves the predicate is a delete."""
-    if rows.leaving is None:
+    if not isinstance(rows.leaving, ChangeFilter):  # pairs of rows are seen in Python alone
         return None
     kept = None
     if rows.leaving.of_keys is not None:

@@ -448,5 +448,5 @@ def _changes(
         columns=columns,
         filter=_offered(table, options, () if is_asked else filters),
         mode=cast("ChangesMode", options.changes_mode),
-        retracts=is_asked,
+        retracts="rows" if is_asked else None,
     )

@@ -44,6 +44,7 @@ from tidelake.spark.streamread.request import (
     keeps_order,
 )
 from tidelake.table import Table
+from tidelake.table.changelog.change_filter import filter_of_pairs
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import RowKind
 from tidelake.types.predicate import bind, parse_filter
@@ -111,7 +112,10 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         name = HoldName.of(None, None, otherwise=request.plan.handle.env.ids.uuid())
         self._cursor = StreamCursor(request.plan, SourceHold(request.plan, name, lambda: False))
         self._kinds = request.kinds
-        self._leaving = request.leaving
+        shows_kinds = request.kinds is Kinds.SHOWN
+        self._leaving = (
+            filter_of_pairs(table.handle, self._predicate, names) if shows_kinds else None
+        )
         self._names = tuple(names)
 
     def __getstate__(self) -> dict[str, object]:

@@ -54,6 +54,14 @@ _SAME_COLUMNS = frozenset(
     }
 )
 """Nodes that give the columns of their only child, perhaps more."""
+_REMOVE_AT_DELETE = (
+    declared.PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    declared.AGGREGATION_REMOVE_RECORD_ON_DELETE,
+)
+_AT_DELETE = (
+    f"Compute '{ROW_KIND_COLUMN}' so that a row which is dropped comes as -D, or write to a table"
+    " that removes rows at -U, such as one of the engine 'deduplicate'"
+)
 _DEDUPLICATE = frozenset({"Deduplicate", "DeduplicateWithinWatermark"})
 
 
@@ -73,8 +81,18 @@ def changes_text(handle: TableHandle) -> str:
     )
 
 
+def removes_at_delete(handle: TableHandle) -> bool:
+    """Whether a table removes a row at ``-D``, and not at ``-U``."""
+    return any(handle.options.get(option) for option in _REMOVE_AT_DELETE)
+
+
 def check_changes(
-    frame: DataFrame, target: str, keys: Sequence[str] | None, *, takes_kinds: bool
+    frame: DataFrame,
+    target: str,
+    keys: Sequence[str] | None,
+    *,
+    takes_kinds: bool,
+    at_delete: bool = False,
 ) -> None:
     """Refuse a stream that loses changes; nothing is read.
 
@@ -84,6 +102,8 @@ def check_changes(
         The target's key; None if it has none, or it is not known.
     takes_kinds : bool
         Whether the target takes changes.
+    at_delete : bool
+        As of :func:`removes_at_delete`.
 
     Raises
     ------
@@ -92,11 +112,16 @@ def check_changes(
     """
     if not is_remote():  # Connect has no plan here
         plan = frame._jdf.queryExecution().analyzed()
-        check_changes_of_plan(plan, target, keys, takes_kinds=takes_kinds)
+        check_changes_of_plan(plan, target, keys, takes_kinds=takes_kinds, at_delete=at_delete)
 
 
 def check_changes_of_plan(
-    plan: JavaPlan, target: str, keys: Sequence[str] | None, *, takes_kinds: bool
+    plan: JavaPlan,
+    target: str,
+    keys: Sequence[str] | None,
+    *,
+    takes_kinds: bool,
+    at_delete: bool = False,
 ) -> None:
     """Refuse an analyzed plan; see :func:`check_changes`."""
     rows = _followed(plan)
@@ -108,7 +133,7 @@ def check_changes_of_plan(
         raise _not_taken(source, target)
     if not source.is_checked and ROW_KIND_COLUMN not in columns:
         return  # the user has dropped the kinds
-    lost = rows.lost
+    lost = rows.lost or (rows.left if at_delete else ())
     if not lost and not source.old_rows and keys:
         wrong = [key for key in keys if columns.get(key.casefold()) not in {None, *rows.keys}]
         if wrong:
@@ -157,6 +182,8 @@ class _Rows:
         Ids of the columns made of the primary key alone, and of those made of kinds.
     lost : tuple of _Loss
         How rows were lost so far.
+    left : tuple of _Loss
+        Where rows leave as ``-U`` alone.
     only_inserts : bool
         Whether a condition on the kinds left new rows alone.
     """
@@ -165,10 +192,14 @@ class _Rows:
     keys: frozenset[int] = frozenset()
     kinds: frozenset[int] = frozenset()
     lost: tuple[_Loss, ...] = field(default=())
+    left: tuple[_Loss, ...] = field(default=())
     only_inserts: bool = False
 
     def and_lost(self, what: str, remedy: str) -> _Rows:
         return replace(self, lost=(*self.lost, _Loss(what, remedy)))
+
+    def and_left(self, what: str) -> _Rows:
+        return replace(self, left=(*self.left, _Loss(what, _AT_DELETE)))
 
 
 def _followed(node: JavaPlan) -> _Rows:
@@ -241,11 +272,11 @@ def _of_filter(node: JavaPlan, rows: _Rows) -> _Rows:
         if read and read <= rows.kinds:
             text = str(condition.sql())
             if "+" in text and "-" not in text:  # new rows alone: no target takes them for changes
-                rows = replace(rows, lost=(), only_inserts="+U" not in text)
-        elif not read & rows.kinds and not read <= rows.keys and not old_rows:
+                rows = replace(rows, lost=(), left=(), only_inserts="+U" not in text)
+        elif not read & rows.kinds and not read <= rows.keys:
             what = f"the filter {condition.sql()} needs more than the primary key"
             remedy = "Give the filter to the stream, tl.read_stream(name, filter=...)"
-            rows = rows.and_lost(what, remedy)
+            rows = rows.and_left(what) if old_rows else rows.and_lost(what, remedy)
     return rows
 
 
@@ -254,21 +285,25 @@ def _of_join(node: JavaPlan, rows: _Rows, side: int) -> _Rows:
     word = str(node.joinType().sql())
     keeps = word == ("LEFT OUTER" if side == 0 else "RIGHT OUTER")
     condition = node.condition()
-    if rows.source.old_rows or keeps or not condition.isDefined():
+    if keeps or not condition.isDefined():
         return rows
     own = {_id(one) for one in _each((node.right() if side else node.left()).output())}
     if _reads(condition.get()) & own <= rows.keys:
         return rows
     what = f"the join ({word}) drops rows by more than the primary key"
+    if rows.source.old_rows:
+        return rows.and_left(what)
     return rows.and_lost(what, "Join LEFT OUTER, which keeps each change")
 
 
 def _of_generate(node: JavaPlan, rows: _Rows) -> _Rows:
     """A lookup by key, or rows of an array: without OUTER a row may vanish."""
     assert rows.source is not None
-    if rows.source.old_rows or bool(node.outer()) or _reads(node.generator()) <= rows.keys:
+    if bool(node.outer()) or _reads(node.generator()) <= rows.keys:
         return rows
     what = "an inner lookup join, or LATERAL VIEW, drops rows by more than the primary key"
+    if rows.source.old_rows:
+        return rows.and_left(what)
     return rows.and_lost(what, "Write LEFT JOIN, or LATERAL VIEW OUTER, which keeps each change")
 
 
@@ -290,6 +325,7 @@ def _of_union(node: JavaPlan, children: Sequence[_Rows], changing: Collection[in
         keys=frozenset(keys),
         kinds=frozenset(kinds),
         lost=tuple(loss for side in sides for loss in side.lost),
+        left=tuple(loss for side in sides for loss in side.left),
         only_inserts=all(side.only_inserts for side in sides),
     )
 
@@ -308,6 +344,9 @@ def _loses(source: _Source, target: str, loss: _Loss) -> UnsupportedError:
     if source.is_checked:
         why = "is read without row kinds"
         remedy = f"Read it with '{declared.READ_CHANGELOG.key}' = 'true'"
+    elif source.old_rows:
+        why = "shows a row that leaves as -U alone, at which the target keeps its row"
+        remedy = loss.remedy
     else:
         why = f"has changes without old rows ('changelog-producer' is '{source.producer}')"
         remedy = loss.remedy

@@ -23,7 +23,7 @@ from tidelake.spark.errors.passed_errors import passed_error
 from tidelake.spark.errors.run_errors import stream_failure
 from tidelake.spark.streamwrite.batch_sink import COMPLETE, BatchSink, with_columns_since
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark, check_mark
-from tidelake.spark.streamwrite.kept_changes import check_changes
+from tidelake.spark.streamwrite.kept_changes import check_changes, removes_at_delete
 from tidelake.spark.write.schema_merging import (
     merges_schema,
     with_all_columns,
@@ -90,7 +90,7 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
     found = checkpoint.mark() if checkpoint.has_batches else None
     check_rows(handle, frame, schema_id=mark.schema_id if found is None else found.schema_id)
     keys = handle.schema.primary_keys
-    check_changes(frame, table, keys, takes_kinds=bool(keys))
+    check_changes(frame, table, keys, takes_kinds=bool(keys), at_delete=removes_at_delete(handle))
     mark = check_mark(checkpoint, mark)
     checkpoint.remove_torn_start()
     sink = BatchSink(

@@ -10,19 +10,25 @@ never shows that a row has left it. So in a table with a primary key
 3. a retraction (``-U``, ``-D``) always passes.
 
 The reader gets ``-D`` of keys that it never had. It needs the key, so all key columns must be
-read. The other producers log old rows, and the net change compares two states: a plain filter is
-right there. So it is under ``first-row``, which has no updates.
+read.
+
+The other producers log old rows, each update as ``-U`` and then ``+U``. A plain filter shows there
+which rows leave it, as ``-U`` without ``+U``. But a target that removes rows at ``-D`` alone
+(``partial-update.remove-record-on-delete``) passes over ``-U``. So :class:`UpdateFilter` makes such
+a ``-U`` a ``-D``. The net change compares two states, and ``first-row`` has no updates: there a
+plain filter is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import UnsupportedError
+from tidelake.format import KIND_FIELD
 from tidelake.merge.spec import FIRST_ROW
 from tidelake.options import declared
 from tidelake.table.handle.handle import TableHandle
@@ -87,6 +93,68 @@ class ChangeFilter:
         return pa.array(np.where(is_new & ~is_wanted, np.int8(RowKind.DELETE), found), pa.int8())
 
 
+@dataclass(frozen=True, slots=True)
+class UpdateFilter:
+    """A filter of changes with old rows that shows an update which leaves it as ``-D``.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        Bound; the rows wanted.
+    of_keys : Predicate, optional
+        The part of it that needs the primary key alone.
+    """
+
+    predicate: Predicate
+    of_keys: Predicate | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+        return tuple(sorted(columns_of(self.predicate)))
+
+    def rows(
+        self, batches: Iterator[pa.RecordBatch], fields: Collection[DataField]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows wanted.
+
+        Parameters
+        ----------
+        batches : iterator of pyarrow.RecordBatch
+            Rows of one file in order, with :attr:`columns` and the column of kinds.
+        fields : collection of DataField
+            The table's columns.
+        """
+        left: pa.RecordBatch | None = None  # a -U whose +U comes with the next batch
+        for batch in batches:
+            rows = batch
+            if left is not None:
+                [rows] = pa.Table.from_batches([left, batch]).combine_chunks().to_batches()
+            kinds = np.asarray(rows.column(KIND_FIELD.name))
+            whole = rows.num_rows - int(kinds.size and kinds[-1] == RowKind.UPDATE_BEFORE)
+            left = rows.slice(whole) if whole < rows.num_rows else None
+            if whole:
+                yield self._kept(rows, kinds, whole, tuple(fields))
+        if left is not None:
+            yield self._kept(left, np.asarray(left.column(KIND_FIELD.name)), 1, tuple(fields))
+
+    def _kept(
+        self, rows: pa.RecordBatch, kinds: np.ndarray, whole: int, fields: tuple[DataField, ...]
+    ) -> pa.RecordBatch:
+        """Keep the rows wanted of the first `whole` ones."""
+        is_wanted = np.asarray(evaluate(self.predicate, rows, fields))
+        is_left = np.zeros(len(kinds), np.bool_)
+        is_left[:-1] = (
+            (kinds[:-1] == RowKind.UPDATE_BEFORE)
+            & (kinds[1:] == RowKind.UPDATE_AFTER)
+            & ~is_wanted[1:]
+        )
+        told = pa.array(np.where(is_left, np.int8(RowKind.DELETE), kinds), pa.int8())
+        place = rows.schema.get_field_index(KIND_FIELD.name)
+        shown = rows.set_column(place, rows.schema.field(place), told)
+        return shown.slice(0, whole).filter(pa.array(is_wanted[:whole]))
+
+
 def change_filter(
     handle: TableHandle,
     predicate: Predicate | None,
@@ -113,9 +181,8 @@ def change_filter(
     if predicate is None or knows_old_rows(handle, of_changelog=of_changelog):
         return None
     keys = frozenset(handle.schema.primary_keys)
-    parts = conjuncts(predicate)
-    of_keys = [part for part in parts if columns_of(part) <= keys]
-    if len(of_keys) == len(parts):
+    of_keys = _of_keys(predicate, keys)
+    if len(of_keys) == len(conjuncts(predicate)):
         return None
     missing = [key for key in handle.schema.primary_keys if key not in columns]
     if missing:
@@ -129,3 +196,31 @@ def change_filter(
         )
         raise UnsupportedError(message, kind=INCOMPLETE, table=handle.identifier)
     return ChangeFilter(predicate, conjoin(of_keys))
+
+
+def filter_of_pairs(
+    handle: TableHandle,
+    predicate: Predicate | None,
+    columns: Collection[str],
+    *,
+    of_changelog: bool = True,
+) -> ChangeFilter | UpdateFilter | None:
+    """Make the filter for a reader that sees each -U beside its +U.
+
+    A scan of Spark's sees each row by itself, and takes :func:`change_filter`. Arguments and errors
+    are the same.
+    """
+    keys = frozenset(handle.schema.primary_keys)
+    if predicate is None or not keys or handle.options.get(declared.MERGE_ENGINE) == FIRST_ROW:
+        return None
+    if not knows_old_rows(handle, of_changelog=of_changelog):
+        return change_filter(handle, predicate, columns, of_changelog=of_changelog)
+    of_keys = _of_keys(predicate, keys)
+    if len(of_keys) == len(conjuncts(predicate)):
+        return None
+    return UpdateFilter(predicate, conjoin(of_keys))
+
+
+def _of_keys(predicate: Predicate, keys: frozenset[str]) -> list[Predicate]:
+    """The conditions that need the primary key alone."""
+    return [part for part in conjuncts(predicate) if columns_of(part) <= keys]

@@ -39,7 +39,7 @@ from tidelake.options import declared
 from tidelake.scan import ReadContext, grouped, read_changes
 from tidelake.scan.pruning.prune import scan_filter
 from tidelake.scan.pruning.prune_entries import in_partitions
-from tidelake.table.changelog.change_filter import ChangeFilter
+from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
 from tidelake.table.changelog.moved_keys import (
     changes_of_keys,
@@ -116,14 +116,14 @@ class LoggedRows:
     ----------
     predicate : Predicate, optional
         Bound; each row is tested on its own.
-    leaving : ChangeFilter, optional
-        Of the predicate: new rows that do not satisfy it come as ``-D``.
+    leaving : ChangeFilter or UpdateFilter, optional
+        Of the predicate: rows that leave it come as ``-D``.
     """
 
     context: ReadContext
     columns: tuple[str, ...]
     predicate: Predicate | None
-    leaving: ChangeFilter | None = None
+    leaving: ChangeFilter | UpdateFilter | None = None
 
     @property
     def left_out(self) -> Predicate | None:
@@ -135,17 +135,20 @@ class LoggedRows:
         [split] = part
         schema = change_schema(self)
         keyed, leaving = bool(self.context.schema.primary_keys), self.leaving
-        needed = self.columns
+        needed, fields = self.columns, self.context.schema.fields
         if leaving is not None:
             needed = tuple(dict.fromkeys((*needed, *leaving.columns)))
         read = read_changes if split.of_keys == "all" else changes_of_keys
-        for rows in read(self.context, split, columns=needed, predicate=self.left_out):
+        found = read(self.context, split, columns=needed, predicate=self.left_out)
+        if isinstance(leaving, UpdateFilter):
+            found = leaving.rows(found, fields)
+        for rows in found:
             if keyed:
                 kinds = rows.column(KIND_FIELD.name)
             else:
                 kinds = pa.array(np.full(rows.num_rows, RowKind.INSERT, np.int8))
-            if leaving is not None:
-                kinds = leaving.kinds(rows, kinds, self.context.schema.fields)
+            if isinstance(leaving, ChangeFilter):
+                kinds = leaving.kinds(rows, kinds, fields)
             columns = [row_kind_names(kinds), *(rows.column(name) for name in self.columns)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from tidelake.scan import ReadContext, Split
-from tidelake.table.changelog.change_filter import ChangeFilter
+from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
@@ -46,7 +46,7 @@ class ChangeRows(Protocol):
         ...
 
     @property
-    def leaving(self) -> ChangeFilter | None:
+    def leaving(self) -> ChangeFilter | UpdateFilter | None:
         """Turns new rows that the predicate drops into deletes; None where it drops them."""
         ...
 

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from tidelake.scan import ReadContext, Split
-from tidelake.table.changelog.change_filter import ChangeFilter
+from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
 from tidelake.table.changelog.changelog_files import LoggedRows
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
 from tidelake.table.changelog.moved_keys import spans_buckets
@@ -78,7 +78,7 @@ class StreamRows:
     context: ReadContext
     columns: tuple[str, ...]
     predicate: Predicate | None = None
-    leaving: ChangeFilter | None = None
+    leaving: ChangeFilter | UpdateFilter | None = None
 
     def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
         """Read the rows of a part in order: ``_row_kind``, then the columns."""
@@ -115,7 +115,7 @@ class StreamParts:
     predicate: Predicate | None
     open_context: Callable[[], ReadContext]
     plan: PartsBetween
-    leaving: ChangeFilter | None = None
+    leaving: ChangeFilter | UpdateFilter | None = None
     _rows: StreamRows | None = field(default=None, init=False)
 
     @property

@@ -23,7 +23,7 @@ from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ReadContext
 from tidelake.scan.pruning.prune import matching_partitions, scan_filter
 from tidelake.scan.split_generator import PackRule
-from tidelake.table.changelog.change_filter import ChangeFilter, change_filter
+from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter, change_filter
 from tidelake.table.handle.arguments import column_names
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.batch_end import batch_end
@@ -209,7 +209,7 @@ class StreamPlan:
         *,
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
-        leaving: ChangeFilter | None = None,
+        leaving: ChangeFilter | UpdateFilter | None = None,
     ) -> StreamParts:
         """Plan the parts between two offsets; does not read the storage.
 

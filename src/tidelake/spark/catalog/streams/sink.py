@@ -28,7 +28,7 @@ from tidelake.spark.catalog.streams.stream_options import SINK_KEYS, stream_opti
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.streamwrite.batch_sink import BatchSink
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
-from tidelake.spark.streamwrite.kept_changes import check_changes_of_plan
+from tidelake.spark.streamwrite.kept_changes import check_changes_of_plan, removes_at_delete
 from tidelake.spark.streamwrite.start import check_mode, sink_mark
 from tidelake.table import Table
 from tidelake.table.write.writable import check_writable
@@ -70,7 +70,13 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
         if query is not None:
             keys = handle.schema.primary_keys
             plan = query.analyzedPlan()
-            check_changes_of_plan(plan, handle.identifier, keys, takes_kinds=bool(keys))
+            check_changes_of_plan(
+                plan,
+                handle.identifier,
+                keys,
+                takes_kinds=bool(keys),
+                at_delete=removes_at_delete(handle),
+            )
         self._is_checked = True
 
     def _rows(self, data: JavaObject) -> DataFrame:

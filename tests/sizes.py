@@ -84,7 +84,9 @@ class Sizes:
     spark_pipelines: int
     """Drawn pipelines on Spark."""
     spark_pipeline_runs: int
-    """Runs of the query of each."""
+    """Runs of the query of each, before its event."""
+    message_pipelines: int
+    """Drawn pipelines from a table into a topic."""
     lookup_keys: int
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     java_lookup_keys: int
@@ -150,8 +152,9 @@ SMALL = Sizes(
     stream_rival_tables=2,
     stream_soak_s=60,
     pipelines=45,
-    spark_pipelines=9,
+    spark_pipelines=5,
     spark_pipeline_runs=2,
+    message_pipelines=1,
     lookup_keys=80,
     java_lookup_keys=300,
     lookup_vanishing=4,
@@ -203,6 +206,7 @@ FULL = Sizes(
     pipelines=500,
     spark_pipelines=200,
     spark_pipeline_runs=3,
+    message_pipelines=20,
     lookup_keys=100_000,
     java_lookup_keys=100_000,
     lookup_vanishing=400,

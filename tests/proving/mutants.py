@@ -60,6 +60,7 @@ from proving import (
     mask_checks,
     mask_mutants,
     moments,
+    pipeline_mutants,
     store_faults,
     store_mutants,
     stream_checks,
@@ -634,7 +635,15 @@ _PLANTED_BETWEEN = (
         (handle, "check_same_table", passed_over),
     ),
 )
-OWN = (stream_mutants, store_mutants, mask_mutants, moments, frames, lookup_mutants)
+OWN = (
+    stream_mutants,
+    store_mutants,
+    mask_mutants,
+    moments,
+    frames,
+    lookup_mutants,
+    pipeline_mutants,
+)
 _ELSEWHERE = [one for own in OWN for one in own.PLANTED]
 MUTANTS = (
     *(Mutant(name, check, replaced(*where)) for name, check, where in (*_PLANTED, *_ELSEWHERE)),
@@ -676,7 +685,7 @@ def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
     if mutant.is_between:
         return [("meetings", _meetings)]
     modules = (interleave, directed, stream_checks, store_faults, late_puts)
-    modules = (*modules, mask_checks, moments, frames, lookup_checks)
+    modules = (*modules, mask_checks, moments, frames, lookup_checks, pipeline_mutants)
     quick = [(c.__name__, c) for module in modules for c in module.CHECKS]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 

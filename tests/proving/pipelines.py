@@ -3,36 +3,43 @@
 A pipeline has one source of a drawn kind (keys that move between partitions, fixed buckets that are
 rescaled, dynamic and postponed buckets, deletion vectors), engine and changelog producer, and one
 target that folds by the same key. Commits of all kinds change the source; now and then the stream
-runs over what is there, by a drawn door and under drawn limits. The oracle is a dict: what a batch
-read of the source holds, by key. The target's batch read must hold the same. No code of streams
-tells what is right.
+runs over what is there, by a door. The oracle is a dict: what a batch read of the source holds, by
+key. The target's batch read must hold the same, as far as its engine can (:data:`TARGETS`). No code
+of streams tells what is right.
 
-Doors without an engine write each batch of :class:`~tidelake.table.stream.StreamPlan`, or what
-``Table.stream`` gives, into the target in one commit. Doors of Spark are queries of a session that
-the caller has.
+The doors are those without an engine (:mod:`proving.kernel_doors`) and those of Spark
+(:mod:`proving.spark_pipelines`). What is drawn together is crossed (:mod:`proving.crossing`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
 import tidelake
+from proving.crossing import Draw
 from tidelake.table import Table
-from tidelake.table.stream import NO_LIMITS, ReadLimits, StreamOffset, StreamPlan
 
-__all__ = ["Pipeline", "Source", "kernel_door"]
+__all__ = [
+    "AT_DELETE",
+    "COLUMNS",
+    "FACTORS",
+    "NO_FILTER",
+    "OLD_ROWS",
+    "SOURCES",
+    "Pipeline",
+    "State",
+    "is_possible",
+]
 
 COLUMNS = {"p": "STRING NOT NULL", "k": "INT NOT NULL", "v": "INT", "n": "BIGINT"}
 PLACES = "abc"
 KEYS = 12
 DELETES = {"+I": 6, "+U": 2, "-D": 2}
 Row = dict[str, Any]
+State = dict[tuple[object, ...], Row]
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,6 @@ SOURCES = {
         steps=("write", "write", "compact", "delete", "rescale"),
     ),
 }
-KINDS = ("moving", "moving", "moving", "fixed", "fixed", "flat", "dynamic", "postpone", "vectors")
 ENGINES: dict[str, tuple[dict[str, str], tuple[str, ...], dict[str, int]]] = {
     "deduplicate": ({}, ("none", "input", "lookup", "full-compaction"), DELETES),
     "partial-update": (
@@ -114,16 +120,78 @@ _LAST = {
     "fields.default-aggregate-function": "last_value",
     "aggregation.remove-record-on-delete": "true",
 }
-TARGETS: dict[str, tuple[bool, dict[str, str]]] = {
-    "flat": (False, {"bucket": "2"}),
-    "partitioned": (True, {"bucket": "-1"}),
-    "dynamic": (False, {"bucket": "-1", "dynamic-bucket.target-row-num": "5"}),
-    "by sequence": (False, {"bucket": "1", "sequence.field": "n"}),
-    "last values": (False, {"bucket": "2", **_LAST}),
-    "logged": (False, {"bucket": "1", "changelog-producer": "lookup"}),
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of target.
+
+    Parameters
+    ----------
+    options : dict of str to str
+        Of the table.
+    partitioned : bool
+        Whether it has partitions.
+    holds : {'rows', 'sums', 'kept'}
+        What it shows of the source: its rows; its sums of ``v``, where what is taken back leaves a
+        row without one; or its rows, and beside them old rows of keys that it has no more.
+    whole : bool
+        Whether a null takes the place of a value.
+    """
+
+    options: dict[str, str]
+    partitioned: bool = False
+    holds: str = "rows"
+    whole: bool = True
+
+
+_PARTIAL = {"bucket": "2", "merge-engine": "partial-update"}
+_SUMS = {
+    "merge-engine": "aggregation",
+    "fields.v.aggregate-function": "sum",
+    "fields.n.aggregate-function": "max",
+    "fields.n.ignore-retract": "true",
 }
+TARGETS = {
+    "flat": Target({"bucket": "2"}),
+    "partitioned": Target({"bucket": "-1"}, partitioned=True),
+    "dynamic": Target({"bucket": "-1", "dynamic-bucket.target-row-num": "5"}),
+    "by sequence": Target({"bucket": "1", "sequence.field": "n"}),
+    "last values": Target({"bucket": "2", **_LAST}),
+    "logged": Target({"bucket": "1", "changelog-producer": "lookup"}),
+    "parts": Target({**_PARTIAL, "partial-update.remove-record-on-delete": "true"}, whole=False),
+    "parts that stay": Target({**_PARTIAL, "ignore-delete": "true"}, holds="kept", whole=False),
+    "sums": Target({"bucket": "2", **_SUMS}, holds="sums"),
+    "logged sums": Target({"bucket": "1", "changelog-producer": "lookup", **_SUMS}, holds="sums"),
+}
+AT_DELETE = frozenset({"last values", "parts"})
+"""Targets that remove a row at -D, and not at -U."""
+NO_FILTER = "none"
 FILTERS = ("v > 20", "v > 10 AND k > 2", "k > 2", "p <> 'b'", "v < 30 OR k < 3")
-LIMITS = (NO_LIMITS, NO_LIMITS, ReadLimits(files=1), ReadLimits(rows=5), ReadLimits(files=3))
+OLD_ROWS = ("lookup", "full-compaction")
+"""Producers whose changes have old rows."""
+FACTORS = {
+    # a moved key is what went wrong in most ways
+    "kind": ("moving", "moving", "fixed", "flat", "dynamic", "postpone", "vectors"),
+    "engine": tuple(ENGINES),
+    "producer": ("none", "input", *OLD_ROWS),
+    "target": tuple(TARGETS),
+    "filter": (*[NO_FILTER] * 5, *FILTERS),
+}
+"""What is drawn for every door."""
+
+
+def is_possible(draw: Draw) -> bool:
+    """Whether a table can be so, and its target shows what it holds."""
+    own, engine, target = SOURCES[draw["kind"]], draw["engine"], draw["target"]
+    if engine not in own.engines or draw["producer"] not in own.producers:
+        return False
+    if draw["producer"] not in ENGINES[engine][1]:
+        return False
+    if TARGETS[target].holds == "sums" and draw["producer"] not in OLD_ROWS:
+        return False  # what is not taken back counts twice
+    # a delete of parts of rows has no sequence
+    return not (engine in {"aggregation", "partial-update"} and target == "by sequence")
 
 
 @dataclass
@@ -133,27 +201,30 @@ class Pipeline:
     Parameters
     ----------
     seed : int
-        Decides all of it.
+        Decides what is not in `draw`.
     catalog : Catalog
         Gets the tables.
     name : str
         The database of the tables, of this pipeline alone.
+    draw : mapping
+        A choice of each of :data:`FACTORS`.
     """
 
     seed: int
     catalog: tidelake.Catalog
     name: str
+    draw: Draw
     commits: int = 0
     told: list[str] = field(default_factory=list)
     """What was done, for messages."""
 
     def __post_init__(self) -> None:
         self.rng = rng = random.Random(self.seed)
-        self.kind = KINDS[self.seed % len(KINDS)]
+        self.kind, self.engine = self.draw["kind"], self.draw["engine"]
         self.own = own = SOURCES[self.kind]
-        self.engine = rng.choice(own.engines)
-        options, producers, self.row_kinds = ENGINES[self.engine]
-        self.producer = rng.choice([p for p in producers if p in own.producers])
+        self.into = TARGETS[self.draw["target"]]
+        self.producer = self.draw["producer"]
+        options, _, self.row_kinds = ENGINES[self.engine]
         if self.kind == "vectors":
             self.row_kinds = DELETES
         self.options = {**own.options, **options, "changelog-producer": self.producer}
@@ -165,19 +236,28 @@ class Pipeline:
             self.options["scan.plan-sort-partition"] = "true"
         if rng.random() < 0.5:
             self.options["delete.force-produce-changelog"] = "true"
-        self.target_kind = rng.choice(list(TARGETS))
-        if self.engine in {"aggregation", "partial-update"} and self.target_kind == "by sequence":
-            self.target_kind = "flat"  # a delete of parts of rows has no sequence
         self.stream_options = {"streaming-read-overwrite": "diff"}
         if self.producer in {"none", "input"} and rng.random() < 0.3:
             self.stream_options["streaming-read-overwrite"] = "rows"
         self.steps = list(own.steps)
         if rng.random() < 0.2 and "rescale" in self.steps:  # what a rescale leaves as it was
-            self.stream_options["streaming-read-overwrite"] = "skip"
-            self.steps = [s for s in self.steps if s not in {"overwrite", "drop"}]
+            self.leave_out_overwrites()
             self.options.pop("delete.force-produce-changelog", None)
-        self.filter = rng.choice(FILTERS) if rng.random() < 0.3 else None
+        self.filter = None if self.draw["filter"] == NO_FILTER else self.draw["filter"]
+        is_like_target = self.engine == "partial-update" and self.into.holds == "rows"
+        self.nulls = 0.2 if self.into.whole or is_like_target else 0.0
+        self.seen: set[tuple[object, ...]] = set()
+        """The keys that were ever written."""
         self._make()
+        self.renew_target()
+
+    def leave_out_overwrites(self) -> None:
+        """Let the stream pass over overwrites, and make none that changes rows."""
+        self.stream_options["streaming-read-overwrite"] = "skip"
+        passed = {"overwrite", "drop"}
+        if self.producer == "full-compaction":  # a rescale merges what was not logged yet
+            passed.add("rescale")
+        self.steps = [step for step in self.steps if step not in passed]
 
     @property
     def source_name(self) -> str:
@@ -206,10 +286,16 @@ class Pipeline:
             self.source_name, COLUMNS, primary_keys=own.keys, partition_keys=parts,
             options=self.options,
         )  # fmt: skip
-        partitioned, options = TARGETS[self.target_kind]
+
+    def renew_target(self) -> None:
+        """Make the target, empty; one that is there is dropped."""
+        self.catalog.drop_table(self.target_name, if_missing="ignore")
+        options = dict(self.into.options)
+        if self.into.holds == "sums" and "p" not in self.own.keys:
+            options["fields.p.ignore-retract"] = "true"
         self.catalog.create_table(
-            self.target_name, COLUMNS, primary_keys=own.keys,
-            partition_keys=["p"] if partitioned else [], options=options,
+            self.target_name, COLUMNS, primary_keys=self.own.keys,
+            partition_keys=["p"] if self.into.partitioned else [], options=options,
         )  # fmt: skip
 
     # ---- the source changes
@@ -223,16 +309,29 @@ class Pipeline:
 
     def _rows(self, count: int) -> list[Row]:
         rng = self.rng
-        return [
-            {"p": rng.choice(PLACES), "k": rng.randrange(KEYS), "v": rng.randrange(50),
-             "n": self.commits}
+        rows = [
+            {"p": rng.choice(PLACES), "k": rng.randrange(KEYS),
+             "v": None if rng.random() < self.nulls else rng.randrange(50), "n": self.commits}
             for _ in range(count)
         ]  # fmt: skip
+        self.seen |= {self._key(row) for row in rows}
+        return rows
+
+    def _key(self, row: Row) -> tuple[object, ...]:
+        return tuple(row[name] for name in self.own.keys)
 
     def _write(self) -> None:
         rows = self._rows(self.rng.randint(1, 10))
         kinds = self.rng.choices(list(self.row_kinds), list(self.row_kinds.values()), k=len(rows))
         self.source.write(rows, row_kinds=kinds)
+
+    def add_new_key(self) -> None:
+        """Write a row of a new key that passes every filter."""
+        self.commits += 1
+        self.told.append("new key")
+        row = {"p": "a", "k": KEYS + self.commits, "v": 25, "n": self.commits}
+        self.seen.add(self._key(row))
+        self.source.write([row])
 
     def _compact(self) -> None:
         self.source.compact(full=self.rng.random() < 0.5)
@@ -262,16 +361,26 @@ class Pipeline:
 
     # ---- what is right
 
-    def state(self, table: Table, wanted: str | None = None) -> dict[tuple[object, ...], Row]:
+    def state(self, table: Table, wanted: str | None = None) -> State:
         """A batch read by key."""
         rows = table.to_arrow(filter=wanted).to_pylist()
-        found = {tuple(row[name] for name in self.own.keys): row for row in rows}
+        found = {self._key(row): row for row in rows}
         assert len(found) == len(rows), f"{self.shown}: a key is there twice"
         return found
 
     def check(self) -> None:
         """Compare the target with the source."""
-        expected, found = self.state(self.source, self.filter), self.state(self.target)
+        self.check_rows(self.state(self.target))
+
+    def check_rows(self, found: State) -> None:
+        """Compare rows by key, as the target has them, with the source."""
+        expected = self.state(self.source, self.filter)
+        if self.into.holds == "sums":
+            expected, found = _sums(expected), _sums(found)
+        if self.into.holds == "kept":
+            old = found.keys() - expected.keys()
+            assert old <= self.seen, f"{self.shown}: the target has keys of its own"
+            found = {key: row for key, row in found.items() if key in expected}
         wrong = {
             key: (expected.get(key), found.get(key))
             for key in expected.keys() | found.keys()
@@ -283,70 +392,26 @@ class Pipeline:
     def shown(self) -> str:
         """The pipeline in words."""
         return (
-            f"pipeline {self.seed}: {self.kind}, {self.engine}, {self.options}, into"
-            f" {self.target_kind}, {self.stream_options}, filter {self.filter}, {self.told}"
+            f"pipeline {self.seed}: {dict(self.draw)}, {self.options}, {self.stream_options},"
+            f" filter {self.filter}, {self.told}"
         )
 
     def run(self, door: Callable[[Pipeline], None], *, runs: int = 3) -> None:
         """Change the source and run its stream in turns; at last compare."""
         for number in range(runs):
-            for _ in range(self.rng.randint(1, 4)):
-                self.change()
+            self.change_often()
             if number == runs - 1:
                 self.settle()
             self.told.append("run")
             door(self)
         self.check()
 
-
-def kernel_door(pipeline: Pipeline) -> Callable[[Pipeline], None]:
-    """A drawn door without an engine; keeps the position between its calls."""
-    if pipeline.filter is not None:
-        return _by_stream
-    offset: list[str] = []
-    doors: Sequence[Callable[[Pipeline], None]] = (
-        partial(_by_plan, offset),
-        partial(_by_plan, offset),
-        _by_stream,
-    )
-    return pipeline.rng.choice(doors)
+    def change_often(self) -> None:
+        """Some commits."""
+        for _ in range(self.rng.randint(1, 4)):
+            self.change()
 
 
-def _by_plan(offset: list[str], pipeline: Pipeline) -> None:
-    """Batches between offsets, which go through their text as in a checkpoint."""
-    plan = StreamPlan.of(pipeline.source.handle, pipeline.stream_options)
-    while True:
-        at = plan.offset(offset[0]) if offset else plan.initial()
-        if at is None:  # no commit yet
-            return
-        end = plan.next(at, pipeline.rng.choice(LIMITS))
-        if end == at:
-            return
-        rows = _between(plan, at, end)
-        if rows.num_rows:
-            pipeline.target.write(rows)
-        offset[:] = [end.to_json()]
-
-
-def _between(plan: StreamPlan, at: StreamOffset, end: StreamOffset) -> pa.Table:
-    return plan.parts(at, end).reader().read_all()
-
-
-def _by_stream(pipeline: Pipeline) -> None:
-    """What a consumer gets, in commits of some batches."""
-    stream = pipeline.source.stream(
-        consumer_id="pipeline", filter=pipeline.filter, options=pipeline.stream_options, timeout=0
-    )
-    for rows in _gathered(stream, pipeline.rng):
-        pipeline.target.write(rows)
-
-
-def _gathered(stream: Iterator[Any], rng: random.Random) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    for batch in stream:
-        held.append(batch.data)
-        if rng.random() < 0.3:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
+def _sums(rows: State) -> State:
+    """The sum of each key; nothing is left of a key whose values were all taken back."""
+    return {key: {"v": row["v"]} for key, row in rows.items() if row["v"]}

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from proving.pipelines import Pipeline, kernel_door
+from proving.kernel_doors import run_kernel_pipeline
 from sizes import SIZE
-
-import tidelake
-from tidelake.fileio import MemoryFileIO
-from tidelake.telemetry import Env
 
 
 @pytest.mark.parametrize("seed", range(SIZE.pipelines))
 def test_the_target_of_a_drawn_stream_is_the_source(seed):
-    catalog = tidelake.open("/w", fileio=MemoryFileIO(), env=Env.seeded(seed))
-    pipeline = Pipeline(seed, catalog, "d")
-    pipeline.run(kernel_door(pipeline))
+    run_kernel_pipeline(seed)

@@ -29,13 +29,20 @@ TICKS = os.sysconf("SC_CLK_TCK")
 SHOWN_APART = "tests/unit"
 """Its folders are shown one by one."""
 LONGEST_FIRST = (
-    "test_demo_sql",
-    "test_sql_beside_java",
+    "test_stream_kills",
     "test_interop",
-    "test_connect",
+    "test_sql_beside_java",
     "test_local_cluster",
+    "test_connect",
+    "test_stream_filters",
+    "test_stream_source",
+    "test_stream_sql",
     "test_sql",
     "test_spark_catalog",
+    "test_demo_sql",
+    "test_store_on_cluster",
+    "test_kafka_stream",
+    "test_merge_by_bucket",
     "test_merge",
     "test_engines_on_executors",
     "test_cli",

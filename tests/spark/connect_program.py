@@ -230,7 +230,7 @@ def streams(spark, lake) -> object:
         query = lake.write_stream(
             reader.parquet(str(source)), "shop.sunk", checkpoint=checkpoint, trigger="availableNow"
         )
-        query.awaitTermination(120)
+        query.awaitTermination()
         error = query.exception()
         return None if error is None else str(error)[:2000]
 
@@ -256,7 +256,7 @@ def _copied(spark, lake) -> list[list[object]]:
         checkpoint=WORK / "copying",
         trigger="availableNow",
     )
-    query.awaitTermination(120)
+    query.awaitTermination()
     assert query.exception() is None, query.exception()
     return rows(lake.table("shop.streamed"))
 

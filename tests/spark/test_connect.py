@@ -18,6 +18,7 @@ from servers.s3 import S3Server
 from tidelake.spark.sessions.jvm import java_home
 
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
+pytestmark = pytest.mark.timeout(1_000)  # the first test waits for all scenarios
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_S = 180
@@ -111,7 +112,7 @@ def seen(server, environment, tmp_path_factory):
         ],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         env=environment | {"SPARK_REMOTE": server},
     )
     assert done.returncode == 0, done.stderr[-4000:]

@@ -107,6 +107,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     orc_zone_moves: bool = True,
     ahead: ReadAhead = ALONE,
     cores: Executor = HERE,
+    table: str = "",
 ) -> DataFileRead:
     """Read a data file.
 
@@ -143,6 +144,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         Of a remote storage: what may be fetched before it is asked for.
     cores : Executor
         Where columns may be decoded beside the caller's work.
+    table : str
+        The directory of its table, for messages.
 
     Returns
     -------
@@ -172,7 +175,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     never_null = _never_null(needed, file_fields)
     if wanted is not None and deleted is not None:
         wanted, deleted = np.setdiff1d(wanted, deleted, assume_unique=True), None
-    retyping = Retyping.of(path, needed, file_fields, zone=zone)
+    retyping = Retyping.of(path, needed, file_fields, zone=zone, table=table)
     request = ReadRequest(
         path,
         needed if retyping is None else retyping.asked,

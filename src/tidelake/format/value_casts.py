@@ -43,12 +43,15 @@ class Retyping:
         The file, for messages.
     asked : tuple of DataField
         The same columns with the types for the file's reader.
+    table : str
+        The directory of the file's table, for messages.
     """
 
     path: str
     wanted: tuple[DataField, ...]
     asked: tuple[DataField, ...]
     zone: str | None
+    table: str = ""
 
     @classmethod
     def of(
@@ -58,6 +61,7 @@ class Retyping:
         file_fields: Sequence[DataField],
         *,
         zone: str | None,
+        table: str = "",
     ) -> Retyping | None:
         """Compare the columns with those of the file's schema; None if no cast is needed.
 
@@ -70,7 +74,7 @@ class Retyping:
             return None
         written = {f.id: f for f in file_fields}
         asked = tuple(_asked(field, written.get(field.id), path) for field in wanted)
-        return None if asked == wanted else cls(path, wanted, asked, zone)
+        return None if asked == wanted else cls(path, wanted, asked, zone, table)
 
     def pushed(self, predicate: Predicate | None) -> Predicate | None:
         """Select the conditions on columns that need no cast."""
@@ -102,16 +106,22 @@ class Retyping:
                     message, kind=error.kind, path=self.path, column=field.name
                 ) from error
             if cast.null_count and not field.type.nullable:
-                message = (
-                    f"Column '{field.name}' is NOT NULL, but some rows of the older file"
-                    f" {self.path} have nulls in it: make the column nullable again, or rewrite"
-                    " these rows."
-                )
-                raise InvalidInputError(
-                    message, kind="null_value", path=self.path, column=field.name
-                )
+                raise self._null_error(field.name)
             columns.append(cast)
         return pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(self.wanted))
+
+    def _null_error(self, column: str) -> InvalidInputError:
+        of_table = f" of table {self.table}" if self.table else ""
+        file = self.path.removeprefix(f"{self.table}/") if self.table else self.path
+        message = (
+            f"Column '{column}'{of_table} is NOT NULL, but its older file {file} holds nulls: let"
+            f" it have them again by ALTER TABLE ... ALTER COLUMN {column} DROP NOT"
+            " NULL, and replace them by UPDATE before you set NOT NULL."
+        )
+        context = {"table": self.table} if self.table else {}
+        return InvalidInputError(
+            message, kind="null_value", path=self.path, column=column, **context
+        )
 
 
 def _asked(field: DataField, written: DataField | None, path: str) -> DataField:

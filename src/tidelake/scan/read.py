@@ -427,6 +427,7 @@ def read_file(  # noqa: PLR0913 - all that is known of one file
         orc_zone_moves=orc_zone_moves(context.options),
         ahead=ReadAhead.of(context.env) if ahead is None else ahead,
         cores=context.env.cores,
+        table=context.paths.location,
     )
 
 

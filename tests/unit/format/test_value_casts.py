@@ -99,3 +99,15 @@ def test_leaves_of_nested_types_are_cast():
         {"r": [{"y": None, "z": "5"}, None, {"y": None, "z": None}], "m": [("a", 0)]},
         {"r": None, "m": None},
     ]
+
+
+def test_issue_36_a_null_over_not_null_names_the_table_and_what_to_do():
+    fileio = written(OLD, ROWS)
+    with pytest.raises(InvalidInputError) as refused:
+        read(fileio, (field(0, "a", "INT NOT NULL"),), OLD, table="/t")
+    assert refused.value.context["table"] == "/t"
+    assert str(refused.value) == (
+        "Column 'a' of table /t is NOT NULL, but its older file data-1.parquet holds nulls: let it"
+        " have them again by ALTER TABLE ... ALTER COLUMN a DROP NOT NULL, and replace them by"
+        " UPDATE before you set NOT NULL."
+    )

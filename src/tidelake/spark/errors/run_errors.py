@@ -28,6 +28,8 @@ _OF_DATA = (
     DateTimeException,
     SparkRuntimeException,
 )
+_TRACEBACK = "Traceback (most recent call last)"
+_WORKER = "An exception was thrown from the Python worker:"
 _RAISED = re.compile(r"^((?:\w+\.)*(\w+)): (.*)", re.MULTILINE | re.DOTALL)
 _STACK = re.compile(r"\n\s+at [\w.$]+\(|\nDriver stacktrace|\nJVM stacktrace|\n\s*\n")
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
@@ -59,8 +61,9 @@ def translate_run_errors(query: Query) -> Iterator[None]:
 
 
 def _of_executor(text: str) -> TidelakeError:
-    """The error at the end of a Python task's traceback."""
-    found = _RAISED.search(text.rpartition("Traceback (most recent call last)")[2])
+    """The error of a Python task: all that it says, or the end of its traceback."""
+    said = text.rpartition(_TRACEBACK if _TRACEBACK in text else _WORKER)[2]
+    found = _RAISED.search(said.lstrip())
     if found is None:
         return _failed(text)
     reason = _STACK.split(found[3])[0].strip()
@@ -94,7 +97,11 @@ def run_failure(error: Exception) -> TidelakeError:
         What PySpark or py4j raised.
     """
     text = str(error)
-    return _of_executor(text) if "Traceback (most recent call last)" in text else _failed(text)
+    return _of_executor(text) if _is_of_worker(text) else _failed(text)
+
+
+def _is_of_worker(text: str) -> bool:
+    return _TRACEBACK in text or _WORKER in text
 
 
 def stream_failure(error: Exception) -> TidelakeError:
@@ -110,7 +117,7 @@ def stream_failure(error: Exception) -> TidelakeError:
         return passed
     text = _OF_STREAM.sub("", str(error)).strip()
     text = _STATE.sub("", text).strip()
-    if "Traceback (most recent call last)" in text:
+    if _is_of_worker(text):
         return _of_executor(text)
     found = _RAISED.match(text)
     known = None if found is None else getattr(errors, found[2], None)

@@ -19,6 +19,7 @@ from tidelake.kafka.offsets import KafkaOffsets
 from tidelake.kafka.read_range import batch_range
 from tidelake.kafka.rows import KIND, RowDecoder
 from tidelake.kafka.slice_reader import DOWN_SECONDS_MAX, SliceReader
+from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.scan_frame import spark_batches
 from tidelake.types import DataField
@@ -90,7 +91,7 @@ def slices_frame(spark: SparkSession, task: SliceTask, parts: Sequence[KafkaSlic
     schema = frame_schema(task.table, task.columns)
     if not parts:
         return spark.createDataFrame([], schema)
-    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(_reading(task, parts), schema)
+    return in_workers(spark.range(0, len(parts), 1, len(parts)), _reading(task, parts), schema)
 
 
 def _reading(

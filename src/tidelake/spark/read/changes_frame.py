@@ -34,6 +34,7 @@ from pyspark.sql import types as st
 from tidelake.scan import ReadContext, split_from_bytes, split_to_bytes
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
+from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.native_changes import (
     ChangeUnit,
@@ -259,7 +260,7 @@ def _kernel_frame(
     """Changes that the kernel reads on the executors."""
     packed = packed_splits(spark, context, [_UnitBytes.of(unit) for unit in units])
     blobs = [[part.blobs for unit in own for part in unit.parts] for own in packed]
-    return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(_reading(task, blobs), schema)
+    return in_workers(spark.range(0, len(blobs), 1, len(blobs)), _reading(task, blobs), schema)
 
 
 def _frame_by_key(
@@ -284,13 +285,13 @@ def _frame_by_key(
         given = given.add(name, st.LongType())
     numbered = [_NumberedPart(number, PartBytes.of(part)) for number, part in enumerate(parts)]
     packed = packed_splits(spark, rows.context, numbered)
-    frame = spark.range(0, len(packed), 1, len(packed)).mapInArrow(_numbering(wide, packed), given)
+    frame = in_workers(spark.range(0, len(packed), 1, len(packed)), _numbering(wide, packed), given)
     most = tasks_asked(spark, rows.context.options) or parallelism(spark)
     count = min(most, math.ceil(size_bytes / ONE_TASK_BYTES))
     sorted_rows = frame.repartition(count, *(F.col(quoted(name)) for name in keys))
     sorted_rows = sorted_rows.sortWithinPartitions(PART_COLUMN, ROW_COLUMN)
     # a function of Python between them: else a later shuffle would drop this one and its sort
-    return sorted_rows.mapInArrow(_selecting(schema.names), schema)
+    return in_workers(sorted_rows, _selecting(schema.names), schema)
 
 
 def _numbering(

@@ -42,18 +42,21 @@ public final class {LISTED_FILES} implements FileIndex {{
   private final String bucketFunction;
   private final String bucketKey;
   private final String sortKeys;
+  private final String table;
+  private final org.apache.hadoop.fs.FileSystem storage;
   private final boolean isByBucket;
 
   public {LISTED_FILES}(String listed, String partitions,
       org.apache.spark.sql.types.StructType partitionSchema,
       org.apache.hadoop.conf.Configuration conf, int bucketsCount, String bucketFunction,
-      String bucketKey, String sortKeys) throws java.io.IOException {{
+      String bucketKey, String sortKeys, String table) throws java.io.IOException {{
     this.listed = listed;
     this.partitionSchema = partitionSchema;
     this.bucketsCount = bucketsCount;
     this.bucketFunction = bucketFunction;
     this.bucketKey = bucketKey;
     this.sortKeys = sortKeys;
+    this.table = table;
     isByBucket = false;
     String[] lines = listed.split("\\n");
     files = new {_STATUS}[lines.length];
@@ -62,11 +65,10 @@ public final class {LISTED_FILES} implements FileIndex {{
     Object[][] ofPartitions = parsed(partitions, partitionSchema);
     int columns = partitionSchema.length() - 1;
     long total = 0;
-    org.apache.hadoop.fs.FileSystem storage = null;
+    storage = new org.apache.hadoop.fs.Path(lines[0].split(":", 5)[4]).getFileSystem(conf);
     for (int i = 0; i < lines.length; i++) {{
       String[] parts = lines[i].split(":", 5);
       org.apache.hadoop.fs.Path path = new org.apache.hadoop.fs.Path(parts[4]);
-      if (storage == null) {{ storage = path.getFileSystem(conf); }}
       long size = Long.parseLong(parts[3]);
       total += size;
       Object[] row =
@@ -91,6 +93,8 @@ public final class {LISTED_FILES} implements FileIndex {{
     bucketFunction = other.bucketFunction;
     bucketKey = other.bucketKey;
     sortKeys = other.sortKeys;
+    table = other.table;
+    storage = other.storage;
     isByBucket = true;
   }}
 
@@ -110,9 +114,27 @@ public final class {LISTED_FILES} implements FileIndex {{
     java.util.ArrayList found = new java.util.ArrayList();
     for (int i = 0; i < files.length; i++) {{
       if (test != null && !test.eval(values[i])) continue;
+      if (found.isEmpty()) checkThere(files[i].getPath());
       found.add(PartitionDirectory.apply(values[i], new {_STATUS}[] {{ files[i] }}));
     }}
     return seq(found.toArray());
+  }}
+
+  // of a table that was dropped no file is there; tasks would tell it by a hundred lines
+  private void checkThere(org.apache.hadoop.fs.Path file) {{
+    String message;
+    try {{
+      if (storage.exists(file)) return;
+      message = storage.exists(new org.apache.hadoop.fs.Path(table, "schema"))
+          ? "File " + file + " of table " + table + ", which this DataFrame reads, is gone:"
+              + " the table was dropped and created again after the DataFrame was made, or its"
+              + " snapshot has expired ('snapshot.time-retained'), or the file was lost. Make the"
+              + " DataFrame again."
+          : "Table " + table + " was dropped or renamed after this DataFrame of it was made.";
+    }} catch (java.io.IOException error) {{
+      return;  // the tasks say what is wrong with the storage
+    }}
+    throw new IllegalArgumentException(message);
   }}
 
   // Spark looks at a filter on these columns here, and nowhere else
@@ -373,11 +395,11 @@ public final class {SCAN_PLAN} {{
   public static {_CLASSIC}.Dataset of({_CLASSIC}.SparkSession session, String listed,
       String partitions, String partitionSchema, String schema, String options, String wanted,
       Object mask, boolean allHide, int bucketsCount, String bucketFunction, String bucketKey,
-      String sortKeys) throws java.io.IOException {{
+      String sortKeys, String table) throws java.io.IOException {{
     StructType partition = (StructType) {_TYPES}.DataType$.MODULE$.fromJson(partitionSchema);
     partition = partition.add("{FIRST_WORD}", DataTypes.IntegerType, false);
     {LISTED_FILES} files = new {LISTED_FILES}(listed, partitions, partition,
-        conf(session, listed), bucketsCount, bucketFunction, bucketKey, sortKeys);
+        conf(session, listed), bucketsCount, bucketFunction, bucketKey, sortKeys, table);
     HadoopFsRelation relation = new HadoopFsRelation(files, partition,
         (StructType) {_TYPES}.DataType$.MODULE$.fromJson(schema), scala.Option.empty(),
         new {PACKAGE}.parquet.ParquetFileFormat(), options(options), session);

@@ -24,6 +24,7 @@ from tidelake.scan.masks import (
     section_masks,
 )
 from tidelake.scan.masks.find import Computed, fits_memory, masks_here
+from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.sessions.session import parallelism
 
 DRIVER_ROWS_MAX = 16 << 20
@@ -69,7 +70,7 @@ def _by_job(
     order = sorted(range(len(requests)), key=lambda n: -rows_to_read(requests[n]))
     parts = [r.split.part((r.section,)) for r in requests]
     blobs = [[(n, split_to_bytes(parts[n])) for n in order[task::count]] for task in range(count)]
-    frame = spark.range(0, count, 1, count).mapInArrow(_task(context, blobs), _SCHEMA)
+    frame = in_workers(spark.range(0, count, 1, count), _task(context, blobs), _SCHEMA)
     masks: list[dict[str | None, bytes]] = [{} for _ in requests]
     for row in frame.toArrow().to_pylist():
         masks[row["request"]][row["file"]] = row["mask"]

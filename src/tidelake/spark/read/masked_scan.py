@@ -100,6 +100,7 @@ def masked_frame(
     options: Mapping[str, str],
     *,
     wanted: Sequence[str],
+    table: str,
     buckets: Buckets | None = None,
     partitions: PartitionColumns | None = None,
 ) -> DataFrame:
@@ -118,6 +119,8 @@ def masked_frame(
         Of Spark's reader.
     wanted : sequence of str
         Some of these columns, and of `partitions`.
+    table : str
+        The table's directory, for the error where it is dropped before the scan runs.
     buckets : Buckets, optional
         How the rows of all files are spread over their buckets.
     partitions : PartitionColumns, optional
@@ -155,6 +158,7 @@ def masked_frame(
         buckets.function if buckets else "",
         buckets.key.name if buckets else "",
         "\n".join(key.name for key in buckets.sort_keys) if buckets else "",
+        table,
     )
     return DataFrame(made, spark)
 

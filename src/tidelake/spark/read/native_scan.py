@@ -90,6 +90,8 @@ class NativeGroup:
         Rows in the files, deletes included.
     listed : tuple of MaskedFile
         If they hide none: the files once more, unless Spark must find them itself.
+    table : str
+        Spark's name of the table's directory.
     """
 
     source: SourceFields
@@ -98,6 +100,7 @@ class NativeGroup:
     masked: tuple[MaskedFile, ...] = ()
     rows_count: int | None = field(default=None, compare=False)
     listed: tuple[MaskedFile, ...] = ()
+    table: str = field(default="", compare=False)
 
 
 class NativeFiles:
@@ -187,6 +190,7 @@ class NativeFiles:
         Files without a mask join those with masks where these are the most: a scan more costs a
         query more than the tests of their rows.
         """
+        table = self._storage.named(self._context.paths.location)
         plain = {key: list(files) for key, files in self._plain.items()}
         found = []
         for source, files in self._masked.items():
@@ -196,7 +200,8 @@ class NativeFiles:
                 continue
             if _rows(files) >= _rows(beside):
                 files, beside[:] = [*files, *beside], []
-            found.append(NativeGroup(source, tuple(f.path for f in files), masked=tuple(files)))
+            paths = tuple(f.path for f in files)
+            found.append(NativeGroup(source, paths, masked=tuple(files), table=table))
         return [
             NativeGroup(
                 source,
@@ -204,6 +209,7 @@ class NativeFiles:
                 live_only,
                 rows_count=_rows(files),
                 listed=() if has_reserved or not _is_listable(files) else tuple(files),
+                table=table,
             )
             for (source, live_only, has_reserved), files in plain.items()
             if files
@@ -291,7 +297,14 @@ def native_frame(
             known = partitions.names
             schema = StructType([column for column in schema if column.name not in known])
         frame = masked_frame(
-            spark, files, schema, options, wanted=names, buckets=buckets, partitions=partitions
+            spark,
+            files,
+            schema,
+            options,
+            wanted=names,
+            table=group.table,
+            buckets=buckets,
+            partitions=partitions,
         )
     else:
         frame = spark.read.schema(schema).options(**options).parquet(*group.paths)

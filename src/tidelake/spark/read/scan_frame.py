@@ -39,6 +39,7 @@ from tidelake.scan import (
 from tidelake.scan.masks import MergedPart, SectionMasks, find_masks
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
+from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.buckets import buckets_of
 from tidelake.spark.read.mask_job import mask_computer
@@ -199,7 +200,7 @@ def _merged(
     packed = packed_splits(spark, task.context, splits)
     blobs = [[split_to_bytes(s) for s in own] for own in packed]
     numbers = _numbers(spark, task, packed, schema)
-    return numbers.mapInArrow(read_task(task, blobs, why), schema)
+    return in_workers(numbers, read_task(task, blobs, why), schema)
 
 
 def _parts_merged(
@@ -217,7 +218,7 @@ def _parts_merged(
                     yield from spark_batches(rows.read_part(part), rows.fields)
 
     read.__name__ = f"read {rows.context.uri}, rows of keys that several files have"
-    return _numbers(spark, rows, packed, schema).mapInArrow(read, schema)
+    return in_workers(_numbers(spark, rows, packed, schema), read, schema)
 
 
 def _numbers(

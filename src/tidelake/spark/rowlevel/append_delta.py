@@ -46,7 +46,7 @@ from tidelake.scan import (
     split_from_bytes,
     split_to_bytes,
 )
-from tidelake.spark.expression.mapped import mapped
+from tidelake.spark.expression.mapped import in_workers, mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import ROWS_PER_BATCH, packed_splits
 from tidelake.spark.sessions.session import parallelism
@@ -257,14 +257,16 @@ def _file_shares(splits: Sequence[Split], *, marks: bool) -> list[FileShare]:
 def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> DataFrame:
     numbers = spark.range(0, len(task.shares), 1, max(1, len(task.shares)))
     if changed is None:
-        return numbers.mapInArrow(lambda batches: _apply(task, _read(task, batches)), ANSWER_SCHEMA)
+        return in_workers(
+            numbers, lambda batches: _apply(task, _read(task, batches)), ANSWER_SCHEMA
+        )
     fields = task.context.fields(task.columns)
     positions = [
         st.StructField(FILE_COLUMN, st.LongType()),
         st.StructField(POSITION_COLUMN, st.LongType()),
     ]
     schema = st.StructType([*positions, *spark_schema(fields, table=task.handle.identifier).fields])
-    rows = changed(numbers.mapInArrow(lambda batches: _read(task, batches), schema))
+    rows = changed(in_workers(numbers, lambda batches: _read(task, batches), schema))
     if ACTION_COLUMN in rows.columns or _may_shuffle(rows):
         rows = _by_share(spark, task, rows)
     return mapped(rows, lambda batches: _apply(task, batches), ANSWER_SCHEMA)

@@ -50,6 +50,7 @@ from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
 from tidelake.scan import split_from_bytes, split_to_bytes
 from tidelake.spark.expression.filter import from_spark_filters
+from tidelake.spark.expression.mapped import message_first
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.scan_frame import split_batches
@@ -93,6 +94,18 @@ def _briefly(method: Callable[..., R]) -> Callable[..., R]:
             raise error.with_traceback(None) from None
 
     return call
+
+
+def _unless_refused(plan: Callable[[], R]) -> R | None:
+    """What a reader is shipped as; None if its plan is refused.
+
+    An error raised here would become one of pickle, behind two tracebacks. The partitions, which
+    Spark asks for next, are of the same plan, and raise it.
+    """
+    try:
+        return plan()
+    except _OF_USERS:
+        return None
 
 
 def source_reaching(attached: Attached) -> type[TidelakeSource]:
@@ -246,23 +259,25 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
         """Take filters to read less; returns all of them, so that Spark applies them too."""
         return FilterTaker(self._filters)
 
+    @_briefly
     def partitions(self) -> Sequence[InputPartition]:
         """One per split."""
         return [SplitPartition(split_to_bytes(s)) for s in self._planned().plan.splits]
 
     def _planned(self) -> TableScan:
         if self._scan is None:
-            table = _open(self._options.location, self._options.table_options)
+            table = _open_again(self._options)
             self._scan = _scan(table, self._options, self._filters, columns=self._columns)
         return self._scan
 
-    def __getstate__(self) -> TableRows:
+    def __getstate__(self) -> TableRows | None:
         # Spark ships the reader before it requests the partitions, so the plan is made here
-        return self._planned().rows
+        return _unless_refused(lambda: self._planned().rows)
 
     def __setstate__(self, task: TableRows) -> None:
         self._task = task
 
+    @message_first
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Rows of one split."""
         if not isinstance(partition, SplitPartition):
@@ -300,6 +315,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
         """Take filters to read less; returns all of them, so that Spark applies them too."""
         return FilterTaker(self._filters)
 
+    @_briefly
     def partitions(self) -> Sequence[InputPartition]:
         """One per part; one of all, if a key has changes in several buckets."""
         changes = self._planned()
@@ -311,17 +327,18 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
 
     def _planned(self) -> PlannedChanges:
         if self._changes is None:
-            table = _open(self._options.location, self._options.table_options)
+            table = _open_again(self._options)
             self._changes = _changes(table, self._options, self._filters, columns=self._columns)
         return self._changes
 
-    def __getstate__(self) -> ChangeTask:
+    def __getstate__(self) -> ChangeTask | None:
         # Spark ships the reader before it requests the partitions, so the plan is made here
-        return ChangeTask(self._planned().rows)
+        return _unless_refused(lambda: ChangeTask(self._planned().rows))
 
     def __setstate__(self, task: ChangeTask) -> None:
         self._task = task
 
+    @message_first
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Changes of one task's parts."""
         if not isinstance(partition, PartPartition):
@@ -402,6 +419,20 @@ def _open(location: TableLocation, options: Mapping[str, str]) -> Table:
         )
         raise InvalidInputError(message, kind="system_table", table=location.table)
     return found.with_options(options) if options else found
+
+
+def _open_again(options: SourceReadOptions) -> Table:
+    """The table of a DataFrame, when its rows are wanted."""
+    try:
+        return _open(options.location, options.table_options)
+    except NotFoundError as error:
+        if error.kind not in {"table_not_found", "database_not_found"}:
+            raise
+        message = (
+            f"Table '{options.location.table}' was dropped or renamed after this DataFrame of it"
+            f" was made. {error.message}"
+        )
+        raise NotFoundError(message, kind=error.kind, **error.context) from error
 
 
 def _offered(

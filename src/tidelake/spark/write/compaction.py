@@ -28,6 +28,7 @@ from tidelake.errors import StorageError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
+from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.read.scan_frame import pack_tasks
 from tidelake.spark.write.postpone_compaction import compact_postponed_on_spark
 from tidelake.spark.write.write_task import (
@@ -146,7 +147,7 @@ def _carried_out(
     shares = tuple(map(tuple, packed))
     task = CompactionTask(for_task(transaction.handle), shares, full, plan.snapshot_id)
     numbers = spark.range(0, len(shares), 1, len(shares))
-    answer = TaskAnswer.gather(numbers.mapInArrow(_compact_share(task), ANSWER_SCHEMA).collect())
+    answer = TaskAnswer.gather(in_workers(numbers, _compact_share(task), ANSWER_SCHEMA).collect())
     with transaction as out:
         add_answer(out, answer, base_snapshot_id=plan.snapshot_id)
         return out.commit_compactions(fails_if_all_lost=fails_if_lost)

@@ -35,7 +35,7 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
 from tidelake.spark.expression.expression import quoted
-from tidelake.spark.expression.mapped import mapped
+from tidelake.spark.expression.mapped import in_workers, mapped
 from tidelake.spark.expression.types import spark_arrow_schema, spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import packed_splits, split_batches
 from tidelake.spark.write.attempt_guard import OWN_FIELDS, with_notes
@@ -157,7 +157,7 @@ def _live_keys(
 ) -> DataFrame:
     """Read the keys of all live rows, each with the number of its bucket."""
     read = _read_keys(TableRows(context, tuple(keys)), blobs)
-    return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read, schema)
+    return in_workers(spark.range(0, len(blobs), 1, len(blobs)), read, schema)
 
 
 def _read_keys(

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from tidelake.scan import ReadContext, Split, split_from_bytes, split_to_bytes
-from tidelake.spark.expression.mapped import mapped
+from tidelake.spark.expression.mapped import in_workers, mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.sessions.session import parallelism
 from tidelake.spark.write.clustering import TASK_COLUMN, clustering_column
@@ -113,7 +113,7 @@ def _waiting_rows(
     )
     task = WaitingTask(handle.read_context(), blobs)
     numbers = spark.range(0, len(blobs), 1, min(len(blobs), parallelism(spark) * 4))
-    return numbers.mapInArrow(_read_waiting(task), schema)
+    return in_workers(numbers, _read_waiting(task), schema)
 
 
 def _read_waiting(

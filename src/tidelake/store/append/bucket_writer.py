@@ -329,6 +329,7 @@ class AppendBucketWriter:
             zone=self._context.env.zone,
             orc_zone_moves=orc_zone_moves(self._context.options),
             ahead=ahead,
+            table=self._context.paths.location,
         )
 
     def _rolling(self, first_sequence: int, source: FileSource) -> RollingWriter:

@@ -150,4 +150,5 @@ class BucketReader:
             orc_zone_moves=orc_zone_moves(context.options),
             ahead=ahead,
             cores=context.env.cores,
+            table=context.paths.location,
         )

@@ -131,6 +131,7 @@ def postponed_rows(
             row_count=file.row_count,
             batch_bytes=context.env.memory.batch_bytes,
             ahead=ReadAhead.of(context.env),
+            table=context.paths.location,
         ):
             kinds = batch.column(KIND_FIELD.name).to_numpy().astype(np.int8)
             yield batch.drop_columns([KIND_FIELD.name]), kinds

@@ -4,7 +4,7 @@ import pytest
 
 from tidelake.errors import InvalidInputError, NotFoundError, StorageError, TidelakeError
 from tidelake.spark.errors.passed_errors import keep_error
-from tidelake.spark.errors.run_errors import stream_failure
+from tidelake.spark.errors.run_errors import run_failure, stream_failure
 
 FAILED = (
     "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: {} SQLSTATE: XXKST\n"
@@ -41,3 +41,12 @@ def test_other_failures_are_one_sentence(text, kind, message):
     found = stream_failure(Exception(text))
     assert type(found) is kind
     assert found.message == message
+
+
+@pytest.mark.parametrize("between", ["\n", " "])
+def test_an_error_that_a_worker_tells_without_a_traceback_is_taken_for_ours(between):
+    text = f"An exception was thrown from the Python worker:{between}tidelake.errors."
+    for found in (run_failure, stream_failure):
+        error = found(Exception(f"{text}NotFoundError: Table '/w/db.db/t' was dropped."))
+        assert type(error) is NotFoundError
+        assert error.message == "Table '/w/db.db/t' was dropped."

@@ -3,7 +3,9 @@
 import pytest
 
 import tidelake.spark
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.sql.query.query import parse_query
+from tidelake.sql.syntax.ast import Query
 
 T = [(1, "a", 10, [1, 2, 3]), (2, "b", 20, [4]), (3, "a", 30, []), (4, None, 40, None)]
 U = [(1, "one"), (3, "three"), (9, "nine")]
@@ -135,3 +137,82 @@ def test_with_may_stand_before_insert(lake):
 def test_what_is_not_covered_says_what_to_write(syntax, text, error, message):
     with pytest.raises(error, match=message):
         syntax.sql(text)
+
+
+HANDED_OVER = [
+    "SELECT id AS select, n AS from FROM t",
+    "SELECT t.order, t.select FROM (SELECT id AS order, n AS select FROM t) t",
+    "SELECT values FROM (SELECT id AS values FROM t WHERE n > 10)",
+    "SELECT is, in, like FROM (SELECT id AS is, g AS in, n AS like FROM t)",
+    "SELECT id, cast(null AS void) AS nothing FROM default.t",
+    "SELECT id !> 2 AS a, id !< 3 AS b, g FROM t WHERE n !< 10",
+    "SELECT x.id FROM default.t AS x, default.u, t WHERE x.id = u.id AND x.id !> 1",
+    "FROM t |> WHERE n !> 20 |> AGGREGATE sum(n) AS select GROUP BY g",
+    "SELECT g AS select FROM t PIVOT (sum(n) FOR id IN (1, 2)) WHERE `1` !> 9 OR true",
+    "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r WHERE n !> 3) FROM r SELECT n",
+    "SELECT id AS select, y FROM t LATERAL VIEW explode(l) x AS y",
+    "SELECT * FROM t TABLESAMPLE (100 PERCENT) WHERE id !> 2",
+    "SELECT x.id, u.name FROM t AS x JOIN u ON x.id = u.id WHERE x.id !> 3",
+    "SELECT all, any FROM (SELECT id AS all, n AS any FROM t)",
+    "SELECT fetch, not FROM (SELECT max(id) AS fetch, 1 AS not FROM t)",
+    "WITH u AS (SELECT id AS select FROM t) SELECT u.select FROM u",
+    "SELECT id FROM u WHERE id !> 2 AND EXISTS (SELECT 1 AS select FROM t WHERE t.id = u.id)",
+    "SELECT (SELECT max(n) AS select FROM t) AS where, name FROM u",
+    "TABLE t UNION ALL SELECT id, g, n, l FROM t WHERE n !> 20",
+    "SELECT '\U0001f30a' AS select, id FROM /* \U0001f30a */ t",
+]
+"""What sqlglot does not parse, and Spark does."""
+
+
+@pytest.mark.parametrize("text", HANDED_OVER)
+def test_a_query_that_only_spark_can_parse_runs_as_it_stands(syntax, plain, text):
+    with pytest.raises(InvalidInputError, match="cannot be parsed here"):
+        parse_query(Query(text, 0, len(text)))
+    found, expected = syntax.sql(text), plain.sql(text.replace("default.", ""))
+    assert found.columns == expected.columns
+    assert rows(found) == rows(expected)
+
+
+def test_what_is_handed_over_may_be_explained_written_and_viewed(lake):
+    lake.sql("CREATE TABLE t (id INT, v STRING); CREATE TABLE s (id INT, v STRING)")
+    lake.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    assert "Plan" in lake.sql("EXPLAIN SELECT id AS select FROM t").collect()[0][0]
+    lake.sql("INSERT INTO s SELECT id, v AS select FROM t WHERE id !> :most", {"most": 2})
+    lake.sql("CREATE TEMPORARY VIEW w AS SELECT id AS select FROM s")
+    assert rows(lake.sql("SELECT w.select FROM w WHERE w.select !< 2")) == ["Row(select=2)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id AS select FROM t VERSION AS OF 1",
+        "SELECT id AS select FROM t TIMESTAMP AS OF '2030-01-01'",
+        "SELECT id AS select FROM t /*+ OPTIONS('scan.snapshot-id'='1') */",
+        "SELECT id AS select FROM t WITH ('scan.snapshot-id' = '1')",
+        "SELECT id AS select FROM STREAM t",
+        "SELECT id AS select FROM paimon_incremental_query('t', 1, 2)",
+        "SELECT id AS select FROM t$files",
+        "SELECT schema_id AS select FROM `t$files`",
+        # a name of WITH in one place and of a table in another
+        "SELECT (WITH t AS (SELECT 7 AS id) SELECT id AS select FROM t) AS x, id FROM t",
+        # a qualifier that the DataFrame in the place of the table would not have
+        "SELECT default.t.id AS select FROM default.t",
+        # TABLE is a name here, and begins a query elsewhere
+        "SELECT table FROM (SELECT id AS table FROM t)",
+        # no query
+        "FROM t INSERT INTO u SELECT id, g INSERT INTO u SELECT id !> 2, g",
+        "SELECT id AS select FROM t WHERE",  # which Spark takes for the table's alias
+        "SELECT id AS select, n where FROM t",
+        "SELECT id AS select FROM t JOIN",
+    ],
+)
+def test_a_text_with_something_of_ours_is_not_handed_over(syntax, text):
+    with pytest.raises(InvalidInputError, match=r"parsed here(.|\n)*\^"):
+        syntax.sql(text)
+    assert len(syntax.sql("SELECT * FROM u").collect()) == len(U)
+
+
+def test_an_unknown_table_of_what_is_handed_over_is_shown(lake):
+    lake.sql("CREATE TABLE t (id INT)")
+    with pytest.raises(NotFoundError, match=r"tt.*At line 1, column 27:\n.*\n +\^"):
+        lake.sql("SELECT id AS select FROM  tt")

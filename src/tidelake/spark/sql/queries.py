@@ -24,6 +24,7 @@ from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.sessions.session import settings
 from tidelake.spark.sql.expressions import Reading
 from tidelake.spark.sql.lookups import QueryLookups
+from tidelake.spark.sql.spark_parser import parsed_by_spark
 from tidelake.spark.sql.stream_sources import (
     StreamSources,
     in_windows,
@@ -100,7 +101,13 @@ class StatementQueries:
             Planned, not run.
         """
         query = replace_max_pt(query, self.session)
-        parsed = parse_query(query, head=head)
+        try:
+            parsed = parse_query(query, head=head)
+        except InvalidInputError:
+            handed_over = None if head else self._handed_over(query, args, depth)
+            if handed_over is None:
+                raise
+            return handed_over
         ours = self._sources(parsed, query, depth)
         if not query.explain:
             counted = self._answer_from_metadata(parsed, ours)
@@ -133,16 +140,42 @@ class StatementQueries:
             replacements=[*replaced, *lookups.hints],
             joins=lookups.joins,
         )
-        text = query.explain + head + rewritten
         frames |= lookups.frames
+        columns = [c for s in ours.values() for c in s.columns]
+        with lookups.known(), translate_analysis_errors(query, columns):
+            return self._planned(query.explain + head + rewritten, args, frames)
+
+    def _planned(self, text: str, args: Args, frames: Mapping[str, DataFrame]) -> DataFrame:
+        """Let Spark plan a text in which marks stand for DataFrames."""
         if frames:
             text = text.replace("{", "{{").replace("}", "}}")
             for name in frames:
                 text = text.replace(f"{_MARK}{name}{_MARK}", "{" + name + "}")
-        columns = [c for s in ours.values() for c in s.columns]
-        with lookups.known(), translate_analysis_errors(query, columns):
-            given: Any = args if args is None or isinstance(args, Mapping) else list(args)
-            return self.spark.sql(text, given, **frames)
+        given: Any = args if args is None or isinstance(args, Mapping) else list(args)
+        return self.spark.sql(text, given, **frames)
+
+    def _handed_over(self, query: Query, args: Args, depth: int) -> DataFrame | None:
+        """Give a query that cannot be parsed here to Spark as it stands, if Spark can.
+
+        Every column of its tables is read, because nothing is known of their use.
+        """
+        parsed = None
+        if not StreamSettings.of(self.session.settings).is_streaming:
+            parsed = parsed_by_spark(self.spark, query)
+        if parsed is None:
+            return None
+        ours = self._sources(parsed, query, depth)
+        if any(self._is_stream(r) for r in parsed.references if r not in ours):
+            return None
+        frames: dict[str, DataFrame] = {}
+        relations: dict[TableReference, str] = {}
+        columns: list[str] = []
+        for number, (reference, source) in enumerate(ours.items()):
+            frames[f"tl_{number}"] = source.frame(list(source.columns), None)
+            relations[reference] = f"{_MARK}tl_{number}{_MARK}"
+            columns += source.columns
+        with translate_analysis_errors(query, columns):
+            return self._planned(query.explain + parsed.rewrite(relations), args, frames)
 
     def _sources(
         self, parsed: ParsedQuery, query: Query, depth: int = 0

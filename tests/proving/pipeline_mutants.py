@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count, islice
 
+import tidelake.table.changelog.change_filter as change_filter
 import tidelake.table.changelog.changelog_files as changelog_files
 from proving.crossing import Draw
 from proving.kernel_doors import DRAWS, OF_SNAPSHOTS, run_kernel_pipeline
 from proving.pipelines import AT_DELETE, NO_FILTER, OLD_ROWS
-from proving.planting import edited
-from tidelake.table.changelog.change_filter import UpdateFilter
 
 __all__ = ["CHECKS", "PLANTED"]
 
@@ -53,6 +52,6 @@ PLANTED = (
     (
         "an update that leaves a filter of changes with old rows is no delete",
         "check_pipelines_with_filters",
-        (UpdateFilter, "_kept", edited("np.int8(RowKind.DELETE)", "kinds")),
+        (change_filter, "left_by_update", lambda _: lambda kinds, _: kinds),
     ),
 )

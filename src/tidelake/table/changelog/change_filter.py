@@ -15,8 +15,8 @@ read.
 The other producers log old rows, each update as ``-U`` and then ``+U``. A plain filter shows there
 which rows leave it, as ``-U`` without ``+U``. But a target that removes rows at ``-D`` alone
 (``partial-update.remove-record-on-delete``) passes over ``-U``. So :class:`UpdateFilter` makes such
-a ``-U`` a ``-D``. The net change compares two states, and ``first-row`` has no updates: there a
-plain filter is right.
+a ``-U`` a ``-D``, and so does the net change. Under ``first-row``, which has no updates, a plain
+filter is right.
 """
 
 from __future__ import annotations
@@ -143,16 +143,19 @@ class UpdateFilter:
     ) -> pa.RecordBatch:
         """Keep the rows wanted of the first `whole` ones."""
         is_wanted = np.asarray(evaluate(self.predicate, rows, fields))
-        is_left = np.zeros(len(kinds), np.bool_)
-        is_left[:-1] = (
-            (kinds[:-1] == RowKind.UPDATE_BEFORE)
-            & (kinds[1:] == RowKind.UPDATE_AFTER)
-            & ~is_wanted[1:]
-        )
-        told = pa.array(np.where(is_left, np.int8(RowKind.DELETE), kinds), pa.int8())
+        told = pa.array(left_by_update(kinds, is_wanted), pa.int8())
         place = rows.schema.get_field_index(KIND_FIELD.name)
         shown = rows.set_column(place, rows.schema.field(place), told)
         return shown.slice(0, whole).filter(pa.array(is_wanted[:whole]))
+
+
+def left_by_update(kinds: np.ndarray, is_wanted: np.ndarray) -> np.ndarray:
+    """Give the kinds of rows: ``-D`` for each ``-U`` whose ``+U`` behind it is not wanted."""
+    is_left = np.zeros(len(kinds), np.bool_)
+    is_left[:-1] = (
+        (kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER) & ~is_wanted[1:]
+    )
+    return np.where(is_left, np.int8(RowKind.DELETE), kinds)
 
 
 def change_filter(

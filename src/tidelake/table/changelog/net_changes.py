@@ -45,6 +45,7 @@ from tidelake.scan import (
     read_file,
     read_split,
 )
+from tidelake.table.changelog.change_filter import left_by_update
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
 from tidelake.table.changelog.moved_keys import is_overwritten, parts_in_passes, spans_buckets
 from tidelake.table.changelog.snapshot_diff import diff_multiset, diff_sorted
@@ -66,8 +67,8 @@ class NetRows:
     Parameters
     ----------
     predicate : Predicate, optional
-        Bound; each row is tested on its own, so an update that leaves the predicate shows as
-        ``-U`` alone.
+        Bound; each row is tested on its own, and an update that leaves the predicate shows as
+        ``-D``.
     """
 
     context: ReadContext
@@ -93,7 +94,9 @@ class NetRows:
                 rows, kinds = rows.filter(pa.array(of_keys)), kinds[of_keys]
             if self.predicate is not None:
                 mask = evaluate(self.predicate, rows, self.context.schema.fields)
-                rows, kinds = rows.filter(mask), kinds[np.asarray(mask)]
+                is_wanted = np.asarray(mask)
+                kinds = left_by_update(kinds, is_wanted)
+                rows, kinds = rows.filter(mask), kinds[is_wanted]
             if rows.num_rows:
                 names = row_kind_names(pa.array(kinds))
                 columns = [names, *(rows.column(c) for c in self.columns)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tidelake
 from tidelake import InvalidInputError, NotFoundError
+from tidelake.fileio import MemoryFileIO
 
 
 def changed(table, *args, **kwargs):
@@ -149,3 +150,16 @@ def test_changes_applied_to_the_old_state_give_the_new(tmp_path_factory, steps, 
             assert key not in now
             now[key] = value
     assert now == state(end)
+
+
+def test_issue_36_an_update_that_leaves_a_filter_is_a_delete_of_its_old_row():
+    catalog = tidelake.open("/w", fileio=MemoryFileIO())
+    table = catalog.create_table(
+        "db.t", {"k": "INT", "v": "INT"}, primary_keys=["k"], options={"bucket": 1}
+    )
+    table.write([{"k": 1, "v": 9}, {"k": 2, "v": 9}])
+    table.write([{"k": 1, "v": 1}, {"k": 2, "v": 8}])
+    found = table.changes(1, filter="v > 5").to_pylist()
+    assert [(row["_row_kind"], row["k"], row["v"]) for row in found] == [
+        ("-D", 1, 9), ("-U", 2, 9), ("+U", 2, 8),
+    ]  # fmt: skip

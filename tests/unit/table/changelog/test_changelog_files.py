@@ -73,13 +73,13 @@ def test_a_row_that_leaves_a_filter_is_a_delete_where_old_rows_are_not_known(mak
     assert raised.value.kind == "incomplete_changes"
 
 
-def test_columns_and_a_filter_apply_to_each_change_on_its_own(make):
+def test_an_update_that_leaves_a_filter_is_a_delete_of_the_old_row(make):
     table = make(**{"changelog-producer": "lookup", "bucket": "1"})
     upsert(table, [(1, 10)])
     upsert(table, [(1, 99)])
     assert changes(table, 0, mode="changelog", filter="v < 50", columns=["v"]) == [
         ("+I", 10),
-        ("-U", 10),
+        ("-D", 10),
     ]
 
 

@@ -79,6 +79,8 @@ class Sizes:
     """Tables into which both write."""
     stream_soak_s: int
     """Seconds that a chain of streams runs while it is counted what it takes."""
+    stream_models: int
+    """Drawn tables whose streams start in every way and are replayed."""
     pipelines: int
     """Drawn pipelines from one table into another, without an engine."""
     spark_pipelines: int
@@ -133,7 +135,7 @@ SMALL = Sizes(
     store_seeds=2,
     moment_seeds=16,
     frame_seeds=12,
-    late_puts=80,
+    late_puts=56,
     late_requests=range(0, 9, 4),
     soak_s=12,
     kills=10,
@@ -151,6 +153,7 @@ SMALL = Sizes(
     stream_rival_kills=1,
     stream_rival_tables=2,
     stream_soak_s=60,
+    stream_models=150,
     pipelines=45,
     spark_pipelines=5,
     spark_pipeline_runs=2,
@@ -203,6 +206,7 @@ FULL = Sizes(
     stream_rival_kills=4,
     stream_rival_tables=4,
     stream_soak_s=600,
+    stream_models=1_000,
     pipelines=500,
     spark_pipelines=200,
     spark_pipeline_runs=3,

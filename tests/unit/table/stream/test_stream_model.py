@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
+from sizes import SIZE
 
 import tidelake
 from tidelake.errors import NotFoundError
@@ -14,7 +15,6 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.table.stream import NO_LIMITS, ReadLimits, StreamOffset, StreamPlan
 from tidelake.telemetry import Env
 
-CASES = 240
 MODES = (
     "default",
     "latest-full",
@@ -260,7 +260,7 @@ def start_options(case, table):
     return {"scan.timestamp-millis": str(time_ms)}
 
 
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("seed", range(SIZE.stream_models))
 def test_what_a_stream_gives_replays_to_the_state(seed):
     case = Case(seed)
     table = case.table()

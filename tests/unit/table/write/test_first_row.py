@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import tidelake
 from tidelake import InvalidInputError
+from tidelake.fileio import MemoryFileIO
 
 SCHEMA = pa.schema(
     [pa.field("k", pa.int32(), nullable=False), ("p", pa.string()), ("v", pa.int32())]
@@ -51,10 +52,9 @@ COMMITS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(COMMITS, st.sampled_from(["2", "-1"]), st.data())
-def test_the_first_row_stays_at_every_snapshot(tmp_path_factory, commits, bucket, data):
-    place = tmp_path_factory.mktemp("w")
+def test_the_first_row_stays_at_every_snapshot(commits, bucket, data):
     options = {**FIRST_ROW, "bucket": bucket, "dynamic-bucket.target-row-num": "7"}
-    catalog = tidelake.open(place)
+    catalog = tidelake.open("/w", fileio=MemoryFileIO())
     table = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options=options)
     state: dict = {}
     seen = {}  # by snapshot

@@ -190,6 +190,8 @@ class NativeFiles:
         Files without a mask join those with masks where these are the most: a scan more costs a
         query more than the tests of their rows.
         """
+        if not self._plain and not self._masked:
+            return []  # of a storage, perhaps, for which Spark has no names
         table = self._storage.named(self._context.paths.location)
         plain = {key: list(files) for key, files in self._plain.items()}
         found = []

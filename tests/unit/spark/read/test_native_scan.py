@@ -16,6 +16,10 @@ from tidelake.telemetry import Env
 from tidelake.types import DataField, TableSchema, parse_type
 
 
+class Remote(MemoryFileIO):
+    is_remote = True
+
+
 def schema_of(schema_id, *columns):
     fields = tuple(DataField(i, name, parse_type(text)) for i, name, text in columns)
     return TableSchema(schema_id, fields, highest_field_id=9)
@@ -54,6 +58,12 @@ def test_raw_parquet_files_of_the_same_schema_are_one_group():
         ("/w/db.db/t/bucket-0/data-1.parquet", "/w/db.db/t/bucket-0/data-2.parquet")
     ]
     assert rest == []
+
+
+def test_a_storage_that_spark_does_not_read_keeps_all_files():
+    context = dataclasses.replace(context_of(), fileio=Remote())
+    groups, rest = native(context, split_of(file_of()))
+    assert (groups, len(rest)) == ([], 1)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ WAREHOUSE ?=
 AGAIN ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# images of containers set it: then each process of a run, hundreds, compiles all modules again
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## show this list

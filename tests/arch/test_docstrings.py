@@ -4,24 +4,24 @@ import ast
 import importlib
 import inspect
 import re
-from pathlib import Path
+from itertools import chain
+
+from arch.sources import ROOT, trees
 
 import tidelake
 
-ROOT = Path(__file__).parents[2]
-SRC = ROOT / "src"
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-TREES = {
-    path: ast.parse(path.read_text(encoding="utf-8"), str(path))
-    for path in sorted(SRC.rglob("*.py"))
-    if "_pb2" not in path.name
-}
-CLASSES = {
-    node.name: node
-    for tree in TREES.values()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.ClassDef)
-}
+
+
+def written():
+    """The trees of modules that are not generated."""
+    return {path: tree for path, tree in trees().items() if "_pb2" not in path.name}
+
+
+def classes():
+    """Each class of them by its name."""
+    found = chain.from_iterable(map(ast.walk, written().values()))
+    return {node.name: node for node in found if isinstance(node, ast.ClassDef)}
 
 
 def parameters_section(docstring):
@@ -47,7 +47,7 @@ def arguments(function, *, is_method):
     return names + ([f"**{args.kwarg.arg}"] if args.kwarg else [])
 
 
-def constructor(node):
+def constructor(node, known):
     """What a class takes: of its __init__, else its fields, those of its bases first."""
     for member in node.body:
         if isinstance(member, FUNCTION) and member.name == "__init__":
@@ -55,25 +55,26 @@ def constructor(node):
     names = []
     for base in node.bases:
         base = base.value if isinstance(base, ast.Subscript) else base
-        known = CLASSES.get(getattr(base, "id", getattr(base, "attr", "")))
-        names += constructor(known) if known not in (None, node) else []
+        above = known.get(getattr(base, "id", getattr(base, "attr", "")))
+        names += constructor(above, known) if above not in (None, node) else []
     fields = [m.target.id for m in node.body if isinstance(m, ast.AnnAssign)]
     return names + [name for name in fields if name not in names]
 
 
-def described(tree):
+def described(tree, known):
     """Each function and class with what its signature takes."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, FUNCTION):
             yield node, arguments(node, is_method=isinstance(tree, ast.ClassDef))
         elif isinstance(node, ast.ClassDef):
-            yield node, constructor(node)
-        yield from described(node)
+            yield node, constructor(node, known)
+        yield from described(node, known)
 
 
 def sections():
-    for path, tree in TREES.items():
-        for node, taken in described(tree):
+    known = classes()
+    for path, tree in written().items():
+        for node, taken in described(tree, known):
             named = parameters_section(ast.get_docstring(node) or "")
             if named is not None:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}", named, taken

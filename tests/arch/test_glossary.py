@@ -2,12 +2,10 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
+from arch.sources import ROOT, SRC, trees
 
-ROOT = Path(__file__).parents[2]
-SRC = ROOT / "src"
 GLOSSARY = ROOT / "docs" / "internals" / "glossary.md"
 WHERE_IS = ROOT / "docs" / "internals" / "where-is.md"
 QUESTIONS = 30
@@ -31,10 +29,10 @@ def retired_in(name, words):
 
 def names():
     """Every name of a module, class or function of the source, with where it is."""
-    for path in sorted(SRC.rglob("*.py")):
+    for path, tree in trees().items():
         where = path.relative_to(ROOT)
         yield where, path.stem
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree):
             if isinstance(node, DEFINITIONS):
                 yield f"{where}:{node.lineno}", node.name
 

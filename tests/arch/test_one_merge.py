@@ -9,17 +9,12 @@ import ast
 from pathlib import Path
 
 import pytest
+from arch.sources import trees
 
 import tidelake
 from tidelake import merge
 
 PACKAGE = Path(tidelake.__file__).parent
-MODULES = {str(p.relative_to(PACKAGE)): p for p in sorted(PACKAGE.rglob("*.py"))}
-TREES = {
-    name: ast.parse(path.read_text(encoding="utf-8"))
-    for name, path in MODULES.items()
-    if not name.startswith("merge/")
-}
 
 DOORS = {
     "tidelake.merge": set(merge.__all__),
@@ -78,6 +73,12 @@ ARRANGE = {
 """Modules that sort or group rows, and which."""
 
 
+def outside_of_merge():
+    """The tree of each module by its name."""
+    named = {str(p.relative_to(PACKAGE)): t for p, t in trees().items() if PACKAGE in p.parents}
+    return {name: tree for name, tree in named.items() if not name.startswith("merge/")}
+
+
 def imports(tree):
     """Modules and names that are imported; a module as a whole under no name."""
     for node in ast.walk(tree):
@@ -124,16 +125,19 @@ def arranges(tree):
 
 
 def test_what_is_taken_from_merge_is_whole():
-    assert not {name: found for name, tree in TREES.items() if (found := through_no_door(tree))}
+    found = {name: through_no_door(tree) for name, tree in outside_of_merge().items()}
+    assert not {name: taken for name, taken in found.items() if taken}
     assert set(merge.__all__) >= KERNELS
 
 
 def test_the_order_of_a_key_s_rows_is_known_to_few():
-    assert {name for name, tree in TREES.items() if knows_the_order(tree)} == set(KNOW_THE_ORDER)
+    found = {name for name, tree in outside_of_merge().items() if knows_the_order(tree)}
+    assert found == set(KNOW_THE_ORDER)
 
 
 def test_rows_are_sorted_and_grouped_by_few():
-    above = {name: tree for name, tree in TREES.items() if not name.startswith(BENEATH)}
+    modules = outside_of_merge().items()
+    above = {name: tree for name, tree in modules if not name.startswith(BENEATH)}
     assert {name for name, tree in above.items() if arranges(tree)} == set(ARRANGE)
 
 

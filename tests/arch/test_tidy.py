@@ -14,12 +14,11 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from arch.sources import ROOT, SRC, trees
 
 import tidelake
 from tidelake.options import Support, declared
 
-ROOT = Path(__file__).parents[2]
-SRC = ROOT / "src"
 GOLDEN = ROOT / "tests" / "golden"
 DECLARED = SRC / "tidelake" / "options" / "declared"
 
@@ -68,7 +67,6 @@ def repository_files():
 FILES = repository_files()
 MODULES = [path for path in FILES if path.is_relative_to(SRC) and path.suffix == ".py"]
 TEXTS = [path for path in FILES if path.suffix in TEXT_SUFFIXES or path.name == "Makefile"]
-TREES = {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in MODULES}
 
 
 def at(path, line=None):
@@ -77,7 +75,7 @@ def at(path, line=None):
 
 
 def nodes(kind):
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, kind):
                 yield path, node
@@ -96,7 +94,7 @@ def test_there_is_something_to_check():
 
 def test_every_module_says_in_a_sentence_what_it_is():
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         docstring = ast.get_docstring(tree) or ""
         if not docstring.partition("\n")[0].endswith((".", ":")):
             wrong.append(at(path))
@@ -120,7 +118,7 @@ def test_every_room_says_what_it_is_for_and_what_may_not_enter():
     wrong = []
     for path in MODULES:
         if path.name == "__init__.py" and path.parent.parent != SRC:
-            sentences = re.findall(r"[.:](?=\s|$)", ast.get_docstring(TREES[path]) or "")
+            sentences = re.findall(r"[.:](?=\s|$)", ast.get_docstring(trees()[path]) or "")
             if len(sentences) < 3:
                 wrong.append(at(path))
     assert not wrong
@@ -146,7 +144,7 @@ def test_no_public_class_has_two_definitions():
 
 def test_packages_only_re_export():
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         body = tree.body if path.name == "__init__.py" else []
         for node in chain.from_iterable(imports_hidden_from_type_checkers(n) for n in body):
             is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -279,7 +277,7 @@ def test_an_option_without_effect_is_not_read_by_the_code():
     without = (Support.NO_EFFECT, Support.NOT_DONE)
     idle = {o.constant for o in declared.BY_KEY.values() if o.support in without}
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         if path.is_relative_to(SRC / "tidelake" / "options"):
             continue
         words = set(re.findall(r"\bdeclared\.([A-Z0-9_]+)\b", path.read_text()))

@@ -87,6 +87,8 @@ class Sizes:
     """Drawn pipelines on Spark."""
     spark_pipeline_runs: int
     """Runs of the query of each, before its event."""
+    leaving_pipelines: int
+    """Drawn pipelines on Spark of updates that leave a filter, into targets of deletes."""
     message_pipelines: int
     """Drawn pipelines from a table into a topic."""
     lookup_keys: int
@@ -157,6 +159,7 @@ SMALL = Sizes(
     pipelines=45,
     spark_pipelines=5,
     spark_pipeline_runs=2,
+    leaving_pipelines=1,
     message_pipelines=1,
     lookup_keys=80,
     java_lookup_keys=300,
@@ -210,6 +213,7 @@ FULL = Sizes(
     pipelines=500,
     spark_pipelines=200,
     spark_pipeline_runs=3,
+    leaving_pipelines=20,
     message_pipelines=20,
     lookup_keys=100_000,
     java_lookup_keys=100_000,

@@ -26,6 +26,7 @@ __all__ = [
     "AT_DELETE",
     "COLUMNS",
     "FACTORS",
+    "FILTERS",
     "NO_FILTER",
     "OLD_ROWS",
     "SOURCES",

@@ -30,6 +30,7 @@ from proving.pipelines import (
     AT_DELETE,
     COLUMNS,
     FACTORS,
+    FILTERS,
     NO_FILTER,
     OLD_ROWS,
     SOURCES,
@@ -45,7 +46,7 @@ from tidelake.spark.read import changes_frame
 from tidelake.table import Table
 from tidelake.table.changelog.change_filter import INCOMPLETE
 
-__all__ = ["DRAWS", "MESSAGE_DRAWS", "TOPIC", "SparkPipeline"]
+__all__ = ["DRAWS", "LEAVING_DRAWS", "MESSAGE_DRAWS", "TOPIC", "SparkPipeline"]
 
 END_S_MAX = 120
 FILES = ("1", "4", None, None)
@@ -168,7 +169,7 @@ class SparkPipeline:
         assert pipeline.target.latest_snapshot_id is None, f"{pipeline.shown}: it has written"
         self.seen["filter refused"] += 1
         pipeline.told.append("filter refused")
-        if self.filter_is_given or self.door is _by_name or _has_old_rows(self.draw):
+        if self.filter_is_given or self.door is _by_name:
             pipeline.filter = None
         self.filter_is_given = True
         self._begin_anew()
@@ -400,9 +401,9 @@ def _loses_changes(draw: Draw) -> bool:
         return False
     if not _has_old_rows(draw):
         return draw["place"] == "behind"
-    if draw["engine"] == "first-row" or draw["door"].startswith("format"):
-        return False  # nothing is updated; a reader in Python makes deletes
-    return draw["target"] in AT_DELETE  # -U alone, at which it keeps the row
+    if draw["engine"] == "first-row" or draw["target"] not in AT_DELETE:
+        return False  # nothing is updated, or -U is enough
+    return draw["place"] == "behind" or draw["door"] == "sql"  # a stream's own filter makes -D
 
 
 def _is_possible(draw: Draw) -> bool:
@@ -434,6 +435,15 @@ DRAWS = Crossing(
     _is_possible,
 )
 """By the seed of a pipeline."""
+LEAVING_DRAWS = Crossing(
+    {**FACTORS, "engine": tuple(e for e in FACTORS["engine"] if e != "first-row"),
+     "producer": OLD_ROWS, "target": tuple(sorted(AT_DELETE)),
+     "filter": tuple(one for one in FILTERS if "v" in one),
+     "door": tuple(door for door in _DOORS if door != "messages"),
+     "place": ("given", "given", "behind"), "event": ("nothing", "restored")},
+    _is_possible,
+)  # fmt: skip
+"""Of updates that leave a filter, into targets that remove rows at -D alone."""
 MESSAGE_DRAWS = Crossing(
     {**FACTORS, "target": ("flat",), "door": ("messages",), "place": ("given",),
      "event": ("nothing", "restored")},

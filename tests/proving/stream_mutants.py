@@ -164,7 +164,7 @@ PLANTED = (
     (
         "a row that leaves a stream's filter is left out",
         "check_stream_filters",
-        (follow, "filter_of_pairs", lambda _: lambda *_, **__: None),
+        (follow, "change_filter", lambda _: lambda *_, **__: None),
     ),
     (
         "a filter on values drops a delete by key",

@@ -101,6 +101,22 @@ def test_changes_of_some_columns_and_rows(spark, lake, logged, mode):
     assert rows_of(some) == [line for line in kept if line[0] != "-U"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("condition", ["v < 301.05", "p = 'a' AND v = 302.0", "k < 200"])
+def test_issue_36_an_update_that_leaves_a_filter_is_a_delete_by_every_door(
+    spark, lake, logged, mode, condition
+):
+    """-U behind which no +U satisfies the filter comes as -D, on executors too."""
+    expected = lines(logged.changes(1, columns=["p", "k", "v"], filter=condition, mode=mode))
+    assert expected
+    wanted = ["p", "k", "v"]
+    found = lake.changes("db.t", 1, columns=wanted, filter=condition, mode=mode)
+    assert rows_of(found) == expected
+    ends = f"1,{logged.latest_snapshot_id}"
+    read = between(spark, lake, ends, mode, columns=",".join(wanted), filter=condition)
+    assert rows_of(read) == expected
+
+
 def test_a_net_change_between_tags_over_an_overwrite(spark, lake, logged):
     logged.create_tag("old", snapshot_id=2)
     logged.write(flights(np.arange(10), -1), mode="overwrite")

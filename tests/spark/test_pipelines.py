@@ -6,13 +6,18 @@ import json
 
 import pytest
 from proving.pipelines import SOURCES
-from proving.spark_pipelines import DRAWS, MESSAGE_DRAWS, TOPIC, SparkPipeline
+from proving.spark_pipelines import DRAWS, LEAVING_DRAWS, MESSAGE_DRAWS, TOPIC, SparkPipeline
 from sizes import SIZE
 
 
 @pytest.mark.parametrize("seed", range(SIZE.spark_pipelines))
 def test_the_target_of_a_drawn_stream_on_spark_is_the_source(lake, tmp_path, seed):
     SparkPipeline(lake, tmp_path / "work", seed, DRAWS[seed]).run(SIZE.spark_pipeline_runs)
+
+
+@pytest.mark.parametrize("seed", range(SIZE.leaving_pipelines))
+def test_updates_that_leave_a_drawn_filter_leave_a_target_of_deletes(lake, tmp_path, seed):
+    SparkPipeline(lake, tmp_path / "work", seed, LEAVING_DRAWS[seed]).run(SIZE.spark_pipeline_runs)
 
 
 @pytest.mark.parametrize("seed", range(SIZE.message_pipelines))

@@ -321,7 +321,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         table = self._in_session(self._data_table(name, use="changes are read of"), options)
         zone, h = session_zone(self.spark), table.handle
         changes = planned_changes(
-            h, start, end, columns=columns, filter=filter, mode=mode, zone=zone, retracts="rows"
+            h, start, end, columns=columns, filter=filter, mode=mode, zone=zone, retracts=True
         )
         return changes_frame(self.spark, changes, table=name)
 

@@ -569,7 +569,7 @@ class Table(
             columns=columns,
             filter=filter,
             mode=mode,
-            retracts="pairs",
+            retracts=True,
         ).reader()
 
     def history(self) -> History:

@@ -46,7 +46,7 @@ from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.scan_frame import packed_splits, spark_batches, tasks_asked
 from tidelake.spark.sessions.session import parallelism
-from tidelake.table.changelog.change_filter import ChangeFilter
+from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
 from tidelake.table.changelog.changelog_protocols import (
     ChangePart,
     ChangeRows,
@@ -197,6 +197,7 @@ def changes_frame(
             ordered=ordered,
             uncut_bytes=uncut_bytes_max(spark),
             storage=native_storage(spark, rows.context, chain.from_iterable(parts)),
+            only_states=exact and isinstance(rows.leaving, UpdateFilter),
         )
     else:
         split = NativeChanges(units=[ChangeUnit((part,)) for part in parts])
@@ -224,7 +225,7 @@ def _leaving_kinds(
     rows: ChangeRows, needed: Sequence[DataField]
 ) -> tuple[Column | None, Column] | None:
     """The rows to keep and their kinds, where a row that leaves the predicate is a delete."""
-    if not isinstance(rows.leaving, ChangeFilter):  # pairs of rows are seen in Python alone
+    if not isinstance(rows.leaving, ChangeFilter):  # of an UpdateFilter the kernel reads the files
         return None
     kept = None
     if rows.leaving.of_keys is not None:

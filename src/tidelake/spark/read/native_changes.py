@@ -4,7 +4,8 @@
    does, Spark scans it: rows of a table without primary key are ``+I``, others bring their kind.
 2. A part with files only on the after side is a state: its files are read as in a batch read
    (:mod:`tidelake.spark.read.native_split`), all rows ``+I``.
-3. The kernel reads everything else, mainly net changes of a bucket.
+3. The kernel reads everything else, mainly net changes of a bucket, and changes with old rows that
+   are filtered (:class:`tidelake.table.changelog.change_filter.UpdateFilter`).
 
 **Order.** Spark reads the files of a scan in its own order. If the order of a bucket's rows matters
 (*ordered*), all parts of a bucket are one unit, which one task reads in the order of the commits. A
@@ -70,6 +71,7 @@ def native_changes(
     ordered: bool,
     uncut_bytes: int,
     storage: NativeStorage | None = None,
+    only_states: bool = False,
 ) -> NativeChanges:
     """Give Spark the files of planned changes that it can scan, and the kernel all others.
 
@@ -87,6 +89,8 @@ def native_changes(
         The size up to which Spark reads a file in one task.
     storage : NativeStorage, optional
         What Spark does with the storage; else it reads local files alone.
+    only_states : bool
+        Whether the kernel reads all changes: each row needs the one behind it.
 
     Notes
     -----
@@ -99,7 +103,9 @@ def native_changes(
     for unit in change_units(parts, ordered=ordered):
         if all(is_state(part) for part in unit.parts):
             states += [part[-1] for part in unit.parts]
-        elif _may_scan(unit, ordered=ordered, keyed=keyed, uncut_bytes=uncut_bytes):
+        elif not only_states and _may_scan(
+            unit, ordered=ordered, keyed=keyed, uncut_bytes=uncut_bytes
+        ):
             rest = [left for part in unit.parts for left in _take(written, part)]
             found.units += [ChangeUnit((part,)) for part in rest]
         else:

@@ -479,5 +479,5 @@ def _changes(
         columns=columns,
         filter=_offered(table, options, () if is_asked else filters),
         mode=cast("ChangesMode", options.changes_mode),
-        retracts="rows" if is_asked else None,
+        retracts=is_asked,
     )

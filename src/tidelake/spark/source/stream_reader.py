@@ -44,7 +44,7 @@ from tidelake.spark.streamread.request import (
     keeps_order,
 )
 from tidelake.table import Table
-from tidelake.table.changelog.change_filter import filter_of_pairs
+from tidelake.table.changelog.change_filter import change_filter
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import RowKind
 from tidelake.types.predicate import bind, parse_filter
@@ -113,9 +113,7 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cursor = StreamCursor(request.plan, SourceHold(request.plan, name, lambda: False))
         self._kinds = request.kinds
         shows_kinds = request.kinds is Kinds.SHOWN
-        self._leaving = (
-            filter_of_pairs(table.handle, self._predicate, names) if shows_kinds else None
-        )
+        self._leaving = change_filter(table.handle, self._predicate, names) if shows_kinds else None
         self._names = tuple(names)
 
     def __getstate__(self) -> dict[str, object]:

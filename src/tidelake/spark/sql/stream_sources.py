@@ -108,6 +108,8 @@ class StreamSources:
 
         def frame(columns: list[str], row_filter: object) -> DataFrame:
             own = [c for c in columns if c in names]
+            if knows_old_rows(table.handle):
+                row_filter = None  # WHERE stands where it is, and tests each row by itself
             catalog = self._catalog(reference)
             rows = self._stream(catalog, table, own, row_filter, options)
             return in_windows(rows, reference, name)

@@ -17,7 +17,7 @@ from tidelake.options import Options, declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.streamread.alignment import AlignmentRule
 from tidelake.table import SystemTable, Table
-from tidelake.table.changelog.change_filter import ChangeFilter
+from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream import StreamPlan
@@ -60,14 +60,14 @@ class StreamRequest:
         The columns of the frame, perhaps with ``_row_kind``.
     kinds : Kinds
         What the stream does with row kinds.
-    leaving : ChangeFilter, optional
-        The filter of a stream with kinds whose changes have no old rows.
+    leaving : ChangeFilter or UpdateFilter, optional
+        The filter of a stream with kinds, where rows may leave it.
     """
 
     plan: StreamPlan
     names: tuple[str, ...]
     kinds: Kinds
-    leaving: ChangeFilter | None = None
+    leaving: ChangeFilter | UpdateFilter | None = None
 
     @classmethod
     def of(

@@ -32,6 +32,7 @@ from tidelake.spark.streamread.file_rows import FileRows, may_read
 from tidelake.spark.streamread.hold import HoldName, SourceHold
 from tidelake.spark.streamread.request import Kinds, StreamRequest, delete_error, keeps_order
 from tidelake.spark.streamread.stream_end import StreamEnd
+from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.stream import StreamOffset, StreamParts
 from tidelake.types import DataField, RowKind, TypeRoot
@@ -170,6 +171,8 @@ class StreamSource(MicroBatchSource):
         spark, handle = self.gateway.spark, self._plan.handle
         context, keyed = changes.rows.context, bool(handle.schema.primary_keys)
         leaving, names = self._leaving, changes.rows.columns
+        if isinstance(leaving, UpdateFilter):  # needs the rows of a file in order
+            return None
         has_kinds = kinds_matter or ROW_KIND_COLUMN in columns or leaving is not None
         if (has_kinds and not keyed) or tasks_asked(spark, handle.options) is not None:
             return None
@@ -196,13 +199,19 @@ class StreamSource(MicroBatchSource):
         if not has_kinds:
             return rows
         make = partial(
-            self._with_kinds, columns, fields=fields, kinds_matter=kinds_matter, wanted=wanted
+            self._with_kinds,
+            columns,
+            leaving,
+            fields=fields,
+            kinds_matter=kinds_matter,
+            wanted=wanted,
         )
         return self._files.through(rows, schema, make, key=(*columns, kinds_matter))
 
     def _with_kinds(
         self,
         columns: Sequence[str],
+        leaving: ChangeFilter | None,
         frame: DataFrame,
         *,
         fields: Sequence[DataField],
@@ -210,7 +219,6 @@ class StreamSource(MicroBatchSource):
         wanted: Column | None,
     ) -> DataFrame:
         """Select what is shown of rows that have their kinds as bytes."""
-        leaving = self._leaving
         if leaving is not None and wanted is not None:
             if leaving.of_keys is not None:
                 frame = frame.filter(to_column(leaving.of_keys, fields))

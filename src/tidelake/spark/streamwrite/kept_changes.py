@@ -58,10 +58,10 @@ _REMOVE_AT_DELETE = (
     declared.PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     declared.AGGREGATION_REMOVE_RECORD_ON_DELETE,
 )
-_AT_DELETE = (
-    f"Compute '{ROW_KIND_COLUMN}' so that a row which is dropped comes as -D, or write to a table"
-    " that removes rows at -U, such as one of the engine 'deduplicate'"
-)
+_GIVE = "Give the filter to the stream, tl.read_stream(name, filter=...)"
+_KEEP_EACH = "Join LEFT OUTER, which keeps each change"
+_KEEP_ROW = "Write LEFT JOIN, or LATERAL VIEW OUTER, which keeps each change"
+_AT_DELETE = "write to a table that removes rows at -U, such as one of the engine 'deduplicate'"
 _DEDUPLICATE = frozenset({"Deduplicate", "DeduplicateWithinWatermark"})
 
 
@@ -198,8 +198,8 @@ class _Rows:
     def and_lost(self, what: str, remedy: str) -> _Rows:
         return replace(self, lost=(*self.lost, _Loss(what, remedy)))
 
-    def and_left(self, what: str) -> _Rows:
-        return replace(self, left=(*self.left, _Loss(what, _AT_DELETE)))
+    def and_left(self, what: str, remedy: str) -> _Rows:
+        return replace(self, left=(*self.left, _Loss(what, f"{remedy}, or {_AT_DELETE}")))
 
 
 def _followed(node: JavaPlan) -> _Rows:
@@ -275,8 +275,7 @@ def _of_filter(node: JavaPlan, rows: _Rows) -> _Rows:
                 rows = replace(rows, lost=(), left=(), only_inserts="+U" not in text)
         elif not read & rows.kinds and not read <= rows.keys:
             what = f"the filter {condition.sql()} needs more than the primary key"
-            remedy = "Give the filter to the stream, tl.read_stream(name, filter=...)"
-            rows = rows.and_left(what) if old_rows else rows.and_lost(what, remedy)
+            rows = rows.and_left(what, _GIVE) if old_rows else rows.and_lost(what, _GIVE)
     return rows
 
 
@@ -292,8 +291,8 @@ def _of_join(node: JavaPlan, rows: _Rows, side: int) -> _Rows:
         return rows
     what = f"the join ({word}) drops rows by more than the primary key"
     if rows.source.old_rows:
-        return rows.and_left(what)
-    return rows.and_lost(what, "Join LEFT OUTER, which keeps each change")
+        return rows.and_left(what, _KEEP_EACH)
+    return rows.and_lost(what, _KEEP_EACH)
 
 
 def _of_generate(node: JavaPlan, rows: _Rows) -> _Rows:
@@ -303,8 +302,8 @@ def _of_generate(node: JavaPlan, rows: _Rows) -> _Rows:
         return rows
     what = "an inner lookup join, or LATERAL VIEW, drops rows by more than the primary key"
     if rows.source.old_rows:
-        return rows.and_left(what)
-    return rows.and_lost(what, "Write LEFT JOIN, or LATERAL VIEW OUTER, which keeps each change")
+        return rows.and_left(what, _KEEP_ROW)
+    return rows.and_lost(what, _KEEP_ROW)
 
 
 def _of_union(node: JavaPlan, children: Sequence[_Rows], changing: Collection[int]) -> _Rows:

@@ -15,8 +15,9 @@ read.
 The other producers log old rows, each update as ``-U`` and then ``+U``. A plain filter shows there
 which rows leave it, as ``-U`` without ``+U``. But a target that removes rows at ``-D`` alone
 (``partial-update.remove-record-on-delete``) passes over ``-U``. So :class:`UpdateFilter` makes such
-a ``-U`` a ``-D``, and so does the net change. Under ``first-row``, which has no updates, a plain
-filter is right.
+a ``-U`` a ``-D``, and so does the net change. It reads the rows of a file in order, which a scan of
+Spark's does not promise: there the tasks read such files by this module. Under ``first-row``, which
+has no updates, a plain filter is right.
 """
 
 from __future__ import annotations
@@ -164,8 +165,8 @@ def change_filter(
     columns: Collection[str],
     *,
     of_changelog: bool = True,
-) -> ChangeFilter | None:
-    """Make the filter of changes as they were written; None where a plain filter is right.
+) -> ChangeFilter | UpdateFilter | None:
+    """Make the filter of changes; None where a plain filter is right.
 
     Parameters
     ----------
@@ -179,14 +180,18 @@ def change_filter(
     Raises
     ------
     UnsupportedError
-        The reader does not get the primary key, so that it cannot apply a delete.
+        The changes have no old rows, and the reader does not get the primary key, so that it
+        cannot apply a delete.
     """
-    if predicate is None or knows_old_rows(handle, of_changelog=of_changelog):
-        return None
     keys = frozenset(handle.schema.primary_keys)
-    of_keys = _of_keys(predicate, keys)
-    if len(of_keys) == len(conjuncts(predicate)):
+    if predicate is None or not keys or handle.options.get(declared.MERGE_ENGINE) == FIRST_ROW:
         return None
+    own = [part for part in conjuncts(predicate) if columns_of(part) <= keys]
+    if len(own) == len(conjuncts(predicate)):
+        return None
+    of_keys = conjoin(own)
+    if knows_old_rows(handle, of_changelog=of_changelog):
+        return UpdateFilter(predicate, of_keys)
     missing = [key for key in handle.schema.primary_keys if key not in columns]
     if missing:
         producer = handle.options.get(declared.CHANGELOG_PRODUCER)
@@ -198,32 +203,4 @@ def change_filter(
             " 'changelog-producer' to 'lookup' or 'full-compaction'."
         )
         raise UnsupportedError(message, kind=INCOMPLETE, table=handle.identifier)
-    return ChangeFilter(predicate, conjoin(of_keys))
-
-
-def filter_of_pairs(
-    handle: TableHandle,
-    predicate: Predicate | None,
-    columns: Collection[str],
-    *,
-    of_changelog: bool = True,
-) -> ChangeFilter | UpdateFilter | None:
-    """Make the filter for a reader that sees each -U beside its +U.
-
-    A scan of Spark's sees each row by itself, and takes :func:`change_filter`. Arguments and errors
-    are the same.
-    """
-    keys = frozenset(handle.schema.primary_keys)
-    if predicate is None or not keys or handle.options.get(declared.MERGE_ENGINE) == FIRST_ROW:
-        return None
-    if not knows_old_rows(handle, of_changelog=of_changelog):
-        return change_filter(handle, predicate, columns, of_changelog=of_changelog)
-    of_keys = _of_keys(predicate, keys)
-    if len(of_keys) == len(conjuncts(predicate)):
-        return None
-    return UpdateFilter(predicate, conjoin(of_keys))
-
-
-def _of_keys(predicate: Predicate, keys: frozenset[str]) -> list[Predicate]:
-    """The conditions that need the primary key alone."""
-    return [part for part in conjuncts(predicate) if columns_of(part) <= keys]
+    return ChangeFilter(predicate, of_keys)

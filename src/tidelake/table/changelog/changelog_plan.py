@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
-from typing import Literal, TypeAlias
 
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
-from tidelake.table.changelog.change_filter import (
-    ChangeFilter,
-    UpdateFilter,
-    change_filter,
-    filter_of_pairs,
-)
+from tidelake.table.changelog.change_filter import change_filter
 from tidelake.table.changelog.changelog_files import (
     ChangesMode,
     LoggedChanges,
@@ -30,7 +24,6 @@ from tidelake.table.handle.time_travel import Moment
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
 ENDS_COUNT = 2
-Retracts: TypeAlias = Literal["rows", "pairs"]
 
 
 def planned_changes(
@@ -42,7 +35,7 @@ def planned_changes(
     filter: object,
     mode: ChangesMode,
     zone: tzinfo | None = None,
-    retracts: Retracts | None = None,
+    retracts: bool = False,
 ) -> PlannedChanges:
     """Plan what changed, from arguments as users give them.
 
@@ -96,7 +89,7 @@ def changes_between(
     columns: tuple[str, ...],
     predicate: Predicate | None,
     mode: ChangesMode,
-    retracts: Retracts | None = None,
+    retracts: bool = False,
 ) -> PlannedChanges:
     """Plan the changes after `start`, `end` included; see :meth:`tidelake.Table.changes_batches`.
 
@@ -104,10 +97,9 @@ def changes_between(
     ----------
     predicate : Predicate, optional
         Bound.
-    retracts : {'rows', 'pairs'}, optional
+    retracts : bool
         Whether a row that leaves the predicate comes as ``-D``
-        (:mod:`tidelake.table.changelog.change_filter`): to a reader that sees each row by itself,
-        or each -U beside its +U. None for a caller that tests rows itself.
+        (:mod:`tidelake.table.changelog.change_filter`); not for a caller that tests rows itself.
 
     Raises
     ------
@@ -128,10 +120,9 @@ def changes_between(
     _check_forward(handle, start_id, end_id, start, end)
     of_changelog = source == "changelog"
     snapshots = snapshots_with_changes(handle, start_id, end_id, of_changelog=of_changelog)
-    leaving: ChangeFilter | UpdateFilter | None = None
-    if retracts is not None:
-        make = filter_of_pairs if retracts == "pairs" else change_filter
-        leaving = make(handle, predicate, columns, of_changelog=of_changelog)
+    leaving = None
+    if retracts:
+        leaving = change_filter(handle, predicate, columns, of_changelog=of_changelog)
     rows = LoggedRows(context, columns, predicate, leaving)
     return LoggedChanges(handle, snapshots, of_changelog, rows)
 

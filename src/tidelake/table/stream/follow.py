@@ -28,7 +28,7 @@ from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, sho
 from tidelake.fileio.waiter import Waiter, waiter_of
 from tidelake.metadata.log.consumer import state_holder
 from tidelake.options import declared
-from tidelake.table.changelog.change_filter import filter_of_pairs
+from tidelake.table.changelog.change_filter import change_filter
 from tidelake.table.handle.arguments import known_columns, whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.instant import timestamp_ms
@@ -119,7 +119,7 @@ class _Stream:
         self._handle = plan.handle
         self._columns = columns
         self._predicate = predicate
-        self._leaving = filter_of_pairs(plan.handle, predicate, columns)
+        self._leaving = change_filter(plan.handle, predicate, columns)
         self._timeout_ms = timeout_ms
         self._consumer_id = plan.handle.options.get(declared.CONSUMER_ID)
         self._run_id = plan.handle.env.ids.uuid()

@@ -71,8 +71,8 @@ class StreamRows:
         The columns wanted beside the kind.
     predicate : Predicate, optional
         Bound; applies to each row by itself.
-    leaving : ChangeFilter, optional
-        Of the predicate: in files of changes, new rows that do not satisfy it come as ``-D``.
+    leaving : ChangeFilter or UpdateFilter, optional
+        Of the predicate: in files of changes, rows that leave it come as ``-D``.
     """
 
     context: ReadContext
@@ -107,7 +107,7 @@ class StreamParts:
         Opens the table for reading.
     plan : callable
         Gives the parts.
-    leaving : ChangeFilter, optional
+    leaving : ChangeFilter or UpdateFilter, optional
         Of the predicate; see :class:`StreamRows`.
     """
 

@@ -221,7 +221,7 @@ class StreamPlan:
             The columns wanted; all by default.
         predicate : Predicate, optional
             Bound; leaves out each row that does not satisfy it.
-        leaving : ChangeFilter, optional
+        leaving : ChangeFilter or UpdateFilter, optional
             Instead of `predicate`: as of :meth:`change_filter`.
 
         Raises
@@ -245,7 +245,7 @@ class StreamPlan:
 
     def change_filter(
         self, predicate: Predicate | None, columns: Sequence[str] | None = None
-    ) -> ChangeFilter | None:
+    ) -> ChangeFilter | UpdateFilter | None:
         """Make the filter that shows rows which leave it; None where a plain filter is right.
 
         Parameters

@@ -7,13 +7,12 @@ becomes of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from servers.late_proxy import LateProxy
 
 from proving import late_puts
 from tidelake.errors import TidelakeError
-from tidelake.fileio import OpenDirectory, SimulatedCrash
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.object_store import ObjectStoreFileIO, parse_settings
 from tidelake.telemetry import Env
@@ -22,16 +21,13 @@ HINTS = ("/snapshot/LATEST", "/snapshot/EARLIEST")
 KEPT = ("/tag/", "/bucket-0/")
 
 
-class RemoteStore(ObjectStoreFileIO):
+class RemoteStore(late_puts.Interrupted, ObjectStoreFileIO):
     """A bucket behind a proxy."""
 
     def __init__(self, proxy: LateProxy, bucket: str, storage: Mapping[str, str]) -> None:
         place = parse_location(f"s3://{bucket}/warehouse")
         settings = parse_settings("s3", {**storage, "s3.endpoint": proxy.url})
         super().__init__(place, settings, Env.seeded(1))
-        self.before: Callable[[], None] | None = None
-        self.dies = False
-        self.delivers_hints = False
         self.sent = proxy.sent
         self.sent.clear()
         proxy.wants = self._wants
@@ -39,24 +35,6 @@ class RemoteStore(ObjectStoreFileIO):
     def _wants(self, target: str) -> bool:
         named = HINTS if self.delivers_hints else ("/snapshot/snapshot-",)
         return any(part in target for part in (*KEPT, *named))
-
-    def put_if_absent(
-        self,
-        path: str,
-        data: bytes,
-        *,
-        within: OpenDirectory | None = None,
-        over: bytes | None = None,
-    ) -> bool:
-        is_snapshot = "/snapshot/snapshot-" in path
-        if is_snapshot and self.before is not None:
-            before, self.before = self.before, None
-            before()
-        done = super().put_if_absent(path, data, within=within, over=over)
-        if is_snapshot and done and self.dies:
-            self.dies = False
-            raise SimulatedCrash("right after the put")
-        return done
 
 
 def check_schedule(seed: int, proxy: LateProxy, bucket: str, storage: Mapping[str, str]) -> int:

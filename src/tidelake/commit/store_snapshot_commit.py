@@ -28,8 +28,9 @@
    no snapshot of the new table names. Check once more that the base is there, too, the very same
    and not another of its number: if a rollback removed it right before the put, our snapshot is
    removed, and is lost. In a store it stays if others have filled the numbers below it: no reader
-   takes it, and the next commit is put over it. A snapshot on which another commit builds already
-   is never removed.
+   takes it, and the next commit is put over it. In a store the base may also have been removed and
+   have come back, so look from LATEST, too: do readers come to our snapshot? A snapshot on which
+   another commit builds already is never removed.
 
 An object store has no open directories, so a snapshot may land in a table that was created again
 after step 1, and stay there until step 3. It carries a mark by which that table's readers and
@@ -257,8 +258,12 @@ class StoreSnapshotCommit:
             if self._is_set_aside(candidate.base):
                 after.is_rolled_back = True
 
+        def look_from_hint() -> None:
+            if self._is_out_of_reach(candidate):
+                after.is_rolled_back = True
+
         if done and self._fileio.is_remote:
-            calls = [read_back, look_at_table, look_at_base, look_below_base]
+            calls = [read_back, look_at_table, look_at_base, look_below_base, look_from_hint]
             at_once(self._fileio, self._env.reads.ranges, calls)
             return after
         read_back()
@@ -267,6 +272,7 @@ class StoreSnapshotCommit:
         if after.outcome is Outcome.PUBLISHED and after.other_table is None:
             look_at_base()
             look_below_base()
+            look_from_hint()
         return after
 
     def _outcome(self, snapshot: Snapshot, *, done: bool, failure: StorageError | None) -> Outcome:
@@ -303,6 +309,19 @@ class StoreSnapshotCommit:
             return False
         try:
             return not self._log.is_on_chain(base)
+        except TidelakeError:
+            return False
+
+    def _is_out_of_reach(self, candidate: Candidate) -> bool:
+        """Whether the base came back with what it follows, or above a gap: in a store alone.
+
+        A rollback moves LATEST to its target before it removes anything. So a hint below the base
+        may be one, and then readers do not come to our snapshot.
+        """
+        if candidate.base is None or self._fileio.holds_directories:
+            return False
+        try:
+            return not self._log.is_reached(candidate.snapshot.id)
         except TidelakeError:
             return False
 
@@ -348,10 +367,12 @@ class StoreSnapshotCommit:
         next_id, incarnation = snapshot.id + 1, self._context.incarnation
         if not self._fileio.exists(self._paths.snapshot(next_id), within=directory):
             return False
-        if not beside_late or incarnation is None:
-            return True
         found = self._read_back(next_id)
-        return found is not None and not incarnation.is_mark_of(found)
+        if found is None:
+            return self._fileio.holds_directories  # the directory may be another table's by now
+        if not follows(found, snapshot):
+            return False  # it came late, and names another base
+        return not (beside_late and incarnation is not None and incarnation.is_mark_of(found))
 
     def _built_on(self, snapshot: Snapshot, why: str) -> OutcomeUnknownError:
         message = (

@@ -14,6 +14,7 @@ from tidelake.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from tidelake.fileio import FaultyFileIO
 from tidelake.fileio.object_store import ObjectStoreFileIO
 from tidelake.metadata import SchemaLog
+from tidelake.metadata.log.chain import BASE
 from tidelake.metadata.log.incarnation import OPENED_SCHEMA
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -304,6 +305,16 @@ def test_a_second_late_commit_keeps_the_first_from_nothing():
     commit(world, "a")
     with pytest.raises(NotFoundError, match="recreated"):
         commit(world, "b", fileio=CreatedAgain(world))
+    assert world.log.find(2) is None
+
+
+def test_a_late_commit_to_a_third_table_keeps_it_from_nothing_either():
+    """It names its base, which is another."""
+    world = Far()
+    commit(world, "a")
+    third = {OPENED_SCHEMA: "0@1", BASE: "list-of-the-third"}
+    with pytest.raises(NotFoundError, match="recreated"):
+        commit(world, "b", fileio=CreatedAgain(world, properties=third))
     assert world.log.find(2) is None
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from unit.commit.commit_world import APPEND, KEYED, World, message
+from unit.commit.commit_world import APPEND, KEYED, RemoteMemory, World, message
 
 from tidelake.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from tidelake.fileio import FaultyFileIO
 from tidelake.metadata import SchemaLog
+from tidelake.metadata.log.chain import BASE, marked
 
 MINE = [message("mine")]
 OF_ANOTHER = KEYED.time_ms + 1
@@ -184,3 +185,92 @@ def test_a_commit_of_another_that_took_its_number_after_a_rollback_stays(world):
     with pytest.raises(ConflictError, match="was rolled back"):
         commit(world, fileio)
     assert world.log.load(3).commit_user == "another"
+
+
+# what came late beside it
+
+UNBUCKETED = {"total_buckets": -1}
+
+
+class Far(World):
+    files = RemoteMemory
+
+
+def grown(kind):
+    """An append table with snapshots 1 to 5."""
+    made = kind(APPEND)
+    for i in range(1, 6):
+        add(made, f"old{i}", seed=i)
+    return made
+
+
+def add(world, name, *, seed, fileio=None):
+    committer = world.committer(seed, fileio=fileio)
+    done = committer.commit([message(name, **UNBUCKETED)], user=name, identifier=1)
+    return [one.id for one in done.snapshots]
+
+
+def roll_back_to_first(world):
+    """As a rollback on a store does it; returns the files that it removed."""
+    fileio, paths = world.fileio, world.paths
+    fileio.replace(paths.latest_hint, b"1")
+    one = fileio.read_bytes(paths.snapshot(1))
+    removed = {n: fileio.read_bytes(paths.snapshot(n)) for n in range(5, 1, -1)}
+    for number in removed:
+        if number == 2:
+            again = marked(world.log.load(1), "of-this-rollback").to_json().encode()
+            assert fileio.put_if_absent(paths.snapshot(1), again, over=one)
+        fileio.delete(paths.snapshot(number))
+    return removed
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+@pytest.mark.parametrize("back", [(5,), (4, 5), (3, 5), (3, 4, 5)])
+def test_nothing_is_acknowledged_on_a_base_that_came_back_after_a_rollback(back, others):
+    """However many others came back with it, so that it follows the one before it."""
+    world = grown(Far)
+
+    def meanwhile():
+        removed = roll_back_to_first(world)
+        for i in range(others):
+            add(world, f"new{i}", seed=50 + i)
+        for number in back:
+            world.fileio.put_if_absent(world.paths.snapshot(number), removed[number])
+
+    fileio = Meanwhile(world, 6, before=meanwhile)
+    assert add(world, "mine", seed=9, fileio=fileio) == [2 + others]
+    assert world.names() == {"old1", *(f"new{i}" for i in range(others)), "mine"}
+
+
+@pytest.mark.parametrize("hint", [None, b"1", b"4"])
+def test_a_hint_that_is_behind_takes_no_commit_back(hint):
+    """The writer then looks whether readers come to its snapshot, and they do."""
+    world = grown(Far)
+    path = world.paths.latest_hint
+
+    def meanwhile():
+        world.fileio.delete(path)
+        if hint is not None:
+            world.fileio.replace(path, hint)
+
+    assert add(world, "mine", seed=9, fileio=Meanwhile(world, 6, before=meanwhile)) == [6]
+    assert world.log.latest_id() == 6
+
+
+@pytest.mark.parametrize("kind", [World, Far])
+def test_what_came_late_behind_it_does_not_build_on_it(kind):
+    """It names another base, so nobody loses a commit if ours is taken back."""
+    world = kind(APPEND)
+    for i in (1, 2):
+        add(world, f"old{i}", seed=i)
+
+    def meanwhile():
+        late = {BASE: "list-of-another-3"}
+        found = dataclasses.replace(world.log.load(2), id=4, properties=late)
+        roll_back(world)
+        world.fileio.replace(world.paths.latest_hint, b"1")
+        assert world.log.put(found)
+
+    fileio = Meanwhile(world, 3, before=meanwhile)
+    assert add(world, "mine", seed=9, fileio=fileio) == [2]
+    assert world.names() == {"old1", "mine"}

@@ -73,6 +73,13 @@ def follows(snapshot: Snapshot, before: Snapshot) -> bool:
     return base is None or base == link_of(before)
 
 
+def may_follow(seen: object, before: object) -> bool:
+    """Whether nothing says that one does not follow another: what is damaged says nothing."""
+    if isinstance(seen, Snapshot) and isinstance(before, Snapshot):
+        return follows(seen, before)
+    return True
+
+
 def warn_set_aside(snapshot: Snapshot, directory: str) -> None:
     """Log a snapshot that does not follow; once in a process."""
     if _was_logged((directory, snapshot.id, link_of(snapshot))):
@@ -91,9 +98,9 @@ def warn_left_behind(ids: Sequence[int], directory: str) -> None:
     new = [number for number in ids if not _was_logged((directory, number, ""))]
     if new:
         _LOG.warning(
-            "Snapshots %s in %s are passed over: they stand before the oldest one with a gap"
-            " between, so they were published late, after they had expired. The next expiry that"
-            " is called removes them.",
+            "Snapshots %s in %s are passed over: the oldest one that is kept does not follow them,"
+            " so they were published late, after they had expired. The next expiry that is called"
+            " removes them.",
             ", ".join(map(str, new)),
             directory,
         )

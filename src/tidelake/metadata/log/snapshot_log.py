@@ -17,7 +17,8 @@
 5. A snapshot names its base (:mod:`tidelake.metadata.log.chain`). One that does not follow the
    snapshot before it was published late, after a rollback: it is set aside, with what stands behind
    it. So what LATEST names is read with its predecessor, a remote storage's in the same round.
-6. A snapshot before EARLIEST with a gap between came late, after it had expired: it is passed over.
+6. A snapshot before EARLIEST came late, after it had expired, unless the one that EARLIEST names
+   follows it without a gap: then an expiry that was killed left it. What came late is passed over.
 
 A hint does not reveal that the newest snapshot was lost (deleted by hand, or missing in a copy of
 the files): the snapshots that are left are the table, and the next commit takes the id. A hint that
@@ -47,6 +48,7 @@ from tidelake.metadata.log.chain import (
     ROLLBACK,
     follows,
     link_of,
+    may_follow,
     names_base,
     warn_left_behind,
     warn_set_aside,
@@ -238,10 +240,11 @@ class SnapshotLog:
             One between the others is missing; the message names it.
         """
         ids = self._listed()
-        late = self._left_behind(ids)
-        warn_left_behind(late, self._fileio.uri_of(self._paths.snapshot_dir))
+        first = self._first_kept(ids)
+        warn_left_behind(self._late(ids, first), self._fileio.uri_of(self._paths.snapshot_dir))
         newest = (self.latest_id() or 0) if ids else 0
-        ids = [number for number in ids[len(late) :] if number <= newest]
+        late = {number for number in ids if number < first}
+        ids = [number for number in ids if first <= number <= newest]
         if self._incarnation is not None:  # a dropped table's may stand at both ends
             for end in (-1, 0):
                 while ids and not self._exists(ids[end]):
@@ -255,27 +258,39 @@ class SnapshotLog:
                 elif all(map(self._exists, (before, after))):
                     raise self._gap(gap, before, after)
         if ids:  # a page that was lost holds the ends, too
-            found.update(range(self._oldest_before(ids[0]), ids[0]))
+            if ids[0] - 1 not in late:
+                found.update(range(self._oldest_before(ids[0]), ids[0]))
             found.update(range(ids[-1] + 1, newest + 1))
         return sorted(found)
 
     def left_behind(self) -> list[int]:
         """Ids of snapshots that came late, long after they had expired: others followed them.
 
-        EARLIEST tells them from a gap that is damage: they stand before it.
+        EARLIEST tells them from a gap that is damage: they stand before it. Those of a dropped
+        table are not among them.
         """
         ids = self._listed()
-        return self._left_behind(ids)
+        return self._late(ids, self._first_kept(ids))
 
-    def _left_behind(self, ids: list[int]) -> list[int]:
-        if not ids or len(ids) == ids[-1] - ids[0] + 1:
-            return []
+    def _late(self, ids: list[int], first: int) -> list[int]:
+        return list(self._own(number for number in ids if number < first))
+
+    def _first_kept(self, ids: list[int]) -> int:
+        """The first of a listing that did not come late; 0 where EARLIEST does not tell."""
         first = self._hint(self._paths.earliest_hint)
-        if first is None or first not in ids:
-            return []
-        while first - 1 in ids:  # left by an expiry that was killed
-            first -= 1
-        return [number for number in ids if number < first]
+        if first is None or first not in ids or first == ids[0]:
+            return 0
+        listed = set(ids)
+        below = list(itertools.takewhile(listed.__contains__, range(first - 1, 0, -1)))
+        after = self._seen(first) if below else False
+        for start in range(0, len(below), READ_BATCH_MAX):
+            batch = below[start : start + READ_BATCH_MAX]
+            calls = [partial(self._seen, number) for number in batch]
+            for number, seen in zip(batch, at_once(self._fileio, self._reads, calls), strict=True):
+                if not seen or not may_follow(after, seen):
+                    return first
+                first, after = number, seen
+        return first
 
     def _listed(self) -> list[int]:
         names = (status.name for status in self._fileio.list_dir(self._paths.snapshot_dir))
@@ -570,6 +585,14 @@ class SnapshotLog:
         if isinstance(before, Snapshot) and follows(snapshot, before):
             return True, before
         return self._follows(snapshot, before), None
+
+    def is_reached(self, snapshot_id: int) -> bool:
+        """Whether readers come to a snapshot from LATEST; one request if that names its base."""
+        hint = self._hint(self._paths.latest_hint)
+        if hint is not None and hint >= snapshot_id - 1:
+            return True
+        newest = self._newest(hint)
+        return newest is not None and newest[0] >= snapshot_id
 
     def put_back(self, snapshot: Snapshot, *, within: OpenDirectory) -> bool:
         """Create the file of a snapshot that was removed; False if there is one of that id.

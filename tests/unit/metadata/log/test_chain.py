@@ -6,12 +6,16 @@ import dataclasses
 import logging
 
 import pytest
-from unit.metadata.made import PATHS, publish, snapshot
+from unit.metadata.made import BIGINT, PATHS, publish, snapshot
 
 from tidelake.errors import NotFoundError
 from tidelake.fileio import MemoryFileIO
-from tidelake.metadata import SnapshotLog
+from tidelake.metadata import SchemaLog, SnapshotLog
 from tidelake.metadata.log.chain import BASE, follows, link_of, marked
+from tidelake.metadata.log.incarnation import OPENED_SCHEMA, Incarnation
+from tidelake.types import DataField, TableSchema
+
+SCHEMA = TableSchema(0, (DataField(0, "k", BIGINT),), 0)
 
 
 def on(base, **changes):
@@ -99,7 +103,8 @@ def test_a_snapshot_that_came_late_below_the_oldest_one_breaks_nothing(log):
     fileio.replace(PATHS.latest_hint, b"5")
     assert log.latest_id() == 6
     assert log.load_on_chain(5).id == 5
-    assert log.left_behind() == []
+    assert log.ids() == [5, 6], "the oldest one names another"
+    assert log.left_behind() == [4]
 
 
 def test_a_snapshot_that_came_late_long_after_it_had_expired_is_passed_over(log, caplog):
@@ -114,3 +119,31 @@ def test_a_snapshot_that_came_late_long_after_it_had_expired_is_passed_over(log,
         assert log.ids() == [5, 6]
     assert log.left_behind() == [2]
     assert "Snapshots 2 " in caplog.text
+
+
+def test_what_an_expiry_that_was_killed_left_is_there(log):
+    chain_of(log, 6)
+    fileio = log._fileio
+    for number in (1, 2):
+        fileio.delete(PATHS.snapshot(number))
+    fileio.replace(PATHS.earliest_hint, b"5")
+    assert log.ids() == [3, 4, 5, 6]
+    assert log.left_behind() == []
+
+
+@pytest.mark.parametrize("dropped", [{2}, {3}, {2, 3}])
+def test_a_dropped_table_s_snapshot_fills_no_gap_before_the_oldest_one(log, dropped, caplog):
+    """What came late of the table itself is passed over, whatever stands between."""
+    fileio = log._fileio
+    assert SchemaLog(fileio, PATHS).create(SCHEMA)
+    log = SnapshotLog(fileio, PATHS, incarnation=Incarnation(fileio, PATHS, SCHEMA))
+    chain_of(log, 5)
+    fileio.replace(PATHS.earliest_hint, b"4")
+    for number in dropped:
+        old = log.load(number)
+        fileio.delete(PATHS.snapshot(number))
+        assert log.put(dataclasses.replace(old, properties={OPENED_SCHEMA: "0@1"}))
+    kept = [3] if dropped == {2} else []
+    assert log.ids() == [*kept, 4, 5]
+    late = [number for number in (1, 2) if number not in dropped]
+    assert log.left_behind() == late, "those of the dropped table are the user's"

@@ -28,7 +28,9 @@ class Sizes:
     grid_seeds: int
     """Tables of each cell of the grid of engines; with one, of a quarter of the cells."""
     faults_step: int
-    """In memory, every so manieth call of a scenario fails in all modes, the others in one."""
+    """In memory, every so manieth call of a scenario fails in all modes."""
+    faults_in_turn_step: int
+    """In memory, every so manieth call fails in one mode, the modes in turn."""
     local_faults_step: int
     """On local files, every so manieth call fails, in one mode."""
     paused_step: int
@@ -124,27 +126,28 @@ class Sizes:
 
 
 SMALL = Sizes(
-    model_seeds=60,
+    model_seeds=40,
     model_steps=50,
-    meetings=16,
-    machine_runs=4,
+    meetings=12,
+    machine_runs=3,
     grid_seeds=1,
     faults_step=8,
+    faults_in_turn_step=3,
     local_faults_step=10,
     paused_step=20,
     race_commits=200,
-    store_race_commits=400,
+    store_race_commits=200,
     store_seeds=2,
     moment_seeds=16,
     frame_seeds=12,
     late_puts=56,
     late_requests=range(0, 9, 4),
-    soak_s=12,
+    soak_s=8,
     kills=10,
     forks=8,
     aborts=40,
     damage_step=3,
-    memory_shapes=5,
+    memory_shapes=4,
     merges=1,
     fuzz_seeds=8,
     made_by_java_step=32,
@@ -184,6 +187,7 @@ FULL = Sizes(
     machine_runs=80,
     grid_seeds=10,
     faults_step=1,
+    faults_in_turn_step=1,
     local_faults_step=1,
     paused_step=1,
     race_commits=20_000,

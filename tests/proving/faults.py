@@ -14,6 +14,7 @@ fail; a crash ends that one alone, and the other must come through.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 
@@ -288,10 +289,10 @@ def faults_of(
                 yield number, mode
 
 
-def modes_in_turn(scenario: Scenario) -> Iterator[tuple[int, FaultMode]]:
-    """Every call of a scenario once, each in another mode than the one of its kind before it."""
+def modes_in_turn(scenario: Scenario, step: int = 1) -> Iterator[tuple[int, FaultMode]]:
+    """Every so manieth call once, each in another mode than the one of its kind before it."""
     turns: dict[str, int] = {}
-    for number, op in enumerate(calls_of(scenario), start=1):
+    for number, op in itertools.islice(enumerate(calls_of(scenario), start=1), None, None, step):
         modes = [mode for mode in FaultMode if mode.affects(op)]
         turn = turns.get(op, 0)
         turns[op] = turn + 1

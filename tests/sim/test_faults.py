@@ -2,7 +2,6 @@
 
 import collections
 import functools
-import itertools
 import os
 import tempfile
 from pathlib import Path
@@ -33,8 +32,8 @@ def all_faults(name):
 
 @functools.cache
 def faults_to_try(name):
-    """Those of the size: every so manieth call in all modes, the others in one, all in turn."""
-    in_turn = set(faults.modes_in_turn(BY_NAME[name]))
+    """Those of the size: some calls in all modes, some of the others in one, the modes in turn."""
+    in_turn = set(faults.modes_in_turn(BY_NAME[name], SIZE.faults_in_turn_step))
     return [
         fault for fault in all_faults(name) if fault[0] % SIZE.faults_step == 0 or fault in in_turn
     ]
@@ -54,8 +53,7 @@ def test_no_fault_loses_doubles_or_dangles(scenario, mode):
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.name)
 def test_no_fault_of_local_files_loses_doubles_or_dangles(scenario):
     """Some calls, the modes in turn; all of them in `make faults`: local files are slow."""
-    in_turn = faults.modes_in_turn(scenario)
-    for call, mode in itertools.islice(in_turn, None, None, SIZE.local_faults_step):
+    for call, mode in faults.modes_in_turn(scenario, SIZE.local_faults_step):
         with tempfile.TemporaryDirectory(dir=WITHOUT_DISK) as place:
             faults.run_fault(scenario, call, mode, RootedFileIO(Path(place)))
 

@@ -115,7 +115,7 @@ def histories(draw: Any, engine: str) -> list[list[Row]]:
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(st.data())
 def test_each_commit_tells_what_its_keys_were_and_became(tmp_path_factory, engine, data):
     commits = data.draw(histories(engine))

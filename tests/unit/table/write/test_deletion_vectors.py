@@ -55,7 +55,7 @@ def state(table, **scan):
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "sequence", "partial-update", "aggregation"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.data(),
     st.sampled_from(["none", "input", "lookup"]),

@@ -35,6 +35,11 @@ PLANTED = (
         (liveness.Liveness, "hang", edited("if self._answers(found.report.address):", "if not 1:")),
     ),
     (
+        "an executor that never reports is waited for without end",
+        "check_hung_executors",
+        (liveness.Liveness, "hang", edited("if started is None or seconds <", "if 0 <")),
+    ),
+    (
         "a lookup file that was removed counts as one without the key",
         "check_files_that_vanish",
         (

@@ -107,7 +107,8 @@ class Cleaner:
         if what.is_dir():
             shutil.rmtree(what, ignore_errors=True)
         else:
-            what.unlink(missing_ok=True)
+            with contextlib.suppress(IsADirectoryError):  # others made it one meanwhile
+                what.unlink(missing_ok=True)
 
 
 def _heard(event: str, arguments: tuple) -> None:

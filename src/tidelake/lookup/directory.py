@@ -8,6 +8,7 @@ are open. Open files stay readable. So nobody relies on a directory that was the
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,12 +53,14 @@ class LookupDirectory:
         ------
         StorageRefusedError
             Another user could have put it there.
+        FileNotFoundError
+            Others removed it at the same time.
         OSError
             The disk refuses.
         """
         root = self.own_root
         if root is not None:
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make(root)
             facts = root.lstat()
             if facts.st_uid != os.geteuid() or facts.st_mode & 0o022 or root.is_symlink():
                 message = (
@@ -65,4 +68,13 @@ class LookupDirectory:
                     " a directory, as in local_query(directory=...)."
                 )
                 raise StorageRefusedError(message, kind="lookup_directory", path=str(root))
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(self.path)
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        # it may have been another's that was removed by now: then there is nothing to look at
+        if not stat.S_ISDIR(path.stat().st_mode):
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -41,6 +42,22 @@ def test_a_query_goes_on_when_its_directory_is_removed(catalog, table, tmp_path,
         assert query.get(5) == {"k": 5, "v": value}
         assert catalog.table("db.t").local_query(directory=root).get(6) == {"k": 6, "v": value}
     assert list(root.rglob("*.lookup"))
+
+
+def test_a_directory_that_another_made_and_a_cleaner_removed_is_made(table, tmp_path, monkeypatch):
+    """Between the refusal of the name and the look at what has it."""
+    place = LookupDirectory.of(table.handle.uri, tmp_path)
+    mkdir, others = os.mkdir, [place.path]
+
+    def beside_others(path, *given, **named):
+        if others and os.fspath(path) == os.fspath(others[0]):
+            others.pop()
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        return mkdir(path, *given, **named)
+
+    monkeypatch.setattr(os, "mkdir", beside_others)
+    assert table.local_query(directory=tmp_path).get(5) == {"k": 5, "v": 0}
+    assert not others
 
 
 def test_a_directory_that_cannot_be_made_is_named(table, tmp_path):

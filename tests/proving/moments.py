@@ -62,8 +62,8 @@ def _forms(at_ms: int, zone: ZoneInfo, rng: random.Random) -> Given:
         np.int64(at_ms),
     ]
     is_naive = rng.random() < 0.6
-    if wall.replace(tzinfo=zone).astimezone(UTC) != moment:
-        is_naive = False  # an hour that is there twice: the first is meant
+    if wall.fold:  # an hour that is there twice: text means the first, ``fold`` the second
+        naive = naive[:1]
         aware.pop(2)
     return Given(rng.choice(naive if is_naive else aware), is_naive)
 

@@ -4,7 +4,9 @@
 2. A read takes a time without a zone in the zone of the session, else in that of the environment
    (:attr:`tidelake.telemetry.Env.zone`), else as ``datetime.astimezone()`` does: in the machine's.
    Java's ``DateTimeUtils.parseTimestampData`` reads ``scan.timestamp`` so too.
-3. What changes a table refuses it: five hours more of rolled back commits are lost for ever. A
+3. Where clocks are set back, a time is there twice. The first is meant, as in Java and Spark; a
+   datetime with ``fold=1`` means the second. One that clocks pass over is later by the step.
+4. What changes a table refuses it: five hours more of rolled back commits are lost for ever. A
    statement of SQL has a session, whose zone SQL itself names.
 
 A ``date`` means its midnight, and a ``numpy.datetime64`` never has a zone.

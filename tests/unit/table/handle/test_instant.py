@@ -22,6 +22,7 @@ from tidelake.telemetry import Env, ManualClock
 NEW_YORK = ZoneInfo("America/New_York")
 NOON = dt.datetime(2026, 1, 7, 12)
 NOON_MS = 1_767_805_200_000  # 17:00 UTC
+HOUR_MS = 3_600_000
 
 
 @pytest.mark.parametrize(
@@ -126,3 +127,17 @@ def test_procedures_read_times_in_the_zone_of_the_session():
             call(catalog, name, named=named)
         (answer,) = call(catalog, name, named=named, zone=NEW_YORK).to_pylist()
         assert answer[column] == expected
+
+
+def test_of_a_time_that_is_there_twice_the_first_is_meant_as_in_spark():
+    twice = dt.datetime(2025, 10, 26, 2, 6, 0, 845_000)
+    first = 1_761_437_160_845  # unix_millis(timestamp'2025-10-26 02:06:00.845') of Spark 4
+    for given in (twice, str(twice), f"{twice} Europe/Berlin", np.datetime64(twice)):
+        assert timestamp_ms(given, zone="Europe/Berlin") == first
+    assert timestamp_ms(twice.replace(fold=1), zone="Europe/Berlin") == first + HOUR_MS
+
+
+def test_a_time_that_clocks_pass_over_is_later_by_the_step_as_in_spark():
+    by_spark = 1_743_298_200_000  # unix_millis(timestamp'2025-03-30 02:30:00')
+    assert timestamp_ms("2025-03-30 02:30:00", zone="Europe/Berlin") == by_spark
+    assert timestamp_ms("2025-03-30 03:30:00", zone="Europe/Berlin") == by_spark

@@ -89,6 +89,12 @@ PIECES: dict[str, Piece] = {
     "mutants": Piece((RELIABILITY, "mutants", "--size", "full")),
     "machine": _tests("tests/model/test_state_machine.py"),
     "grid": _tests("tests/unit/table/write/test_engine_grid.py"),
+    "histories": _tests(
+        "tests/unit/table/changelog/test_lookup_changelog.py",
+        "tests/unit/table/read/test_same_answer.py",
+        "tests/unit/table/write/test_deletion_vectors.py",
+        "tests/unit/table/write/test_first_row.py",
+    ),
     "interleavings": _tests("tests/sim/test_faults.py", "-k", "in_between or directed"),
     "memory": Piece(("scripts/memory.py", "--size", "full")),
     "memory-small": _tests("tests/memory"),

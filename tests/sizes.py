@@ -25,6 +25,10 @@ class Sizes:
     """Seeded runs of several processes on one table."""
     machine_runs: int
     """Runs of the state machine for each engine and changelog producer."""
+    histories: int
+    """Drawn histories of each engine, of which every snapshot is read."""
+    rewrites: int
+    """Ways, of three, in which each history is buffered, cut, stored and compacted."""
     grid_seeds: int
     """Tables of each cell of the grid of engines; with one, of a quarter of the cells."""
     faults_step: int
@@ -130,6 +134,8 @@ SMALL = Sizes(
     model_steps=50,
     meetings=12,
     machine_runs=3,
+    histories=10,
+    rewrites=2,
     grid_seeds=1,
     faults_step=8,
     faults_in_turn_step=3,
@@ -152,13 +158,13 @@ SMALL = Sizes(
     fuzz_seeds=8,
     made_by_java_step=32,
     stream_chains=8,
-    stream_kills=2,
+    stream_kills=1,
     stream_histories=20,
     stream_rivals=1,
     stream_rival_kills=1,
     stream_rival_tables=2,
     stream_soak_s=60,
-    stream_models=150,
+    stream_models=100,
     pipelines=45,
     spark_pipelines=5,
     spark_pipeline_runs=2,
@@ -185,6 +191,8 @@ FULL = Sizes(
     model_steps=50,
     meetings=1_000,
     machine_runs=80,
+    histories=200,
+    rewrites=3,
     grid_seeds=10,
     faults_step=1,
     faults_in_turn_step=1,

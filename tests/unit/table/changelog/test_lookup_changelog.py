@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from proving.one_key import merged
+from sizes import SIZE
 
 import tidelake
 from tidelake import InvalidInputError
@@ -115,7 +116,7 @@ def histories(draw: Any, engine: str) -> list[list[Row]]:
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-@settings(max_examples=18, deadline=None)
+@settings(max_examples=SIZE.histories, deadline=None)
 @given(st.data())
 def test_each_commit_tells_what_its_keys_were_and_became(tmp_path_factory, engine, data):
     commits = data.draw(histories(engine))

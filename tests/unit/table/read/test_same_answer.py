@@ -9,10 +9,12 @@ the plain table.
 from __future__ import annotations
 
 import random
+from itertools import islice
 
 import pyarrow as pa
 import pytest
 from proving.changelog import replay
+from sizes import SIZE
 
 import tidelake
 from tidelake.fileio import MemoryFileIO
@@ -156,7 +158,7 @@ def test_every_way_gives_the_same_rows(engine, producer):
         list(VECTORS) if takes_vectors else ["none"] * 3,
         [4, 13, 40],
     ]
-    for names in zip(*ways, strict=True):
+    for names in islice(zip(*ways, strict=True), SIZE.rewrites):
         buffer, files, buckets, vectors, batch_rows = names
         found = answer(
             engine,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from proving.fsck import check_table
+from sizes import SIZE
 from unit.table.changelog.test_lookup_changelog import (
     SCHEMA,
     content,
@@ -55,7 +56,7 @@ def state(table, **scan):
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "sequence", "partial-update", "aggregation"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=SIZE.histories, deadline=None)
 @given(
     st.data(),
     st.sampled_from(["none", "input", "lookup"]),
@@ -406,7 +407,7 @@ STEPS = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * SIZE.histories, deadline=None)
 @given(
     st.lists(st.tuples(STEPS, st.none() | STEPS), min_size=1, max_size=7),
     st.sampled_from(["none", "lookup"]),

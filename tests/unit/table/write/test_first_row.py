@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import SIZE
 
 import tidelake
 from tidelake import InvalidInputError
@@ -50,7 +51,7 @@ COMMITS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=SIZE.histories, deadline=None)
 @given(COMMITS, st.sampled_from(["2", "-1"]), st.data())
 def test_the_first_row_stays_at_every_snapshot(commits, bucket, data):
     options = {**FIRST_ROW, "bucket": bucket, "dynamic-bucket.target-row-num": "7"}

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from tidelake.commit import Committer
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.fileio import LocalFileIO
-from tidelake.spark.write import compaction
+from tidelake.spark.write.runner import SparkRunner
 from tidelake.table import WriteResult
 
 KEYED = {"primary_keys": ["p", "k"], "partition_keys": ["p"]}
@@ -242,10 +242,11 @@ def test_bins_of_an_append_table_are_tasks_of_their_own(spark, lake):
     before = state(lake)
     found = lake.catalog.table("db.t$files").to_arrow()["file_size_in_bytes"].to_pylist()
     three = {"target-file-size": f"{int(max(found) * 1.45)} b"}  # they make two of that size
-    with mock.patch.object(compaction, "pack_tasks", wraps=compaction.pack_tasks) as planned:
+    run = SparkRunner.run
+    with mock.patch.object(SparkRunner, "run", autospec=True, side_effect=run) as ran:
         result = lake.compact("db.t", full=True, options=three)
-    (parts,), _ = planned.call_args
-    assert [len(part.names) for part in parts] == [3] * 4
+    (_, plan, _), _ = ran.call_args
+    assert [len(part.names) for part in plan.tasks] == [3] * 4
     assert len(result.snapshot_ids) == 1
     assert state(lake) == before
     check_table(LocalFileIO(), lake.catalog.table("db.t").paths.location)

@@ -81,14 +81,14 @@ def test_the_files_of_a_stream_are_put_together_while_it_goes_on(lake, start):
 def test_a_stream_goes_on_while_a_compaction_takes_long(lake, start, monkeypatch):
     lake.sql(APPEND)
     begun, go_on = threading.Event(), threading.Event()
-    original = stream_compactor.compact_planned_on_spark
+    original = stream_compactor.SparkRunner.run
 
-    def slow(*given, **named):
+    def slow(*given):
         begun.set()
         assert go_on.wait(WAIT_S)
-        return original(*given, **named)
+        return original(*given)
 
-    monkeypatch.setattr(stream_compactor, "compact_planned_on_spark", slow)
+    monkeypatch.setattr(stream_compactor.SparkRunner, "run", slow)
     query = start()
     assert begun.wait(WAIT_S)
     seen = batches(query)
@@ -102,16 +102,16 @@ def test_a_compaction_that_fails_is_tried_again_and_does_not_end_the_stream(
     lake, start, monkeypatch, caplog
 ):
     lake.sql(APPEND)
-    original, failures = stream_compactor.compact_planned_on_spark, []
+    original, failures = stream_compactor.SparkRunner.run, []
 
-    def failing(*given, **named):
+    def failing(*given):
         if not failures:
             failures.append(1)
             message = "the disk is away"
             raise StorageError(message)
-        return original(*given, **named)
+        return original(*given)
 
-    monkeypatch.setattr(stream_compactor, "compact_planned_on_spark", failing)
+    monkeypatch.setattr(stream_compactor.SparkRunner, "run", failing)
     query = start()
     assert until(lambda: "COMPACT" in kinds(lake))
     assert query.isActive

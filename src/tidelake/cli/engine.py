@@ -22,7 +22,7 @@ from tidelake.catalog import Catalog, open_catalog
 from tidelake.cli._optional import load
 from tidelake.cli.output.live_answer import LiveAnswer
 from tidelake.errors import UnsupportedError
-from tidelake.maintenance.procedure import Runner
+from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.sql.execution.error_position import positioned_errors
 from tidelake.sql.execution.execute import execute, needs_spark
 from tidelake.sql.execution.kernel_insert import kernel_insert
@@ -185,7 +185,7 @@ class Engine:
             self._notify(f"Spark {self._spark.version} runs ({perf_counter() - began:.1f} s).")
         return self._spark
 
-    def _runner_of(self, catalog: Catalog) -> Runner | None:
+    def _runner_of(self, catalog: Catalog) -> ProcedureRunner | None:
         """Return Spark's executors to compact; None for this process."""
         return None if self._spark is None else self._spark.runner_of(catalog)
 

@@ -10,7 +10,7 @@ from tidelake.catalog import Catalog
 from tidelake.cli.output.live_answer import LiveAnswer, with_op
 from tidelake.cli.quiet_spark import quiet_session
 from tidelake.cli.started_jobs import StartedJobs
-from tidelake.maintenance.procedure import Runner
+from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.errors.run_errors import translate_run_errors
 from tidelake.spark.jobs import JobRegistry
 from tidelake.spark.jobs.live_rows import LiveRows
@@ -83,7 +83,7 @@ class SparkSide:
         """Wait until the jobs of this program have ended, one has failed, or Ctrl-C."""
         self._started.wait()
 
-    def runner_of(self, catalog: Catalog) -> Runner:
+    def runner_of(self, catalog: Catalog) -> ProcedureRunner:
         """Return what compacts a catalog's tables on the executors."""
         return Lake(self._spark, catalog)
 

@@ -4,7 +4,7 @@ SQL, the CLI and Python call the same ones. The work is done in :mod:`tidelake.t
 here touches a file.
 """
 
-from tidelake.maintenance.procedure import Parameter, ParameterType, Procedure, Runner
+from tidelake.maintenance.procedure import Parameter, ParameterType, Procedure, ProcedureRunner
 from tidelake.maintenance.procedures import PROCEDURES, REFUSED, call
 
 __all__ = [
@@ -13,6 +13,6 @@ __all__ = [
     "Parameter",
     "ParameterType",
     "Procedure",
-    "Runner",
+    "ProcedureRunner",
     "call",
 ]

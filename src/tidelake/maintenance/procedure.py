@@ -70,7 +70,7 @@ def optional(
     return Parameter(name, type, description, is_ours=is_ours)
 
 
-class Runner(Protocol):
+class ProcedureRunner(Protocol):
     """Runs compactions, such as a Lake on its executors."""
 
     def compact(
@@ -94,14 +94,14 @@ class ProcedureCall:
     ----------
     arguments : mapping
         Values by parameter; None for a missing one.
-    runner : Runner, optional
+    runner : ProcedureRunner, optional
         Runs compactions; this process by default.
     """
 
     procedure: str
     catalog: Catalog
     arguments: Mapping[str, Any]
-    runner: Runner | None = None
+    runner: ProcedureRunner | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]

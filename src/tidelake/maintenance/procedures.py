@@ -19,7 +19,7 @@ from tidelake.maintenance.consumer import CLEAR_CONSUMERS, RESET_CONSUMER
 from tidelake.maintenance.expire import EXPIRE_CHANGELOGS, EXPIRE_SNAPSHOTS
 from tidelake.maintenance.iceberg import SYNC_ICEBERG
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
-from tidelake.maintenance.procedure import Procedure, ProcedureCall, Runner
+from tidelake.maintenance.procedure import Procedure, ProcedureCall, ProcedureRunner
 from tidelake.maintenance.rollback import (
     PURGE_FILES,
     ROLLBACK,
@@ -103,7 +103,7 @@ def call(
     positional: Sequence[object] = (),
     named: Mapping[str, object] | None = None,
     *,
-    runner: Runner | None = None,
+    runner: ProcedureRunner | None = None,
     zone: tzinfo | None = None,
 ) -> pa.Table:
     """Call a procedure.
@@ -116,7 +116,7 @@ def call(
         ``"compact"`` or ``"sys.compact"``, in any case.
     positional, named
         The arguments; a table is ``"database.table"``.
-    runner : Runner, optional
+    runner : ProcedureRunner, optional
         Runs compactions, such as a :class:`tidelake.spark.Lake`; this process by default.
     zone : tzinfo, optional
         The session's time zone, of times that name none; without it these are refused.

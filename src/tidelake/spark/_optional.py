@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tidelake.catalog import Catalog
 from tidelake.errors import UnsupportedError
-from tidelake.maintenance.procedure import Runner
+from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.jobs import JobRegistry
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def statements_of(
     catalog: Catalog,
     *,
     catalog_name: str,
-    runner_of: Callable[[Catalog], Runner],
+    runner_of: Callable[[Catalog], ProcedureRunner],
     jobs: JobRegistry,
 ) -> Statements:
     """The runner of a session's statements.

@@ -653,9 +653,8 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
 
         Notes
         -----
-        Rows of a postpone bucket (``bucket`` = -2) first get their buckets, in a commit of their
-        own. A task needs the memory of one merge (see `memory` of :func:`attach`), however large
-        its bucket is.
+        Rows of a postpone bucket (``bucket`` = -2) get their buckets in the same commit. A task
+        needs the memory of one merge (see `memory` of :func:`attach`), however large its bucket is.
         """
         table = self._in_session(self._data_table(name), options)
         chosen = Chosen.of(table.handle, partitions, buckets)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from tidelake.catalog import Catalog
 from tidelake.errors import NotFoundError, near_names
-from tidelake.maintenance.procedure import ParameterType, Procedure, Runner
+from tidelake.maintenance.procedure import ParameterType, Procedure, ProcedureRunner
 from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scans.frame_scan import NoBatch
@@ -71,7 +71,7 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
         catalog: Catalog,
         *,
         catalog_name: str,
-        runner_of: Callable[[Catalog], Runner] | None,
+        runner_of: Callable[[Catalog], ProcedureRunner] | None,
     ) -> None:
         super().__init__(gateway)
         self._procedure = procedure

@@ -18,7 +18,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.fileio.opening import sends_secrets
-from tidelake.maintenance.procedure import Runner
+from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.scans.scan_rule import install_rule
@@ -33,7 +33,7 @@ def register(
     catalog: Catalog,
     *,
     name: str,
-    runner_of: Callable[[Catalog], Runner] | None = None,
+    runner_of: Callable[[Catalog], ProcedureRunner] | None = None,
 ) -> bool:
     """Make the tables of a warehouse known to ``spark.sql`` and ``spark.table``.
 

@@ -13,7 +13,7 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
-from tidelake.maintenance.procedure import Runner
+from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.options import declared
 from tidelake.spark.catalog.changelog import TableChangelog
@@ -67,7 +67,7 @@ class LakeCatalog(
         catalog: Catalog,
         *,
         name: str,
-        runner_of: Callable[[Catalog], Runner] | None = None,
+        runner_of: Callable[[Catalog], ProcedureRunner] | None = None,
     ) -> None:
         super().__init__(gateway)
         self._runner_of = runner_of

@@ -15,11 +15,10 @@ query).
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +49,7 @@ from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
 from tidelake.spark.sessions.session import parallelism
+from tidelake.table.job.plan import Weighed, in_shares
 from tidelake.table.read.table_scan import SplitRows, TableRows, TableScan
 from tidelake.types import DataField
 from tidelake.types.predicate import columns_of
@@ -58,15 +58,6 @@ INFERRED_TASKS_MAX = 1024
 """Paimon's default of ``scan.infer-parallelism.max``."""
 ROWS_PER_BATCH = 16_384
 """Rows that cross to the JVM at a time: a batch that fits the cache is read 10 % faster."""
-
-
-class Weighed(Protocol):
-    """A unit of work for tasks."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files."""
-        ...
 
 
 W = TypeVar("W", bound=Weighed)
@@ -240,7 +231,7 @@ def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]
         count = min(len(splits), INFERRED_TASKS_MAX)
     if count is None:
         count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
-    return pack_tasks(splits, count=count, cost=cost)
+    return in_shares(splits, count=count, cost=cost)
 
 
 def tasks_asked(spark: SparkSession, options: Options) -> int | None:
@@ -292,21 +283,6 @@ def spark_batches(
         typed = to_spark_arrow(batch, fields)
         for start in range(0, typed.num_rows, ROWS_PER_BATCH):
             yield typed.slice(start, ROWS_PER_BATCH)
-
-
-def pack_tasks(splits: Sequence[W], *, count: int, cost: int) -> list[list[W]]:
-    """Spread splits over `count` tasks of even weight; each weighs `cost` besides its bytes.
-
-    The heaviest split comes first, each goes to the lightest task (at most 4/3 of the best spread).
-    """
-    count = min(count, len(splits))
-    tasks: list[list[W]] = [[] for _ in range(count)]
-    heap = [(0, number) for number in range(count)]
-    for split in sorted(splits, key=lambda s: -s.size_bytes):
-        weight, number = heapq.heappop(heap)
-        tasks[number].append(split)
-        heapq.heappush(heap, (weight + split.size_bytes + cost, number))
-    return tasks
 
 
 def _tasks_count(splits: Sequence[Weighed], *, most: int, cost: int, cores: int) -> int:

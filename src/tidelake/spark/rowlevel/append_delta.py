@@ -1,8 +1,9 @@
 """Deletes or updates rows of an append table on the executors, in one commit.
 
-1. The driver plans the newest snapshot with the condition, as far as the kernel can express it, and
-   distributes the files. Files with deletion vectors in one index file, and all files of a bucket,
-   go to one task.
+A delete by a condition of the kernel is the job that runs without Spark, too
+(:mod:`tidelake.table.rowlevel.append_change`). Else Spark's expressions are part of the tasks:
+
+1. The driver plans that job, with the condition as far as the kernel can express it.
 2. A task finds the rows of its files with the kernel's predicate, or reads all of them for a Spark
    condition. Rows pass through Spark's expressions with their file's number and their ordinal in
    it.
@@ -35,14 +36,9 @@ from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, StorageError, TidelakeError
-from tidelake.metadata.data_file import CommitMessage, DataFileMeta
-from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import (
     ReadContext,
-    ScanPlan,
-    Split,
-    plan_scan,
     split_from_bytes,
     split_to_bytes,
 )
@@ -50,6 +46,7 @@ from tidelake.spark.expression.mapped import in_workers, mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import ROWS_PER_BATCH, packed_splits
 from tidelake.spark.sessions.session import parallelism
+from tidelake.spark.write.runner import SparkRunner
 from tidelake.spark.write.write_task import (
     ANSWER_SCHEMA,
     TaskAnswer,
@@ -59,7 +56,8 @@ from tidelake.spark.write.write_task import (
     in_task,
 )
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.rowlevel.append_delta import RowChanges, joined_messages
+from tidelake.table.rowlevel.append_change import AppendChange, change_rows, plan_change
+from tidelake.table.rowlevel.append_delta import RowChanges
 from tidelake.table.rowlevel.row_positions import RowPositions, find_rows, read_found, read_without
 from tidelake.table.write.result import UNKNOWN_COUNTS, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
@@ -80,45 +78,26 @@ Changed = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
-class FileShare:
-    """Files of one task alone.
-
-    Parameters
-    ----------
-    splits : tuple of Split
-        One for each file.
-    size_bytes : int
-        Bytes of the files.
-    """
-
-    splits: tuple[Split, ...]
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class RowsTask:
     """The needs of the tasks. Picklable.
 
     Parameters
     ----------
-    snapshot : Snapshot
-        The snapshot in which rows are found.
+    plan : AppendChange
+        Which rows, of which snapshot. Without its tasks, which are `files` and `shares`.
     files : tuple of bytes
         By number the file, as a split of that file alone.
     shares : tuple of tuple of int
         The numbers of each task's files.
-    predicate : Predicate
-        Bound: the rows to change.
     columns : tuple of str
         The columns that Spark's expressions use.
     """
 
     handle: TableHandle
     context: ReadContext
-    snapshot: Snapshot
+    plan: AppendChange
     files: tuple[bytes, ...]
     shares: tuple[tuple[int, ...], ...]
-    predicate: Predicate
     columns: tuple[str, ...]
 
 
@@ -160,6 +139,8 @@ def change_on_spark(
         Others were faster in every attempt; nothing was changed.
     """
     found = Always(value=True) if predicate is None else predicate
+    if changed is None:
+        return change_rows(transaction, found, runner=SparkRunner(spark))
     return transaction.run(_Change(spark, transaction, found, changed, columns))
 
 
@@ -170,7 +151,7 @@ class _Change:
     spark: SparkSession
     transaction: WriteTransaction
     predicate: Predicate
-    changed: Changed | None
+    changed: Changed
     columns: Sequence[str]
 
     def attempt(self) -> WriteResult:
@@ -184,7 +165,7 @@ def change_once(
     spark: SparkSession,
     transaction: WriteTransaction,
     predicate: Predicate,
-    changed: Changed | None,
+    changed: Changed,
     *,
     columns: Sequence[str],
     adds_rows: bool = False,
@@ -203,63 +184,38 @@ def change_once(
         Others changed the same files meanwhile.
     """
     handle = transaction.handle
-    handle.schemas.check_same(handle.schema, table=handle.identifier)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
         return WriteResult()
-    plan = plan_scan(
-        handle.read_context(), snapshot, manifests=handle.manifests, predicate=predicate
-    )
-    if not plan.splits and not adds_rows:
+    plan = plan_change(handle, snapshot, predicate)
+    if not plan.tasks and not adds_rows:
         return WriteResult()
-    task = _task(spark, handle, snapshot, plan, predicate, columns)
+    task = _task(spark, handle, plan, columns)
     answer = TaskAnswer.gather(_answers(spark, task, changed).collect())
-    messages = joined_messages(_with_statistics(answer.messages, plan))
+    messages = plan.whole(answer.messages)
     with transaction as out:
         add_answer(out, replace(answer, messages=tuple(messages)), base_snapshot_id=snapshot.id)
         return out.commit(counts=UNKNOWN_COUNTS) if messages else WriteResult()
 
 
 def _task(
-    spark: SparkSession,
-    handle: TableHandle,
-    snapshot: Snapshot,
-    plan: ScanPlan,
-    predicate: Predicate,
-    columns: Sequence[str],
+    spark: SparkSession, handle: TableHandle, plan: AppendChange, columns: Sequence[str]
 ) -> RowsTask:
     own = for_task(handle)
     context = own.read_context()
     files: list[bytes] = []
     shares: list[tuple[int, ...]] = []
-    marks = handle.options.get(declared.DELETION_VECTORS_ENABLED)
-    for packed in packed_splits(spark, context, _file_shares(plan.splits, marks=marks)):
+    for packed in packed_splits(spark, context, plan.tasks):
         first = len(files)
         files += [split_to_bytes(split) for share in packed for split in share.splits]
         shares.append(tuple(range(first, len(files))))
-    return RowsTask(own, context, snapshot, tuple(files), tuple(shares), predicate, tuple(columns))
+    alone = replace(plan, tasks=())
+    return RowsTask(own, context, alone, tuple(files), tuple(shares), tuple(columns))
 
 
-def _file_shares(splits: Sequence[Split], *, marks: bool) -> list[FileShare]:
-    """Files that one task must have: of one bucket, or with vectors in one index file."""
-    together: dict[object, list[Split]] = {}
-    for split in splits:
-        for file in split.files:
-            alone = split.part((((file,),),))
-            where = split.deletions.get(file.file_name)
-            owner: object = split.bucket_id
-            if split.total_buckets <= 0:
-                owner = where.path if marks and where is not None else file.file_name
-            together.setdefault(owner, []).append(alone)
-    return [FileShare(tuple(own), sum(s.size_bytes for s in own)) for own in together.values()]
-
-
-def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> DataFrame:
+def _answers(spark: SparkSession, task: RowsTask, changed: Changed) -> DataFrame:
     numbers = spark.range(0, len(task.shares), 1, max(1, len(task.shares)))
-    if changed is None:
-        return in_workers(
-            numbers, lambda batches: _apply(task, _read(task, batches)), ANSWER_SCHEMA
-        )
     fields = task.context.fields(task.columns)
     positions = [
         st.StructField(FILE_COLUMN, st.LongType()),
@@ -302,7 +258,7 @@ def _read(task: RowsTask, numbers: Batches) -> Batches:
         for share in batch.column(0).to_pylist():
             for number in task.shares[share]:
                 split = split_from_bytes(task.files[number])
-                found = find_rows(task.context, split, split.files[0], task.predicate)
+                found = find_rows(task.context, split, split.files[0], task.plan.predicate)
                 if not fields:
                     yield _positions(number, found.positions)
                     continue
@@ -329,7 +285,7 @@ def _positions(number: int, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
 
 def _apply(task: RowsTask, batches: Batches) -> Batches:
     """Delete or replace the given rows; returns the messages to commit."""
-    changes = RowChanges(in_task(task.handle), task.snapshot)
+    changes = RowChanges(in_task(task.handle), task.plan.snapshot)
     try:
         rows_count = _change_rows(task, changes, batches)
         messages = changes.prepare_commit()
@@ -393,13 +349,3 @@ def _found(task: RowsTask, number: int, every: npt.NDArray[np.int64]) -> RowPosi
         )
         raise InvalidInputError(message, kind="row_twice", table=task.handle.identifier)
     return RowPositions(split, split.files[0], positions)
-
-
-def _with_statistics(messages: Sequence[CommitMessage], plan: ScanPlan) -> list[CommitMessage]:
-    """Removed files as in the manifests: they travelled without statistics."""
-    known = {file.file_name: file for split in plan.splits for file in split.files}
-
-    def whole(files: tuple[DataFileMeta, ...]) -> tuple[DataFileMeta, ...]:
-        return tuple(known[file.file_name] for file in files)
-
-    return [replace(m, removed_files=whole(m.removed_files)) for m in messages]

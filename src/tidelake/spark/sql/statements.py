@@ -15,7 +15,7 @@ from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError, counted
-from tidelake.maintenance.procedure import Runner
+from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.jobs import JobRegistry
 from tidelake.spark.kafka.declared_table import kafka_table
@@ -83,7 +83,7 @@ class Statements:
         catalog: Catalog,
         *,
         catalog_name: str,
-        runner_of: Callable[[Catalog], Runner],
+        runner_of: Callable[[Catalog], ProcedureRunner],
         jobs: JobRegistry,
     ) -> Statements:
         """Make the statements of a new session.

@@ -25,14 +25,12 @@ from pyspark.sql.utils import is_remote
 from tidelake.errors import ConflictError, NotFoundError, TidelakeError
 from tidelake.options import declared
 from tidelake.spark.sessions.session import is_stopped, parallelism
-from tidelake.spark.write.compaction import compact_planned_on_spark
+from tidelake.spark.write.runner import SparkRunner
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.append_coordinator import (
-    AppendCoordinator,
-    compact_planned,
-    wants_coordinator,
-)
+from tidelake.table.job.plan import HERE
+from tidelake.table.jobs.append_coordinator import AppendCoordinator, wants_coordinator
 from tidelake.table.schema.alter import with_newest_schema
+from tidelake.table.write.transaction import WriteTransaction
 
 ROUND_S = 10.0
 """Time between two rounds, the default of Paimon's ``continuous.discovery-interval``."""
@@ -129,10 +127,8 @@ class StreamCompactor:
             if plan is None:
                 return
             cores = parallelism(self._spark)
-            if cores > 1:
-                compact_planned_on_spark(self._spark, handle, plan, tasks=cores // 2)
-            else:
-                compact_planned(handle, plan)
+            runner = SparkRunner(self._spark, cores // 2) if cores > 1 else HERE
+            plan.carry_out(WriteTransaction(handle), runner)
             self.rounds_count += 1
         except ConflictError:
             return  # another commit took the files; the next round plans again

@@ -1,13 +1,12 @@
 """Assigns buckets to the rows of the postpone bucket, on Spark.
 
-1. The driver lists the waiting files in the order of replay
-   (:mod:`tidelake.table.jobs.postpone_compaction`) and numbers them.
+1. The job (:mod:`tidelake.table.jobs.postpone_compaction`) lists the waiting files in the order of
+   replay, and this module numbers them.
 2. Executors read them, file by file; each row carries its file's number and its position in it.
 3. Spark shuffles rows so that one task has all of a bucket, as for a write, and sorts them there by
    number and position: the writer gets a key's rows in the order of writing.
-4. The driver commits all rows at once, or none.
 
-Each number of buckets is a job of its own; all share one commit.
+Each number of buckets is a job of Spark's; all share one commit.
 """
 
 from __future__ import annotations
@@ -29,18 +28,9 @@ from tidelake.spark.write.clustering import TASK_COLUMN, clustering_column
 from tidelake.spark.write.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.compaction import Chosen
-from tidelake.table.jobs.postpone_compaction import (
-    MovedRows,
-    PostponedPartition,
-    by_buckets_count,
-    check_not_altered,
-    postponed_partitions,
-    postponed_rows,
-    with_real_buckets,
-)
-from tidelake.table.write.result import WriteResult
-from tidelake.table.write.transaction import WriteTransaction
+from tidelake.table.job.plan import Gathered
+from tidelake.table.jobs.postpone_compaction import PostponedPartition, postponed_rows
+from tidelake.table.write.table_writer import FullCompactions
 
 FILE_COLUMN = "_tidelake_file"
 ROW_COLUMN = "_tidelake_row"
@@ -55,42 +45,42 @@ class WaitingTask:
     """The file of each number, as a split of that file alone."""
 
 
-def compact_postponed_on_spark(
-    spark: SparkSession, handle: TableHandle, chosen: Chosen, *, tasks: int | None
-) -> WriteResult:
-    """Assign buckets to the waiting rows; see :meth:`tidelake.spark.Lake.compact`."""
-    with WriteTransaction(handle) as out:
-        snapshot = handle.snapshots.latest()
-        if snapshot is None:
-            return WriteResult()
-        partitions = [p for p in postponed_partitions(handle, snapshot, chosen) if p.waiting]
-        check_not_altered(handle, partitions)
-        moved = out.take(MovedRows(handle, partitions))
-        for count, some in by_buckets_count(partitions):
-            answer = _move(spark, with_real_buckets(handle, count), some, tasks=tasks)
-            moved.add(answer.rows_count, answer.messages)
-            if answer.errors:
-                raise answer.errors[0]
-        return moved.commit(out)
+@dataclass(frozen=True, slots=True)
+class SparkMover:
+    """Writes waiting rows by a shuffle; :class:`tidelake.table.jobs.postpone_compaction.Mover`.
 
+    Parameters
+    ----------
+    spark : SparkSession
+        Where it runs.
+    tasks : int, optional
+        Tasks of the shuffle; by default one for each core.
+    """
 
-def _move(
-    spark: SparkSession,
-    handle: TableHandle,
-    partitions: Sequence[PostponedPartition],
-    *,
-    tasks: int | None,
-) -> TaskAnswer:
-    count = tasks or parallelism(spark)
-    frame = _waiting_rows(spark, handle, partitions)
-    rows = (
-        frame.withColumn(TASK_COLUMN, clustering_column(handle, frame, count))
-        .repartitionById(count, F.col(TASK_COLUMN))
-        .sortWithinPartitions(FILE_COLUMN, ROW_COLUMN)
-        .drop(TASK_COLUMN, FILE_COLUMN, ROW_COLUMN)
-    )
-    task = WriteTask.of(handle, user="")
-    return TaskAnswer.gather(mapped(rows, write_task(task), ANSWER_SCHEMA).collect())
+    spark: SparkSession
+    tasks: int | None
+
+    def __call__(
+        self,
+        into: Gathered,
+        partitions: Sequence[PostponedPartition],
+        compactions: FullCompactions | None,
+    ) -> None:
+        """Write the rows to real buckets."""
+        spark, handle = self.spark, into.handle
+        count = self.tasks or parallelism(spark)
+        frame = _waiting_rows(spark, handle, partitions)
+        rows = (
+            frame.withColumn(TASK_COLUMN, clustering_column(handle, frame, count))
+            .repartitionById(count, F.col(TASK_COLUMN))
+            .sortWithinPartitions(FILE_COLUMN, ROW_COLUMN)
+            .drop(TASK_COLUMN, FILE_COLUMN, ROW_COLUMN)
+        )
+        task = WriteTask.of(handle, user="", full_compactions=compactions)
+        answer = TaskAnswer.gather(mapped(rows, write_task(task), ANSWER_SCHEMA).collect())
+        into.add(answer.messages, rows_count=answer.rows_count)
+        if answer.errors:
+            raise answer.errors[0]
 
 
 def _waiting_rows(

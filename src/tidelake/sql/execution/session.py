@@ -25,7 +25,7 @@ from tidelake.errors import (
 from tidelake.fileio import FileIO
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.opening import open_storage, split_options
-from tidelake.maintenance.procedure import Runner
+from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.sql.syntax.ast import CreateTable, CreateView
 from tidelake.sql.syntax.name import TableName
 from tidelake.table import SystemTable, Table
@@ -126,7 +126,7 @@ class SqlSession:
         catalog: Catalog,
         *,
         name: str = "tidelake",
-        runner_of: Callable[[Catalog], Runner | None] | None = None,
+        runner_of: Callable[[Catalog], ProcedureRunner | None] | None = None,
         time_zone: Callable[[], tzinfo] = lambda: UTC,
     ) -> None:
         self._runner_of = runner_of
@@ -157,7 +157,7 @@ class SqlSession:
         """The current catalog."""
         return self.catalogs[self.catalog_name]
 
-    def runner_of(self, catalog: Catalog) -> Runner | None:
+    def runner_of(self, catalog: Catalog) -> ProcedureRunner | None:
         """Return what runs compactions of a catalog's tables; None for this process."""
         return None if self._runner_of is None else self._runner_of(catalog)
 

@@ -23,11 +23,9 @@ from tidelake.metadata.manifest.snapshot_entries import delta_entries, live_entr
 from tidelake.options import target_file_size_bytes
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.compaction import CompactionPart, PlannedCompaction
+from tidelake.table.jobs.compaction import CompactionPart, TableCompaction
 from tidelake.table.write.new_writer import new_writer
-from tidelake.table.write.result import WriteResult
 from tidelake.table.write.table_writer import TableWriter
-from tidelake.table.write.transaction import WriteTransaction
 
 ONLY_BUCKET = 0
 """The bucket of a table without buckets."""
@@ -56,7 +54,7 @@ class AppendCoordinator:
         """The remembered partitions."""
         return frozenset(self._ages)
 
-    def plan(self, handle: TableHandle) -> PlannedCompaction | None:
+    def plan(self, handle: TableHandle) -> TableCompaction | None:
         """Plan a round; None if there is nothing to do.
 
         Parameters
@@ -80,7 +78,7 @@ class AppendCoordinator:
             parts = self._parts(writer)
         finally:
             writer.close()
-        return PlannedCompaction(tuple(parts), snapshot.id) if parts else None
+        return TableCompaction(tuple(parts), snapshot.id) if parts else None
 
     def _parts(self, writer: TableWriter) -> list[CompactionPart]:
         found: list[CompactionPart] = []
@@ -118,21 +116,6 @@ class AppendCoordinator:
         except NotFoundError:  # it expired meanwhile
             self._ages.update(dict.fromkeys(_with_small_files(handle, newest), 0))
         self._seen_id = newest.id  # last: the next round repeats a failed read
-
-
-def compact_planned(handle: TableHandle, plan: PlannedCompaction) -> WriteResult:
-    """Run a round in this process; one commit.
-
-    Raises
-    ------
-    ConflictError
-        Other commits replaced all of the files; nothing was changed.
-    """
-    with WriteTransaction(handle) as out:
-        writer = out.open_writer(base_snapshot_id=plan.snapshot_id)
-        for part in plan.parts:
-            writer.compact(part.partition, part.bucket, full=False, names=part.names)
-        return out.commit_compactions()
 
 
 def _with_small_files(handle: TableHandle, snapshot: Snapshot) -> list[bytes]:

@@ -9,8 +9,9 @@
    (:mod:`tidelake.commit.conflicts.file_conflicts`). If that leaves nothing, the job fails
    (:mod:`tidelake.table.write.compaction_conflict`). With nothing to do there is no snapshot.
 
-Parts (:class:`CompactionPart`) may be compacted anywhere, so Spark gives each to a task. In an
-append table without buckets a part is one bin of files; elsewhere each bucket is one part.
+Parts (:class:`CompactionPart`) are the job's tasks. In an append table without buckets a part is
+one bin of files; elsewhere each bucket is one part. A task compacts the files that its bucket has
+when the task begins, so a commit after the plan is no conflict; bins keep the files of the plan.
 
 A writer with ``write-only`` leaves all compactions to this job. Source of its arguments: Paimon's
 ``CompactProcedure`` and ``CompactAction`` (1.3.1).
@@ -22,15 +23,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidelake.errors import InvalidInputError, shortened
-from tidelake.metadata.bucket_id import InBucket
-from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.bucket_id import BucketId, InBucket
 from tidelake.scan import BucketFiles, live_buckets
 from tidelake.scan.pruning.prune import matching_partitions
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
+from tidelake.table.job.plan import HERE, Gathered, Plan, Runner
+from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.result import WriteResult
-from tidelake.table.write.table_writer import TableWriter
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types.predicate import Predicate, bind, columns_of, parse_filter
 
@@ -56,19 +57,38 @@ class CompactionPart(InBucket):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedCompaction:
+class TableCompaction(Plan[CompactionPart]):
     """The parts that a compaction is to take.
 
     Parameters
     ----------
-    parts : tuple of CompactionPart
+    tasks : tuple of CompactionPart
         The largest first.
     snapshot_id : int
         The snapshot that was read.
+    full : bool
+        Whether to merge everything.
     """
 
-    parts: tuple[CompactionPart, ...]
+    tasks: tuple[CompactionPart, ...]
     snapshot_id: int
+    full: bool = False
+
+    @property
+    def base_snapshot_id(self) -> int:
+        """The snapshot that was read."""
+        return self.snapshot_id
+
+    def run(self, tasks: Sequence[CompactionPart], into: Gathered) -> None:
+        """Compact parts, each with its own writer, which frees its memory before the next."""
+        for part in tasks:
+            as_planned = None if part.names is None else self.snapshot_id
+            with into.writing(new_writer(into.handle, base_snapshot_id=as_planned)) as writer:
+                writer.compact(part.partition, part.bucket, full=self.full, names=part.names)
+
+    def commit(self, out: WriteTransaction, gathered: Gathered) -> WriteResult:  # noqa: ARG002
+        """Publish the compactions that still fit."""
+        return out.commit_compactions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +179,20 @@ def _buckets(handle: TableHandle, given: object) -> frozenset[int] | None:
 
 
 def plan_compaction(
-    handle: TableHandle, snapshot: Snapshot, writer: TableWriter, chosen: Chosen, *, full: bool
-) -> PlannedCompaction:
-    """Find the buckets that need a compaction.
+    handle: TableHandle,
+    chosen: Chosen,
+    *,
+    full: bool,
+    without: frozenset[BucketId] = frozenset(),
+) -> TableCompaction:
+    """Find the buckets of the newest snapshot that need a compaction.
 
     Parameters
     ----------
-    writer : TableWriter
-        A new one that begins from that snapshot.
     full : bool
         Whether to merge everything.
+    without : frozenset of (partition, bucket)
+        Buckets to leave out.
 
     Raises
     ------
@@ -179,37 +203,41 @@ def plan_compaction(
     -----
     Cost: about half a millisecond for each bucket.
     """
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return TableCompaction((), 0, full)
     found = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
     parts: list[CompactionPart] = []
-    for bucket in chosen.of_buckets(handle, found):
-        files = writer.compaction_parts(bucket.partition, bucket.bucket, full=full)
-        parts += [
-            CompactionPart(
-                bucket.partition,
-                bucket.bucket,
-                sum(f.file_size_bytes for f in own),
-                frozenset(f.file_name for f in own) if len(files) > 1 else None,
-            )
-            for own in files
-        ]
+    planner = new_writer(handle, base_snapshot_id=snapshot.id)
+    try:
+        for bucket in chosen.of_buckets(handle, found):
+            if bucket.bucket_id in without:
+                continue
+            files = planner.compaction_parts(bucket.partition, bucket.bucket, full=full)
+            parts += [
+                CompactionPart(
+                    bucket.partition,
+                    bucket.bucket,
+                    sum(f.file_size_bytes for f in own),
+                    frozenset(f.file_name for f in own) if len(files) > 1 else None,
+                )
+                for own in files
+            ]
+    finally:
+        planner.close()
     parts.sort(key=lambda p: p.size_bytes, reverse=True)  # stable, so the order is always the same
-    return PlannedCompaction(tuple(parts), snapshot.id)
+    return TableCompaction(tuple(parts), snapshot.id, full)
 
 
-def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteResult:
-    """Compact the buckets that need it, in this process; one commit.
+def compact_table(
+    handle: TableHandle, chosen: Chosen, *, full: bool, runner: Runner = HERE
+) -> WriteResult:
+    """Compact the buckets that need it; one commit.
 
     Raises
     ------
     ConflictError
         Other commits changed every bucket that was compacted; nothing was changed.
     """
-    with WriteTransaction(handle) as out:
-        snapshot = handle.snapshots.latest()
-        if snapshot is None:
-            return WriteResult()
-        writer = out.open_writer(base_snapshot_id=snapshot.id)
-        plan = plan_compaction(handle, snapshot, writer, chosen, full=full)
-        for bucket_id in dict.fromkeys(part.bucket_id for part in plan.parts):
-            writer.compact(*bucket_id, full=full)
-        return out.commit_compactions()
+    transaction = WriteTransaction(handle)
+    return plan_compaction(handle, chosen, full=full).carry_out(transaction, runner)

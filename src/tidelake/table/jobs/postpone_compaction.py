@@ -5,8 +5,13 @@
 2. Its waiting files are read one after the other, by time of creation, unmerged and with their
    kinds: the writes are replayed in order. Ordinary bucket writers number and merge the rows, and
    compact when due.
-3. One COMPACT snapshot removes the waiting files and adds the new ones, all or nothing. A waiting
+3. Buckets that got no rows are compacted like those of any table
+   (:mod:`tidelake.table.jobs.compaction`).
+4. One COMPACT snapshot removes the waiting files and adds the new ones, all or nothing. A waiting
    file that came in between stays for the next run.
+
+Step 2 is a :class:`Mover`'s: here one writer after the other, on Spark a shuffle by bucket
+(:mod:`tidelake.spark.write.postpone_compaction`).
 
 Source: Paimon's ``CompactAction.buildForPostponeBucketCompaction`` and
 ``PostponeBucketCommittableRewriter`` (1.3.1); the order of files is that of its
@@ -19,6 +24,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +38,11 @@ from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
 from tidelake.scan import BucketFiles, ReadContext, live_buckets
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.compaction import Chosen
+from tidelake.table.job.plan import HERE, Gathered, Runner
+from tidelake.table.jobs.compaction import Chosen, plan_compaction
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.result import WriteResult
-from tidelake.table.write.table_writer import FullCompactions, delete_new_files
+from tidelake.table.write.table_writer import FullCompactions
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.table.write.writable import check_writable
 
@@ -145,42 +152,66 @@ def with_real_buckets(handle: TableHandle, buckets_count: int) -> TableHandle:
     return real
 
 
-def compact_postponed(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteResult:
+class Mover(Protocol):
+    """Writes the waiting rows of partitions with one number of buckets."""
+
+    def __call__(
+        self,
+        into: Gathered,
+        partitions: Sequence[PostponedPartition],
+        compactions: FullCompactions | None,
+    ) -> None:
+        """Write them to real buckets.
+
+        Parameters
+        ----------
+        into : Gathered
+            Its handle is the table as one of fixed buckets.
+        compactions : FullCompactions, optional
+            The buckets that are compacted fully behind their new rows.
+        """
+        ...
+
+
+def compact_postponed(
+    handle: TableHandle,
+    chosen: Chosen,
+    *,
+    full: bool,
+    runner: Runner = HERE,
+    move: Mover | None = None,
+) -> WriteResult:
     """Move the waiting rows and compact the real buckets; one commit."""
     with WriteTransaction(handle) as out:
         snapshot = handle.snapshots.latest()
         if snapshot is None:
             return WriteResult()
         partitions = postponed_partitions(handle, snapshot, chosen)
+        check_not_altered(handle, partitions)
         moved = out.take(MovedRows(handle, partitions))
-        for count, some in by_buckets_count(partitions):
-            moved.add(*_move(with_real_buckets(handle, count), some, full=full))
+        for count, some in by_buckets_count([p for p in partitions if p.waiting]):
+            real = moved.at(with_real_buckets(handle, count))
+            compactions = FullCompactions(frozenset(), what_is_written=True) if full else None
+            (move or _move)(real, some, compactions)
+        # buckets without new rows, which keep their number
+        real = moved.at(with_real_buckets(handle, 1))
+        plan = plan_compaction(real.handle, chosen, full=full, without=moved.buckets)
+        runner.run(plan, real)
         return moved.commit(out)
 
 
 def _move(
-    handle: TableHandle, partitions: Sequence[PostponedPartition], *, full: bool
-) -> tuple[int, list[CommitMessage]]:
-    """Write the rows of partitions with one number of buckets."""
-    context = handle.read_context()
-    check_not_altered(handle, partitions)
-    writer = new_writer(handle)
-    try:
+    into: Gathered,
+    partitions: Sequence[PostponedPartition],
+    compactions: FullCompactions | None,
+) -> None:
+    """Write the rows in this process."""
+    context = into.handle.read_context()
+    with into.writing(new_writer(into.handle)) as writer:
         for partition in partitions:
             for batch, kinds in postponed_rows(context, partition.partition, partition.waiting):
                 writer.write(batch, kinds)
-        bucket_ids = [BucketId(p.partition, bucket) for p in partitions for bucket in p.buckets]
-        if full:  # includes the buckets that the moved rows just started
-            writer.full_compactions = FullCompactions(frozenset(bucket_ids), what_is_written=True)
-        else:
-            for bucket_id in bucket_ids:
-                writer.compact(*bucket_id, full=False)
-        messages = writer.prepare_commit()
-    except BaseException:
-        writer.abort()
-        raise
-    writer.close()
-    return writer.rows_count, messages
+        writer.full_compactions = compactions
 
 
 def check_not_altered(handle: TableHandle, partitions: Sequence[PostponedPartition]) -> None:
@@ -206,26 +237,43 @@ class MovedRows:
     base_snapshot_id: int | None = None
 
     def __init__(self, handle: TableHandle, partitions: Sequence[PostponedPartition]) -> None:
-        self.rows_count = 0
         self._handle = handle
         self._removals = [p.removal for p in partitions if p.waiting]
-        self._written: list[CommitMessage] = []
+        self._parts: list[Gathered] = []
 
-    def add(self, rows_count: int, messages: Sequence[CommitMessage]) -> None:
-        """Add the messages that writers of real buckets made from waiting rows."""
-        self.rows_count += rows_count
-        self._written += messages
+    def at(self, real: TableHandle) -> Gathered:
+        """Make a place for what writers of real buckets write."""
+        self._parts.append(Gathered(real))
+        return self._parts[-1]
+
+    @property
+    def rows_count(self) -> int:
+        """Waiting rows that were written."""
+        return sum(part.rows_count for part in self._parts)
+
+    @property
+    def written(self) -> list[CommitMessage]:
+        """The messages of all writers."""
+        return [message for part in self._parts for message in part.messages]
+
+    @property
+    def buckets(self) -> frozenset[BucketId]:
+        """The real buckets that were written to."""
+        return frozenset(message.bucket_id for message in self.written)
 
     def prepare_commit(self) -> list[CommitMessage]:
         """The real buckets' files as compacted ones, and the removal of the waiting files."""
-        return [*map(_as_compaction, self._written), *self._removals]
+        return [*map(_as_compaction, self.written), *self._removals]
 
     def close(self) -> None:
-        """Do nothing: no resource is held."""
+        """Release what the writers hold."""
+        for part in self._parts:
+            part.close()
 
     def abort(self) -> None:
         """Delete the new files."""
-        delete_new_files(self._handle.fileio, self._handle.paths, self._written)
+        for part in self._parts:
+            part.abort()
 
     def commit(self, transaction: WriteTransaction) -> WriteResult:
         """Commit all of it or nothing.
@@ -236,7 +284,7 @@ class MovedRows:
             Another job moved a waiting file, or a real bucket changed; nothing was committed.
         """
         result = transaction.commit_compactions(all_or_nothing=True, fails_if_all_lost=False)
-        _delete_used_up(self._handle, self._written)
+        _delete_used_up(self._handle, self.written)
         return result
 
 

@@ -11,7 +11,7 @@
    keys without a row need no delete. If a group's sequence decides whether a delete counts, a row
    without that sequence is refused: its ``-D`` would remove columns and leave the row.
 4. An append table has no keys: matching rows are marked where they are, or their files are
-   rewritten without them (:mod:`tidelake.table.rowlevel.append_rewrite`).
+   rewritten without them (:mod:`tidelake.table.rowlevel.append_change`).
 5. Named partitions, or the whole table, are dropped in the metadata: an overwrite with no rows.
 """
 
@@ -30,7 +30,7 @@ from tidelake.table.conversion.inputs import record_batches
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
 from tidelake.table.read.table_scan import scan_all_rows
-from tidelake.table.rowlevel.append_rewrite import change_rows
+from tidelake.table.rowlevel.append_change import change_rows
 from tidelake.table.write.overwrite import Overwrite
 from tidelake.table.write.result import CommitIdentity, RowCounts, WriteResult
 from tidelake.table.write.transaction import RowBatches, WriteTransaction

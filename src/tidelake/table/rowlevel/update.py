@@ -3,7 +3,7 @@
 An upsert of some columns does the same for rows found by their keys (:func:`upsert_columns`); rows
 of new keys are inserted in the same commit.
 
-1. An append table: :mod:`tidelake.table.rowlevel.append_rewrite`.
+1. An append table: :mod:`tidelake.table.rowlevel.append_change`.
 2. A primary-key table: the matching rows of the newest snapshot are read, computed, and written
    back whole with the kind ``+U``; the merge does the rest. If another commit wrote to their keys
    meanwhile, its values would be lost. That is a conflict, and everything is repeated on the newest
@@ -42,7 +42,7 @@ from tidelake.table.conversion.inputs import record_batches
 from tidelake.table.handle.arguments import column_names
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import scan_all_rows
-from tidelake.table.rowlevel.append_rewrite import change_rows
+from tidelake.table.rowlevel.append_change import change_rows
 from tidelake.table.rowlevel.assignments import Assignments
 from tidelake.table.rowlevel.key_lookup import KeyLookup, LookedUpRows
 from tidelake.table.write.result import CommitIdentity, RowCounts, WriteResult

@@ -6,14 +6,15 @@ import pytest
 from proving.fsck import check_table
 
 from tidelake.errors import ConflictError
+from tidelake.table.job.plan import HERE
 from tidelake.table.jobs import append_coordinator
 from tidelake.table.jobs.append_coordinator import (
     AGE_FORGOTTEN,
     AGE_OF_REST,
     AppendCoordinator,
-    compact_planned,
     wants_coordinator,
 )
+from tidelake.table.write.transaction import WriteTransaction
 
 COLUMNS = {"p": "STRING", "k": "INT"}
 
@@ -35,7 +36,11 @@ def places(table, plan):
     if plan is None:
         return None
     values = table.handle.paths.partition_values
-    return sorted((values(part.partition)[0], len(part.names)) for part in plan.parts)
+    return sorted((values(part.partition)[0], len(part.names)) for part in plan.tasks)
+
+
+def run(table, plan):
+    return plan.carry_out(WriteTransaction(table.handle), HERE)
 
 
 def files_count(table):
@@ -72,7 +77,7 @@ def test_a_round_is_one_commit_that_keeps_the_rows(table):
     add(table, "b", 4)
     before = sorted(map(tuple, (r.values() for r in table.to_arrow().to_pylist())))
     coordinator = AppendCoordinator()
-    result = compact_planned(table.handle, coordinator.plan(table.handle))
+    result = run(table, coordinator.plan(table.handle))
     assert len(result.snapshot_ids) == 1
     assert files_count(table) == {"{a}": 1, "{b}": 1}
     assert sorted(map(tuple, (r.values() for r in table.to_arrow().to_pylist()))) == before
@@ -96,7 +101,7 @@ def test_few_files_are_put_together_when_nothing_comes_and_then_forgotten(table)
     assert rounds == [None] * AGE_OF_REST
     last = coordinator.plan(table.handle)
     assert places(table, last) == [("a", 3)]
-    compact_planned(table.handle, last)
+    run(table, last)
     for _ in range(AGE_FORGOTTEN):
         assert coordinator.plan(table.handle) is None
         assert coordinator.partitions
@@ -110,7 +115,7 @@ def test_few_files_are_put_together_when_nothing_comes_and_then_forgotten(table)
 def test_a_compaction_alone_brings_nothing_to_mind(table):
     add(table, "a", 5)
     coordinator = AppendCoordinator()
-    compact_planned(table.handle, coordinator.plan(table.handle))
+    run(table, coordinator.plan(table.handle))
     for _ in range(AGE_FORGOTTEN + 1):
         coordinator.plan(table.handle)
     assert not coordinator.partitions
@@ -135,7 +140,7 @@ def test_a_round_is_bounded_but_never_empty(table, monkeypatch):
     coordinator = AppendCoordinator()
     first = coordinator.plan(table.handle)
     assert places(table, first) == [("b", 4)]
-    compact_planned(table.handle, first)
+    run(table, first)
     assert places(table, coordinator.plan(table.handle)) == [("a", 5)]
 
 
@@ -145,7 +150,7 @@ def test_files_that_another_took_are_a_conflict_and_nothing_is_lost(table):
     table.compact(full=True)
     before = table.latest_snapshot_id
     with pytest.raises(ConflictError):
-        compact_planned(table.handle, plan)
+        run(table, plan)
     assert table.latest_snapshot_id == before
     assert table.to_arrow().num_rows == 4
 
@@ -156,6 +161,6 @@ def test_deletion_vectors_are_kept_in_mind(catalog):
     add(table, "a", 5)
     table.delete("k = 2")
     plan = AppendCoordinator().plan(table.handle)
-    compact_planned(table.handle, plan)
+    run(table, plan)
     assert sorted(r["k"] for r in table.to_arrow().to_pylist()) == [0, 1, 3, 4]
     check_table(table.handle.fileio, table.handle.paths.location)

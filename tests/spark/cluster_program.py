@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from servers.s3 import S3Server
 
 import tidelake.spark
-from tidelake.spark.write import compaction as spark_compaction
+from tidelake.spark.write import runner
 from tidelake.spark.write import write_frame as spark_write
 from tidelake.spark.write.write_task import write_task
 
@@ -162,25 +162,24 @@ def compacted(spark, lake, frame) -> dict[str, object]:
     for more in range(3):
         lake.write(frame.withColumn("v", F.col("v") + more), "db.compacted")
     marker = str(WORK / "killed-compacting")
-    compact = spark_compaction._compact_part
+    answer_rows = runner.answer_rows
 
-    def dying(handle, task, part):
+    def dying(*answer, **named):
         context = TaskContext.get()
-        messages = compact(handle, task, part)
         if context.partitionId() == 0:
             try:
                 os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
             except FileExistsError:
-                return messages
+                return answer_rows(*answer, **named)
             kill_executor()
-        return messages
+        return answer_rows(*answer, **named)
 
     # what a task runs is pickled with the functions that it names as they are now
-    spark_compaction._compact_part = dying
+    runner.answer_rows = dying
     try:
         result = lake.compact("db.compacted", full=True)
     finally:
-        spark_compaction._compact_part = compact
+        runner.answer_rows = answer_rows
     changes = lake.catalog.table("db.compacted").changes(0, mode="changelog")
     files = list((WORK / "warehouse/db.db/compacted").rglob("data-*"))
     return check(lake, "db.compacted") | {

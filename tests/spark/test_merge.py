@@ -21,8 +21,9 @@ from sizes import FULL, SIZE
 import tidelake.spark
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
 from tidelake.fileio import LocalFileIO
-from tidelake.spark.rowlevel import append_delta, merge_by_join
+from tidelake.spark.rowlevel import merge_by_join
 from tidelake.spark.sql import table_sources
+from tidelake.table.rowlevel import append_change
 
 DV = {"deletion-vectors.enabled": "true"}
 COLUMNS = ["p", "k", "v", "w"]
@@ -281,7 +282,7 @@ def test_a_merge_is_done_again_where_another_commit_was_faster(lake, monkeypatch
         return wrapped
 
     monkeypatch.setattr(merge_by_join, "write_made_rows", then(merge_by_join.write_made_rows))
-    monkeypatch.setattr(append_delta, "joined_messages", then(append_delta.joined_messages))
+    monkeypatch.setattr(append_change, "joined_messages", then(append_change.joined_messages))
     text = (
         "MERGE INTO {} AS t USING (VALUES (1, 10), (5, 50)) AS s (id, n) ON t.id = s.id"
         " WHEN MATCHED THEN UPDATE SET n = t.n + s.n"

@@ -49,7 +49,7 @@ def test_rows_are_read_numbered_and_written_into_real_buckets(table):
     assert answer.errors == ()
     transaction = WriteTransaction(handle)
     moved = transaction.take(MovedRows(handle, partitions))
-    moved.add(7, answer.messages)
+    moved.at(real).add(answer.messages, rows_count=7)
     assert moved.commit(transaction).rows == 7
     found = sorted((r["k"], r["v"]) for r in table.to_arrow().to_pylist())
     assert found == [(0, "first"), (1, "second"), (3, "first"), (4, "first")]

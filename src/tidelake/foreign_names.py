@@ -24,10 +24,6 @@ class ForeignName:
 
     Parameters
     ----------
-    name : str
-        The name.
-    origin : str
-        The library that has it.
     instead : str
         What to write here, with Python between backticks; a sentence where no call takes its place.
     """

@@ -66,8 +66,6 @@ class DroppedDirectories:
 
         Parameters
         ----------
-        path : str
-            The directory of a database or a table.
         decided : bool
             Whether the drop is over with the move; otherwise :meth:`restore` may follow.
 

@@ -32,12 +32,6 @@ class CatalogEntry:
 
     Parameters
     ----------
-    location : str
-        Its directory.
-    schema : TableSchema
-        Its newest schema.
-    fileio : FileIO
-        The storage of its files.
     guard : Guard
         Held while a file is put.
     served : ManagedTable, optional

@@ -25,8 +25,6 @@ class TableDefinition:
     ----------
     fields : tuple of DataField
         Its columns; empty accepts any table.
-    primary_keys, partition_keys, options
-        As for :meth:`tidelake.Catalog.create_table`.
     auto_create : bool
         Create a missing table.
     """
@@ -47,10 +45,6 @@ def table_at(
     ----------
     location : str
         An absolute path.
-    name : str
-        Its name in messages.
-    env, fileio
-        As for :class:`tidelake.Catalog`.
 
     Returns
     -------

@@ -34,13 +34,6 @@ def staged_table(
 ) -> Table:
     """Create a table in the staging directory.
 
-    Parameters
-    ----------
-    catalog : Catalog
-        The catalog that will hold it.
-    identifier, schema, primary_keys, partition_keys, options, comment
-        As for :meth:`tidelake.Catalog.create_table`.
-
     Returns
     -------
     Table

@@ -71,8 +71,6 @@ def first_schema(
         The columns. A mapping from names may give Arrow types and Paimon's, as text (``"CHAR(3)"``,
         ``"MAP<STRING, INT>"``) or, of nested ones, as the JSON object of the schema file. A name
         that Arrow knows (``"int64"``, ``"binary"`` in lower case) is Arrow's.
-    table : str
-        Full name, for messages.
     table_options : mapping
         Options; values are written as text, None leaves an option unset.
     time_ms : int
@@ -125,11 +123,6 @@ def check_agrees(
 
     Columns must agree by name and type in any order, and so must keys and the options of
     :data:`DECIDES_ROWS`. Other options do not change which rows the table has.
-
-    Parameters
-    ----------
-    columns, table, primary_keys, partition_keys, table_options
-        As for :func:`first_schema`.
 
     Raises
     ------

@@ -11,11 +11,6 @@ from tidelake.errors import UnsupportedError
 def load(module: str, *, what: str, extra: str) -> ModuleType:
     """Import a module of this package that needs a library of an extra.
 
-    Parameters
-    ----------
-    what : str
-        Subject of the message: what needs the library.
-
     Raises
     ------
     UnsupportedError

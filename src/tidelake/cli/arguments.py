@@ -51,8 +51,6 @@ class SqlArguments:
         Spark may start.
     echo, timing, pager : bool
         Show statements, show times, page long answers.
-    catalog_options : mapping
-        The kind of the catalog and its options; kept out of the ``repr``.
     """
 
     warehouse: str
@@ -78,22 +76,10 @@ class TailArguments:
 
     Parameters
     ----------
-    table : str
-        ``"database.table"``.
-    start : str, optional
-        Where it begins, as given.
     columns : tuple of str, optional
         The columns; all by default.
-    limit : int, optional
-        Most rows.
     timeout : float, optional
         It ends after this many seconds without a change.
-    consumer_id : str, optional
-        Name for the recorded progress.
-    options : mapping
-        Options of the table for this stream.
-    catalog_options : mapping
-        The kind of the catalog and its options; kept out of the ``repr``.
     """
 
     warehouse: str
@@ -130,8 +116,6 @@ class ServeArguments:
         Seconds between two looks.
     log_format : str
         ``"text"`` or ``"json"``.
-    catalog_options : mapping
-        The kind of the catalog and its options; kept out of the ``repr``.
     """
 
     warehouse: str
@@ -159,22 +143,14 @@ class GetArguments:
 
     Parameters
     ----------
-    table : str
-        ``"database.table"``.
-    keys : tuple of str
-        Keys as they were given.
     columns : tuple of str, optional
         The columns; all by default.
     as_json : bool
         Print JSON objects.
     local : bool
         Ask no service.
-    token, tls_ca : str, optional
-        Files with the token, and with certificates.
     timeout : float
         Seconds until the service must have answered.
-    catalog_options : mapping
-        The kind of the catalog and its options; kept out of the ``repr``.
     """
 
     warehouse: str
@@ -198,8 +174,6 @@ class DoctorArguments:
     ----------
     what : str
         ``"storage"``.
-    processes, names : int
-        Of the race.
     catalog_options : mapping
         How to reach the store; kept out of the ``repr``.
     """

@@ -17,8 +17,6 @@ class Flag:
     ----------
     names : tuple of str
         Spellings, the long one last; of an operand its word, without dashes.
-    what : str
-        A sentence for the help.
     value : str, optional
         Name of its value; None for a flag without value.
     repeats : bool

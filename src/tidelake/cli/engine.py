@@ -53,10 +53,6 @@ class Engine:
 
     Parameters
     ----------
-    warehouse : str or Catalog
-        The directory, or its catalog.
-    database : str
-        The current database at the start.
     spark : bool
         Spark may start.
     notify : callable
@@ -110,13 +106,6 @@ class Engine:
 
     def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | LiveAnswer | None:
         """Run a statement.
-
-        Parameters
-        ----------
-        statement : Statement
-            From :func:`tidelake.sql.parse`.
-        text : str
-            The whole text, for messages.
 
         Returns
         -------

@@ -18,11 +18,6 @@ APP = "tidelake serve"
 def service(arguments: ServeArguments) -> Iterator[Service]:
     """Start Spark and the service; Spark is stopped where the block is left.
 
-    Parameters
-    ----------
-    arguments : ServeArguments
-        Of the command.
-
     Raises
     ------
     TidelakeError

@@ -46,8 +46,6 @@ def compressor(codec: str, *, level: int = 1) -> Callable[[bytes], bytes]:
     ----------
     codec : str
         ``zstandard``, ``snappy``, ``deflate`` or ``null``.
-    level : int
-        Of zstd.
     """
     options: dict[int, int] = {
         zstd.CompressionParameter.compression_level: level,

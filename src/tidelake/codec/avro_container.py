@@ -121,12 +121,8 @@ def take_blocks(
 
     Parameters
     ----------
-    sync : bytes
-        The marker behind each block.
     decompress : callable
         One of :data:`tidelake.codec.avro_block.DECOMPRESS`.
-    packed_bytes_max, block_bytes_max, bytes_max : int
-        Bounds of a block as it is stored, of a block decompressed, and of all blocks decompressed.
     """
     left = block_bytes_max if bytes_max is None else bytes_max
     while not source.at_end:
@@ -148,15 +144,7 @@ def take_blocks(
 
 
 def records_of(array: Any, blocks: Iterable[tuple[int, bytes]]) -> list[Any]:
-    """Decode blocks in one call, as one Avro array: the bytes of a block are the same in both.
-
-    Parameters
-    ----------
-    array : dict
-        Parsed schema of an array of the file's records.
-    blocks : iterable of (int, bytes)
-        From :func:`take_blocks`.
-    """
+    """Decode blocks in one call, as one Avro array: the bytes of a block are the same in both."""
     parts: list[bytes] = []
     count = 0
     for records, payload in blocks:

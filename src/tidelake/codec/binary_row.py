@@ -109,8 +109,6 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
     ----------
     values : sequence of storage values
         As :mod:`tidelake.types.values` says; None is null.
-    types : sequence of DataType
-        One per value.
 
     Returns
     -------
@@ -232,8 +230,6 @@ def decode_row(serialized: bytes, types: Sequence[DataType]) -> tuple[object, ..
     ----------
     serialized : bytes
         Number of fields and raw row; arbitrary bytes are safe.
-    types : sequence of DataType
-        One per field.
 
     Returns
     -------

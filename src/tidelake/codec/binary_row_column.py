@@ -66,10 +66,6 @@ def field_column(
 
     Parameters
     ----------
-    rows : BinaryArray
-        Serialized rows, none null.
-    position : int
-        Which field.
     fields_count : int
         How many fields a row has; one with another number is not sound.
 

@@ -80,8 +80,6 @@ def buckets_of(
     ----------
     columns : sequence of pyarrow.Array or pyarrow.ChunkedArray [n]
         The bucket-key columns in the order of the ``bucket-key`` option.
-    types : sequence of DataType
-        Their types.
     buckets_count : int
         Number of buckets, at least 1.
     function : str
@@ -157,8 +155,6 @@ def hash_rows(
     ----------
     columns : sequence of pyarrow.Array or pyarrow.ChunkedArray [n]
         At least one column; nulls allowed.
-    types : sequence of DataType
-        Their types.
 
     Returns
     -------

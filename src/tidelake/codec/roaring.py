@@ -71,8 +71,6 @@ def decode(data: bytes, start: int = 0, *, rows: int = ROWS_MAX) -> tuple[Positi
 
     Parameters
     ----------
-    start : int
-        The offset of the bitmap.
     rows : int
         All positions must be below this number.
 

@@ -55,13 +55,7 @@ T = TypeVar("T")
 
 
 class Committer:
-    """Commits to one table. Runs on the driver; not thread-safe.
-
-    Parameters
-    ----------
-    context : CommitContext
-        The table.
-    """
+    """Commits to one table. Runs on the driver; not thread-safe."""
 
     def __init__(self, context: CommitContext) -> None:
         self._context = context
@@ -82,14 +76,10 @@ class Committer:
 
         Parameters
         ----------
-        messages : sequence of CommitMessage
-            The writers' messages, each once.
         user, identifier
             With an identifier the commit takes effect at most once, however often it is repeated; a
             user's identifiers rise. Without one, only attempts of this call, and calls with the
             same messages and a `base_snapshot_id`, are recognised as the same commit.
-        kind : CommitKind, optional
-            COMPACT: there are no new files.
         base_snapshot_id : int, optional
             The snapshot that the writers began from; 0 for the empty table.
         all_or_nothing : bool
@@ -163,8 +153,6 @@ class Committer:
 
         Parameters
         ----------
-        messages, user, identifier, stream
-            As in :meth:`commit`.
         partitions : Predicate, 'dynamic' or None
             A bound predicate on partition columns; the partitions with new files; or the whole
             table.
@@ -222,8 +210,6 @@ class Committer:
         ----------
         statistics : str
             The file's name; it is written already.
-        user : str
-            The commit user, unique.
 
         Raises
         ------

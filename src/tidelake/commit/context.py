@@ -30,10 +30,6 @@ class CommitContext(TableState):
 
     Parameters
     ----------
-    manifests : ManifestCache
-        Decoded manifests.
-    table : str
-        The table's name, for messages.
     snapshot_commit : SnapshotCommit, optional
         What decides the next snapshot, if it is not the storage.
     guard : Guard

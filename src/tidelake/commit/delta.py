@@ -74,13 +74,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The data files that one snapshot changes.
-
-    Parameters
-    ----------
-    entries : EntryTable
-        Files that it adds and removes.
-    """
+    """The data files that one snapshot changes."""
 
     entries: EntryTable
     changelog: EntryTable = _NO_ENTRIES
@@ -97,10 +91,6 @@ class DeletionDelta(InBucket):
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow.
-    change : DeletionChange
-        The index files that are replaced and added.
     gone : frozenset of str
         The data files that the same commit removes.
     """
@@ -119,8 +109,6 @@ class IndexDelta:
     ----------
     kept : tuple of IndexEntry
         The base's index files without those of overwritten partitions.
-    hash_indexes : mapping of BucketId to IndexFile or array
-        The new hash indexes of some buckets.
     """
 
     kept: tuple[IndexEntry, ...]
@@ -136,15 +124,7 @@ class IndexDelta:
         hash_indexes: HashIndexes | None = None,
         deletions: Sequence[DeletionDelta] = (),
     ) -> IndexDelta | None:
-        """The change of the base's index files; None where nothing changes.
-
-        Parameters
-        ----------
-        before : sequence of IndexEntry
-            The index files of the base.
-        hash_indexes, deletions
-            As in the class.
-        """
+        """The change of the base's index files; None where nothing changes."""
         kept = tuple(entry for entry in before if entry.partition not in dropped)
         marks = any(d.change.removed or d.change.added for d in deletions)
         if len(kept) == len(before) and not hash_indexes and not marks:
@@ -161,11 +141,6 @@ class IndexDelta:
 
         A new hash index takes the position of the old one; those of new buckets come behind, then
         the deletion vectors.
-
-        Parameters
-        ----------
-        written : mapping of BucketId to IndexFile
-            The files of :attr:`unwritten`.
         """
         new = {b: f for b, f in self.hash_indexes.items() if isinstance(f, IndexFile)}
         new |= written
@@ -187,16 +162,6 @@ class Compaction(InBucket):
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow.
-    bucket, total_buckets : int
-        The bucket, and of how many.
-    before, after : tuple of DataFileMeta
-        The files to replace, and their result.
-    changelog : tuple of DataFileMeta
-        The changelog files of the compaction.
-    deletions : DeletionChange
-        The change of the bucket's deletion vectors.
     lookup_digests : tuple of bytes
         For compactions that looked keys up: digests of the other files above level 0 and of the
         bucket's deletion vectors (:func:`tidelake.metadata.data_file.levels_digest`).

@@ -56,8 +56,6 @@ class _Turn:
     ----------
     until_ms : int
         The end of the lease, ms since the epoch.
-    holder : str
-        Digest of the commit user.
     """
 
     until_ms: int
@@ -83,14 +81,10 @@ def in_turns(
 
     Parameters
     ----------
-    user : str
-        The commit user of the work.
     work : callable
         Reads the newest snapshot and commits.
     kinds : collection of str
         The kinds of conflict after which it is repeated.
-    tries : int
-        The most tries.
 
     Raises
     ------
@@ -158,11 +152,6 @@ class Turns:
 
     def wait(self, names: Iterable[str], user: str) -> bool:
         """Wait for a statement whose turn it is, once in the life of this value.
-
-        Parameters
-        ----------
-        names : iterable of str
-            The names in the directory of schemas.
 
         Returns
         -------

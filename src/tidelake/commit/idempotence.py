@@ -42,8 +42,6 @@ class OwnFiles:
 
     Parameters
     ----------
-    compacted : frozenset of str
-        Data files that the commit's compactions replace.
     index_files : frozenset of str
         New index files; they count where no data file is added or compacted.
     removed : frozenset of str
@@ -85,17 +83,6 @@ class OwnFiles:
 
 class DuplicateCheck:
     """Finds the snapshots that one commit made. Not thread-safe.
-
-    Parameters
-    ----------
-    identifier : int
-        Commit identifier.
-    base_snapshot_id : int, optional
-        The snapshot that the writer began from.
-    own_files : OwnFiles
-        The files by which a batch write's snapshots are recognised.
-    step : StreamStep, optional
-        Of a batch of a stream.
 
     Attributes
     ----------

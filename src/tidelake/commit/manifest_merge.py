@@ -39,17 +39,7 @@ Write = Callable[[EntryTable], Sequence[ManifestFile]]
 
 @dataclass(frozen=True, slots=True)
 class MergeRule:
-    """When manifests are merged.
-
-    Parameters
-    ----------
-    target_bytes : int
-        Size from which a manifest is left alone.
-    min_count : int
-        Small manifests that call for a minor merge.
-    full_bytes : int
-        Bytes of manifests with DELETEs, or small, that call for a full one.
-    """
+    """When manifests are merged."""
 
     target_bytes: int
     min_count: int
@@ -115,12 +105,8 @@ def merge_manifests(
     ----------
     manifests : sequence of ManifestFile
         The manifests of a snapshot, in order.
-    rule : MergeRule
-        When to merge.
     read, write : callable
         Give a manifest's entries; write entries into new manifests.
-    where : str
-        For messages.
 
     Returns
     -------

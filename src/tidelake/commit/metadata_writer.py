@@ -36,8 +36,6 @@ class MetadataWriter:
     ----------
     context : CommitContext
         The table. Its manifest cache takes what is written, so that nothing is read back.
-    list_names : set of str
-        Takes the names of the manifest lists written.
     """
 
     def __init__(self, context: CommitContext, *, list_names: set[str]) -> None:

@@ -18,11 +18,6 @@ from tidelake.metadata.paths import TablePaths
 def partition_statistics(entries: EntryTable, paths: TablePaths) -> list[dict[str, Any]]:
     """Sum a commit's entries up by partition.
 
-    Parameters
-    ----------
-    paths : TablePaths
-        They give the values of a partition as text.
-
     Returns
     -------
     list of dict

@@ -134,14 +134,8 @@ class Planned:
         Index files; None if they stay unchanged.
     dropped_compactions : tuple of ConflictError
         One for each compaction that does not fit and is left out.
-    interleaved : tuple of BucketId
-        Buckets in which sequence numbers overlap with those of other commits.
-    statistics : str, optional
-        Name of the snapshot's file of statistics.
     merges_manifests : bool
         Whether all manifests of the base are merged.
-    stream : StreamProgress
-        The progress of the stream with these rows.
     """
 
     delta: Delta
@@ -192,8 +186,6 @@ class AppendPlan:
 
     Parameters
     ----------
-    delta : Delta
-        The files that are added and removed.
     deletions : tuple of DeletionDelta
         The buckets in which older rows are deleted or updated.
     base_snapshot_id : int or None
@@ -203,8 +195,6 @@ class AppendPlan:
         conflict. It caches the keys of the commit's own files.
     read_snapshot : Snapshot or None
         The snapshot that these older rows were read from; None for the empty table.
-    stream
-        As of :class:`Planned`.
     """
 
     context: CommitContext
@@ -312,8 +302,6 @@ class OverwritePlan:
     rows_read : frozenset, optional
         The rows that the new files were made from, as :func:`rows_in` gives them: the partitions
         must hold the same ones.
-    stream
-        As of :class:`Planned`.
     """
 
     kind: ClassVar[CommitKind] = CommitKind.OVERWRITE
@@ -384,8 +372,6 @@ class CompactionPlan:
 
     Parameters
     ----------
-    compactions : tuple of Compaction
-        One per bucket.
     all_or_nothing : bool
         Whether one that does not fit is a conflict of all.
     """

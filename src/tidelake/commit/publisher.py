@@ -67,8 +67,6 @@ class Published:
     ----------
     snapshot : Snapshot or None
         The published snapshot; None if there was nothing to commit.
-    planned : Planned
-        The plan's changes in the last base.
     replayed : bool
         Whether the snapshot had been published before.
     """
@@ -92,8 +90,6 @@ class Publisher:
 
     Parameters
     ----------
-    context : CommitContext
-        The table as it was opened.
     duplicates : DuplicateCheck
         Finds snapshots of this commit that were published before.
     """

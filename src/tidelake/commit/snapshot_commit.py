@@ -40,12 +40,8 @@ class Candidate:
 
     Parameters
     ----------
-    snapshot : Snapshot
-        The snapshot; its id is that of the base plus one.
     base : Snapshot or None
         The newest snapshot when it was made; None for the empty table.
-    entries : EntryTable
-        The data files that it adds and removes.
     """
 
     snapshot: Snapshot

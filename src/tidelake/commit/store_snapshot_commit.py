@@ -77,8 +77,6 @@ class _AfterPut:
 
     Parameters
     ----------
-    outcome : Outcome
-        What the snapshot read back says.
     other_table : NotFoundError or None
         The error of a table that is not the one that was opened.
     is_rolled_back : bool
@@ -91,13 +89,7 @@ class _AfterPut:
 
 
 class StoreSnapshotCommit:
-    """The storage decides: of several puts of one file at most one succeeds.
-
-    Parameters
-    ----------
-    context : CommitContext
-        The table as it was opened.
-    """
+    """The storage decides: of several puts of one file at most one succeeds."""
 
     def __init__(self, context: CommitContext) -> None:
         self._context = context

@@ -44,8 +44,6 @@ class Covered:
     ----------
     begin : str, optional
         Digest of the offsets before it; None if they are not known any more.
-    end : str
-        Digest of the offsets behind it.
     offsets : str
         The offsets behind it, for messages; cut if they are long.
     """
@@ -83,12 +81,8 @@ class MadeCommit:
 
     Parameters
     ----------
-    snapshot_id : int
-        The first snapshot of the commit, which has its rows.
     identity : str
         That snapshot's :attr:`~tidelake.metadata.log.snapshot.Snapshot.identity`.
-    end : str, optional
-        Digest of the offsets behind the batch.
     """
 
     identifier: int
@@ -126,15 +120,7 @@ class MadeCommit:
 
 @dataclass(frozen=True, slots=True)
 class StreamStep:
-    """One batch of a stream: what it covers, and the commit that it follows.
-
-    Parameters
-    ----------
-    covered : Covered
-        What the batch covers.
-    before : MadeCommit, optional
-        The last commit that the stream has acknowledged.
-    """
+    """One batch of a stream: what it covers, and the commit that it follows."""
 
     covered: Covered
     before: MadeCommit | None = None

@@ -92,8 +92,6 @@ class CachedFileIO:
         About the most bytes that it takes there.
     place : str
         Names the storage, so that several may share a directory: its endpoint and bucket.
-    kinds : frozenset of str
-        Of :data:`KINDS`: what is kept.
     clock, ids
         For parts that killed processes left, and for names of files.
 

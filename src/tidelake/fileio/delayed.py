@@ -35,17 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """What was asked of a storage.
-
-    Parameters
-    ----------
-    rounds : int
-        The longest chain of requests that waited for each other.
-    in_flight_max : int
-        Most requests at once.
-    bytes_read : int
-        Bytes of all answers.
-    """
+    """What was asked of a storage."""
 
     requests: int = 0
     rounds: int = 0
@@ -86,13 +76,6 @@ class _Counter:
 
 class DelayedFileIO:
     """Another storage behind a delay. Picklable if the other is; a copy counts anew.
-
-    Parameters
-    ----------
-    delay_ms : float
-        How long each request waits.
-    clock : Clock, optional
-        What waits.
 
     Examples
     --------

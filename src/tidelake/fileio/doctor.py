@@ -51,17 +51,7 @@ class Finding:
 def examine(
     location: Location, settings: Settings, env: Env, *, processes: int, names: int
 ) -> Iterator[Finding]:
-    """Examine a store; the first failure of the connection ends it.
-
-    Parameters
-    ----------
-    settings : StoreSettings or HdfsSettings
-        How to reach it.
-    env : Env
-        Clock, ids and randomness.
-    processes, names : int
-        Of the race.
-    """
+    """Examine a store; the first failure of the connection ends it."""
     place = replace(location, path=f"{location.path.rstrip('/')}/{PREFIX}{env.ids.uuid()}")
     files = _opened(place, settings, env)
     bench = _Bench(files, place.path, env, names)

@@ -62,8 +62,6 @@ class FileStatus:
 
     Parameters
     ----------
-    name : str
-        The name inside the directory.
     size_bytes : int
         Length of the file; 0 for a directory.
     is_dir : bool
@@ -338,13 +336,7 @@ class RangeReader(Protocol):
 
 
 class PathDirectory:
-    """An open directory; here nothing but its path. A storage that holds more has a subclass.
-
-    Parameters
-    ----------
-    path : str
-        Where it is.
-    """
+    """An open directory; here nothing but its path. A storage that holds more has a subclass."""
 
     has_late_put: bool = False
 

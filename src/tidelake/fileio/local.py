@@ -76,13 +76,7 @@ DELETE_TRIES = 10
 
 
 class LocalFileIO:
-    """The local file system. Picklable; may be used by several threads.
-
-    Parameters
-    ----------
-    ids : Ids, optional
-        Source of the names of temporary files.
-    """
+    """The local file system. Picklable; may be used by several threads."""
 
     def __init__(self, ids: Ids | None = None) -> None:
         self._ids = SystemIds() if ids is None else ids

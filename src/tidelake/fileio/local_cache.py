@@ -43,8 +43,6 @@ class LocalCache:
         Absolute.
     bytes_max : int
         About the most bytes that it takes there.
-    kinds : frozenset of str
-        The kinds of files that are kept.
     """
 
     directory: str

@@ -68,13 +68,6 @@ class Location:
 def parse_location(given: object, *, what: str = "Warehouse") -> Location:
     """Parse a path or a URI.
 
-    Parameters
-    ----------
-    given : str or Path
-        What the user gave.
-    what : str
-        Its use, as the beginning of a message.
-
     Raises
     ------
     InvalidInputError

@@ -31,8 +31,6 @@ def validate_name(name: str, what: str) -> str:
 
     Parameters
     ----------
-    name : str
-        What the user gave.
     what : str
         Its use: ``"database"``, ``"table"``, ``"tag"``, ``"branch"``, ``"column"``,
         ``"user"``, ``"consumer"``.

@@ -31,13 +31,9 @@ def open_storage(
 
     Parameters
     ----------
-    location : Location
-        Where the files are.
     storage : mapping, optional
         How to reach them: ``{"s3.endpoint": ...}``, and whether to keep what is read on the local
         disk: ``{"local-cache.enabled": "true", ...}``. See ``docs/storage.md``.
-    env : Env
-        Clock, ids and randomness.
     credentials : CredentialSource, optional
         Gives keys of S3 for a while; no others are used then.
 

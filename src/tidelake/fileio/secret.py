@@ -93,13 +93,6 @@ class Secret:
 class SentSecrets:
     """Secrets beside something that is pickled: they travel as those of a storage do.
 
-    Parameters
-    ----------
-    secrets : mapping of str to str
-        By any names.
-    ends_ms : int, optional
-        When they end, as for :func:`remember_secrets`.
-
     Examples
     --------
     >>> sent = SentSecrets({"token": "a1b2c3"})
@@ -158,8 +151,6 @@ def remember_secrets(secrets: Mapping[str, str], *, ends_ms: int | None = None) 
 
     Parameters
     ----------
-    secrets : mapping of str to str
-        By any names.
     ends_ms : int, optional
         When they end, ms since the epoch; :func:`forget_ended` forgets them then.
     """

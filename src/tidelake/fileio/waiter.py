@@ -48,11 +48,6 @@ class Waiter(Protocol):
 class PollingWaiter:
     """Waits by the clock, longer each time.
 
-    Parameters
-    ----------
-    poll_ms_max : float
-        The longest wait.
-
     Examples
     --------
     >>> from tidelake.telemetry import ManualClock
@@ -127,8 +122,6 @@ def waiter_of(fileio: FileIO, clock: Clock, directory: str, *, poll_ms_max: floa
 
     Parameters
     ----------
-    fileio, clock : FileIO, Clock
-        The storage of the directory, and the clock.
     directory : str
         Its path; it need not exist yet.
     poll_ms_max : float

@@ -76,8 +76,6 @@ def orc_times_shift(file_name: str, low_ns: int) -> bool:
 
     Parameters
     ----------
-    file_name : str
-        Of a data file.
     low_ns : int
         The smallest time by its statistics, nanoseconds since 1970.
 
@@ -124,19 +122,13 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         The columns of the schema that the file was written with, if known: one that the file
         lacks is damage, and not a column added later. In ORC and Avro files a column is found by
         its name there; one of another type is cast.
-    batch_rows : int
-        Most rows per batch.
     batch_bytes : int
         A batch has fewer rows if it would be larger, by their mean size in the file. With a text
         dictionary that size is unknown, and batches are smaller.
-    file_size_bytes, row_count : int, optional
-        The manifest's values, to check.
     deleted : int64 array, optional
         Ascending ordinals of rows to leave out: those of the file's deletion vector.
     wanted : int64 array, optional
         Ascending ordinals of the only rows to give, less those to leave out.
-    zone : str, optional
-        The local time zone, for casts that depend on it.
     orc_zone_moves : bool
         Whether Java's ORC writers moved instants by their own time zone
         (:func:`tidelake.format.format_options.orc_zone_moves`).
@@ -144,8 +136,6 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         Of a remote storage: what may be fetched before it is asked for.
     cores : Executor
         Where columns may be decoded beside the caller's work.
-    table : str
-        The directory of its table, for messages.
 
     Returns
     -------
@@ -315,10 +305,6 @@ def open_writer(
     ----------
     fields : sequence of DataField
         The file's columns in order, system columns included, all of scalar type.
-    options : FormatOptions
-        How to write.
-    stats_columns : frozenset of str
-        The columns whose statistics are wanted.
 
     Returns
     -------

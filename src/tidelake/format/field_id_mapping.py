@@ -55,12 +55,8 @@ class ColumnOrigin:
     ----------
     file_name : str, optional
         The column's name in the file; None if the file lacks it.
-    file_type : pyarrow.DataType, optional
-        Its Arrow type in the file.
     is_int96 : bool
         Whether the file stores it, or a timestamp inside it, as INT96.
-    children : tuple of ColumnOrigin
-        For a nested column: the origin of each inner column.
     as_it_is : bool
         Whether the column as read only needs another name for its type.
     is_shredded : bool
@@ -112,8 +108,6 @@ def map_schema(
     ----------
     schema : pyarrow.Schema
         The file's columns; field ids are in their metadata, as in Parquet's.
-    fields, path, file_fields
-        As of :func:`map_columns`.
     int96 : frozenset of str
         Columns whose timestamps appear as nanoseconds, whatever they are.
 

@@ -119,13 +119,6 @@ _REPEATED_GROUPS = {
 def check_timestamps(fields: Sequence[DataField], *, what: str) -> None:
     """Refuse columns if only some of them would be INT96.
 
-    Parameters
-    ----------
-    fields : sequence of DataField
-        The columns of one table or file.
-    what : str
-        The owner of the columns, to begin the message with.
-
     Raises
     ------
     UnsupportedError
@@ -200,8 +193,6 @@ def dictionary_columns(table: pa.Table, fields: Sequence[DataField]) -> list[str
 
     Parameters
     ----------
-    table : pyarrow.Table
-        The file's first rows.
     fields : sequence of DataField
         The columns that may have one.
 

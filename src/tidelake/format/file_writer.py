@@ -21,10 +21,6 @@ class DataFileFooter:
 
     Parameters
     ----------
-    size_bytes : int
-        Exact length of the file.
-    row_count : int
-        Rows in the file.
     stats : tuple of ColumnStats
         One per column given to :func:`tidelake.format.open_writer`, in order.
     """

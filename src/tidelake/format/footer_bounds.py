@@ -13,11 +13,6 @@ def footer_bounds(
 ) -> tuple[object, object] | None:
     """Return the smallest and the largest value of a column in one row group.
 
-    Parameters
-    ----------
-    arrow_type : pyarrow.DataType
-        The column's type in the file.
-
     Returns
     -------
     tuple of storage values, or None

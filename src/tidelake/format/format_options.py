@@ -85,8 +85,6 @@ class OrcOptions:
         Size at which a stripe is written. Larger: fewer seeks, more memory of writers and readers.
     compression_block_bytes : int
         Bytes compressed at once; as Java's default, Arrow's 64 KiB compress worse.
-    index_rows : int
-        Rows per entry of the row index.
     dictionary_share_max : float
         A text column gets a dictionary if at most this share of its values is distinct.
     """
@@ -105,14 +103,10 @@ class FormatOptions:
     ----------
     file_format : str
         ``parquet``, ``orc`` or ``avro``.
-    compression : str
-        One of the format's in :data:`CODECS`.
     zstd_level : int
         1 to 22. Level 1 costs half of level 3 and gives 4 % larger files.
     stats_mode : str
         ``none``, ``counts``, ``truncate(N)`` or ``full``.
-    column_stats_modes : mapping of str to str
-        Columns with their own mode.
     stats_columns_max : int
         How many columns get statistics; all, if it is negative.
     row_group_rows, row_group_bytes : int

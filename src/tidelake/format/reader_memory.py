@@ -34,11 +34,6 @@ def held_bytes(
 ) -> int:
     """Estimate what reading a file holds, in bytes.
 
-    Parameters
-    ----------
-    file_name : str
-        Its suffix gives the format.
-
     Examples
     --------
     >>> from tidelake.types import parse_type

@@ -53,8 +53,6 @@ class OwnColumns:
 
     Parameters
     ----------
-    request : ReadRequest
-        The request with the wanted columns and those of the file's own schema.
     ids : mapping of int to str, optional
         Names by field id, if the file has ids.
 

@@ -72,10 +72,6 @@ class StatsRule:
 
     Parameters
     ----------
-    mode : StatsMode
-        The table's, or the level's.
-    columns : mapping of str to StatsMode
-        Columns with a mode of their own.
     columns_count_max : int
         The most columns with statistics; all, if it is negative.
     """

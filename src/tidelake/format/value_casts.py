@@ -39,12 +39,8 @@ class Retyping:
 
     Parameters
     ----------
-    path : str
-        The file, for messages.
     asked : tuple of DataField
         The same columns with the types for the file's reader.
-    table : str
-        The directory of the file's table, for messages.
     """
 
     path: str

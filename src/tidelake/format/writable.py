@@ -16,11 +16,6 @@ from tidelake.types import DataField
 def check_file_formats(options: Options, fields: Sequence[DataField], *, what: str) -> None:
     """Refuse a table if a file of one of its levels cannot be written.
 
-    Parameters
-    ----------
-    what : str
-        The table, as the beginning of messages.
-
     Raises
     ------
     UnsupportedError

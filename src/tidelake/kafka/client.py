@@ -85,8 +85,6 @@ def kafka_error(error: Any, *, table: KafkaTable, doing: str) -> TidelakeError:
 
     Parameters
     ----------
-    table : KafkaTable
-        For messages.
     doing : str
         A clause that follows "while", such as "offsets were asked for".
     """

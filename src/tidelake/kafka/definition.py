@@ -48,8 +48,6 @@ class MetadataColumn:
 
     Parameters
     ----------
-    key : str
-        A key of :data:`METADATA`.
     is_virtual : bool
         Whether it is read-only.
     """
@@ -60,15 +58,7 @@ class MetadataColumn:
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """The key or the value of messages.
-
-    Parameters
-    ----------
-    options : GivenOptions
-        Of the format.
-    fields : tuple of DataField
-        Its columns, with their names in the message.
-    """
+    """The key or the value of messages."""
 
     format_name: str
     options: GivenOptions
@@ -98,16 +88,10 @@ class KafkaTable:
 
     Parameters
     ----------
-    name : str
-        For messages.
-    primary_keys : tuple of str
-        The primary key of a table whose messages are changes.
     is_upsert : bool
         Whether a message replaces the previous one of its key, and one without a value deletes it.
     key, value : MessagePart
         The parts of messages; without a key format a table has no key.
-    options : GivenOptions
-        Of :mod:`tidelake.kafka.table_options`.
     settings : mapping
         Settings of the client's library. Not shown, since they hold passwords.
     """
@@ -137,8 +121,6 @@ class KafkaTable:
 
         Parameters
         ----------
-        name : str
-            Of the table.
         options : mapping of str to str
             With ``connector`` = ``kafka`` or ``upsert-kafka``.
 

@@ -59,8 +59,6 @@ class MessageWriter:
     ----------
     task : int
         The task's number, which decides the partition of ``sink.partitioner`` = ``fixed``.
-    partitions_count : int
-        Of the topic.
     """
 
     def __init__(self, table: KafkaTable, *, task: int, partitions_count: int) -> None:

@@ -19,8 +19,6 @@ class KafkaSlice:
 
     Parameters
     ----------
-    partition : int
-        Its number.
     first, end : int
         The first offset, and the one after the last.
     topic_id : str
@@ -45,8 +43,6 @@ class KafkaOffsets:
 
     Parameters
     ----------
-    offsets : mapping of (str, int) to int
-        By topic and partition.
     topic_ids : mapping of str to str
         The identity of each topic. A topic that was deleted and created again has another one.
 

@@ -33,8 +33,6 @@ def client_settings(properties: Mapping[str, str], *, table: str) -> dict[str, s
     ----------
     properties : mapping of str to str
         Without the prefix ``properties.``.
-    table : str
-        For messages.
 
     Raises
     ------

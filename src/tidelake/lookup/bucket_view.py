@@ -306,8 +306,6 @@ class BucketView:
         ----------
         hashes, images
             Of the keys, as :class:`~tidelake.lookup.KeyForm` makes them.
-        names : tuple of str
-            The columns that will be wanted of the rows.
 
         Yields
         ------

@@ -39,12 +39,6 @@ class LookupBuild:
 
     Parameters
     ----------
-    stored : StoredColumns
-        What it holds.
-    fields : tuple of DataField
-        The columns that are stored: those that the data file has.
-    directory : str
-        Where it is made.
     spool_bytes : int
         Bytes of columns held in memory.
     """
@@ -65,13 +59,7 @@ class LookupBuild:
         self._hashes: list[np.ndarray] = []
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> int:
-        """Take the rows of the data file, in its order; returns how many they were.
-
-        Parameters
-        ----------
-        batches : iterable of RecordBatch
-            The stored columns, and those of the key.
-        """
+        """Take the rows of the data file, in its order; returns how many they were."""
         form, names = self._stored.form, self._stored.key_columns
         count = 0
         for batch in batches:
@@ -88,15 +76,6 @@ class LookupBuild:
 
     def write(self, path: Path, *, identity: bytes, unique: str) -> None:
         """Write the file, and give it its name when it is whole.
-
-        Parameters
-        ----------
-        path : Path
-            Its name; a file there is replaced.
-        identity : bytes
-            What it is made of.
-        unique : str
-            Makes the temporary name unique.
 
         Raises
         ------

@@ -77,8 +77,6 @@ class LookupStats:
     ----------
     files_count, mapped_bytes, disk_bytes : int
         Lookup files in use, their bytes that are mapped, and all their bytes.
-    hits, misses : int
-        Keys that had a row, and others.
     builds : int
         Lookup files that this process made for the table; others were found.
     """
@@ -96,12 +94,8 @@ class LookupCache:
 
     Parameters
     ----------
-    place : LookupDirectory
-        Where they are; made when a file is.
     limits : LookupLimits
         What they may take.
-    clock, ids
-        Time and unique names.
     """
 
     def __init__(
@@ -132,10 +126,6 @@ class LookupCache:
 
         Parameters
         ----------
-        stored : StoredColumns
-            What lookup files of the table hold.
-        fields : tuple of DataField
-            The columns that this one holds.
         fill : callable
             Adds the data file's rows to a new file; returns how many they are.
         in_use : callable
@@ -163,13 +153,7 @@ class LookupCache:
         return opened
 
     def sweep(self, in_use: Collection[Path]) -> None:
-        """Now and then: note the use of files, and remove those that nobody used for long.
-
-        Parameters
-        ----------
-        in_use : collection of Path
-            The files of a view that answers.
-        """
+        """Now and then: note the use of files, and remove those that nobody used for long."""
         now_ms = self._clock.now_ms()
         if now_ms - self._swept_ms < self.limits.retention_ms // SWEEPS_PER_RETENTION:
             return

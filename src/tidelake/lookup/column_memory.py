@@ -65,8 +65,6 @@ class SpoolBudget:
     ----------
     bytes_max : int
         Bytes that they hold before they go to disk.
-    directory : str
-        Where the temporary files are.
     """
 
     def __init__(self, bytes_max: int, directory: str) -> None:
@@ -167,13 +165,7 @@ class _Written:
 
 
 class ColumnSpool:
-    """The memory of one column, or of a child of one, that grows batch by batch.
-
-    Parameters
-    ----------
-    budget : SpoolBudget
-        Memory of all spools.
-    """
+    """The memory of one column, or of a child of one, that grows batch by batch."""
 
     def __init__(self, kind: pa.DataType, budget: SpoolBudget) -> None:
         self._kind = kind
@@ -299,8 +291,6 @@ def column_from(
     ----------
     kind : pyarrow.DataType
         Its type; with wide offsets text and lists become their large forms.
-    nodes, buffers : iterator
-        Depth first, at this column; those of the column are taken from them.
     wide : bool
         Whether offsets have 64 bits.
     """

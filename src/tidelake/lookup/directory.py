@@ -33,13 +33,7 @@ class LookupDirectory:
 
     @classmethod
     def of(cls, table_uri: str, given: str | Path | None) -> LookupDirectory:
-        """Name a table's directory below the given one, or below that of this user.
-
-        Parameters
-        ----------
-        given : str or Path, optional
-            The directory that the caller named.
-        """
+        """Name a table's directory below the given one, or below that of this user."""
         own = xxh3_128_hexdigest(table_uri.encode())
         if given is not None:
             return cls(Path(given, own))

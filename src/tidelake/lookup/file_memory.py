@@ -24,15 +24,7 @@ class Items(Protocol):
 
 
 class FileBytes:
-    """Items of a file that is not mapped.
-
-    Parameters
-    ----------
-    offset : int
-        Where the items begin.
-    code : str
-        The item's format as :mod:`struct` has it.
-    """
+    """Items of a file that is not mapped."""
 
     __slots__ = ("_file", "_offset", "_size", "_unpack")
 
@@ -54,13 +46,7 @@ def map_file(file: int, size_bytes: int, *, populated: bool = False) -> mmap.mma
 
 
 class MappedBudget:
-    """How many bytes of lookup files are mapped at a time. Thread-safe.
-
-    Parameters
-    ----------
-    bytes_max : int
-        The most of them.
-    """
+    """How many bytes of lookup files are mapped at a time. Thread-safe."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max

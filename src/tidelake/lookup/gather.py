@@ -43,8 +43,6 @@ class KeyRows:
     ----------
     keys : int array [m]
         Which of the keys asked for have a row here; in any order.
-    source : ColumnSource
-        Where their rows are.
     rows : int64 array [m]
         Their rows there.
     """
@@ -58,11 +56,6 @@ def gathered(parts: Sequence[KeyRows], count: int, schema: pa.Schema) -> pa.Reco
     """Build the rows of keys.
 
     Requires: the keys of all parts are 0 to `count` - 1, each once.
-
-    Parameters
-    ----------
-    count : int
-        How many keys they are.
     """
     if not parts or not len(schema):
         return _without_columns(count) if count else pa.RecordBatch.from_pylist([], schema=schema)

@@ -88,16 +88,8 @@ class LookupHeader:
 
     Parameters
     ----------
-    rows_count, homes_count : int
-        Rows, and home slots.
     has_wide_offsets : bool
         Whether offsets have 64 bits.
-    nodes, buffers : tuple
-        Depth first.
-    identity : bytes
-        What the file was made of.
-    file_size_bytes : int
-        Bytes of the whole file.
     body_checksum : int
         XXH3 of the body.
     """

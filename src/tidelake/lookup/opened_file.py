@@ -59,10 +59,6 @@ class OpenedFile:
 
     Parameters
     ----------
-    stored : StoredColumns
-        What lookup files of its table hold.
-    fields : tuple of DataField
-        The columns that this one holds.
     identity : bytes
         What it must have been made of.
     budget : MappedBudget

@@ -52,8 +52,6 @@ def value_reader(
     ----------
     items, data : callable
         Its buffers, and the bytes of its text: buffer 0 is validity.
-    has_nulls : bool
-        Whether it has nulls.
     wide : bool
         Whether offsets have 64 bits.
     by_arrow : callable
@@ -120,8 +118,6 @@ def raw_reader(
 
     Parameters
     ----------
-    kind, items, has_nulls, wide
-        As of :func:`value_reader`.
     data : callable
         The bytes of its values, or of its text.
     mapped : (mmap, int), optional

@@ -26,8 +26,6 @@ class StoredColumns:
     ----------
     key_columns : tuple of str
         The key inside a bucket, in key order.
-    form : KeyForm
-        How keys are hashed and compared.
     fields : tuple of DataField
         The stored columns in order, the key's among them where it is compared itself.
     read_with : tuple of str
@@ -45,13 +43,7 @@ class StoredColumns:
         return not self.form.is_own_column
 
     def of_file(self, ids: Collection[int]) -> tuple[DataField, ...]:
-        """The columns that a data file has; those added to the table later are null in it.
-
-        Parameters
-        ----------
-        ids : collection of int
-            The field ids of the schema that the file was written with, and of system columns.
-        """
+        """The columns that a data file has; those added to the table later are null in it."""
         return tuple(field for field in self.fields if field.id in ids)
 
     def identity(self, file: DataFileMeta, stored: tuple[DataField, ...]) -> bytes:

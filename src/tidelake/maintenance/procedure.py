@@ -43,8 +43,6 @@ class Parameter:
 
     Parameters
     ----------
-    description : str
-        A sentence for the docs.
     is_required : bool
         It must be given.
     is_ours : bool
@@ -140,8 +138,6 @@ class Procedure:
         Its name behind ``sys.``.
     parameters : tuple of Parameter
         In the order of positions.
-    description : str
-        What it does.
     run : callable
         Runs it and returns the rows of the answer.
     example : str

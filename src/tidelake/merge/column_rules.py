@@ -41,10 +41,6 @@ class SequenceGroup:
 
     Parameters
     ----------
-    columns : tuple of str
-        The sequence: rows compare by these, null smallest.
-    members : tuple of str
-        The other columns of the group.
     removes : bool
         Whether a -D removes the whole row if its sequence is not below the largest so far.
     """

@@ -51,8 +51,6 @@ class IdleSetting:
         The setting, without ``fields.<column>.``.
     merged_how : str
         How the column is merged, for a message: follows "column 'x' ".
-    is_for : str
-        The functions or columns of the setting, for a message.
     takes_function : bool
         Whether another function would make it work.
     """

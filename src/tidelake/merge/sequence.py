@@ -23,13 +23,7 @@ from tidelake.types import DataType
 
 
 def rank_rows(rows: pa.Table, spec: MergeSpec, *, sequence_column: str) -> RankOf:
-    """Return the function that ranks some of `rows`: user sequence fields, then sequence number.
-
-    Parameters
-    ----------
-    sequence_column : str
-        The column of sequence numbers.
-    """
+    """Return the function that ranks some of `rows`: user sequence fields, then sequence number."""
 
     def rank(positions: npt.NDArray[np.int64]) -> Sequence[npt.NDArray[Any]]:
         places = pa.array(positions)

@@ -53,8 +53,6 @@ class MergeSpec:
         Whether rows that retract (-U, -D) are left out of a merge.
     remove_on_delete : bool
         Whether a -D removes the row of its key (partial-update, aggregation).
-    functions : tuple of ColumnFunction
-        How the other columns are merged (partial-update, aggregation).
     groups : tuple of SequenceGroup
         Columns that change together, by their own sequences (partial-update).
     by_lookup : bool
@@ -172,11 +170,6 @@ class MergeSpec:
 
     def with_needed(self, columns: Iterable[str]) -> tuple[str, ...]:
         """Return the columns, preceded by those that their merge needs.
-
-        Parameters
-        ----------
-        columns : iterable of str
-            The columns wanted from a merge.
 
         Examples
         --------

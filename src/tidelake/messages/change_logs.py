@@ -73,8 +73,6 @@ class ChangeLogDecoder:
 
     Parameters
     ----------
-    message : type
-        The class of a message.
     changes : callable
         Gives the rows of a message with their kinds; raises :class:`_MisfitError`.
     exact : bool

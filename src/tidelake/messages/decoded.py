@@ -19,8 +19,6 @@ class BadMessage:
 
     Parameters
     ----------
-    position : int
-        Its index among the given messages.
     reason : str
         A clause that names the fault: ``"column 'id': 'x' is not a value of type BIGINT"``.
     """
@@ -108,12 +106,8 @@ def kept_rows(
 
     Parameters
     ----------
-    columns, names, messages
-        The rows, each of one message.
     bad : iterable of BadMessage
         Messages without a row.
-    misfits : mapping of int to str
-        The reason for each bad row, by its number.
     """
     if not misfits:
         return inserted(columns, names, messages, bad)

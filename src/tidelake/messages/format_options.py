@@ -34,11 +34,6 @@ class GivenOptions:
     ) -> GivenOptions:
         """Parse options.
 
-        Parameters
-        ----------
-        table : str
-            The table, for messages.
-
         Raises
         ------
         InvalidInputError

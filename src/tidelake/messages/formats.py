@@ -35,8 +35,6 @@ class MessageFormat:
     ----------
     name : str
         The value of ``format``.
-    options : tuple of Option
-        Its options; their keys begin with the name.
     decoder : callable
         Makes a decoder from all columns, the names of those wanted, and the options.
     encoder : callable, optional
@@ -91,13 +89,6 @@ FORMATS: Mapping[str, MessageFormat] = MappingProxyType(
 
 def format_named(name: str, *, option: str, table: str) -> MessageFormat:
     """Find a format by name.
-
-    Parameters
-    ----------
-    option : str
-        The option, for messages.
-    table : str
-        The table, for messages.
 
     Raises
     ------

@@ -47,8 +47,6 @@ class JsonRows:
 
     Parameters
     ----------
-    standard : str
-        Of timestamps.
     fails_on_missing : bool
         Whether an object must have all columns wanted.
     ignores_errors : bool

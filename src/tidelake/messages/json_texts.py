@@ -34,8 +34,6 @@ class TextStyle:
 
     Parameters
     ----------
-    standard : str
-        Of timestamps.
     plain_decimals : bool
         Whether decimals have no exponent.
     omits_nulls : bool

@@ -27,10 +27,6 @@ class IndexFile:
     ----------
     index_type : str
         :data:`HASH`, :data:`DELETION_VECTORS`, or one of 2.x.
-    file_name : str
-        Name inside the directory of index files.
-    row_count : int
-        How many values it holds.
     ranges : tuple, optional
         Of deletion vectors: (data file, offset, length, cardinality or None) each.
     external_path : str, optional

@@ -66,8 +66,6 @@ def partition_text(
     ----------
     value : storage value
         The value; None for null.
-    default_name : str
-        The text of null and blank values.
     legacy : bool
         Option ``partition.legacy-name``.
 

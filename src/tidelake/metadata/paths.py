@@ -36,14 +36,6 @@ class TablePaths:
 
     Parameters
     ----------
-    location : str
-        The table's directory.
-    partition_keys : tuple of str
-        Names of the partition columns.
-    partition_types : tuple of DataType
-        Their types.
-    default_partition_name : str
-        The directory name of a null or blank partition value.
     legacy_partition_name : bool
         Whether values are printed like Java's ``toString``.
     index_beside_data : bool
@@ -225,11 +217,6 @@ class TablePaths:
 
     def data_file(self, partition: bytes, bucket: int, file: DataFileMeta | str) -> str:
         """The path of a data file.
-
-        Parameters
-        ----------
-        file : DataFileMeta or str
-            The file, or its name.
 
         Raises
         ------

@@ -20,21 +20,7 @@ Guard = Callable[[], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table's location and how it was opened. Each layer adds its own needs.
-
-    Parameters
-    ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
-    schema : TableSchema
-        The schema that it was opened with.
-    options : Options
-        The schema's options, with those of this use.
-    env : Env
-        Clock, randomness, ids, executor.
-    """
+    """A table's location and how it was opened. Each layer adds its own needs."""
 
     fileio: FileIO
     paths: TablePaths

@@ -45,11 +45,6 @@ class TogetherFiles:
     """Writes whole new files of a remote storage side by side, when they must be there.
 
     A storage that is not remote writes each at once.
-
-    Parameters
-    ----------
-    threads : Executor
-        Where the writes wait.
     """
 
     def __init__(self, fileio: FileIO, threads: Executor) -> None:

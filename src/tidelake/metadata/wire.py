@@ -32,8 +32,6 @@ class Wire:
     ----------
     magic : bytes
         Four bytes that identify the kind of message.
-    version : int
-        Version of the body's layout.
     kind : type
         The type of the value, made of dataclasses, tuples, mappings, text, bytes and numbers.
 

@@ -32,10 +32,6 @@ class BucketMode(enum.Enum):
 
         Parameters
         ----------
-        options : Options
-            Of the table.
-        has_primary_key : bool
-            Whether it has one.
         keys_may_move : bool
             Whether the primary key lacks a partition column.
         """

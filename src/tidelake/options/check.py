@@ -225,8 +225,6 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
     ----------
     mapping : mapping
         The options for this use, under their keys or older ones; None unsets one.
-    table : str
-        The table's name, for messages.
 
     Raises
     ------
@@ -299,8 +297,6 @@ def session_options(conf: Mapping[str, str], *, prefix: str, table: str) -> dict
     prefix : str
         Prefix of the keys: ``<prefix><option>`` is for every table,
         ``<prefix><database>.<table>.<option>`` for one table and wins.
-    table : str
-        ``"database.table"``.
 
     Raises
     ------
@@ -491,10 +487,6 @@ def check_retained(what: str, least: int, most: int, *, table: str) -> None:
     ----------
     what : str
         ``"snapshot"`` or ``"changelog"``.
-    least, most : int
-        The least and the most number to keep.
-    table : str
-        The table's name, for messages.
 
     Raises
     ------

@@ -40,13 +40,7 @@ _BITMAP_VERSIONS = ("1", "2")
 
 @dataclass(frozen=True, slots=True)
 class FileIndexSetting:
-    """One index of one column.
-
-    Parameters
-    ----------
-    table : str
-        The table, for messages.
-    """
+    """One index of one column."""
 
     column: str
     kind: str

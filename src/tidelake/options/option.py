@@ -63,12 +63,8 @@ class Coverage:
 
     Parameters
     ----------
-    reason : str
-        Why it has no effect or is refused, and what to do instead.
     accepted : tuple
         Supported values other than the default.
-    actions : frozenset of Action
-        The actions that another value forbids.
     tables : TableKind
         The tables to which the option applies; on others it is ignored, as in Java.
     """
@@ -123,18 +119,10 @@ class Option(Generic[T]):
 
     Parameters
     ----------
-    key : str
-        The name in the table's options.
     kind : Kind
         The type of its value; memory sizes become bytes, durations milliseconds.
     default : T
         The value if the option is unset; None if Paimon derives or lacks one.
-    description : str
-        Its effect, and that of a larger or smaller value.
-    choices : tuple of str
-        The values of an ENUM, in Java's spelling.
-    minimum, maximum : int, optional
-        Bounds of a number, both included.
     pattern : str
         Regular expression that a STRING's whole text must match; empty for any.
     fallback_keys : tuple of str

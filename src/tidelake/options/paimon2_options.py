@@ -22,10 +22,6 @@ class Paimon2Option:
     ----------
     neutral : str
         The value without effect, as text in any case.
-    reason : str
-        The fault that would follow, and what to do instead.
-    actions : frozenset of Action
-        What is refused.
     """
 
     regex: str

@@ -79,8 +79,6 @@ def check_promises(mapping: Mapping[str, str], *, table: str) -> None:
     ----------
     mapping : mapping of str to str
         Options as a user gives them, under their keys.
-    table : str
-        The table, for messages.
 
     Raises
     ------

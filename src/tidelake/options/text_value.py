@@ -38,11 +38,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 def parse_value(option: Option[Any], given: str) -> object:
     """Parse an option's text.
 
-    Parameters
-    ----------
-    option : Option
-        The option, with its kind and bounds.
-
     Returns
     -------
     object

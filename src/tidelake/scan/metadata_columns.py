@@ -83,13 +83,6 @@ def metadata_fields(schema: TableSchema) -> dict[str, DataField]:
 def check_located(splits: Sequence[Split], columns: Sequence[str], *, table: str) -> None:
     """Refuse columns of files where rows are merged out of several.
 
-    Parameters
-    ----------
-    splits : sequence of Split
-        Of the plan.
-    table : str
-        For the message.
-
     Raises
     ------
     UnsupportedError

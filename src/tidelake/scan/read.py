@@ -255,19 +255,7 @@ def _read_section(
 
 @dataclass(frozen=True, slots=True)
 class _SectionRead:
-    """One section that is read.
-
-    Parameters
-    ----------
-    spec : MergeSpec
-        How it is merged.
-    names : tuple of str
-        The columns wanted of the merged rows.
-    below : Predicate, optional
-        A filter of the rows of single runs.
-    keep_kinds, only
-        `keep_kinds` and `rows` of :func:`read_split`.
-    """
+    """One section that is read."""
 
     context: ReadContext
     split: Split
@@ -392,8 +380,6 @@ def read_file(  # noqa: PLR0913 - all that is known of one file
 
     Parameters
     ----------
-    context, split, file
-        The file, and its split; the split's deletion vectors are ignored.
     predicate : Predicate, optional
         Bound to ``context.schema``.
     deleted : int64 array, optional

@@ -34,17 +34,11 @@ class Split(InBucket):
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow of the partition.
-    bucket, total_buckets : int
-        The bucket, and of how many.
     sections : tuple of Section
         In key order. A raw split has one section of one run.
     raw : bool
         Whether the files can be read unmerged: every row that no vector deletes is live, and no
         other has its key.
-    deletions : mapping of str to DeletionRange
-        The deletion vectors of the files that have one, by file name.
     of_keys : {'all', 'gone', 'kept'}
         The keys whose changes are wanted; a read of rows takes all.
     """

@@ -46,14 +46,8 @@ class BucketFiles(InBucket):
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow.
-    bucket, total_buckets : int
-        The bucket, and of how many.
     files : sequence of DataFileMeta
         Live files that the scan may need.
-    deletions : mapping of str to DeletionRange
-        Deletion vectors by data file; those of other files do no harm.
     """
 
     snapshot_id: int
@@ -112,8 +106,6 @@ def stand_alone(
 
     Parameters
     ----------
-    starts : ndarray of int
-        Where each bucket begins.
     on_any_level : bool
         Whether above level 0 a key is live in one file only, on any level.
     """

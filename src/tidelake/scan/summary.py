@@ -79,17 +79,7 @@ class ColumnEnds:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSummary:
-    """The rows of one partition.
-
-    Parameters
-    ----------
-    partition : bytes
-        The serialized BinaryRow of its columns.
-    rows_count : int
-        Live rows.
-    columns : mapping of str to ColumnEnds
-        The columns asked for.
-    """
+    """The rows of one partition."""
 
     partition: bytes
     rows_count: int
@@ -113,8 +103,6 @@ def plan_summary(
     ----------
     plan : ScanPlan
         Of a read without a limit.
-    columns : sequence of str
-        Columns whose nulls and extremes are wanted.
 
     Returns
     -------

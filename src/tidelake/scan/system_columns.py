@@ -58,11 +58,6 @@ class KnownColumns:
     """Adds the columns that were not read to a file's batches, as one value for all rows.
 
     The values are written once, and all batches share them.
-
-    Parameters
-    ----------
-    known : set of DataField
-        From :func:`known_system_columns`.
     """
 
     def __init__(self, known: AbstractSet[DataField], file: DataFileMeta) -> None:

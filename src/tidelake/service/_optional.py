@@ -18,11 +18,6 @@ PIP_NAMES = {
 def load(module: str, *, what: str = "The query service") -> ModuleType:
     """Import a module of this package that needs gRPC.
 
-    Parameters
-    ----------
-    what : str
-        Subject of the message: what needs the library.
-
     Raises
     ------
     UnsupportedError

@@ -51,13 +51,6 @@ class MemoryBudget:
     def victims(self, held_bytes: Mapping[K, int], *, reliefs: int) -> tuple[tuple[K, int], ...]:
         """Name the writers that must release memory, largest first, and how much.
 
-        Parameters
-        ----------
-        held_bytes : mapping
-            What each writer holds.
-        reliefs : int
-            How often writers have released memory so far.
-
         Returns
         -------
         tuple of (key, bytes)

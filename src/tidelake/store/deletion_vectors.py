@@ -54,8 +54,6 @@ class BucketDeletions:
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow of the partition.
     bucket : int
         The bucket; 0 in a table without buckets.
     files : sequence of IndexFile

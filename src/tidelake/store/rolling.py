@@ -47,8 +47,6 @@ class RollingWriter:
     ----------
     open_file : callable
         Opens the next file; takes the number of rows in the files before it.
-    target_size_bytes : int
-        Size at which a file is closed.
     """
 
     def __init__(self, open_file: Callable[[int], OneFile], *, target_size_bytes: int) -> None:

@@ -205,8 +205,6 @@ class Env:
 
     Parameters
     ----------
-    clock, rng, ids, executor
-        See the classes of these names.
     zone : str, optional
         The local time zone, which casts between local times and instants take, by its IANA name.
         It is that of the machine where the catalog was opened, on every executor too.

@@ -69,8 +69,6 @@ class Executor(Protocol):
 
         Parameters
         ----------
-        work, items
-            As of :meth:`map`.
         weight : callable
             What a piece and its result take, from the item.
         weight_max : int
@@ -131,8 +129,6 @@ class ThreadExecutor:
 
     Parameters
     ----------
-    threads_max : int
-        Pieces that run at once.
     level : int
         Pieces of lower levels may wait for these; pieces of this level or a higher one run work for
         these threads themselves.
@@ -398,8 +394,6 @@ class Ahead(Generic[T]):
 
     Parameters
     ----------
-    items : iterator
-        Where the items come from.
     threads : ThreadExecutor, optional
         Where they are made; without it, in the caller's thread when they are wanted.
 

@@ -58,11 +58,6 @@ class ProcessMark:
     def check(self, what: str) -> None:
         """Refuse a forked child.
 
-        Parameters
-        ----------
-        what : str
-            The object, as the beginning of the message.
-
         Raises
         ------
         ClosedError

@@ -61,8 +61,6 @@ class Memory:
         Encoded bytes that a task fetches ahead where each read waits for a network, and rows of the
         next splits that are read before their turn. A sixteenth, per task: the open pages of a
         merge are then parts of the first.
-    manifest_cache_bytes : int
-        Decoded manifests that a catalog keeps. An eighth.
     merge_orders_bytes : int
         Orders of merges that a catalog keeps, about a byte a row; as much again while more are
         noted. A thirty-second.

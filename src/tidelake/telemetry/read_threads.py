@@ -31,11 +31,6 @@ class ReadThreads:
     By default a process has one of each kind for all its tables, so the number of its threads is
     bounded, and no more requests are in flight.
 
-    Parameters
-    ----------
-    runs, files, ranges : Executor
-        See above.
-
     Examples
     --------
     >>> list(ReadThreads().ranges.map(len, ["a", "bc"]))

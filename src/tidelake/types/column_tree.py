@@ -40,8 +40,6 @@ def edited(
         The names; the last one is passed to `edit`, and need not exist.
     edit : callable
         The change at that level.
-    table : str
-        For messages.
 
     Raises
     ------

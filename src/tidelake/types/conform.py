@@ -67,8 +67,6 @@ def conform(
         Integers may be of any width, strings, binaries and lists of any layout, timestamps of any
         unit, as long as each value fits; dictionaries and run ends count as their values. A
         struct has exactly the fields of its ROW, in any order.
-    table : str
-        The table's name, for messages.
     first_row : int, optional
         The number of the first row in the caller's data, from 0 on; messages then name the row of
         a value that does not fit.

@@ -34,8 +34,6 @@ class ListParts:
         Where each row's elements begin among `children`; the first is 0.
     nulls : pyarrow.BooleanArray [n] or None
         Which rows are null; None if none is.
-    children : tuple of pyarrow.Array
-        The elements of a list; the keys and the values of a map.
     """
 
     offsets: pa.Array

@@ -52,12 +52,6 @@ class TableSchema:
         The columns in order.
     highest_field_id : int
         The largest id ever given, dropped columns included.
-    partition_keys, primary_keys : tuple of str
-        Column names.
-    options : mapping of str to str
-        The table's options as stored.
-    comment : str, optional
-        The table's comment.
     time_ms : int
         When it was made, ms since the epoch.
     """
@@ -130,13 +124,6 @@ class TableSchema:
     @classmethod
     def from_json(cls, text: str | bytes, *, path: str = "schema") -> TableSchema:
         """Read a schema file.
-
-        Parameters
-        ----------
-        text : str or bytes
-            The file's content.
-        path : str
-            The file's path, for messages.
 
         Raises
         ------

@@ -49,8 +49,6 @@ class TableLock:
     ----------
     enabled : bool
         Otherwise nothing is locked.
-    timeout_ms, sleep_ms_max : int
-        How long to wait in all, and at once.
     """
 
     database: Database

@@ -51,19 +51,7 @@ class _NotMovedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JdbcMetastore:
-    """Rows as databases and tables. See :class:`tidelake.catalog.metastore.Metastore`.
-
-    Parameters
-    ----------
-    directories : Warehouse
-        Where the files are.
-    database : Database
-        Where the rows are.
-    catalog_key : str
-        Which rows are this catalog's.
-    lock : TableLock
-        Java's lock.
-    """
+    """Rows as databases and tables. See :class:`tidelake.catalog.metastore.Metastore`."""
 
     directories: Warehouse
     database: Database

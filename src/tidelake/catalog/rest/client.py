@@ -70,15 +70,7 @@ class _Config:
 
 
 class RestClient:
-    """A catalog's server. Thread-safe.
-
-    Parameters
-    ----------
-    settings : RestSettings
-        How to reach it.
-    env : Env
-        Clock and randomness of the waits.
-    """
+    """A catalog's server. Thread-safe."""
 
     def __init__(
         self, settings: RestSettings, *, env: Env, transport: Transport | None = None

@@ -30,8 +30,6 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
         Its name, without the database's.
     path : str
         Its directory, perhaps with a scheme.
-    schema_id : int
-        The newest schema.
     is_external : bool
         Whether the server does not own the files.
     """
@@ -45,13 +43,7 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ServerDatabase(msgspec.Struct, frozen=True, rename="camel"):
-    """One database.
-
-    Parameters
-    ----------
-    id, location : str
-        Where it is.
-    """
+    """One database."""
 
     name: str
     options: dict[str, str] | None = None
@@ -82,8 +74,6 @@ class ServerPartition(msgspec.Struct, frozen=True, rename="camel"):
 
     Parameters
     ----------
-    spec : mapping
-        Its values by column, as text.
     record_count, file_size_in_bytes, file_count, last_file_creation_time : int
         Rows, bytes, files; ms since the epoch.
     """

@@ -69,15 +69,7 @@ UNREADABLE = (StorageError, CorruptError, UnsupportedError, InvalidInputError)
 
 
 class ServerCommit:
-    """The server decides which snapshot is the next one of a table.
-
-    Parameters
-    ----------
-    table_id : str or None
-        The server's id of it, as it was opened.
-    paths : TablePaths
-        Its paths: they give the values of partitions.
-    """
+    """The server decides which snapshot is the next one of a table."""
 
     def __init__(
         self,

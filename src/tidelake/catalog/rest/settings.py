@@ -53,8 +53,6 @@ class RestSettings:
     ----------
     uri : str
         The server, ``http`` or ``https``, without a slash at the end.
-    warehouse : str
-        The warehouse's name at the server.
     headers : mapping
         Headers of each request; they may hold secrets, and are not shown.
     options : mapping

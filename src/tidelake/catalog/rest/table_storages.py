@@ -31,8 +31,6 @@ class TableStorages:
     given : mapping or SentSecrets
         What the user says of it; may hold secrets. Those that did not come along to this process
         are asked for when a storage is opened.
-    env : Env
-        Clock, ids and randomness.
     """
 
     def __init__(

@@ -61,13 +61,7 @@ class _Exchange:
 
 
 class Transport:
-    """Connections to one server. Thread-safe.
-
-    Parameters
-    ----------
-    answer_timeout_s : float
-        Seconds to wait for an answer.
-    """
+    """Connections to one server. Thread-safe."""
 
     def __init__(
         self, settings: RestSettings, *, env: Env, answer_timeout_s: float = ANSWER_TIMEOUT_S
@@ -100,11 +94,6 @@ class Transport:
         headers: Mapping[str, str] | None = None,
     ) -> ServerAnswer:
         """Send one request, once.
-
-        Parameters
-        ----------
-        method, path, query, body, headers
-            The request; the body is sent as JSON.
 
         Raises
         ------

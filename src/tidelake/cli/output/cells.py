@@ -40,13 +40,6 @@ class TemporalText(str):
 def plain_values(array: pa.Array, zone: str) -> list[Any]:
     """Convert the values of a column.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-        Any type of tables and of Spark.
-    zone : str
-        Time zone for instants.
-
     Examples
     --------
     >>> plain_values(pa.array([1.5, None]), "UTC")

@@ -31,13 +31,7 @@ class Format(Protocol):
 
 
 def rows_of(batches: Iterable[pa.RecordBatch], zone: str) -> Iterator[Row]:
-    """Yield the rows of batches as tuples of plain values.
-
-    Parameters
-    ----------
-    zone : str
-        Time zone for instants.
-    """
+    """Yield the rows of batches as tuples of plain values."""
     for batch in batches:
         columns = [plain_values(column, zone) for column in batch.columns]
         yield from zip(*columns, strict=True)
@@ -120,8 +114,6 @@ def live_lines(
 
     Parameters
     ----------
-    name : str
-        A key of :data:`FORMATS`.
     rows : iterator of tuple
         The rows; the iterator may block.
     first_count : int

@@ -73,8 +73,6 @@ def redrawn(lines: Sequence[str], *, before_count: int, columns: int) -> str:
     ----------
     before_count : int
         How many were drawn the last time; 0 for none.
-    columns : int
-        Width of the terminal.
 
     Examples
     --------

@@ -53,8 +53,6 @@ def completions(before: str, whole: str, session: SqlSession) -> list[tuple[str,
     ----------
     before : str
         The text before the cursor.
-    whole : str
-        The whole statement, to find its tables.
 
     Returns
     -------

@@ -41,8 +41,6 @@ class Terminal:
 
     Parameters
     ----------
-    session : SqlSession
-        Gives completions and the current database.
     history : Path, optional
         History file, :func:`history_path` by default; if it cannot be written, the history is kept
         in memory.

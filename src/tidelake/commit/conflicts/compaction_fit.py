@@ -30,10 +30,6 @@ class Fitting:
 
     Parameters
     ----------
-    delta : Delta
-        The files that they replace and add, and their changelogs.
-    deletions : tuple of DeletionDelta
-        What they do to deletion vectors.
     conflicts : tuple of ConflictError
         One for each compaction that does not fit.
     """
@@ -55,10 +51,6 @@ def fitting_compactions(
 
     Parameters
     ----------
-    compactions : sequence of Compaction
-        One per bucket.
-    base : Snapshot or None
-        The snapshot that the attempt builds on; None for the empty table.
     all_or_nothing : bool
         Whether a conflict of one is raised.
 

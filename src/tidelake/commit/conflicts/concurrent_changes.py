@@ -57,8 +57,6 @@ def check_history_continues(
 
     Parameters
     ----------
-    base : Snapshot or None
-        The snapshot that the attempt builds on; None for the empty table.
     first_base : Snapshot or None
         The one that the commit's first attempt built on; None where this is the first.
     base_snapshot_id : int or None
@@ -134,8 +132,6 @@ def check_bucket_counts_kept(
 
     Parameters
     ----------
-    new_files : EntryTable
-        What would be added.
     base : Snapshot or None
         What the commit builds on; None for the empty table.
     base_snapshot_id : int or None
@@ -171,11 +167,6 @@ def interleaved_buckets(
     base_snapshot_id: int | None,
 ) -> tuple[BucketId, ...]:
     """Buckets to which others added rows since the writers began, numbered no lower than ours.
-
-    Parameters
-    ----------
-    context, new_files, base, base_snapshot_id
-        As in :func:`check_bucket_counts_kept`.
 
     Returns
     -------
@@ -217,10 +208,6 @@ def check_rows_unchanged(
 
     Parameters
     ----------
-    keys : KeyOverlap
-        The keys of the new rows.
-    base : Snapshot or None
-        The snapshot that the attempt builds on; None for the empty table.
     since : Snapshot or None
         The snapshot that the old rows were read from, or a later one that was checked already;
         None for the empty table.
@@ -266,10 +253,6 @@ def check_keys_unmoved(
     ----------
     new_files : EntryTable
         Files that would be added, with the rows that delete keys in other partitions.
-    base : Snapshot or None
-        The snapshot that the attempt builds on; None for the empty table.
-    read_ids : frozenset of int
-        The snapshots in which the writers looked for the keys.
 
     Raises
     ------

@@ -38,17 +38,6 @@ def check_deletions(
 ) -> None:
     """Check one bucket's change of vectors, or a removal of data files, against the base.
 
-    Parameters
-    ----------
-    deletions : DeletionDelta
-        What would be committed.
-    before : sequence of IndexEntry
-        The index files of the base.
-    live_names : collection of str
-        The live data files of the bucket in the base.
-    table : str
-        For messages.
-
     Raises
     ------
     ConflictError

@@ -45,12 +45,8 @@ def check_bucket_counts(
 
     Parameters
     ----------
-    new_files : EntryTable
-        Files that would be added, of fixed buckets.
     theirs : mapping
         The numbers of buckets that the files of each partition were written with.
-    table : str
-        For messages.
 
     Raises
     ------
@@ -121,14 +117,8 @@ def check_compaction(
 
     Parameters
     ----------
-    compaction : Compaction
-        What would be committed.
-    live : sequence of ManifestEntry
-        The live files of its bucket.
     key_types : sequence of DataType
         Types of the trimmed primary key; empty for an append table.
-    table : str
-        For messages.
     vectors : collection of str
         The names of the bucket's index files of deletion vectors.
 

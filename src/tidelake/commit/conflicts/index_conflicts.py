@@ -41,8 +41,6 @@ class HashIndexChanges:
         The index files of a snapshot, by its id; raises NotFoundError if it has expired.
     read : callable
         The hashes of an index file; raises NotFoundError if it has expired.
-    table : str
-        For messages.
     """
 
     def __init__(
@@ -85,8 +83,6 @@ class HashIndexChanges:
 
         Parameters
         ----------
-        before : sequence of IndexEntry
-            The index files of the base.
         base_id : int
             Its id; 0 for the empty table.
 

@@ -51,17 +51,7 @@ _EVERYWHERE = BucketId(b"", 0)
 
 @dataclass(frozen=True, slots=True)
 class _Theirs:
-    """A file that another commit added or removed.
-
-    Parameters
-    ----------
-    snapshot_id : int
-        That commit's.
-    entry : ManifestEntry
-        The file and where it is.
-    keys : Table
-        Its key columns, once they are read.
-    """
+    """A file that another commit added or removed."""
 
     snapshot_id: int
     entry: ManifestEntry
@@ -73,8 +63,6 @@ class KeyOverlap:
 
     Parameters
     ----------
-    new_files : EntryTable
-        The files that the commit adds.
     across : bool
         Whether a key may be in any partition and bucket, so that all of them count.
     """

@@ -48,8 +48,6 @@ def expire_changelogs(
     ----------
     retention : Retention, optional
         What is kept; None removes all of them.
-    newest_id : int, optional
-        The newest snapshot as a commit knows it.
     dry_run : bool
         Whether to report only what would be removed.
 
@@ -111,8 +109,6 @@ class _Expiry:
 
     Parameters
     ----------
-    context, references
-        The table, and its tags and branches.
     kept_metadata : frozenset of str
         Paths of the metadata files of the table's oldest snapshot.
     in_data_files : bool

@@ -23,8 +23,6 @@ class HeldSnapshots:
         The oldest snapshot that one of them has still to read; None without consumers.
     by_lease : bool
         Whether a live lease keeps it.
-    forgotten : tuple of ConsumerState
-        Consumers that were silent for so long that they keep no snapshot.
     """
 
     next_id: int | None

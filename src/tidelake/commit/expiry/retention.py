@@ -33,8 +33,6 @@ class Retention:
 
     Parameters
     ----------
-    count_min, count_max : int
-        The least and the most number to keep.
     older_than_ms : int
         One may expire if the next was committed before this time, ms since the epoch.
     limit : int
@@ -58,12 +56,8 @@ class Retention:
 
         Parameters
         ----------
-        oldest_id, newest_id : int
-            The oldest one there is, and the table's newest snapshot.
         time_ms : callable
             Returns the commit time of an id; None if it was removed.
-        consumer_next_id : int, optional
-            The oldest that a consumer still has to read.
 
         Examples
         --------
@@ -98,10 +92,6 @@ def retentions(
     options : Options
         The table's. A ``changelog.*`` option that is not set has the value of the one for
         snapshots; if none is set, changelogs expire with their snapshots.
-    now_ms : int
-        Ms since the epoch.
-    count_min, count_max, older_than_ms, limit : int, optional
-        For snapshots, instead of the options.
 
     Returns
     -------

@@ -77,8 +77,6 @@ def expire_snapshots(
 
     Parameters
     ----------
-    retention : Retention
-        What is kept.
     keeps_changelogs : bool
         Whether changelogs outlive their snapshots.
     newest_id : int, optional
@@ -197,16 +195,12 @@ class _Expiry:
 
     Parameters
     ----------
-    context, references
-        The table, and its tags and branches.
     end, end_data : Snapshot, bytes
         The first remaining snapshot, and the bytes of its file.
     keeps_changelogs : bool
         Whether changelogs outlive their snapshots.
     is_over : bool
         Whether the first remaining snapshot was removed.
-    changelog_directory : OpenDirectory, optional
-        The directory of changelogs that outlive their snapshots.
     in_data_files : bool
         Whether some of these are read from data files.
     """

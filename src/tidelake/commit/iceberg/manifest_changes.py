@@ -54,8 +54,6 @@ class ManifestChanges:
     ----------
     address_of : callable
         The address of a path.
-    written : list of str
-        Takes the paths of new manifests.
     """
 
     files: ManifestFiles
@@ -83,8 +81,6 @@ class ManifestChanges:
             New data files, or deletion vectors.
         removed : collection
             Keys of removed ones; unknown ones are ignored.
-        content : int
-            DATA or DELETES.
         key : callable
             The key of a file.
         """

@@ -62,15 +62,7 @@ _AVRO_TYPES: dict[TypeRoot, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
-    """Writes and reads the manifests of one table.
-
-    Parameters
-    ----------
-    settings : IcebergSettings
-        Where and how.
-    schema : TableSchema
-        The table's newest schema.
-    """
+    """Writes and reads the manifests of one table."""
 
     fileio: FileIO
     settings: IcebergSettings

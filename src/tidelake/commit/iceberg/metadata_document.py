@@ -90,8 +90,6 @@ def summary_of(
 
     Parameters
     ----------
-    operation : str
-        What Iceberg calls the change.
     before : mapping
         The summary of the Iceberg snapshot before; empty if there is none.
     """
@@ -150,16 +148,12 @@ def document_of(
 
     Parameters
     ----------
-    uuid, location : str
-        Of the Iceberg table.
     schemas : mapping of int to TableSchema
         All schemas that Iceberg can have; the newest is current.
     snapshots : sequence of dict
         The Iceberg snapshots, ascending; the last is current.
     tags : mapping of str to int
         Snapshot ids by tag; those of unknown snapshots are left out.
-    next_row_id : int
-        The first row id that is free.
     last_column_id : int
         The largest column id known before.
     """

@@ -36,12 +36,8 @@ class Blob:
 
     Parameters
     ----------
-    data_file : str
-        The address of its data file.
     frame : bytes
         The vector, of 64 bits.
-    cardinality : int
-        How many rows it deletes.
     """
 
     data_file: str

@@ -37,14 +37,10 @@ class IcebergSettings:
         Compression of manifests, by its name in Avro files.
     has_older_names : bool
         Whether manifest lists have the names of fields that Iceberg 1.4 had.
-    level_min : int
-        The lowest level that is shown.
     shows_vectors : bool
         Whether deletion vectors are shown.
     merge_count_min, merge_count_max : int
         Small manifests are merged if there are so many and they fill a large one, or at any size.
-    manifest_bytes_max : int
-        Size of a large manifest.
     versions_kept : int or None
         How many older metadata files are kept; None for all.
     """

@@ -31,8 +31,6 @@ class ShownFiles:
 
     Parameters
     ----------
-    settings : IcebergSettings
-        What is shown.
     schema_of : callable
         A schema by its id.
     address_of : callable

@@ -30,19 +30,7 @@ def vector_key(file: Record) -> VectorKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredVector:
-    """A deletion vector of a snapshot.
-
-    Parameters
-    ----------
-    data_file : str
-        The address of its data file.
-    name : str
-        The name of its data file.
-    where : DeletionRange
-        Where it is stored.
-    cardinality : int
-        How many rows it deletes.
-    """
+    """A deletion vector of a snapshot."""
 
     partition: bytes
     data_file: str

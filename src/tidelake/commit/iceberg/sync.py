@@ -80,17 +80,7 @@ _LOG = logging.getLogger("tidelake")
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The result of a synchronisation.
-
-    Parameters
-    ----------
-    metadata_file : str
-        The newest metadata file.
-    snapshot_id : int
-        The snapshot that it shows.
-    snapshots_count : int
-        How many snapshots an Iceberg reader finds.
-    """
+    """The result of a synchronisation."""
 
     metadata_file: str
     snapshot_id: int

@@ -17,11 +17,6 @@ def check_iceberg(
 ) -> None:
     """Refuse a schema that Iceberg's readers could not read; tables without metadata pass.
 
-    Parameters
-    ----------
-    before : sequence of DataField
-        The columns of the schema that it follows.
-
     Raises
     ------
     UnsupportedError

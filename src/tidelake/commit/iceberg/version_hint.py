@@ -22,13 +22,7 @@ TRIES_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class VersionHint:
-    """The hint of one table.
-
-    Parameters
-    ----------
-    settings : IcebergSettings
-        Where it lies.
-    """
+    """The hint of one table."""
 
     fileio: FileIO
     settings: IcebergSettings

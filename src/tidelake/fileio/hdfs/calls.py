@@ -37,13 +37,7 @@ WAITS_MS = (100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000, 5_000, 5_000,
 
 
 class HdfsCalls:
-    """Calls of one name node or name service.
-
-    Parameters
-    ----------
-    settings : HdfsSettings
-        How to reach it.
-    """
+    """Calls of one name node or name service."""
 
     def __init__(self, location: Location, settings: HdfsSettings, clock: Clock) -> None:
         self._url = settings.url(location.authority)
@@ -105,8 +99,6 @@ class HdfsCalls:
         ----------
         work : callable
             The call.
-        path, verb : str
-            What it does, for a message.
         refused : bool
             Whether a failure has changed nothing that anyone sees.
         """

@@ -50,8 +50,6 @@ class HdfsRefusal:
     ----------
     java : str
         Java's class without its package; empty if the name node did not answer.
-    text : str
-        In words, cut to a line.
     is_missing, is_taken : bool
         Whether a file is missing, or a name is taken.
     is_starting : bool
@@ -128,10 +126,6 @@ def translated(
 
     Parameters
     ----------
-    where : str
-        The path as users see it.
-    verb : str
-        What was tried.
     refused : bool
         Whether it is known that nothing was changed.
     """

@@ -81,8 +81,6 @@ class HdfsFileIO:
     ----------
     location : Location
         Names the name node or name service.
-    settings : HdfsSettings
-        How to reach it.
     """
 
     def __init__(self, location: Location, settings: HdfsSettings, env: Env) -> None:

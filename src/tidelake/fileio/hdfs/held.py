@@ -36,13 +36,7 @@ RENEWED = ".renewed"
 
 
 class Sweeps:
-    """When each directory was last cleared by this storage.
-
-    Parameters
-    ----------
-    clock : Clock
-        Tells how long ago that is.
-    """
+    """When each directory was last cleared by this storage."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -66,8 +60,6 @@ class HeldDirectory(PathDirectory):
 
     Parameters
     ----------
-    path, hidden : str
-        Where they are.
     sweeps : Sweeps
         When others' hidden ones were looked for.
     """
@@ -121,15 +113,7 @@ class HeldDirectory(PathDirectory):
 
 
 class Holds:
-    """The directories that this process holds, for :meth:`renew`.
-
-    Parameters
-    ----------
-    clock : Clock
-        Tells when to.
-    mode : int
-        Of new directories.
-    """
+    """The directories that this process holds, for :meth:`renew`."""
 
     def __init__(self, clock: Clock, mode: int) -> None:
         self._clock = clock

@@ -39,15 +39,7 @@ TRIES_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class HdfsPublisher:
-    """Puts files by renaming.
-
-    Parameters
-    ----------
-    clock, ids : Clock, Ids
-        Waits, and hidden names.
-    new : NewFile
-        How files are created.
-    """
+    """Puts files by renaming."""
 
     calls: HdfsCalls
     clock: Clock
@@ -65,8 +57,6 @@ class HdfsPublisher:
             All of it.
         held : str, optional
             A hidden directory in the directory that is held; else missing parents are created.
-        verb : str
-            What it is for, in messages.
 
         Raises
         ------

@@ -87,13 +87,7 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 @dataclass(frozen=True, slots=True)
 class HdfsSettings:
-    """How to reach HDFS; holds no secret.
-
-    Parameters
-    ----------
-    site : mapping of str to str
-        What the configuration files say.
-    """
+    """How to reach HDFS; holds no secret."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)

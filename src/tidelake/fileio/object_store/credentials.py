@@ -105,13 +105,7 @@ class CredentialSource(Protocol):
 
 
 class NoKeysError(OSError):
-    """No keys could be had, so nothing was sent.
-
-    Parameters
-    ----------
-    failure : TidelakeError
-        What the source said.
-    """
+    """No keys could be had, so nothing was sent."""
 
     def __init__(self, failure: TidelakeError) -> None:
         super().__init__(failure.message)

@@ -69,8 +69,6 @@ class Bucket:
         ``"s3://bucket"``.
     endpoint : str
         Where it answers; empty for the cloud's own.
-    given_secrets : tuple of str
-        Texts that are in no message.
     credentials : CredentialSource, optional
         Who gives its keys for a while; they are in no message either.
     is_path_style : bool
@@ -220,8 +218,6 @@ def translated(
 
     Parameters
     ----------
-    verb : str
-        What was tried.
     refused : bool
         Whether it is certain that nothing was changed.
     """

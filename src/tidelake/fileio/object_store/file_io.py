@@ -91,10 +91,6 @@ class ObjectStoreFileIO:
     ----------
     location : Location
         Bucket and prefix; what is checked before the first write is checked below it.
-    settings : StoreSettings
-        How to reach it.
-    env : Env
-        Clock, ids and randomness.
     credentials : CredentialSource, optional
         Gives keys for a while, in place of those of the settings. It goes along to copies.
     put_lock : PutLock, optional

@@ -52,8 +52,6 @@ def check_safe(publisher: ObjectPublisher, probe: str, *, has_lock: bool = False
 
     Parameters
     ----------
-    publisher : ObjectPublisher
-        Of the bucket.
     probe : str
         A path of its own for this, which does not exist.
     has_lock : bool

@@ -72,8 +72,6 @@ class StoreTime:
 
     Parameters
     ----------
-    behind_s : float
-        By how much this machine's clock was behind the store's.
     has_warned : bool
         Whether it was said that no URL is taken.
     """
@@ -112,17 +110,7 @@ class _Url:
 
 @dataclass(frozen=True, slots=True)
 class ReusedName:
-    """Deletes objects of one bucket.
-
-    Parameters
-    ----------
-    clients : Clients
-        Of the bucket.
-    settings : StoreSettings
-        How it is reached.
-    time : StoreTime
-        What is known of the store's clock.
-    """
+    """Deletes objects of one bucket."""
 
     clients: Clients
     settings: StoreSettings

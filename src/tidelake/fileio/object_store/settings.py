@@ -63,12 +63,8 @@ class StorageKey:
 
     Parameters
     ----------
-    name : str
-        Without a prefix.
     kind : str
         ``"text"``, ``"flag"``, ``"count"``, ``"duration"`` or ``"url"``.
-    effect : str
-        What it does, a line for the documentation.
     is_secret : bool
         Whether its value is shown nowhere.
     """
@@ -163,8 +159,6 @@ class StoreSettings:
         ``"s3"``, ``"gs"`` or ``"az"``.
     values : mapping of str to str
         What is not secret.
-    secrets : mapping of str to Secret
-        What is.
     """
 
     scheme: str

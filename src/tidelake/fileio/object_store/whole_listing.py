@@ -18,13 +18,7 @@ HIGHEST = "\U0010ffff"
 
 
 def last_of_full_pages(found: Any) -> str | None:
-    """The last name of a listing whose pages are all full; else None.
-
-    Parameters
-    ----------
-    found : dict
-        The client's listing of one level.
-    """
+    """The last name of a listing whose pages are all full; else None."""
     shared = found["common_prefixes"]
     count = len(shared) + len(found["objects"])
     if not count or count % PAGE_NAMES:

@@ -172,8 +172,6 @@ def slot_schema(data_type: DataType, name: str) -> Any:
     ----------
     data_type : DataType
         Requires: :func:`check_avro` accepts it.
-    name : str
-        Of the records inside.
 
     Examples
     --------

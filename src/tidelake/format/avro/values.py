@@ -35,8 +35,6 @@ def column_of(values: Sequence[Any], data_type: DataType) -> pa.Array:
     values : sequence
         fastavro's values for the plain schema: None, numbers, texts, bytes, and for nested types
         lists and dicts.
-    data_type : DataType
-        From the file's own schema.
     """
     target = to_arrow_type(data_type)
     match data_type.root:

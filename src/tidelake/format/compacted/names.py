@@ -27,15 +27,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A range of a file's bytes that is a data file by itself.
-
-    Parameters
-    ----------
-    offset_bytes : int
-        Start of the part.
-    length_bytes : int
-        Length of the part.
-    """
+    """A range of a file's bytes that is a data file by itself."""
 
     path: str
     offset_bytes: int
@@ -51,10 +43,6 @@ def whole_name(uuid: str, bucket: int, first_bytes: int, file_format: str) -> st
         Any unique text without ``$``, ``.`` and ``/``.
     bucket : int
         The bucket of the first part, in whose directory the file lies.
-    first_bytes : int
-        Length of the first part.
-    file_format : str
-        The format of all parts.
 
     Examples
     --------

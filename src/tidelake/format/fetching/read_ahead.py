@@ -83,8 +83,6 @@ def files_in_turn(
         Begins the read of a file with a part of `ahead`; it may wait for the storage.
     size_bytes : callable
         Length of a file.
-    ahead : ReadAhead
-        For all of them together.
     is_remote : bool
         Whether the storage is.
 

@@ -70,8 +70,6 @@ class BloomFilterWriter:
 
     Parameters
     ----------
-    items : int
-        The number of values the filter is made for.
     fpp : float
         Share of false answers with so many values.
     """

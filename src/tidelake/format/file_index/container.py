@@ -51,8 +51,6 @@ class FileIndexEntry:
 
     Parameters
     ----------
-    column : str
-        The column's name in the schema of the data file.
     kind : str
         The kind of index, such as ``bloom-filter``.
     start, length : int

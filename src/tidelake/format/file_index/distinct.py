@@ -27,14 +27,10 @@ class DistinctValues:
 
     Parameters
     ----------
-    row_count : int
-        Rows of the file.
     keys : int64 array or list of bytes
         The distinct keys, rising.
     groups, positions : int64 arrays [rows that are not null]
         Rank of the key and position of the row, sorted by both.
-    nulls : int64 array
-        Positions of the rows that are null.
     """
 
     row_count: int

@@ -58,8 +58,6 @@ def matching_rows(predicate: Predicate, column: Callable[[str], IndexedColumn | 
 
     Parameters
     ----------
-    predicate : Predicate
-        Bound.
     column : callable
         Returns the indexes of a column by name; None if it has none.
 

@@ -61,8 +61,6 @@ class IndexKeyForm:
     ----------
     width : int
         Bytes of a key on disk; 0 for byte strings.
-    nanos : int
-        For a timestamp: nanoseconds in one step of the key.
     coarse : bool
         Whether different values may have one key.
     """

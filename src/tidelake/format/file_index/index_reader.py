@@ -70,12 +70,6 @@ def indexed_rows(
     ----------
     predicate : Predicate
         Bound to `fields`.
-    source : bytes or str
-        The container, or the path of the file that holds it.
-    file_fields : sequence of DataField
-        The columns of the schema that the data file was written with.
-    row_count : int
-        Rows of the data file.
 
     Returns
     -------

@@ -49,8 +49,6 @@ class OrcStripes:
 
     Parameters
     ----------
-    fields : sequence of DataField
-        The columns to read, from the file's own schema.
     zone_moves : bool
         Whether instants of writers in zones other than UTC are moved.
     """
@@ -87,15 +85,7 @@ class OrcStripes:
             self.zones = ["" if f.zone in _UTC_NAMES else f.zone for f in footers]
 
     def batches(self, path: str, *, rows_before: int = 0) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Read stripe after stripe, each with its zone.
-
-        Parameters
-        ----------
-        path : str
-            The file, for messages.
-        rows_before : int
-            Rows at the beginning to leave out.
-        """
+        """Read stripe after stripe, each with its zone."""
         before = rows_before
         for number, (stripe, zone) in enumerate(zip(self._tail.stripes, self.zones, strict=True)):
             if stripe.row_count <= before:

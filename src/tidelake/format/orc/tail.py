@@ -61,14 +61,10 @@ class OrcTail:
 
     Parameters
     ----------
-    compression : int
-        The codec's number in ORC.
     chunk_bytes_max : int
         Decompressed bytes of a chunk, at most.
     stripes : tuple of Stripe
         In order.
-    column_ids : tuple of int
-        The numbers of the file's columns in preorder.
     """
 
     compression: int

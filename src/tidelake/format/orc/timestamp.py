@@ -60,16 +60,10 @@ def timestamps(
 
     Parameters
     ----------
-    streams : mapping of int to bytes
-        The column's streams by kind, decompressed.
-    rows : int
-        Rows of the stripe.
     zone : str
         The zone of the seconds, for a TIMESTAMP of a writer that is not in UTC; empty for UTC.
     unit : str
         Arrow's unit of the result, ``ms`` or ``us``.
-    path : str
-        The file, for messages.
 
     Returns
     -------

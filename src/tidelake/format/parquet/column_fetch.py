@@ -47,14 +47,8 @@ class ColumnFetch:
 
     Parameters
     ----------
-    metadata : pyarrow.parquet.FileMetaData
-        Its footer; the metadata of chunks can be read.
     groups : sequence of int
         The row groups wanted, ascending.
-    names : sequence of str
-        The columns wanted, by their names in the file.
-    path : str
-        The file, for messages.
     """
 
     def __init__(

@@ -44,8 +44,6 @@ def column_parts(
     ----------
     groups : sequence of int
         The row groups wanted, at least one.
-    cores : Executor
-        Where they are decoded.
 
     Returns
     -------
@@ -83,10 +81,6 @@ def side_by_side(
     ----------
     stack : ExitStack
         Ends the reads; it gets them in this call. Requires: it closes what they read from, too.
-    cores : Executor
-        Where the batches are made.
-    parts : sequence of iterators of pyarrow.RecordBatch
-        At least one. Each checks that it gives all rows.
 
     Returns
     -------

@@ -116,8 +116,6 @@ def read_footer(source: pa.NativeFile, *, path: str, asks_chunks: bool) -> Foote
 
     Parameters
     ----------
-    path : str
-        Its path, for messages.
     asks_chunks : bool
         Whether the metadata of single column chunks will be read.
 
@@ -159,13 +157,6 @@ def check_chunks(footer: bytes, *, path: str) -> None:
 
     Arrow throws where its Python side catches nothing: for a chunk of another physical type than
     its column, one without metadata or with encrypted metadata, and for bounds that are not values.
-
-    Parameters
-    ----------
-    footer : bytes
-        Thrift.
-    path : str
-        The file, for messages.
 
     Raises
     ------

@@ -79,8 +79,6 @@ def moments(raw: pa.Array, like: pa.DataType, *, name: str, path: str) -> pa.Arr
         A column that was read with :func:`bytes_metadata`.
     like : pyarrow.DataType
         The type that Arrow gives the column with the file's own footer.
-    name, path : str
-        Column and file, for messages.
 
     Raises
     ------

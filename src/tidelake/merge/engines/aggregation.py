@@ -30,12 +30,8 @@ class Aggregation:
 
     Parameters
     ----------
-    functions : tuple of ColumnFunction
-        One per column outside the key.
     remove_on_delete : bool
         Whether a -D removes the row of its key.
-    not_null : frozenset of str
-        Columns that hold no null.
     """
 
     functions: tuple[ColumnFunction, ...]

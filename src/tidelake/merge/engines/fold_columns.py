@@ -38,10 +38,6 @@ def fold_columns(
     ----------
     winners : int64 array [m]
         For each key in key order a row: the only one of a key that has no more.
-    layout : Layout
-        The rows of the other keys.
-    functions : iterable of ColumnFunction
-        One per column.
     actions_of : callable
         The action of each row of the layout on the column; one shared array for columns with the
         same actions.

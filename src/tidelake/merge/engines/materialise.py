@@ -23,8 +23,6 @@ def gather(
 
     Parameters
     ----------
-    merged : Merged
-        What the engine decided.
     columns : sequence of str, optional
         The columns wanted, in order; all by default.
     near : bool

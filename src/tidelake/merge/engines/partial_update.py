@@ -48,8 +48,6 @@ class _Decided:
 
     Parameters
     ----------
-    groups : tuple of SequenceGroup
-        Those with columns that are read.
     newer : tuple of bool array [n]
         Per group: whether the row's sequence is not below the largest so far.
     removes : bool array [n]
@@ -87,16 +85,10 @@ class PartialUpdate:
 
     Parameters
     ----------
-    functions : tuple of ColumnFunction
-        One per column outside the key.
-    groups : tuple of SequenceGroup
-        Columns that are updated together.
     ignore_delete : bool
         Rows that retract take no part.
     remove_on_delete : bool
         A -D removes the row of its key.
-    not_null : frozenset of str
-        Columns that hold no null.
     """
 
     functions: tuple[ColumnFunction, ...]

@@ -36,8 +36,6 @@ def check_retractions(
         The table's columns.
     kinds : int8 array [n]
         Row kinds.
-    table : str
-        The table's name, for messages.
 
     Raises
     ------

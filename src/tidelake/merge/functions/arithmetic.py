@@ -57,8 +57,6 @@ def total(
     ----------
     actions : int8 array [n]
         The action of each; a retraction subtracts.
-    column : pyarrow.Array
-        The whole column, by row position.
     overflow : callable
         Makes the error.
 

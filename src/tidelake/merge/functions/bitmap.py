@@ -20,10 +20,6 @@ def bitmap_union(layout: Layout, actions: Actions, column: pa.Array, *, name: st
     ----------
     actions : int8 array [n]
         The action of each.
-    column : pyarrow.BinaryArray
-        The whole column, by row position.
-    name : str
-        The column's name, for messages.
 
     Raises
     ------

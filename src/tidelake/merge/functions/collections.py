@@ -38,8 +38,6 @@ class _Elements:
         The action of each.
     ends : int64 array [e + 1]
         Where each row's elements begin among all.
-    children : tuple of pyarrow.Array
-        The elements; keys and values of maps.
     """
 
     events: Events
@@ -74,8 +72,6 @@ def collect(
     ----------
     actions : int8 array [n]
         The action of each.
-    column : pyarrow.ListArray
-        The whole column, by row position.
     distinct : bool
         Keep equal elements once.
     prepends : bool

@@ -50,8 +50,6 @@ class ColumnFunction:
         Of ``nested_update``: the fields that identify its rows.
     count_limit : int, optional
         Of ``nested_update``: the most rows of an array.
-    table : str
-        The table's name, for messages.
     """
 
     column: str
@@ -80,12 +78,8 @@ def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.
 
     Parameters
     ----------
-    function : ColumnFunction
-        What to apply.
     actions : int8 array [n]
         The action of each row on this column.
-    column : pyarrow.Array
-        The whole column, by row position.
 
     Returns
     -------

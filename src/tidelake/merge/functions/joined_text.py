@@ -24,8 +24,6 @@ def joined_text(
     ----------
     actions : int8 array [n]
         The action of each.
-    column : pyarrow.Array of string
-        The whole column, by row position.
     distinct : bool
         Keep each part once.
     """

@@ -138,8 +138,6 @@ def extreme(
 
     Parameters
     ----------
-    column : pyarrow.Array
-        The whole column, by row position.
     data_type : DataType
         Its type; floats compare by their total order, NaN largest.
     largest : bool

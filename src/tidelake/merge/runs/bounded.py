@@ -79,8 +79,6 @@ def merge_bounded(
     ----------
     sources : sequence of RunSource
         The runs, oldest first.
-    spec, drop_deletes, columns
-        See :func:`merge_runs`.
     memory : Memory
         Bounds what is held.
     spill_files : callable
@@ -124,8 +122,6 @@ def read_in_order(
     ----------
     sources : sequence of RunSource
         The runs that were merged, oldest first, with the columns wanted.
-    memory, together
-        See :func:`merge_bounded`.
 
     Returns
     -------
@@ -153,10 +149,6 @@ def merge_bounded_with_changes(
     ----------
     sources : sequence of RunSource
         The runs, oldest first; the new ones last.
-    spec, rule, drop_deletes
-        See :func:`merge_with_changes`.
-    memory, spill_files, together
-        See :func:`merge_bounded`.
 
     Yields
     ------

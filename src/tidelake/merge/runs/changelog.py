@@ -106,12 +106,6 @@ def merge_with_changes(
     ----------
     runs : sequence of iterators of pyarrow.RecordBatch
         The runs, oldest first, as :func:`tidelake.merge.merge_runs` takes them.
-    spec : MergeSpec
-        How rows of one key become one.
-    rule : ChangeRule
-        What is new.
-    levels : sequence of int
-        The runs' levels.
     drop_deletes : bool
         Leave keys whose row retracts out of the rows; the changes are the same.
     memory : Memory

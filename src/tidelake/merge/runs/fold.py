@@ -40,8 +40,6 @@ def fold_rows(
         The key of each row.
     levels : int64 array [n]
         The level of each row's run.
-    spec : MergeSpec
-        How rows of one key become one.
     columns : sequence of str
         The columns wanted, some; in order.
 

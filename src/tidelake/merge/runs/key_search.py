@@ -41,8 +41,6 @@ def rows_with_keys(
         any others.
     given : sequence of iterators of pyarrow.RecordBatch
         The runs with the wanted keys; they may have other columns than the run.
-    memory : Memory
-        Bounds the rows that all runs hold together.
 
     Yields
     ------

@@ -43,8 +43,6 @@ class MergedOrder:
         The run of each row, 0 for the oldest.
     kept : tuple of uint8 arrays
         For each run a bit per row that is read, lowest first: whether the result has it.
-    rows_counts : tuple of int
-        The rows of each run.
     """
 
     run_of: npt.NDArray[np.uint8]
@@ -73,8 +71,6 @@ class OrderRecorder:
 
     Parameters
     ----------
-    runs_count : int
-        How many runs are merged.
     bytes_max : int
         With more bytes nothing is noted: a bit for each row read, and a byte for each row given.
     """

@@ -58,10 +58,6 @@ class RunSlice:
         Encoded keys.
     kinds : int8 array [n]
         Row kinds.
-    sequence_bounds : (int, int)
-        No sequence number of the rows lies outside.
-    level : int
-        The level of the run.
     run : int
         The number of the run, 0 for the oldest.
     """

@@ -33,10 +33,6 @@ class RunGroups:
     ----------
     runs : sequence of iterators of pyarrow.RecordBatch
         The runs, oldest first.
-    memory : Memory
-        Bounds the rows that all runs hold together.
-    levels : sequence of int
-        The runs' levels.
     """
 
     def __init__(

@@ -45,8 +45,6 @@ def merge_buffer(
     batches : sequence of pyarrow.RecordBatch
         At least one; the rows in arrival order, with the spec's columns, ``_SEQUENCE_NUMBER`` and
         ``_VALUE_KIND``.
-    spec : MergeSpec
-        How rows of one key become one.
     memory : Memory
         Bounds the encoded keys, and the rows of parts that are merged.
 
@@ -72,11 +70,6 @@ def sort_buffer(
     batches: Sequence[pa.RecordBatch], spec: MergeSpec, *, memory: Memory = UNLIMITED
 ) -> Iterator[pa.Table]:
     """Sort rows by key and, inside a key, from the oldest to the newest; keeps all rows.
-
-    Parameters
-    ----------
-    batches, spec, memory
-        See :func:`merge_buffer`.
 
     Yields
     ------

@@ -56,8 +56,6 @@ def merge_runs(
         The runs, oldest first; all with one schema: the spec's key and sequence columns,
         ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and any others. A run is opened when its first batch
         is wanted.
-    spec : MergeSpec
-        How rows of one key become one.
     drop_deletes : bool
         Leave out keys whose row retracts: right if no older row of the key can exist elsewhere.
     columns : sequence of str, optional
@@ -144,10 +142,6 @@ def group_segments(slices: Sequence[RunSlice], spec: MergeSpec, rows: pa.Table) 
 
     Parameters
     ----------
-    slices : sequence of RunSlice
-        The group, oldest run first.
-    spec : MergeSpec
-        How rows of one key compare.
     rows : pyarrow.Table
         The slices' rows, one after the other.
     """

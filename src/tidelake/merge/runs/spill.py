@@ -48,16 +48,10 @@ class SpilledRun:
 
     Parameters
     ----------
-    path : Path
-        Its file.
-    size_bytes : int
-        Bytes on disk.
     batch_bytes_max : int
         Its largest batch in memory: one of wide rows may exceed the requested size.
     use_threads : bool
         Whether columns are decompressed in parallel.
-    mark : ProcessMark
-        The process that owns it.
     """
 
     path: Path
@@ -106,14 +100,8 @@ class SpillFiles:
 
     Parameters
     ----------
-    directory : str
-        The directory of the files; created with the first.
     name : str
         Prefix of the files' names; unique to the owner.
-    options : Options
-        Names the compression.
-    memory : Memory
-        Bounds the batches.
     batches_held : int
         So many of them fill the share of a merge's rows.
     """
@@ -219,14 +207,10 @@ class SpillStack:
 
     Parameters
     ----------
-    directory : str
-        The directory of the files; created at the first spill.
     name : str
         Prefix of the files' names; unique to the writer.
     join : callable
         Makes one run of several.
-    memory : Memory
-        Bounds what a merge of all runs holds.
     """
 
     def __init__(

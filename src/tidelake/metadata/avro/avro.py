@@ -100,8 +100,6 @@ class ContainerWriter:
         ``"zstandard"``, ``"snappy"``, ``"deflate"`` or ``"null"``.
     name : str
         The file's name; its hash is the sync marker, so that a replay gives the same bytes.
-    header : mapping, optional
-        More keys of the file's header.
     """
 
     def __init__(
@@ -170,11 +168,6 @@ def is_own(data: bytes) -> bool:
 def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
     """Decode a container file part by part, so that few records are Python objects at a time.
 
-    Parameters
-    ----------
-    path : str
-        The file, for messages.
-
     Yields
     ------
     list of dict
@@ -199,8 +192,6 @@ def decode_columns(
 
     Parameters
     ----------
-    data, path
-        As of :func:`decode_parts`.
     find_starts : callable
         Names the positions in a payload where records may begin; see
         :mod:`tidelake.metadata.avro.avro_columns`.

@@ -63,10 +63,6 @@ class _Leaf:
         ``"long"``, ``"bytes"`` or ``"string"``; for an array the kind of its items.
     null_branch : int or None
         Which branch of its union is null; None for a field without a union.
-    is_array : bool
-        Whether it is an array.
-    item_null_branch : int or None
-        As `null_branch`, of an array's items.
     """
 
     path: tuple[str, ...]

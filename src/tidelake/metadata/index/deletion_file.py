@@ -46,12 +46,8 @@ class DeletionRange:
 
     Parameters
     ----------
-    offset, length : int
-        From the index manifest.
     cardinality : int or None
         How many rows are deleted; None if the writer did not record it.
-    file_size_bytes : int
-        Length of the index file.
     """
 
     path: str
@@ -63,13 +59,7 @@ class DeletionRange:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A vector as in an index file.
-
-    Parameters
-    ----------
-    cardinality : int or None
-        How many rows are deleted.
-    """
+    """A vector as in an index file."""
 
     data: bytes
     cardinality: int | None
@@ -77,11 +67,6 @@ class Frame:
 
 def deletion_ranges(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[str, DeletionRange]:
     """The positions of the deletion vectors, by the name of their data file.
-
-    Parameters
-    ----------
-    entries : iterable of IndexEntry
-        Of a snapshot; those of other types are left out.
 
     Raises
     ------
@@ -110,11 +95,6 @@ def read_deletions(
     fileio: FileIO, where: DeletionRange, *, file_name: str, row_count: int
 ) -> Positions:
     """Read the deleted rows of a data file.
-
-    Parameters
-    ----------
-    file_name : str
-        The data file, for messages.
 
     Returns
     -------
@@ -183,8 +163,6 @@ def write_deletion_files(
 
     Parameters
     ----------
-    new_file : iterator of (str, str)
-        Gives the name and the path of the next file.
     frames : mapping of str to Frame
         The vectors by their data files; their order is that in the files.
     target_size_bytes : int or None

@@ -101,8 +101,6 @@ def frame_of(data: bytes, *, length: int) -> bytes:
     ----------
     data : bytes
         From the frame's beginning; bytes behind it are ignored.
-    length : int
-        The length that the index manifest gives.
 
     Raises
     ------
@@ -133,13 +131,6 @@ def frame_of(data: bytes, *, length: int) -> bytes:
 
 def decode_vector(frame: bytes, *, row_count: int) -> Positions:
     """Return the positions of a checked frame.
-
-    Parameters
-    ----------
-    frame : bytes
-        From :func:`frame_of`.
-    row_count : int
-        Rows of the data file: all positions are below.
 
     Returns
     -------

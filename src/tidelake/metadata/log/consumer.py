@@ -123,10 +123,6 @@ class Lease:
 
         Parameters
         ----------
-        run_id : str
-            Name of the run that ends it.
-        now_ms : int
-            Ms since the epoch.
         next_snapshot_id : int
             The next snapshot of the consumer; 0 if it is removed.
         """
@@ -197,8 +193,6 @@ class ConsumerState:
         The snapshot in its file; None without a file.
     modified_ms : int
         Time of the file's last write, ms since the epoch; 0 without a file.
-    lease : Lease, optional
-        The lease of the highest term.
     """
 
     consumer_id: str
@@ -232,8 +226,6 @@ class ConsumerState:
 
         Parameters
         ----------
-        now_ms : int
-            Ms since the epoch.
         retained_ms : int, optional
             The table's ``consumer.expiration-time``.
         """

@@ -46,17 +46,7 @@ _TOLD: PerProcess[dict[tuple[str, int, int, int], object]] = PerProcess(dict)
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One of the tables that a name had, on a store without directories.
-
-    Parameters
-    ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
-    schema : TableSchema
-        The schema that it was opened with.
-    """
+    """One of the tables that a name had, on a store without directories."""
 
     fileio: FileIO
     paths: TablePaths

@@ -25,15 +25,7 @@ _MISSING = frozenset({"file_not_found", "directory_not_found"})
 
 
 class SchemaLog:
-    """The schemas of one table.
-
-    Parameters
-    ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
-    """
+    """The schemas of one table."""
 
     def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
         self._fileio = fileio
@@ -48,13 +40,7 @@ class SchemaLog:
         return _ids(self.names())
 
     def latest_id(self, names: Iterable[str] | None = None) -> int | None:
-        """Number of the newest schema; None if there is none.
-
-        Parameters
-        ----------
-        names : iterable of str, optional
-            The latest result of :meth:`names`, to save a listing.
-        """
+        """Number of the newest schema; None if there is none."""
         newest = max(_ids(self.names() if names is None else names), default=-1)
         for _ in range(SCHEMAS_MAX):
             if not self._is_there(newest + 1):
@@ -111,13 +97,6 @@ class SchemaLog:
     def check_same(self, opened: TableSchema, *, table: str) -> TableSchema:
         """Refuse a table that is not the one that was opened; reads one small file.
 
-        Parameters
-        ----------
-        opened : TableSchema
-            The schema that it was opened with.
-        table : str
-            The table's name, for messages.
-
         Returns
         -------
         TableSchema
@@ -142,8 +121,6 @@ class SchemaLog:
 
         Parameters
         ----------
-        schema : TableSchema
-            The schema.
         within : OpenDirectory, optional
             The open directory of schemas: the file is written there or nowhere. Without it the
             table's directory is created too.

@@ -44,8 +44,6 @@ class Snapshot:
     ----------
     id : int
         Number of the snapshot, from 1.
-    schema_id : int
-        The table's newest schema when it was committed.
     base_manifest_list, delta_manifest_list : str
         File names: the state before this commit, and its changes.
     commit_user, commit_identifier, commit_kind
@@ -54,8 +52,6 @@ class Snapshot:
         When, ms since the epoch; never before the previous snapshot's.
     total_record_count, delta_record_count : int, optional
         Physical rows of the state, and the change by this commit.
-    extra : mapping
-        Unknown keys, as read.
     """
 
     id: int
@@ -118,13 +114,6 @@ class Snapshot:
     @classmethod
     def from_json(cls, text: str | bytes, *, path: str = "snapshot") -> Snapshot:
         """Read a snapshot file.
-
-        Parameters
-        ----------
-        text : str or bytes
-            The file's content.
-        path : str
-            The file, for messages.
 
         Raises
         ------

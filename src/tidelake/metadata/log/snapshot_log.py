@@ -85,10 +85,6 @@ class SnapshotLog:
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
     reads : Executor, optional
         Asks a remote storage for several files at once.
     incarnation : Incarnation, optional
@@ -414,12 +410,8 @@ class SnapshotLog:
 
         Parameters
         ----------
-        user : str
-            Commit user.
         before, down_to : int
             Ids: below `before`, from `down_to` on.
-        executor : Executor
-            Reads several files at once.
 
         Notes
         -----
@@ -453,11 +445,6 @@ class SnapshotLog:
 
     def at_or_before(self, timestamp_ms: int) -> Snapshot:
         """The newest snapshot committed at or before a time.
-
-        Parameters
-        ----------
-        timestamp_ms : int
-            Ms since the epoch.
 
         Raises
         ------
@@ -498,11 +485,6 @@ class SnapshotLog:
 
     def first_with_watermark(self, watermark: int) -> Snapshot | None:
         """The first snapshot whose watermark is at least this; None if there is none yet.
-
-        Parameters
-        ----------
-        watermark : int
-            Ms since the epoch.
 
         Notes
         -----
@@ -548,8 +530,6 @@ class SnapshotLog:
 
         Parameters
         ----------
-        snapshot : Snapshot
-            The snapshot.
         within : OpenDirectory, optional
             From :meth:`open_dir`: the file goes into that directory or nowhere.
         over : bytes, optional
@@ -607,13 +587,6 @@ class SnapshotLog:
         """Set LATEST (and, with the first, EARLIEST) to this snapshot as the newest.
 
         Hints are best effort: if writing one fails, readers find the snapshot by themselves.
-
-        Parameters
-        ----------
-        snapshot_id : int
-            The new snapshot, or the target of a rollback.
-        within : OpenDirectory, optional
-            Its directory.
         """
         with contextlib.suppress(StorageError, NotFoundError):
             self._write_latest(snapshot_id, within)

@@ -41,10 +41,6 @@ class Tag:
 
     Parameters
     ----------
-    name : str
-        Its name.
-    snapshot : Snapshot
-        The snapshot as it was when tagged.
     create_time_ms : int, optional
         Local wall clock of the maker, as if it were UTC (as Paimon does).
     time_retained_ms : int, optional
@@ -104,10 +100,6 @@ class TagLog:
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
     table : str, optional
         Its name, for messages; its location by default.
     """
@@ -158,14 +150,6 @@ class TagLog:
         ----------
         name : str
             Not digits only: that would look like a snapshot id.
-        snapshot : Snapshot
-            The snapshot to name.
-        time_retained_ms : int, optional
-            How long it is kept.
-        clock : Clock, optional
-            Needed with `time_retained_ms`.
-        within : OpenDirectory, optional
-            The open directory of tags: the tag is created there or nowhere.
 
         Raises
         ------

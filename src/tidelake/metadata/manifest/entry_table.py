@@ -75,8 +75,6 @@ class EntryTable:
 
     Parameters
     ----------
-    batch : RecordBatch
-        Columns as in :data:`COLUMNS`.
     partitions : tuple of bytes
         Serialized BinaryRows; ``partition_id`` is a position here.
 
@@ -165,8 +163,6 @@ class EntryTable:
         ----------
         tables : iterable of EntryTable
             The entries of a snapshot's manifests, in the order of its lists.
-        where : str
-            Their owner, for messages.
 
         Returns
         -------

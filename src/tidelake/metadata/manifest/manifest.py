@@ -59,10 +59,6 @@ def write_manifests(
 
     Parameters
     ----------
-    names : iterator of str
-        Gives unique file names.
-    bytes_max : int or None
-        A manifest of this size is closed and the next one begun.
     written : callable, optional
         Called with path and entries of each manifest before it is written: for a cache, and for
         cleaning up.

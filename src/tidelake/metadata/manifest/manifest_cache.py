@@ -59,11 +59,6 @@ class ManifestCache:
     ) -> EntryTable:
         """The entries of a manifest, decoded at the first call.
 
-        Parameters
-        ----------
-        expected : ManifestFile, optional
-            The manifest list's row for it, to check.
-
         Raises
         ------
         CorruptError

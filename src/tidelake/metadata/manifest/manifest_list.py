@@ -39,12 +39,6 @@ class ManifestFile:
 
     Parameters
     ----------
-    file_name : str
-        Name inside the table's manifest directory.
-    partition_stats : SimpleStats
-        Over the partition columns of its entries.
-    schema_id : int
-        The schema that `partition_stats` belong to.
     min_bucket, max_bucket, min_level, max_level : int, optional
         Ranges; None if the writer did not record them (before 1.3).
     min_row_id, max_row_id : int, optional
@@ -91,11 +85,6 @@ def read_manifest_list(
     fileio: FileIO, paths: TablePaths, name: str, *, size_bytes: int | None = None
 ) -> tuple[ManifestFile, ...]:
     """Read a manifest list.
-
-    Parameters
-    ----------
-    size_bytes : int, optional
-        The size in the snapshot, to check.
 
     Raises
     ------

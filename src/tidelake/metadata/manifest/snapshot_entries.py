@@ -86,8 +86,6 @@ def live_entries(
 
     Parameters
     ----------
-    fileio, paths, manifests
-        The table and the cache of its manifests.
     keep : callable, optional
         Whether a manifest may hold wanted entries. It must decide by what ADD and DELETE of a
         file have in common (partition and bucket); unwanted entries are included too.

@@ -67,8 +67,6 @@ def find_masks(
 
     Parameters
     ----------
-    sections : sequence of (Split, Section)
-        Sections of one plan.
     compute : callable, optional
         Computes masks; by default on this process's threads.
 

@@ -18,10 +18,6 @@ class HiddenRows:
 
     Parameters
     ----------
-    rows_count : int
-        Rows of the file.
-    hidden_count : int
-        How many of them are hidden.
     kept : int32 or uint8 array
         Their positions, ascending; or a bit per row, lowest first.
 

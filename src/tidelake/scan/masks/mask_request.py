@@ -47,14 +47,6 @@ class FileMask:
         Its run: 0 is the oldest.
     others : tuple of DataFileMeta
         The files that may hide rows of it.
-    path : str
-        Where it is, for the cache.
-    names : frozenset of str
-        The names of the others, for the cache.
-    known : HiddenRows, optional
-        The rows that some of the others hide.
-    fresh : tuple of DataFileMeta
-        The rest of the others.
     """
 
     file: DataFileMeta
@@ -81,10 +73,6 @@ class MaskRequest:
         Its runs, oldest first.
     runs : tuple of Run
         The same files by the runs that count, oldest first.
-    files : tuple of FileMask
-        The files with others or deletes; all others need no mask.
-    rule : MaskRule
-        What decides.
     """
 
     split: Split

@@ -56,8 +56,6 @@ class ScanFilter:
 
     Parameters
     ----------
-    partition : Predicate or None
-        The conjuncts on partition columns alone.
     key : Predicate or None
         The conjuncts on primary-key columns (partition columns included) alone.
     rest : Predicate or None
@@ -103,8 +101,6 @@ def matching_partitions(
 
     Parameters
     ----------
-    partitions : sequence of storage-value tuples
-        One per partition.
     predicate : Predicate
         Bound; names partition columns only.
 
@@ -154,15 +150,6 @@ def buckets_named(
 ) -> Callable[[int], frozenset[int] | None]:
     """Find the buckets that may hold rows matching the predicate.
 
-    Parameters
-    ----------
-    schema : TableSchema
-        The table's schema; its bucket keys count.
-    predicate : Predicate or None
-        Bound.
-    function : str
-        Option ``bucket-function.type``.
-
     Returns
     -------
     callable
@@ -204,10 +191,6 @@ class StatsSlot:
     ----------
     position : int or None
         Its index in the rows of statistics; None if they lack it.
-    fields_count : int
-        Columns of these rows.
-    data_type : DataType
-        Its type there, which is that of the table's current column.
     is_absent : bool
         Whether the files lack it: it was added later.
     """
@@ -260,12 +243,8 @@ class StatsReader:
 
         Parameters
         ----------
-        schema_id : int
-            The files' schema.
         stats_cols : tuple of str or None
             The columns that their value statistics hold; None for all of the schema.
-        stats : {'key', 'value'}
-            Which statistics.
 
         Returns
         -------
@@ -391,8 +370,6 @@ def prune_section(
 
     Parameters
     ----------
-    section : sequence of DataFileMeta
-        Files whose key ranges touch.
     matches : callable
         Whether rows of a file may satisfy the predicate.
     by_sequence : bool

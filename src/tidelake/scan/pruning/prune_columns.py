@@ -61,15 +61,6 @@ def verdicts(
 ) -> Verdicts:
     """Decide for each entry whether its file may hold rows that match.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        Bound.
-    stats : {'key', 'value'}
-        Which statistics are used.
-    partitions : sequence of storage-value tuples
-        The values of each of the entries' partitions.
-
     Returns
     -------
     ndarray of int8, shape [entries]

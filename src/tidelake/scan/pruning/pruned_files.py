@@ -35,13 +35,7 @@ class PrunedFile:
 
 
 class PrunedFiles(Sequence[PrunedFile]):
-    """The files that a plan leaves out, as objects on demand.
-
-    Parameters
-    ----------
-    parts : sequence of (StringArray, str)
-        Names, and the reason.
-    """
+    """The files that a plan leaves out, as objects on demand."""
 
     __slots__ = ("_parts",)
 

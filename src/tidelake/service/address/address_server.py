@@ -128,18 +128,10 @@ class AddressServer:
 
     Parameters
     ----------
-    catalog : Catalog
-        Where the tables are.
-    executors_count : int
-        How many executors the service has.
     secret : str
         Known to this service's processes only.
     service_id : str, optional
         Unique for each start of a service; a server that starts again after a failure keeps it.
-    bind : str
-        Where to listen.
-    security : Security
-        How connections are protected.
 
     Raises
     ------

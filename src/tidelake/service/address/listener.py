@@ -59,14 +59,8 @@ class Listener:
     ----------
     bind : str
         Host, or ``host:port``; port 0 or none lets the system choose.
-    security : Security
-        How connections are protected.
     threads, concurrent_max, waiting_max : int
         Threads that answer, calls in flight, and those of them whose message has not come.
-    clock : Clock
-        For how long calls wait for their message.
-    access : Access
-        Finds out who calls.
 
     Raises
     ------
@@ -220,13 +214,7 @@ class MessageGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no ty
 
 
 class TokenGate(grpc.ServerInterceptor):  # type: ignore[misc]  # it has no types
-    """Refuses calls without a valid token before they take a place or read a message.
-
-    Parameters
-    ----------
-    access : Access
-        Finds out who calls.
-    """
+    """Refuses calls without a valid token before they take a place or read a message."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -60,10 +60,6 @@ class Liveness:
 
     Parameters
     ----------
-    registry : Registry
-        What executors reported.
-    security : Security
-        How to ask an executor.
     now : callable
         A monotonic clock, in seconds.
     """
@@ -81,8 +77,6 @@ class Liveness:
 
         Parameters
         ----------
-        index : int
-            Which executor.
         attempt : int
             The first attempt that may have registered since it was started.
         started : float, optional

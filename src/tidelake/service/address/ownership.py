@@ -15,8 +15,6 @@ class Ownership:
 
     Parameters
     ----------
-    executors_count : int
-        How many there are.
     by_bucket : bool
         Whether a key tells its bucket; else all buckets of a partition have one owner.
 

@@ -41,19 +41,7 @@ class Status(enum.IntEnum):
 
 
 class Refusal(Exception):
-    """A call that is not answered.
-
-    Parameters
-    ----------
-    status : Status
-        What kind of client's reaction it asks for.
-    reason : str
-        Which case it is; stable.
-    message : str
-        What is wrong and what to do.
-    metadata : iterable of (str, str or bytes)
-        More for the trailing metadata.
-    """
+    """A call that is not answered."""
 
     def __init__(
         self,

@@ -49,8 +49,6 @@ class Registry:
 
     Parameters
     ----------
-    executors_count : int
-        How many there are.
     epoch : int
         The first epoch: more than that of any service before.
     now : callable
@@ -130,11 +128,6 @@ class Registry:
 
     def oldest_snapshot(self, table: str, generation: int, newest: int) -> int:
         """The oldest snapshot of a generation whose files an executor may still open.
-
-        Parameters
-        ----------
-        newest : int
-            The newest snapshot.
 
         Returns
         -------

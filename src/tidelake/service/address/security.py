@@ -32,14 +32,10 @@ class Security:
 
     Parameters
     ----------
-    tls_cert, tls_key : str, optional
-        Paths of the certificate (with its chain) and of its key, as PEM.
     tls_ca : str, optional
         Path of the certificates that sign clients' certificates, as PEM: mutual TLS.
     tls_server_name : str, optional
         The name in the certificate, if it is not the host's.
-    tokens : str, optional
-        Path of the file of tokens.
     insecure : bool
         Whether other addresses than loopback need neither TLS nor tokens.
     """

@@ -84,13 +84,7 @@ class Server(Protocol):
 
 
 class AddressServicer(rpc.AddressServicer):
-    """Answers for one server.
-
-    Parameters
-    ----------
-    server : Server
-        What it answers from.
-    """
+    """Answers for one server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

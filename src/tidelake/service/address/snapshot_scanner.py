@@ -56,8 +56,6 @@ class TableVersion:
         Goes up when snapshot ids went back or the table was recreated.
     snapshot : int
         Its id; 0 where the table has none.
-    schema : int
-        The newest schema's id.
     """
 
     generation: int = 0
@@ -71,16 +69,10 @@ class ServedSnapshot:
 
     Parameters
     ----------
-    version : TableVersion
-        Which state it is.
     identity : str
         Distinguishes the table from another of the same name.
-    mode : BucketMode
-        How keys find their buckets.
     committed_ms : int
         When the snapshot was committed; 0 without one.
-    buckets : mapping of BucketId to BucketFiles
-        The files that a read opens.
     buckets_count : int
         How many buckets a new partition gets; -1 if as many as it needs.
     """
@@ -134,10 +126,6 @@ class SnapshotFileScanner:
 
     Parameters
     ----------
-    catalog : Catalog
-        Where the table is.
-    table : str
-        ``"database.table"``.
     generation : int
         The first generation: more than that of any service before.
 

@@ -39,8 +39,6 @@ class ServiceToken:
 
     Parameters
     ----------
-    tables : tuple of str
-        Patterns of table names.
     expires_ms : int, optional
         From when on it is refused, ms since the epoch.
     admin : bool
@@ -70,11 +68,6 @@ class ServiceToken:
 
 class TokenFile:
     """The tokens of a file, read again when it changes. Threads share it.
-
-    Parameters
-    ----------
-    clock : Clock
-        Says when to look again.
 
     Raises
     ------

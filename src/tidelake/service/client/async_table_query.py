@@ -30,15 +30,6 @@ class AsyncTableQuery:
 
     The methods, promises and errors of :class:`~tidelake.service.client.table_query.TableQuery`, as
     coroutines of one event loop. Gets that are begun together are answered by one call.
-
-    Parameters
-    ----------
-    catalog : Catalog
-        Where the table is.
-    identifier : str
-        ``"database.table"``.
-    settings : Settings
-        What the caller chose.
     """
 
     def __init__(self, catalog: Catalog, identifier: str, settings: Settings) -> None:

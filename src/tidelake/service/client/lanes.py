@@ -80,8 +80,6 @@ class Lanes:
         ----------
         fly : callable
             Looks keys up.
-        seconds : float
-            How long a get waits for its turn.
 
         Raises
         ------

@@ -59,17 +59,7 @@ class Floor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServiceView:
-    """What the requests of one client are made of.
-
-    Parameters
-    ----------
-    table : Table
-        As it was opened.
-    router : KeyRouter
-        Among the executors of the layout.
-    executors : mapping of int to Connection
-        Those that are registered.
-    """
+    """What the requests of one client are made of."""
 
     table: Table
     keys: KeyColumns
@@ -91,17 +81,7 @@ class ServiceView:
 
 
 class Session:
-    """What the calls of one client share. Threads share it.
-
-    Parameters
-    ----------
-    catalog : Catalog
-        Where the table is.
-    identifier : str
-        ``"database.table"``.
-    settings : Settings
-        What the caller chose.
-    """
+    """What the calls of one client share. Threads share it."""
 
     def __init__(self, catalog: Catalog, identifier: str, settings: Settings) -> None:
         self.catalog = catalog

@@ -43,10 +43,6 @@ class Settings:
     ----------
     deadline_seconds : float
         How long one call of a method may take.
-    token : str, optional
-        Says who the caller is.
-    tls : Tls, optional
-        How connections are secured.
     fallback : bool
         Whether to read the table's files here where the service has stopped.
     consistent : bool

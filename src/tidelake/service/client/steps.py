@@ -64,12 +64,8 @@ class Goal:
     ----------
     columns : tuple of str, optional
         None for all.
-    min_snapshot : int, optional
-        The least snapshot.
     consistent : bool
         Whether all keys are answered from one snapshot.
-    end : float
-        The deadline, by the session's monotonic clock.
     """
 
     columns: tuple[str, ...] | None
@@ -114,13 +110,7 @@ Step = Calls | Pause | Locate | ReadSchema
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one part was answered.
-
-    Parameters
-    ----------
-    reply : LookupReply
-        As it came.
-    """
+    """What one part was answered."""
 
     part: RequestPart
     floor: Floor
@@ -157,8 +147,6 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
     ----------
     work : Work
         The keys, at least one.
-    goal : Goal
-        What is asked.
     now : callable
         The monotonic clock, in seconds.
 

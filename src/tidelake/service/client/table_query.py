@@ -29,15 +29,6 @@ class TableQuery:
     Threads may share it: their single gets are joined into few calls. A pickled one connects again
     where it is opened. A forked child gets an error and opens its own.
 
-    Parameters
-    ----------
-    catalog : Catalog
-        Where the table is.
-    identifier : str
-        ``"database.table"``.
-    settings : Settings
-        What the caller chose.
-
     Notes
     -----
     No call shows an older snapshot than one that this client has shown before. What fails because a
@@ -159,8 +150,6 @@ class TableQuery:
         ----------
         keys : object
             A list of keys; or an Arrow array, record batch or table of them.
-        columns, min_snapshot
-            As of :meth:`get`.
 
         Returns
         -------

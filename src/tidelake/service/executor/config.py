@@ -17,10 +17,6 @@ class Limits:
 
     Parameters
     ----------
-    keys : int
-        The most keys of a request.
-    calls : int
-        Calls and sessions in flight, each.
     flight_bytes : int
         All answers that clients have not taken yet.
     slow_reader_seconds : float
@@ -53,18 +49,12 @@ class ExecutorConfig:
     ----------
     address : str
         ``host:port`` of the address server.
-    service_id, secret : str
-        Of the service.
     warehouse : str
         Path or URI of the warehouse, on the executor's machine too; its name at a REST server.
-    index, executors_count : int
-        Which executor of how many.
     attempt : int
         Goes up with each start of this index: the newer of two instances wins.
     bind : str
         Where to listen: a host, or ``host:port``.
-    security : Security
-        How connections are protected.
     limits : Limits
         What it takes on.
     directory : str, optional

@@ -69,15 +69,9 @@ class ExecutorSummary:
 
     Parameters
     ----------
-    index, attempt : int
-        Which executor.
-    address : str
-        Where it listened.
     reason : str
         Why it ended: ``"stopped"`` with its service, ``"superseded"``, ``"lost"`` (no address
         server), or ``"asked"`` by its process.
-    requests, keys, found, refused : int
-        Counts over all tables.
     """
 
     index: int
@@ -168,13 +162,7 @@ class QueryExecutor:
     # ---- life
 
     def run(self, stop: threading.Event | None = None) -> ExecutorSummary:
-        """Work until asked to stop; close in any case.
-
-        Parameters
-        ----------
-        stop : Event, optional
-            Set by the process to end it.
-        """
+        """Work until asked to stop; close in any case."""
         stop = stop or threading.Event()
         self._listener.start()
         if self._frames is not None:
@@ -427,8 +415,6 @@ def run_executor(
 
     Parameters
     ----------
-    stop : Event, optional
-        Set by the process to end it.
     catalog : Catalog, optional
         The warehouse as it is opened already.
 

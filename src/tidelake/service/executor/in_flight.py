@@ -54,8 +54,6 @@ class InFlight:
 
     Parameters
     ----------
-    limits : Limits
-        The most of each.
     now : callable
         A monotonic clock, in seconds.
     """

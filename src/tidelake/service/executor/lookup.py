@@ -56,8 +56,6 @@ class Lookups:
         What it takes on.
     poke : callable
         Asks for an update of a table at once.
-    clock : Clock
-        For deadlines, and how long answers take.
     """
 
     tables: OwnedTables
@@ -67,13 +65,6 @@ class Lookups:
 
     def answer(self, request: pb.LookupRequest, caller: Caller, end: float) -> pb.LookupReply:
         """Answer one request.
-
-        Parameters
-        ----------
-        request : LookupRequest
-            As it came.
-        end : float
-            Its deadline by the monotonic clock.
 
         Raises
         ------

@@ -14,15 +14,7 @@ SAMPLES_MAX = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Of the last seconds.
-
-    Parameters
-    ----------
-    keys_per_second : float
-        Keys asked for.
-    p50_us, p99_us : int
-        Times of calls, from their arrival to the answer.
-    """
+    """Of the last seconds."""
 
     keys_per_second: float = 0.0
     p50_us: int = 0

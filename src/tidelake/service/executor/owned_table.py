@@ -67,15 +67,9 @@ class OpenTable:
     ----------
     identity : str
         Tells the table from one that was made anew under its name.
-    first_generation : int
-        The oldest generation that is known to be of this very table.
     counts : dict of int to (mapping of bytes to int)
         By snapshot: the number of buckets of the partitions whose number is not the table's. It has
         the snapshot that the query is at, and during a swap the next one too.
-    snapshot : Snapshot, optional
-        Where the query is.
-    users : int
-        Lookups under way.
     is_old : bool
         Whether another one has its place: the last user closes it.
     """
@@ -213,19 +207,7 @@ class _Use:
 
 
 class OwnedTable:
-    """Keeps one table open; threads share it.
-
-    Parameters
-    ----------
-    catalog : Catalog
-        Where the table is.
-    name : str
-        ``"database.table"``.
-    index, executors_count : int
-        Which executor of how many.
-    directory : str, optional
-        Where lookup files are kept.
-    """
+    """Keeps one table open; threads share it."""
 
     def __init__(
         self,
@@ -314,8 +296,6 @@ class OwnedTable:
 
         Parameters
         ----------
-        wanted : TableVersion
-            The oldest that will do.
         end : float
             Until when to wait, by the monotonic clock.
         poke : callable

@@ -54,15 +54,7 @@ class ExecutorHealth(health.HealthServicer):  # type: ignore[misc]  # it has no 
 
 
 class TableQueryServicer(rpc.TableQueryServicer):
-    """Answers for one executor.
-
-    Parameters
-    ----------
-    in_flight : InFlight
-        Calls, sessions and answers in flight.
-    access : Access
-        Finds out who calls.
-    """
+    """Answers for one executor."""
 
     def __init__(self, lookups: Lookups, in_flight: InFlight, access: Access) -> None:
         self._lookups = lookups

@@ -46,11 +46,6 @@ class QueryService:
     """A running query service; ends with :meth:`stop`, or a ``with`` block.
 
     Made by :func:`tidelake.serve`. Not picklable, and not carried over a fork.
-
-    Parameters
-    ----------
-    executors : Executors
-        What runs its executors.
     """
 
     def __init__(self, server: AddressServer, executors: Executors) -> None:

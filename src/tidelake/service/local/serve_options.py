@@ -29,10 +29,6 @@ class ServeOptions:
     ----------
     bind : str
         Where to listen: a host, or ``host:port`` of the address server.
-    security : Security
-        How connections are protected.
-    limits : Limits
-        Of one executor.
     directory : str, optional
         Where executors keep lookup files; by default in their machine's temporary files.
     memory : int or str, optional

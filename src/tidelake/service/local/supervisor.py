@@ -57,14 +57,10 @@ class Supervisor:
 
     Parameters
     ----------
-    config : ExecutorConfig
-        The settings of all of them, but for index and attempt.
     ended : callable
         Called with the index whose process has ended.
     hang : Hang
         Asked again and again of each process that runs.
-    clock : Clock
-        For how long processes ran, and waits.
     """
 
     def __init__(

@@ -20,17 +20,7 @@ _LOG = logging.getLogger("tidelake.service")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened.
-
-    Parameters
-    ----------
-    message : str
-        What, in a few words.
-    fields : mapping
-        What it is about.
-    level : int
-        Of :mod:`logging`.
-    """
+    """Something that happened."""
 
     message: str
     fields: dict[str, object] = field(default_factory=dict)

@@ -27,26 +27,14 @@ class TableFigures:
 
     Parameters
     ----------
-    table : str
-        ``"database.table"``.
     snapshot : int
         The oldest that an executor answers from; 0 for none.
     lag : int, optional
         How many snapshots the table is ahead; None while no executor has one of its generation.
     lag_ms : int
         How long ago the newest snapshot was committed, where the table is ahead; else 0.
-    ready_count, executors_count : int
-        Executors that answer, and all.
-    buckets_count : int
-        Buckets that executors hold.
-    gets_per_second : float
-        Keys looked up.
     hit_ratio : float, optional
         Share of these keys that were found; None without keys.
-    p50_us, p99_us : int
-        Microseconds of a request, of the slowest executor.
-    mapped_bytes, disk_bytes, files_count : int
-        Of lookup files.
     problem : str
         Why it is not served; empty if it is.
     """
@@ -122,8 +110,6 @@ def figures(
 
     Parameters
     ----------
-    status : ServiceStatus
-        The message of the address server.
     before : ServiceStatus, optional
         An earlier one of the same service; rates are 0 without it.
     now_ms : int

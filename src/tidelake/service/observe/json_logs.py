@@ -53,8 +53,6 @@ def log_to(stream: TextIO, *, as_json: bool) -> logging.Handler:
 
     Parameters
     ----------
-    stream : text file
-        Such as the standard error.
     as_json : bool
         One JSON object per line, or text.
 

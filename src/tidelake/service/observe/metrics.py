@@ -30,14 +30,8 @@ class Metric:
     ----------
     name : str
         Behind the prefix ``tidelake_query_``.
-    what : str
-        A sentence for its help.
-    source : str
-        Field of the executor's report of a table.
     is_counter : bool
         It only grows, until its executor starts again.
-    scale : float
-        What the field is multiplied by.
     """
 
     name: str

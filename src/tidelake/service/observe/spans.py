@@ -44,10 +44,6 @@ def span(
     ----------
     name : str
         Such as ``"query.lookup"``.
-    keys_count : int
-        How many keys it is about.
-    metadata : sequence of pairs, optional
-        That of the call which is answered: its span is the parent.
     """
     if _TRACER is None or _goes_nowhere():
         return _NOTHING

@@ -26,10 +26,6 @@ def executor_of(partition: bytes, bucket: int, executors_count: int) -> int:
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow, with its arity.
-    bucket : int
-        Number of the bucket; `ANY_BUCKET` for all buckets of the partition.
     executors_count : int
         How many executors there are, at least 1.
 

@@ -69,8 +69,6 @@ def pack(rows: pa.RecordBatch | pa.Table, types: Sequence[DataType]) -> pb.Packe
     ----------
     rows : pyarrow.RecordBatch or pyarrow.Table [n]
         One column per type, in its order.
-    types : sequence of DataType
-        Types with a packed form.
 
     Raises
     ------
@@ -149,12 +147,8 @@ def unpack(
 
     Parameters
     ----------
-    packed : PackedRows
-        As it came from the other side.
     fields : sequence of DataField
         The columns that it must hold.
-    what : str
-        Begins the message of an error.
 
     Returns
     -------

@@ -81,15 +81,7 @@ def _packed(values: Sequence[object], data_type: DataType) -> pb.Column:
 
 
 def pack_rows(rows: Sequence[Mapping[str, object]], fields: Sequence[DataField]) -> pb.PackedRows:
-    """Pack rows of Python values, as Arrow's ``to_pylist`` gives them; nulls are allowed.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        The value of each column by name.
-    fields : sequence of DataField
-        Columns with a packed form.
-    """
+    """Pack rows of Python values, as Arrow's ``to_pylist`` gives them; nulls are allowed."""
     columns = [_packed_nullable([row[f.name] for row in rows], f.type) for f in fields]
     return pb.PackedRows(count=len(rows), columns=columns)
 
@@ -129,13 +121,7 @@ def python_columns(
 
 
 class RowReader:
-    """Gives packed rows as dicts; made once for the columns of many answers.
-
-    Parameters
-    ----------
-    fields : sequence of DataField
-        Their columns, which have a packed form.
-    """
+    """Gives packed rows as dicts; made once for the columns of many answers."""
 
     def __init__(self, fields: Sequence[DataField]) -> None:
         self.fields = tuple(fields)

@@ -39,12 +39,8 @@ class ServiceFile:
     ----------
     address : str
         ``host:port`` of the address server.
-    service_id : str
-        Unique for each start of a service.
     tls : bool
         Whether it answers by TLS only.
-    protocol : int
-        The version of the protocol that it speaks.
     """
 
     address: str
@@ -126,8 +122,6 @@ def put_service_file(
 
     Parameters
     ----------
-    value : ServiceFile
-        What to say.
     over : bytes, optional
         The :func:`service_file_content` that was there, if it is to be removed first: its service
         is gone. If another is there by now, that stays.

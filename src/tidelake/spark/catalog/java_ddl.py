@@ -57,8 +57,6 @@ class NewTable:
 
         Parameters
         ----------
-        name : str
-            The table, for messages.
         asked : sequence of JavaObject
             A ``TableInfo``; or columns (or a schema), transforms and properties.
         """
@@ -131,8 +129,6 @@ def refuse_stream_writer(gateway: Gateway, name: str, asked: Sequence[JavaObject
 
     Parameters
     ----------
-    name : str
-        The table, for messages.
     asked : sequence of JavaObject
         The arguments of ``createTable``.
 
@@ -207,8 +203,6 @@ def schema_changes(changes: Sequence[JavaObject], *, table: str) -> list[SchemaC
     ----------
     changes : sequence of JavaObject
         ``TableChange`` of Spark's.
-    table : str
-        The table, for messages.
 
     Raises
     ------

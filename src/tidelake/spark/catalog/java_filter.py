@@ -199,8 +199,6 @@ def replaced_value(given: Any, types: Mapping[str, DataType]) -> tuple[str, obje
     ----------
     given : JavaObject
         Of ``org.apache.spark.sql.connector.expressions.filter``.
-    types : mapping of str to DataType
-        Of the columns that count.
     """
     kind, parts = str(given.name()), list(given.children())
     if kind not in {"=", "<=>", "IS_NULL"} or _class_of(parts[0]) != "FieldReference":

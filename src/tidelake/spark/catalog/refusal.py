@@ -46,13 +46,7 @@ R = TypeVar("R")
 
 
 class JavaRefusal(Py4JJavaError):  # type: ignore[misc]  # py4j carries no types
-    """A Java exception that a callback raises.
-
-    Parameters
-    ----------
-    text : str
-        Its message.
-    """
+    """A Java exception that a callback raises."""
 
     def __init__(self, java_exception: Any, text: str) -> None:
         super().__init__(text, java_exception)

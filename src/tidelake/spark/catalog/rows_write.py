@@ -15,8 +15,6 @@ class InsertingProxy(Proxy):
     ----------
     insert : callable
         Writes a Java ``Dataset``.
-    name : str
-        The table's name in messages.
     """
 
     def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None], name: str) -> None:

@@ -35,13 +35,7 @@ CATALOG = f"{CONNECTOR}.catalog"
 
 
 class Relation(Proxy):
-    """The common parts of all tables.
-
-    Parameters
-    ----------
-    name : str
-        With the catalog and the database.
-    """
+    """The common parts of all tables."""
 
     def __init__(self, gateway: Gateway, name: str) -> None:
         super().__init__(gateway)
@@ -85,8 +79,6 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
 
     Parameters
     ----------
-    gateway, name
-        As of every table.
     moment : mapping
         The moment to read, if one is given.
     """
@@ -150,12 +142,8 @@ class LakeTable(
 
     Parameters
     ----------
-    gateway, name
-        As of every table.
     moment : mapping
         The moment to read, if one is given.
-    warehouse, catalog : str
-        The URI of the warehouse, and what statements call it.
     is_write : bool
         Whether it was loaded for a write.
 

@@ -42,8 +42,6 @@ class WriteOptions:
 
     Parameters
     ----------
-    table : Table
-        With the options of this use.
     mode : {'append', 'overwrite'}
         As of :func:`tidelake.spark.write.write_frame.write_frame`.
     merges : bool
@@ -131,13 +129,7 @@ def write_rows(gateway: Gateway, given: WriteOptions, rows: JavaObject) -> None:
 class LakeWriteBuilder(
     Proxy, implements=(f"{WRITE}.SupportsOverwriteV2", f"{WRITE}.SupportsDynamicOverwrite")
 ):
-    """The write of a statement.
-
-    Parameters
-    ----------
-    name : str
-        The table's name in messages.
-    """
+    """The write of a statement."""
 
     def __init__(self, gateway: Gateway, given: WriteOptions, name: str) -> None:
         super().__init__(gateway)

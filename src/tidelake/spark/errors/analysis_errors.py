@@ -98,15 +98,7 @@ def translate_value_range_errors() -> Iterator[None]:
 def translated_error(
     error: PySparkException, query: Query, columns: Sequence[str] = ()
 ) -> TidelakeError:
-    """Make the error for Spark's error about a query.
-
-    Parameters
-    ----------
-    error : PySparkException
-        From its analysis, its parser, or a value.
-    query, columns
-        As for :func:`translate_analysis_errors`.
-    """
+    """Make the error for Spark's error about a query."""
     refused = spark_overflow_error(str(error))
     if refused is not None:
         return refused

@@ -38,11 +38,6 @@ def translate_column_errors(
 ) -> Iterator[None]:
     """Raise failures of new values as InvalidInputError, while a statement runs.
 
-    Parameters
-    ----------
-    values : mapping of str to sequence of Query
-        The expressions of new values, by columns.
-
     Raises
     ------
     InvalidInputError

@@ -78,8 +78,6 @@ def bucket_column(
         :func:`tidelake.spark.expression.types.to_spark_type` gives for the field.
     buckets_count : int
         Number of buckets, above 0.
-    function : {'default', 'mod', 'hive'}
-        Option ``bucket-function.type``.
 
     Returns
     -------

@@ -22,11 +22,6 @@ def fields_by_name(
 ) -> tuple[Column, st.DataType]:
     """Return a value whose structs have the fields of a column's, in its order, and its type.
 
-    Parameters
-    ----------
-    column, table : str
-        For messages.
-
     Raises
     ------
     InvalidInputError

@@ -22,13 +22,7 @@ _MICRO = dt.timedelta(microseconds=1)
 
 
 def moment_column(value: dt.date) -> Column:
-    """A literal of DATE, TIMESTAMP or TIMESTAMP_NTZ.
-
-    Parameters
-    ----------
-    value : date or datetime
-        A time with a zone is an instant.
-    """
+    """A literal of DATE, TIMESTAMP or TIMESTAMP_NTZ."""
     if not isinstance(value, dt.datetime):
         return F.date_from_unix_date(F.lit((value - _DAY_ZERO).days))
     if value.tzinfo is None:

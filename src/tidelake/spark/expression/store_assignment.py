@@ -52,8 +52,6 @@ def assigned(
 
     Parameters
     ----------
-    table : str
-        For messages.
     by_name : bool
         Whether fields in the columns are matched by their names; by default by position.
     kept : str, optional
@@ -92,8 +90,6 @@ def assigned_values(
         Rows with the values' types, perhaps none.
     targets : mapping to DataField
         Target fields by the same keys; messages show their names.
-    table : str
-        For messages.
 
     Raises
     ------

@@ -33,8 +33,6 @@ def with_fields(
         Rows with the values' types, perhaps none.
     given : sequence of FieldColumn
         The new values; none contains another.
-    table : str
-        For messages.
 
     Returns
     -------

@@ -158,8 +158,6 @@ def fields_from_spark(
         Of a DataFrame, or made by hand (then also ``char(n)`` and ``varchar(n)``).
     not_null : sequence of str
         Columns without nulls, besides those that the schema declares.
-    table : str
-        The table, for messages.
 
     Raises
     ------

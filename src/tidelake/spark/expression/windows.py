@@ -33,13 +33,6 @@ def windowed(
 ) -> DataFrame:
     """Add the windows of each row.
 
-    Parameters
-    ----------
-    table : str
-        For messages.
-    event_time : {'window_end', 'window_time'}
-        Which column is the event time of the rows of a stream.
-
     Raises
     ------
     InvalidInputError

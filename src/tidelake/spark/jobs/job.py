@@ -25,10 +25,6 @@ class Job:
 
     Parameters
     ----------
-    query : StreamingQuery
-        Spark's query.
-    name : str
-        The job's name.
     target : str
         The target: ``"database.table"``; empty if unknown.
     started : datetime, optional

@@ -26,8 +26,6 @@ class JobRegistry:
 
     Parameters
     ----------
-    clock : Clock
-        Gives the time of a start.
     on_start : callable, optional
         Called for each job that is started here, before the start returns.
     """

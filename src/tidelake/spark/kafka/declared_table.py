@@ -14,11 +14,6 @@ from tidelake.sql.syntax.ast import CreateTable
 def kafka_table(statement: CreateTable, options: Mapping[str, str] | None = None) -> KafkaTable:
     """Make the table that a statement declares.
 
-    Parameters
-    ----------
-    options : mapping of str to str, optional
-        Options of one use, over the declared ones.
-
     Raises
     ------
     UnsupportedError

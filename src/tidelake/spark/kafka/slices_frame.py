@@ -36,8 +36,6 @@ class SliceTask:
     ----------
     columns : tuple of str
         The columns wanted, perhaps with ``_row_kind``.
-    bad : BadMessages
-        Takes messages that the format cannot decode.
     patience_s : float
         How long all brokers may be down before the task fails.
     """
@@ -110,11 +108,6 @@ def batch_frame(
     spark: SparkSession, catalog: Catalog, table: KafkaTable, columns: Sequence[str]
 ) -> DataFrame:
     """Read a table as a batch: from its start mode to its end mode, or to the latest offset.
-
-    Parameters
-    ----------
-    table : KafkaTable
-        The table, with the options of this use.
 
     Raises
     ------

@@ -33,15 +33,7 @@ _LOG = logging.getLogger("tidelake")
 
 
 class TopicCursor:
-    """The progress of one run of a query. For one thread at a time.
-
-    Parameters
-    ----------
-    table : KafkaTable
-        The table, with the options of the stream.
-    clock : Clock
-        Tells how long brokers are down.
-    """
+    """The progress of one run of a query. For one thread at a time."""
 
     def __init__(self, table: KafkaTable, clock: Clock) -> None:
         self._table = table

@@ -32,13 +32,7 @@ _RUN = "spark.jobGroup.id"
 
 
 class KafkaSource(MicroBatchSource):
-    """A table of Kafka as a source.
-
-    Parameters
-    ----------
-    table : KafkaTable
-        The table, with the options of the stream.
-    """
+    """A table of Kafka as a source."""
 
     def __init__(
         self, gateway: Gateway, table: KafkaTable, catalog: Catalog, columns: Sequence[str]
@@ -85,11 +79,6 @@ class KafkaSource(MicroBatchSource):
 
 def kafka_stream(spark: SparkSession, catalog: Catalog, table: KafkaTable) -> DataFrame:
     """Make a streaming DataFrame of a table; changes have ``_row_kind`` in front.
-
-    Parameters
-    ----------
-    table : KafkaTable
-        The table, with the options of the stream.
 
     Raises
     ------

@@ -61,16 +61,8 @@ def joined(
 
     Parameters
     ----------
-    spark : SparkSession
-        Where it runs.
-    frame : DataFrame
-        A batch or a stream.
     table : Table
         As :func:`~tidelake.spark.read.table_frame.in_session` gives it.
-    request : LookupRequest
-        What is joined.
-    means : LookupMeans
-        How it is looked up.
 
     Returns
     -------
@@ -98,11 +90,6 @@ def joined(
 
 def lookup_function(table: Table, columns: tuple[DataField, ...], means: LookupMeans) -> Any:
     """Make the UDF: from the key's columns and a snapshot to a list of at most one struct.
-
-    Parameters
-    ----------
-    table, means
-        As of :func:`joined`.
 
     Raises
     ------

@@ -33,11 +33,6 @@ _INEXACT = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 def key_expression(expression: str, given: st.DataType, key: DataField) -> str | None:
     """Write a column as the key that it is equal to.
 
-    Parameters
-    ----------
-    key : DataField
-        A column of the primary key.
-
     Returns
     -------
     str or None

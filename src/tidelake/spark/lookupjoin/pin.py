@@ -55,11 +55,6 @@ def pinned_now(table: Table) -> Column:
 def pinned_at_each_batch(spark: SparkSession, table: Table) -> DataFrame:
     """Return a frame of one row: the snapshot that is newest when a batch is planned.
 
-    Parameters
-    ----------
-    table : Table
-        What is looked up.
-
     Raises
     ------
     UnsupportedError

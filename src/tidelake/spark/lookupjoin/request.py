@@ -55,10 +55,6 @@ class LookupRequest:
     ----------
     keys : tuple of str
         Per column of the primary key, in its order, the key in SQL over the frame's columns.
-    columns : tuple of DataField
-        The table's columns that rows get.
-    names : tuple of str
-        What they are called.
     is_outer : bool
         Whether rows without a match stay.
     """
@@ -83,12 +79,6 @@ class LookupRequest:
 
         Parameters
         ----------
-        schema : StructType
-            Of the frame.
-        table : Table
-            What is looked up.
-        on, how, columns
-            As of that method.
         case_sensitive : bool
             Whether names that differ by case alone are different in the session.
 

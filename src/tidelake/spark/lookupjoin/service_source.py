@@ -42,8 +42,6 @@ class ServiceLookup:
 
     Parameters
     ----------
-    catalog : Catalog
-        Where the table is, for reading.
     key : str
         A column of its primary key, which is null in no row that is found.
     settings : mapping

@@ -103,12 +103,6 @@ class LookupTask:
 
     Parameters
     ----------
-    source : LookupSource
-        Where keys are looked up.
-    keys : tuple of DataField
-        The columns of the primary key, as the task's arguments have them.
-    columns : tuple of DataField
-        The columns of the rows that are found.
     retry : Retry, optional
         Whether missing keys are asked for again.
     """
@@ -181,8 +175,6 @@ def lookup_lists(
 
     Parameters
     ----------
-    task : LookupTask
-        What it does.
     calls_max : int
         How many batches are looked up at a time; 1 without threads.
     """

@@ -48,8 +48,6 @@ class Buckets:
 
     Parameters
     ----------
-    key : DataField
-        The column that decides, as it is now.
     function : str
         The function, and the type of the key. Equal texts give equal buckets.
     sort_keys : tuple of DataField
@@ -65,13 +63,7 @@ class Buckets:
     order: Mapping[str, int] = field(default_factory=dict)
 
     def hold_for(self, names: Sequence[str], source: Sequence[DataField | None]) -> bool:
-        """Whether files were spread like this, and no other column of theirs has a key's name.
-
-        Parameters
-        ----------
-        source : sequence of (DataField or None)
-            The files' own field for each of them.
-        """
+        """Whether files were spread like this, and no other column of theirs has a key's name."""
         read = {own.name: (name, own) for name, own in zip(names, source, strict=True) if own}
         known = {key.name: key for key in (self.key, *self.sort_keys)}
         return self.key.name in read and all(

@@ -64,13 +64,7 @@ PART_COLUMN, ROW_COLUMN = "_tidelake_part", "_tidelake_row"
 
 @dataclass(frozen=True, slots=True)
 class PartBytes:
-    """A part of changes on its way to an executor.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Bytes of their files.
-    """
+    """A part of changes on its way to an executor."""
 
     blobs: tuple[bytes, ...]
     size_bytes: int
@@ -149,12 +143,8 @@ def changes_frame(
 
     Parameters
     ----------
-    spark : SparkSession
-        Where it runs.
     changes : PlannedChanges
         Of :func:`tidelake.table.changelog.changelog_plan.planned_changes`.
-    table : str
-        The table, for messages.
     ordered : bool
         Whether all rows of a bucket come from one task, in order of the commits.
     with_kinds : bool
@@ -239,8 +229,6 @@ def kinds_left(kind: Column, wanted: Column, written: Callable[[RowKind], object
 
     Parameters
     ----------
-    wanted : Column
-        Whether a row is wanted.
     written : callable
         How the column writes a kind.
     """

@@ -54,8 +54,6 @@ class MaskedFile:
     ----------
     path : str
         Where it is; without line breaks.
-    partition : bytes
-        The row that names its partition.
     """
 
     path: str
@@ -115,14 +113,8 @@ def masked_frame(
     schema : StructType
         The files' columns to read, all nullable; none of the name of a column that a scan adds
         (:mod:`tidelake.spark.read.listed_files`).
-    options : mapping
-        Of Spark's reader.
-    wanted : sequence of str
-        Some of these columns, and of `partitions`.
     table : str
         The table's directory, for the error where it is dropped before the scan runs.
-    buckets : Buckets, optional
-        How the rows of all files are spread over their buckets.
     partitions : PartitionColumns, optional
         Columns that are not read from the files.
 

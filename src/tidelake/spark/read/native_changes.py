@@ -79,8 +79,6 @@ def native_changes(
     ----------
     parts : iterable of ChangePart
         In order of the changes.
-    fields : sequence of DataField
-        The columns needed, including those of the predicate.
     case_sensitive : bool
         Whether the session distinguishes ``a`` from ``A``.
     ordered : bool
@@ -122,13 +120,7 @@ def native_changes(
 
 @dataclass(frozen=True, slots=True)
 class PlainFile:
-    """A file whose rows are given as they are stored.
-
-    Parameters
-    ----------
-    path : str
-        Where it is.
-    """
+    """A file whose rows are given as they are stored."""
 
     path: str
     size_bytes: int
@@ -159,11 +151,6 @@ def plain_units(
     """Give planned changes as files that Spark's reader only has to read; None if some need more.
 
     Rows of a table without primary key are ``+I``, others bring their kind.
-
-    Parameters
-    ----------
-    context, parts, fields, case_sensitive, ordered, storage
-        As of :func:`native_changes`.
 
     Notes
     -----

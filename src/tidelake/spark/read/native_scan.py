@@ -80,18 +80,12 @@ class NativeGroup:
 
     Parameters
     ----------
-    source : tuple of (DataField or None)
-        The files' own fields, one per wanted column.
     live_only : bool
         Whether the files may hold deletes, which must be left out.
     masked : tuple of MaskedFile
         If masks hide rows: the files once more, each with its mask.
-    rows_count : int, optional
-        Rows in the files, deletes included.
     listed : tuple of MaskedFile
         If they hide none: the files once more, unless Spark must find them itself.
-    table : str
-        Spark's name of the table's directory.
     """
 
     source: SourceFields
@@ -276,8 +270,6 @@ def native_frame(
         table's files. Requires: not ``group.live_only``.
     among : sequence of DataField
         All columns of the table, so that Spark knows the share of those needed.
-    buckets : Buckets, optional
-        How the table's rows are spread.
     partitions : PartitionColumns, optional
         Columns that need not be read from the files, where Spark is given the list of them.
     """

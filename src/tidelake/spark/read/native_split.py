@@ -68,10 +68,6 @@ def native_and_merged(
 
     Parameters
     ----------
-    splits : sequence of Split
-        Of one plan.
-    fields : sequence of DataField
-        The columns needed, including those of the predicate.
     case_sensitive : bool
         Whether the session distinguishes ``a`` from ``A``.
     storage : NativeStorage, optional

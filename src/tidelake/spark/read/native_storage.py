@@ -119,12 +119,8 @@ def native_storage(
 
     Parameters
     ----------
-    spark : SparkSession
-        Where it would read.
     context : ReadContext
         The table, with its option ``read.native``.
-    splits : iterable of Split
-        Of the read; a file of them is looked for.
 
     Raises
     ------

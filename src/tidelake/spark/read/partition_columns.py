@@ -31,8 +31,6 @@ class PartitionColumns:
 
     Parameters
     ----------
-    places : tuple of int
-        Their places among all partition columns of the table.
     values_of : callable
         The values of all of them, from the row that names a partition.
     """
@@ -45,13 +43,7 @@ class PartitionColumns:
     def of(
         cls, context: ReadContext, wanted: Sequence[DataField], source: Sequence[DataField | None]
     ) -> PartitionColumns | None:
-        """Those of the columns wanted that the files have under the same name and type, if any.
-
-        Parameters
-        ----------
-        source : sequence of (DataField or None)
-            The files' own field for each of them.
-        """
+        """Those of the columns wanted that the files have under the same name and type, if any."""
         keys = context.schema.partition_keys
         own = {
             field.name: field
@@ -77,13 +69,7 @@ class PartitionColumns:
         return frozenset(self.schema.names)
 
     def text(self, partition: bytes) -> str:
-        """The values of a partition in a line for the JVM.
-
-        Parameters
-        ----------
-        partition : bytes
-            The row that names the partition.
-        """
+        """The values of a partition in a line for the JVM."""
         values = self.values_of(partition)
         return "&".join(_text(values[place]) for place in self.places)
 

@@ -102,8 +102,6 @@ def task_numbers(spark: SparkSession, count: int, *, size_bytes: int) -> DataFra
 
     Parameters
     ----------
-    count : int
-        Tasks.
     size_bytes : int
         Bytes of the rows that ``mapInArrow`` makes of them: to Spark its size is its input's.
     """

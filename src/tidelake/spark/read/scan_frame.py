@@ -75,12 +75,8 @@ def frame_of(
 
     Parameters
     ----------
-    spark : SparkSession
-        Where it runs.
     scan : TableScan
         A limit may have left files out of its plan; the caller cuts the rows to it.
-    table : str
-        The table, for messages.
     columns : sequence of str
         The columns wanted. If they name metadata columns
         (:mod:`tidelake.scan.metadata_columns`), executors read all splits.
@@ -165,15 +161,7 @@ def _masks_of(spark: SparkSession, scan: TableScan) -> FindMasks:
 def rows_frame(
     spark: SparkSession, rows: SplitRows, splits: Sequence[Split], *, table: str
 ) -> DataFrame:
-    """Make a DataFrame of the rows of splits: executors read them all.
-
-    Parameters
-    ----------
-    spark, table
-        As of :func:`frame_of`.
-    splits : sequence of Split
-        Of one plan.
-    """
+    """Make a DataFrame of the rows of splits: executors read them all."""
     schema = spark_schema(rows.fields, table=table)
     if not splits:
         return spark.createDataFrame([], schema)
@@ -249,8 +237,6 @@ def read_task(
 
     Parameters
     ----------
-    blobs : sequence of sequences of bytes
-        The splits of each task.
     why : str
         Why Spark's own scan reads no file of the table; empty if it may.
     """

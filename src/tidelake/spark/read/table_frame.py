@@ -59,10 +59,6 @@ def table_frame(
 
     Parameters
     ----------
-    found : Table or SystemTable
-        What to read: a table as :func:`in_session` gives it.
-    name : str
-        Its name in messages.
     columns, filter
         As of :meth:`tidelake.spark.Lake.table`; a table's metadata columns too.
     moment : mapping, optional

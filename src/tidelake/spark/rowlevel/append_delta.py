@@ -83,14 +83,8 @@ class RowsTask:
 
     Parameters
     ----------
-    plan : AppendChange
-        Which rows, of which snapshot. Without its tasks, which are `files` and `shares`.
     files : tuple of bytes
         By number the file, as a split of that file alone.
-    shares : tuple of tuple of int
-        The numbers of each task's files.
-    columns : tuple of str
-        The columns that Spark's expressions use.
     """
 
     handle: TableHandle
@@ -113,18 +107,12 @@ def change_on_spark(
 
     Parameters
     ----------
-    spark : SparkSession
-        Where it runs.
-    transaction : WriteTransaction
-        Of the table.
     predicate : Predicate, optional
         Bound: the rows to change, as far as the kernel's predicates can express it.
     changed : callable, optional
         Takes a DataFrame of rows and returns the changed ones: each with its ``_tidelake_file``
         and ``_tidelake_position``, and, if it stays, with the new values of all columns. Without
         it the rows are deleted.
-    columns : sequence of str
-        The columns that `changed` uses.
 
     Returns
     -------

@@ -92,13 +92,6 @@ def by_bucket(
 ) -> DataFrame | None:
     """The rows that a merge writes, each in its writing task.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The snapshot of the table's rows.
-    columns : sequence of str
-        The table's columns that are used or kept.
-
     Returns
     -------
     DataFrame or None
@@ -171,8 +164,6 @@ class _Sides:
 
     Parameters
     ----------
-    of_key : mapping of str to str
-        The source's columns by the columns of the primary key.
     keys : tuple of str
         The names of the primary key's columns in transit.
     source, target : mapping of str to str
@@ -269,14 +260,8 @@ class _LookUp:
     ----------
     keys : tuple of str
         The primary key; the first columns of the source's rows.
-    columns : tuple of str
-        The wanted columns of the table's rows.
-    names : tuple of str
-        The names of the resulting columns.
     predicate : Predicate, optional
         Bound; rows that do not satisfy it match nothing.
-    bytes_max : int
-        Source rows whose keys are looked up together.
     """
 
     handle: TableHandle

@@ -26,15 +26,7 @@ TOO_MANY_KEYS = "merge_keys_kept"
 
 @dataclass(frozen=True, slots=True)
 class KeysOnce:
-    """Checks that no key is changed twice, or inserted and changed. Picklable.
-
-    Parameters
-    ----------
-    table : str
-        For messages.
-    bytes_max : int
-        The most memory for a task's keys.
-    """
+    """Checks that no key is changed twice, or inserted and changed. Picklable."""
 
     table: str
     keys: Sequence[DataField]

@@ -48,8 +48,6 @@ class MergeClause:
     ----------
     when, action
         As of :class:`tidelake.sql.syntax.ast.MergeClause`.
-    condition : Column, optional
-        Restricts the rows of its kind.
     values : mapping of str to Column, optional
         By column; None for the source's columns of the same names, and for a delete.
     plain : mapping of str to str
@@ -75,12 +73,6 @@ class MergeInto:
     ----------
     source : callable
         Returns the source's rows; called once per attempt.
-    on : Column
-        Which rows match.
-    clauses : sequence of MergeClause
-        The first clause of a kind that holds counts.
-    alias, source_alias : str
-        Qualifiers of the two tables' columns.
     equal : sequence of (str, str)
         Columns of target and source that `on` equates, as far as known.
     predicate : Predicate, optional
@@ -132,10 +124,6 @@ class ResolvedMerge:
         The source's rows with the columns that are used.
     clauses : tuple of ResolvedClause
         In order.
-    equal : tuple of (str, str)
-        Equated columns of equal types.
-    types : mapping of str to DataType
-        Of the table's columns.
     adds_keys_of_on : bool
         Whether the inserted keys are exactly those that `on` equates.
     """

@@ -79,18 +79,8 @@ class ExecutorJobs:
 
     Parameters
     ----------
-    spark : SparkSession
-        A session with a JVM in this process.
-    name : str
-        Of the service; the job group.
-    entry : Entry
-        What each task runs.
-    clock : Clock
-        For the time that jobs ran.
     ended : callable
         Called with the index of a job that has ended.
-    hang : Hang, optional
-        Asked again and again whether an executor hangs.
 
     Attributes
     ----------

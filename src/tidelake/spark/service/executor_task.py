@@ -40,15 +40,7 @@ class ExecutorTask:
         return cls(replace(config, secret=""), catalog.for_reading(), sent)
 
     def __call__(self, index: int, attempt: int) -> str:
-        """Serve until asked to stop; why it ended.
-
-        Parameters
-        ----------
-        index : int
-            Which executor.
-        attempt : int
-            Goes up with each start of this index.
-        """
+        """Serve until asked to stop; why it ended."""
         secret = self.secrets.reveal()["secret"]
         config = replace(self.config, index=index, attempt=attempt, secret=secret)
         return run_executor(config, catalog=self.catalog).reason

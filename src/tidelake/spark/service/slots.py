@@ -70,10 +70,6 @@ def check_slots(spark: SparkSession, parallelism: int, *, taken: int, clock: Clo
 
     Parameters
     ----------
-    parallelism : int
-        Executors of the service.
-    taken : int
-        Slots that other services of the session hold.
     clock : Clock
         Waits for the executors of a cluster that has just started.
 

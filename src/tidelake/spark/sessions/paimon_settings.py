@@ -25,11 +25,6 @@ _PARTS = 4  # catalog, database, table, and the option behind them
 def paimon_options(conf: Mapping[str, str], *, table: str) -> dict[str, str]:
     """Return the options that a session's ``spark.paimon.`` settings set for a table.
 
-    Parameters
-    ----------
-    table : str
-        ``"database.table"``.
-
     Returns
     -------
     dict of str to str

@@ -54,12 +54,8 @@ class BroadcastSecrets:
 
     Parameters
     ----------
-    broadcast_id : int
-        Spark's number of it.
     file : str
         Its path on the driver's machine; empty without one.
-    sent : Broadcast, optional
-        On the driver: the broadcast.
     """
 
     def __init__(self, broadcast_id: int, file: str, sent: Any = None) -> None:

@@ -220,11 +220,6 @@ class FilterTaker:
     Pushing is off by default, and Spark then refuses readers with a ``pushFilters`` of their own
     instead of not calling it. Spark compares the function behind the method, so this shows the
     interface's function: an unprepared session reads all rows, and filters them.
-
-    Parameters
-    ----------
-    taken : list of Filter
-        Where the filters go.
     """
 
     def __init__(self, taken: list[Filter]) -> None:

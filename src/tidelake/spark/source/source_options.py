@@ -58,15 +58,7 @@ MOMENTS_ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """What the format reaches beside what each process finds by itself. Picklable.
-
-    Parameters
-    ----------
-    storages : mapping of str to FileIO
-        Storages of attached warehouses, by the URI of the warehouse.
-    catalogs : mapping of str to Catalog
-        Attached catalogs of servers, by :attr:`tidelake.Catalog.uri`.
-    """
+    """What the format reaches beside what each process finds by itself. Picklable."""
 
     storages: Mapping[str, FileIO] = field(default_factory=dict)
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
@@ -78,8 +70,6 @@ class TableLocation:
 
     Parameters
     ----------
-    warehouse, table : str
-        As the user wrote them.
     catalog : Catalog, optional
         An attached catalog of a server, which alone knows its tables.
     """

@@ -60,13 +60,7 @@ _MOMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """The arguments of a stream, besides the table.
-
-    Parameters
-    ----------
-    table_options : mapping
-        Options of the table for this stream.
-    """
+    """The arguments of a stream, besides the table."""
 
     filter: str | None
     table_options: Mapping[str, str]
@@ -95,13 +89,7 @@ class UnitPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no
 
 
 class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """Plans the batches of one query, and reads partitions of them.
-
-    Parameters
-    ----------
-    table : Table
-        With the options of the stream.
-    """
+    """Plans the batches of one query, and reads partitions of them."""
 
     def __init__(self, table: Table, names: Sequence[str], filter: str | None) -> None:
         parsed = parse_filter(filter)

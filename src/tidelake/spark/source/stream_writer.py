@@ -57,8 +57,6 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
 
     Parameters
     ----------
-    handle : TableHandle
-        The table, with the options of this use.
     overwrite : bool
         Whether each batch replaces the table: the output mode ``complete``.
 

@@ -21,11 +21,6 @@ def declared_stream(
 ) -> DataFrame:
     """Read a topic as a stream.
 
-    Parameters
-    ----------
-    options : mapping of str to str
-        Options of this use, over the declared ones.
-
     Raises
     ------
     UnsupportedError

@@ -30,12 +30,8 @@ class StatementExpressions:
 
     Parameters
     ----------
-    spark : SparkSession
-        Where they are evaluated.
     subqueries : callable
         Gives how the tables in an expression are read.
-    ids : Ids
-        What names of views are drawn from.
     """
 
     def __init__(

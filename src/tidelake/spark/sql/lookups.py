@@ -50,14 +50,8 @@ class QueryLookups:
 
     Parameters
     ----------
-    spark : SparkSession
-        Where it runs.
     mark : str
         Stands around the name of a frame in a text.
-    joins : mapping of TableReference to (int, int, str)
-        Start, end and new text of each join.
-    frames : mapping of str to DataFrame
-        The frames that the texts name.
     hints : list of (int, int, str)
         The hints for lookups, which Spark is not given.
     """
@@ -76,13 +70,7 @@ class QueryLookups:
         sources: Mapping[TableReference, TableSource],
         hidden: Mapping[TableReference, Sequence[str]],
     ) -> dict[TableReference, KeyedLookup]:
-        """Return the lookups that go by a primary key, if the types of the key allow it.
-
-        Parameters
-        ----------
-        hidden : mapping of TableReference to sequence of str
-            Metadata columns that it names, which no lookup gives.
-        """
+        """Return the lookups that go by a primary key, if the types of the key allow it."""
         if is_remote():  # a plan is analysed when it runs; the function has no name any more then
             return {}
         tables = {
@@ -122,8 +110,6 @@ class QueryLookups:
             In the order of the text.
         sources : mapping of TableReference to TableSource
             All tables of the query.
-        frames : mapping of TableReference to DataFrame
-            Those that are no lookups.
         """
         query = self.parsed.query
         hints = lookup_hints(query.text, query.start, query.end)

@@ -49,10 +49,6 @@ def merge_by_statement(
 
     Parameters
     ----------
-    text : str
-        The whole text, for messages.
-    table : Table
-        The target, with the session's and the statement's options.
     source : callable
         Returns the rows of the source.
     """

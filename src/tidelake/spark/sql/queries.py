@@ -88,10 +88,6 @@ class StatementQueries:
 
         Parameters
         ----------
-        depth : int
-            Number of views around it.
-        head : str
-            Text that makes a query of it.
         names : frozenset of str, optional
             Folded names of the only columns to read, if the query is a plain table.
 

@@ -58,8 +58,6 @@ class Statements:
 
     Parameters
     ----------
-    spark : SparkSession
-        Where queries run.
     session : SqlSession
         Catalogs, temporary tables and views; its time zone is Spark's.
     jobs : JobRegistry, optional
@@ -90,14 +88,8 @@ class Statements:
 
         Parameters
         ----------
-        spark : SparkSession
-            Where queries run.
-        catalog : Catalog
-            The first catalog.
         runner_of : callable
             Returns what compacts a catalog's tables on the executors.
-        jobs : JobRegistry
-            Keeps the jobs that statements start.
         """
         session = SqlSession(
             catalog,

@@ -249,10 +249,6 @@ def stream_texts(
     ----------
     is_stream : callable
         Whether another table, one of Spark's own, is a stream.
-    looked_up : collection of TableReference
-        Tables of which each row looks its own up.
-    keys : mapping of TableReference to sequence of str, optional
-        The primary keys of streams whose changes have no old rows.
     """
     streams = {r: f for r, f in frames.items() if f.isStreaming}
     changing = [r for r, f in streams.items() if ROW_KIND in f.columns]

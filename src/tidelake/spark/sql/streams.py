@@ -69,13 +69,7 @@ class _Start:
 
 
 class StatementStreams:
-    """The jobs of one session's statements.
-
-    Parameters
-    ----------
-    writes : StatementWrites
-        Gives the rows of an INSERT.
-    """
+    """The jobs of one session's statements."""
 
     def __init__(
         self, spark: SparkSession, session: SqlSession, writes: StatementWrites, jobs: JobRegistry
@@ -92,11 +86,6 @@ class StatementStreams:
 
     def insert(self, statement: Insert | StatementSet, args: Args = None) -> DataFrame | None:
         """Run INSERT statements; those over streams start a job each.
-
-        Parameters
-        ----------
-        statement : Insert or StatementSet
-            One, or several.
 
         Returns
         -------

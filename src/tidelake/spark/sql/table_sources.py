@@ -46,8 +46,6 @@ class LookedUp:
 
     Parameters
     ----------
-    table : Table
-        With the options of the session and the query.
     at_each_batch : bool
         Whether it stands in a query over streams.
     catalog : Catalog, optional
@@ -73,8 +71,6 @@ class TableSource:
         The table whose rows these are, unchanged: for ``count(*)``.
     hidden : tuple of str
         Columns that a query gets only by name.
-    looked_up : LookedUp, optional
-        The table whose rows these are as they are when they are looked up.
     keys : tuple of str
         The primary key of a stream whose changes have no old rows.
     """
@@ -90,13 +86,7 @@ class TableSource:
 
 
 class TableSources:
-    """The tables of one session as sources of queries.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        Where they are read.
-    """
+    """The tables of one session as sources of queries."""
 
     def __init__(self, spark: SparkSession, session: SqlSession) -> None:
         self.spark = spark
@@ -199,17 +189,7 @@ class TableSources:
     def of_system_table(
         self, reference: TableReference, found: SystemTable, table: Table | None
     ) -> TableSource:
-        """The rows of a system table or a view.
-
-        Parameters
-        ----------
-        reference : TableReference
-            Where the query names it.
-        found : SystemTable
-            What it names.
-        table : Table, optional
-            Its table, where the query gives options.
-        """
+        """The rows of a system table or a view."""
         name = str(reference.name)
         if table is not None:
             system = reference.name.parts[-1].partition("$")[2]

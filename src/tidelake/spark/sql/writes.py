@@ -64,12 +64,8 @@ class InsertRows:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table, with the options of the statement.
     frame : DataFrame
         All its columns; of a stream of changes also ``_row_kind``.
-    overwrite : bool
-        They replace what is there.
     partition : mapping, optional
         What they replace; by default what they come for.
     """
@@ -91,8 +87,6 @@ class MessageRows:
 
     Parameters
     ----------
-    table : KafkaTable
-        The table, with the options of the statement.
     frame : DataFrame
         All its written columns; of a stream of changes also ``_row_kind``.
     """
@@ -107,17 +101,7 @@ class MessageRows:
 
 
 class StatementWrites:
-    """Writes of one session.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        Where they run.
-    session : SqlSession
-        Catalogs, and what is temporary.
-    queries : StatementQueries
-        What gives the rows of queries and of what is merged.
-    """
+    """Writes of one session."""
 
     def __init__(self, spark: SparkSession, session: SqlSession, queries: StatementQueries) -> None:
         self.spark = spark

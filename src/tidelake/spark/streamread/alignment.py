@@ -30,8 +30,6 @@ class AlignmentRule:
 
     Parameters
     ----------
-    group : str
-        Name of the group of streams.
     drift_ms : int
         How far it may be ahead of the slowest stream of the group, ms.
     idle_ms : int

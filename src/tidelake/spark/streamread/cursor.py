@@ -31,8 +31,6 @@ class StreamCursor:
 
     Parameters
     ----------
-    plan : StreamPlan
-        The table, with the options of the stream.
     hold : SourceHold, optional
         Holds the next snapshots, so that they do not expire.
     """

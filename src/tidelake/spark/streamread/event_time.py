@@ -25,13 +25,7 @@ _CATALYST = "org.apache.spark.sql.catalyst.expressions"
 
 
 def with_event_time(gateway: Gateway, frame: DataFrame, found: EventTime) -> DataFrame:
-    """Add a watermark on the event time to a frame.
-
-    Parameters
-    ----------
-    found : EventTime
-        The event time that the table declares.
-    """
+    """Add a watermark on the event time to a frame."""
     delay = f"{found.delay_ms} milliseconds"
     if not isinstance(frame.schema[found.column].dataType, st.TimestampNTZType):
         return frame.withWatermark(found.column, delay)

@@ -210,8 +210,6 @@ class FileRows:
 
         Parameters
         ----------
-        rows : JavaObject
-            Of :meth:`rows`.
         make : callable
             Adds the filters and selects to a frame of such rows.
         key : hashable

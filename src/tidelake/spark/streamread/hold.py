@@ -73,8 +73,6 @@ class HoldName:
 
         Parameters
         ----------
-        query_id : str or None
-            The query's id in its checkpoint, where it is known.
         folder : str or None
             The source's folder in the checkpoint, ``<checkpoint>/sources/<number>``.
         otherwise : str
@@ -97,8 +95,6 @@ class SourceHold:
 
     Parameters
     ----------
-    plan : StreamPlan
-        The table, with the options of the stream.
     has_ended : callable
         Whether Spark has ended, so that it will not call :meth:`close`. A thread calls it
         regularly.

@@ -23,8 +23,6 @@ def lookup_frame(spark: SparkSession, rows: Callable[[], DataFrame], *, shown: s
     ----------
     rows : callable
         Gives the current rows; always with the same columns.
-    shown : str
-        Its name in EXPLAIN.
     """
 
     def pruned(columns: Sequence[str], _: JavaObject | None) -> DataFrame:

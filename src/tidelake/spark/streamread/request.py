@@ -54,12 +54,8 @@ class StreamRequest:
 
     Parameters
     ----------
-    plan : StreamPlan
-        The table, with the options of the stream.
     names : tuple of str
         The columns of the frame, perhaps with ``_row_kind``.
-    kinds : Kinds
-        What the stream does with row kinds.
     leaving : ChangeFilter or UpdateFilter, optional
         The filter of a stream with kinds, where rows may leave it.
     """
@@ -82,10 +78,6 @@ class StreamRequest:
 
         Parameters
         ----------
-        table : Table
-            With the options of the session and the stream.
-        schema_id : int
-            The table's schema when the frame was made.
         predicate : Predicate, optional
             Bound: a filter that the source applies by itself, where a plain filter would lose the
             rows that leave it (:mod:`tidelake.table.changelog.change_filter`).

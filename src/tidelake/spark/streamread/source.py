@@ -58,8 +58,6 @@ class StreamSource(MicroBatchSource):
     ----------
     query_id : str, optional
         Id of the query, if known.
-    folder : str, optional
-        The source's folder in the checkpoint.
     """
 
     def __init__(

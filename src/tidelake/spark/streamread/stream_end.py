@@ -48,8 +48,6 @@ class StreamEnd(Proxy, implements=("java.lang.Runnable",)):
     ----------
     query_id : str, optional
         Id of the query; if None, nothing is stopped.
-    source : int
-        The number of the source.
     """
 
     def __init__(self, gateway: Gateway, query_id: str | None, source: int) -> None:

@@ -63,16 +63,8 @@ class BatchSink:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table, with the options of this use.
-    mark : SinkMark
-        The mark that the checkpoint gets.
-    run_id : str
-        Names this run of the query.
     tasks : int, optional
         How many tasks write a batch that is not small.
-    spark : SparkSession, optional
-        The classic session that the query was started in.
     """
 
     handle: TableHandle

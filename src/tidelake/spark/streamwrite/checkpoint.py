@@ -95,10 +95,6 @@ class Checkpoint:
 
         Parameters
         ----------
-        given : str or Path or None
-            A path, or a URI.
-        table : str
-            The table that the query writes to, for messages.
         spark : SparkSession, optional
             The classic session of the query; without it a folder in a store is refused.
         may_rename : bool

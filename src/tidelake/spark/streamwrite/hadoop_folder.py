@@ -49,13 +49,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 @dataclass(frozen=True, slots=True)
 class HadoopFolder:
-    """A folder in a store; for the methods see ``CheckpointFolder``.
-
-    Parameters
-    ----------
-    uri : str
-        As Hadoop names it.
-    """
+    """A folder in a store; for the methods see ``CheckpointFolder``."""
 
     uri: str
     _system: Any = field(repr=False, compare=False)
@@ -67,10 +61,6 @@ class HadoopFolder:
 
         Parameters
         ----------
-        spark : SparkSession
-            The classic session of the query.
-        table : str
-            For messages.
         may_rename : bool
             Whether the query gets the URI from here, so that ``s3://`` may become ``s3a://``.
 

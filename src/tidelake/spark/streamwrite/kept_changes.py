@@ -180,8 +180,6 @@ class _Rows:
         The stream of changes among its sources; None without one.
     keys, kinds : frozenset of int
         Ids of the columns made of the primary key alone, and of those made of kinds.
-    lost : tuple of _Loss
-        How rows were lost so far.
     left : tuple of _Loss
         Where rows leave as ``-U`` alone.
     only_inserts : bool

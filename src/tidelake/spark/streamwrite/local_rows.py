@@ -57,8 +57,6 @@ def rows_up_to(frame: DataFrame, rows_max: int) -> Iterator[tuple[pa.Table | Non
 
     Parameters
     ----------
-    frame : DataFrame
-        Of a micro-batch.
     rows_max : int
         The most rows to return; one more may come to this process.
 

@@ -20,11 +20,6 @@ POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 def watermark_of(spark: SparkSession, query_id: str) -> int | None:
     """Compute the watermark of a query after the job of its batch.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The classic session that the query was started in.
-
     Returns
     -------
     int or None

@@ -50,14 +50,8 @@ class StreamTarget:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table, with the options of this use.
-    checkpoint : str or Path or None
-        As the caller gave it.
     trigger : str or mapping, optional
         When a batch begins; by default when the previous one is done.
-    query_name : str, optional
-        Spark's name for the query.
     tasks : int, optional
         How many tasks write a batch that is not small.
     """
@@ -136,15 +130,7 @@ class _Sink(Protocol):
 
 
 class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no types here
-    """Spark's query; it raises an error of the sink or a source unchanged, without Spark's plan.
-
-    Parameters
-    ----------
-    query : StreamingQuery
-        Of a classic session.
-    sink : BatchSink or another
-        Its sink, which keeps why it failed.
-    """
+    """Spark's query; it raises an error of the sink or a source unchanged, without Spark's plan."""
 
     def __init__(self, query: StreamingQuery, sink: _Sink) -> None:
         super().__init__(query._jsq)

@@ -63,12 +63,6 @@ class AttemptNote:
 
     Parameters
     ----------
-    partition : int
-        Number of the assigning task.
-    attempt : int
-        Id of its attempt.
-    rows : int
-        Number of rows that it took in.
     error : str, optional
         Why it refused the rows, encoded by :mod:`tidelake.spark.error_wire`.
     """
@@ -102,8 +96,6 @@ class AttemptDigest:
     ----------
     attempts : str
         Digest of the attempts; equal if all attempts are.
-    rows : int
-        Number of rows that they took in.
     """
 
     attempts: str
@@ -219,13 +211,6 @@ class NoteReader:
 
 def check_one_attempt(digests: Sequence[AttemptDigest], *, table: str) -> None:
     """Check that all writing tasks got rows from the same attempts.
-
-    Parameters
-    ----------
-    digests : sequence of AttemptDigest
-        Of each writing task.
-    table : str
-        For messages.
 
     Raises
     ------

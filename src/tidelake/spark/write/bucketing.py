@@ -71,8 +71,6 @@ class DynamicBucketing:
 
     Parameters
     ----------
-    tasks : int, optional
-        The most assigning tasks, and the number of writing tasks.
     base_snapshot_id : int or None
         The snapshot whose index is read, 0 for the empty table; None for an overwrite.
     """
@@ -102,8 +100,6 @@ class CrossPartitionBucketing(DynamicBucketing):
 
     Parameters
     ----------
-    handle, tasks, base_snapshot_id
-        As of :class:`DynamicBucketing`.
     takes_rows : bool
         Whether the write may have rows; an overwrite of single partitions may not.
     """

@@ -79,8 +79,6 @@ def cross_partition_rows(
     ----------
     frame : DataFrame
         The table's columns, and row kinds as bytes.
-    tasks : int, optional
-        The most assigning tasks, and the number of writing tasks.
     base_snapshot_id : int or None
         The snapshot of the live keys, 0 for the empty table; None for an overwrite of the whole
         table.
@@ -181,10 +179,6 @@ class CrossPartitionTask:
 
     Parameters
     ----------
-    bucket_ids : tuple of (bytes, int)
-        Partition and bucket by the number that comes with a live key.
-    assigners : int
-        Number of tasks that share the keys.
     base_snapshot_id : int or None
         The snapshot of the live keys; None for an overwrite.
     takes_rows : bool

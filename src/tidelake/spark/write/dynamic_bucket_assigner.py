@@ -64,15 +64,7 @@ def assigners_of(options: Options, tasks: int) -> int:
 def assigned_rows(
     handle: TableHandle, frame: DataFrame, *, tasks: int | None, base_snapshot_id: int | None
 ) -> DataFrame:
-    """Assign dynamic buckets, and bring the rows to the tasks that write them.
-
-    Parameters
-    ----------
-    tasks : int, optional
-        The most assigning tasks, and the number of writing tasks.
-    base_snapshot_id : int or None
-        See :class:`AssignTask`.
-    """
+    """Assign dynamic buckets, and bring the rows to the tasks that write them."""
     count = tasks or tasks_count(frame)
     assigners = assigners_of(handle.options, count)
     hashed = frame.withColumn(HASH_COLUMN, key_hash(handle, frame, handle.schema.bucket_keys))
@@ -106,8 +98,6 @@ class AssignTask:
 
     Parameters
     ----------
-    assigners : int
-        Number of assigners that share the keys of a partition.
     base_snapshot_id : int or None
         The snapshot whose index is read, 0 for the empty table; None for an overwrite, which begins
         with an empty index.

@@ -51,8 +51,6 @@ class SparkMover:
 
     Parameters
     ----------
-    spark : SparkSession
-        Where it runs.
     tasks : int, optional
         Tasks of the shuffle; by default one for each core.
     """

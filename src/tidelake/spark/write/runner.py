@@ -39,8 +39,6 @@ class SparkRunner:
 
     Parameters
     ----------
-    spark : SparkSession
-        Where they run.
     tasks : int, optional
         The most tasks of Spark's; by default as many as a scan of so many bytes has.
     """

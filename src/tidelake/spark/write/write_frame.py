@@ -98,8 +98,6 @@ def write_batch(
     ----------
     frame : DataFrame
         The table's columns, and perhaps ``_row_kind``; the caller has checked them.
-    tasks : int, optional
-        See :func:`write_frame`.
     """
     return transaction.run_assigned(_FrameWrite(transaction, frame, tasks, compacts_after=False))
 
@@ -120,8 +118,6 @@ def write_made_rows(
         The table's columns and ``_row_kind``; nulls do not become defaults.
     read_snapshot : Snapshot
         The snapshot of the older rows; a later write of others to their keys is a conflict.
-    tasks : int, optional
-        See :func:`write_frame`.
     through : callable, optional
         If given, each row must be in the task that writes it, as after :func:`clustered`; the rows
         pass through it on the executors.

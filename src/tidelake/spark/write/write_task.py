@@ -56,8 +56,6 @@ class WriteTask:
         The base snapshot of all tasks; by default each task takes the newest one.
     assigned : bool
         Whether other tasks gave the rows their buckets (:mod:`tidelake.spark.write.attempt_guard`).
-    full_compactions : FullCompactions, optional
-        Buckets with a due full compaction; the task with rows of one compacts it.
     fills_defaults : bool
         Whether nulls become the defaults of their columns.
     """
@@ -108,17 +106,7 @@ def in_task(handle: TableHandle) -> TableHandle:
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer:
-    """The answers of all tasks.
-
-    Parameters
-    ----------
-    rows_count : int
-        Rows taken in.
-    messages : tuple of CommitMessage
-        Messages of all tasks.
-    digests : tuple of AttemptDigest
-        The attempts that assigned buckets, as a digest from each task with assigned rows.
-    """
+    """The answers of all tasks."""
 
     rows_count: int
     messages: tuple[CommitMessage, ...]

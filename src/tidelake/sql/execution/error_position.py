@@ -82,13 +82,7 @@ def _elsewhere(table: str, catalog: Catalog, database: str) -> str | None:
 def unknown_table_error(
     error: NotFoundError, name: TableName, text: str, session: SqlSession
 ) -> NotFoundError:
-    """Make the error for an unknown table in a query.
-
-    Parameters
-    ----------
-    session : SqlSession
-        Its tables and views are suggested.
-    """
+    """Make the error for an unknown table in a query."""
     message = error.message
     if len(name.parts) == 1 and error.kind in _NO_TABLE:
         catalog, database = session.catalog, session.database

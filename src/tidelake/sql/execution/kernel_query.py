@@ -54,14 +54,8 @@ class _SimpleSelect:
 
     Parameters
     ----------
-    columns : tuple of str
-        The table's columns, maybe repeated.
     is_count : bool
         ``count(*)`` instead of rows.
-    filter : Predicate, optional
-        WHERE.
-    limit : int, optional
-        LIMIT.
     order : tuple of (str, bool)
         Columns to sort by; True for descending.
     """
@@ -127,8 +121,6 @@ class PlainAggregate:
         ``count``, ``min`` or ``max``.
     column : str or None
         The table's column; None for ``count(*)``.
-    name : str
-        The column's name in the answer.
     """
 
     function: str

@@ -32,8 +32,6 @@ def leaving_edits(
 
     Parameters
     ----------
-    reference : TableReference
-        A table in it whose kinds the query keeps.
     columns : sequence of str
         The columns that are read of it, without the kinds.
 

@@ -66,8 +66,6 @@ class StreamSettings:
     ----------
     is_streaming : bool
         INSERT starts a job, SELECT follows its tables.
-    checkpoint_dir : str, optional
-        Directory in which each job has its checkpoint, under its name.
     interval_ms : int, optional
         Time between the starts of a job's batches; None to start each after the previous one.
     """

@@ -25,11 +25,6 @@ Args = Mapping[str, object] | Sequence[object] | None
 def with_plain_names(text: str, args: Args = None) -> tuple[str, Args]:
     """Replace the clauses IDENTIFIER(...) of a text by the names that they give.
 
-    Parameters
-    ----------
-    text : str
-        One statement, or several.
-
     Returns
     -------
     text : str

@@ -45,15 +45,7 @@ def update(cursor: Cursor) -> Update:
 
 @dataclass(frozen=True, slots=True)
 class SetClause:
-    """The assignments of SET.
-
-    Parameters
-    ----------
-    field_values : mapping of str to tuple of FieldAssignment
-        New values of nested fields, by their columns.
-    positions : mapping of str to int
-        First offsets of the columns.
-    """
+    """The assignments of SET."""
 
     values: Mapping[str, Query]
     field_values: Mapping[str, tuple[FieldAssignment, ...]]
@@ -142,10 +134,6 @@ def read_expression(
 
     Parameters
     ----------
-    cursor : Cursor
-        At its first token.
-    what : str
-        The statement, for messages.
     is_query : bool
         A query in parentheses: all keywords may occur in it.
     """

@@ -43,13 +43,7 @@ class RowSource:
 
 @dataclass(frozen=True, slots=True)
 class ParsedExpression:
-    """A parsed expression.
-
-    Parameters
-    ----------
-    parsed : ParsedQuery
-        The query with the generated head.
-    """
+    """A parsed expression."""
 
     parsed: ParsedQuery
 

@@ -39,14 +39,10 @@ class KeyedLookup:
 
     Parameters
     ----------
-    reference : TableReference
-        The table that is looked up.
     start, end : int
         Offsets of the join, from its first word to the end of its condition.
     is_outer : bool
         A left join.
-    keys : mapping of str to KeyColumn
-        By column of the primary key.
     """
 
     reference: TableReference
@@ -65,8 +61,6 @@ def keyed_lookups(
 
     Parameters
     ----------
-    primary_keys : mapping of TableReference to sequence of str
-        The primary keys of tables that it looks up.
     columns : mapping of TableReference to sequence of str
         The columns of its tables; tables that are not in it take part in no key.
 

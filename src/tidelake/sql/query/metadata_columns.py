@@ -65,11 +65,6 @@ def metadata_column_exclusions(
 ) -> dict[int, str]:
     """Return the EXCEPT clauses for the stars of a query, by offset.
 
-    Parameters
-    ----------
-    hidden : mapping of TableReference to sequence of str
-        The metadata columns in the tables' rows.
-
     Raises
     ------
     UnsupportedError

@@ -24,8 +24,6 @@ class Scope:
 
     Parameters
     ----------
-    node : exp.Expr
-        The table, or the subquery or CTE around it.
     fields : mapping of str to DataField or None
         The table's columns by their folded names here; None for any other column.
     """

@@ -102,13 +102,7 @@ def pushed_filter(
 def complete_filter(
     parsed: ParsedQuery, reference: TableReference, fields: Sequence[DataField]
 ) -> Predicate | None:
-    """Return the whole WHERE as a filter; None if a part of it cannot be one.
-
-    Parameters
-    ----------
-    parsed, reference, fields
-        As :func:`pushed_filter`, for a query with one table.
-    """
+    """Return the whole WHERE as a filter; None if a part of it cannot be one."""
     scope = next(enclosing_scopes(reference, fields, parsed.tree), None)
     where = parsed.tree.args.get("where")
     used = used_args(parsed.tree)

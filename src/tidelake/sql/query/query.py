@@ -103,10 +103,6 @@ class ParsedQuery:
 
         Parameters
         ----------
-        relations : mapping of TableReference to str
-            The new text; other references stay.
-        before : mapping of int to str, optional
-            Text to insert, by offset.
         replacements : iterable of (int, int, str)
             Start, end and new text of other parts.
         joins : mapping of TableReference to (int, int, str), optional

@@ -22,14 +22,10 @@ class TableReference:
 
     Parameters
     ----------
-    name : TableName
-        As written.
     start, end : int
         Offsets with its clauses, without its alias; :data:`HEAD_POSITION` in a generated head.
     has_alias : bool
         True if the query gives the alias.
-    function : TableFunction, optional
-        The function that it is the argument of.
     """
 
     name: TableName
@@ -70,11 +66,6 @@ def requalify(
     text: str, tree: exp.Expr, aliases: Mapping[TableReference, str]
 ) -> Iterator[tuple[int, int, str]]:
     """Yield offsets and new text of column qualifiers.
-
-    Parameters
-    ----------
-    text : str
-        The user's whole text, for messages.
 
     Raises
     ------

@@ -48,8 +48,6 @@ class KeptKinds:
 
     Parameters
     ----------
-    insertions : mapping of int to str
-        Text to insert, by offset.
     hidden : collection of TableReference
         Tables whose kinds the query names itself: stars leave the column out.
     needs_broadcast : bool
@@ -72,8 +70,6 @@ def kept_kinds(
 
     Parameters
     ----------
-    changing : collection of TableReference
-        Tables of the query whose rows have kinds.
     looked_up : collection of TableReference
         Tables that are not joined: each row looks its own up.
 
@@ -116,10 +112,6 @@ class _Rows:
 
     Parameters
     ----------
-    kinds : bool
-        They have kinds.
-    is_stream : bool
-        They are a stream.
     is_last : bool
         The kind is the last column.
     """
@@ -146,10 +138,6 @@ class _Kinds:
 
     Parameters
     ----------
-    references : mapping of int to TableReference
-        Its tables by the ids of their nodes.
-    aliases : mapping of TableReference to str
-        Aliases that differ from those in the text.
     changing, streaming : collection of TableReference
         Streams with kinds, and streams without.
     looked_up : collection of int

@@ -25,8 +25,6 @@ class SelectList:
     ----------
     start : int
         Behind the word SELECT, where hints may stand.
-    end : int
-        Behind the last item.
     """
 
     start: int

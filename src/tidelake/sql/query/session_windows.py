@@ -24,11 +24,6 @@ def session_replacements(
 ) -> list[tuple[int, int, str]]:
     """Return the texts that replace a session window's columns.
 
-    Parameters
-    ----------
-    session : str
-        Name of the column that holds the row's session.
-
     Returns
     -------
     list of (int, int, str)

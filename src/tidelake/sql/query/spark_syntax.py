@@ -45,13 +45,7 @@ _BEFORE_PARENTHESIS = frozenset(
 
 
 def for_sqlglot(stream: Sequence[SqlglotToken]) -> list[SqlglotToken]:
-    """Return the tokens of a query as sqlglot can parse them.
-
-    Parameters
-    ----------
-    stream : sequence of SqlglotToken
-        The query; tokens that stay keep their offsets.
-    """
+    """Return the tokens of a query as sqlglot can parse them."""
     tokens = list(_without_signs(with_unknown_calls(stream, _MORE_ARGUMENTS)))
     return without_pipes(list(_selects(tokens)))
 
@@ -75,13 +69,6 @@ def with_unknown_calls(
 
 def is_table_query(words: Sequence[str], number: int) -> bool:
     """True if the word TABLE at a position begins a query.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The tokens of a query in capitals.
-    number : int
-        Position of the word.
 
     Examples
     --------

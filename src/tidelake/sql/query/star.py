@@ -28,8 +28,6 @@ def star_use(
 
     Parameters
     ----------
-    node : exp.Expr
-        A table, or a subquery with a name, in FROM or JOIN.
     above : frozenset of int
         SELECTs visited before; a name that leads back to them means another source.
 

@@ -17,8 +17,6 @@ class Query:
 
     Parameters
     ----------
-    start, end : int
-        Offsets of the query in `text`.
     explain : str, optional
         The words before the query: ``EXPLAIN EXTENDED``.
     """
@@ -78,8 +76,6 @@ class CreateTable:
         The session's own; `options` then hold its path.
     like : TableName, optional
         A table to copy columns, keys and options from; `options` win.
-    metadata : mapping of str to MetadataKey
-        The columns of `fields` that are metadata of another system.
     """
 
     name: TableName
@@ -282,8 +278,6 @@ class Insert:
     ----------
     columns : tuple of str
         Column list; empty for all columns.
-    partition : mapping of str to object
-        Columns of PARTITION with their literals.
     dynamic : tuple of str
         Columns of PARTITION without a value: the query gives it.
     """
@@ -341,20 +335,12 @@ class WhenClause:
 
     Parameters
     ----------
-    when : {'matched', 'not_matched', 'not_matched_by_source'}
-        Rows that it applies to.
-    action : {'update', 'delete', 'insert'}
-        What it does with them.
     condition : Query, optional
         Restricts the rows; all by default.
     values : mapping of str to Query, optional
         Expressions by columns; None for ``*`` and for a delete.
-    start : int
-        Offset of the action.
     positions : mapping of str to int
         Offsets of the columns in `values` and `field_values`.
-    field_values : mapping of str to tuple of FieldAssignment
-        New values of nested fields, by their columns.
     """
 
     when: Literal["matched", "not_matched", "not_matched_by_source"]
@@ -372,8 +358,6 @@ class Merge:
 
     Parameters
     ----------
-    source : Query
-        A table, or a query in parentheses, with its alias.
     clauses : tuple of WhenClause
         In the order of the text; the first clause that matches a row applies.
     evolves : bool

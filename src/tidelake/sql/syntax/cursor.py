@@ -14,13 +14,7 @@ PARTS_MAX = 3
 
 
 class Cursor:
-    """Reads tokens in order.
-
-    Parameters
-    ----------
-    text : str
-        The user's whole text, for messages.
-    """
+    """Reads tokens in order."""
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.text = text

@@ -34,10 +34,6 @@ def target_columns(
     ----------
     given : sequence of str
         The column list after the table's name; empty for all columns.
-    fixed : sequence of str
-        Columns with a value in PARTITION.
-    table : str
-        For messages.
 
     Raises
     ------
@@ -83,8 +79,6 @@ def with_defaults(
 
     Parameters
     ----------
-    table : str
-        For messages.
     zone : str, optional
         Zone of times without one.
 
@@ -198,15 +192,7 @@ def check_count(count: int, targets: Sequence[DataField], *, table: str) -> None
 def wrong_type_error(
     target: DataField, *, given: str, cast_to: str, table: str
 ) -> InvalidInputError:
-    """Make the error for a type that a column does not take.
-
-    Parameters
-    ----------
-    given, cast_to : str
-        Spark's names of the value's type, and of a type to cast to.
-    table : str
-        For the message.
-    """
+    """Make the error for a type that a column does not take."""
     message = (
         f"Column '{target.name}' of table '{table}' is {target.type}, but the value is {given}:"
         f" write CAST(... AS {cast_to})."

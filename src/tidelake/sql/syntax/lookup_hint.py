@@ -41,12 +41,8 @@ class LookupHint:
 
     Parameters
     ----------
-    table : str
-        The table's name, or its alias.
     attempts_max, delay_ms : int
         How often a missing key is asked for again, and the wait before; 0 tries without a retry.
-    via : str
-        Where keys are looked up.
     start, end : int
         Offsets of what Spark is not given: the hint, or the whole comment where it stands alone.
     """

@@ -13,8 +13,6 @@ class TableName:
     ----------
     parts : tuple of str
         ``(table,)``, ``(database, table)`` or ``(catalog, database, table)``.
-    start : int
-        Offset in the statement's text.
     """
 
     parts: tuple[str, ...]

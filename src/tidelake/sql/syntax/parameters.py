@@ -103,8 +103,6 @@ def sql_literal(value: object, what: str) -> str:
     ----------
     value : object
         None, a bool, a number, text, bytes, a date, a time, or a list or dict of these.
-    what : str
-        Its name in messages.
 
     Examples
     --------

@@ -66,12 +66,6 @@ class Clause:
 
     Parameters
     ----------
-    end : int
-        End offset in the text.
-    options : mapping
-        Table options for this query.
-    version : str or int, optional
-        A snapshot's id, or a tag's name.
     timestamp : str or int, optional
         A time: text, or milliseconds since the epoch.
     lookup : tuple of str
@@ -94,16 +88,8 @@ class Window:
 
     Parameters
     ----------
-    kind : str
-        TUMBLE, HOP, CUMULATE or SESSION.
-    size_ms : int
-        Window size; the largest for CUMULATE, the gap for SESSION.
     step_ms : int
         Slide of HOP, step of CUMULATE; `size_ms` for TUMBLE and SESSION.
-    offset_ms : int
-        Shift of all windows against the epoch.
-    keys : tuple of str
-        Columns whose values have separate sessions.
     """
 
     kind: str
@@ -131,8 +117,6 @@ class TableFunction:
     ----------
     clause : Clause
         The clauses after that table.
-    start, end : int
-        Offsets of the whole function.
     """
 
     name: TableName
@@ -147,11 +131,6 @@ def find_table_clauses(
     text: str, tokens: Sequence[Token]
 ) -> tuple[dict[int, Clause], list[TableFunction], list[tuple[int, int]]]:
     """Find table clauses and table functions.
-
-    Parameters
-    ----------
-    text : str
-        The whole text, for messages.
 
     Returns
     -------

@@ -66,8 +66,6 @@ class Token:
 
     Parameters
     ----------
-    kind : TokenKind
-        Its kind; keywords are names.
     text : str
         As written, without quotes.
     start, end : int
@@ -127,11 +125,6 @@ def plain_text(text: str) -> str:
 
 def tokenize(text: str) -> list[Token]:
     """Tokenize a text.
-
-    Parameters
-    ----------
-    text : str
-        One statement or several.
 
     Returns
     -------
@@ -324,15 +317,7 @@ def error_at(
     error: type[TidelakeError] = InvalidInputError,
     **context: object,
 ) -> TidelakeError:
-    """Make an error that shows a position of a statement.
-
-    Parameters
-    ----------
-    start : int
-        Offset of the fault.
-    message : str
-        The fault and the remedy, as whole sentences.
-    """
+    """Make an error that shows a position of a statement."""
     return error(f"{message} At {show_position(text, start)}", kind=kind, **context)
 
 

@@ -25,8 +25,6 @@ class AppendFile:
 
     Parameters
     ----------
-    first_sequence : int
-        Sequence number of its first row.
     source : FileSource
         Whether rows were added or compacted.
     """

@@ -66,16 +66,12 @@ class AppendBucketWriter:
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow of the partition.
     bucket : int
         The bucket; 0 in a table without buckets.
     total_buckets : int
         Number of buckets, as the manifests record it; -1 in a table without buckets.
     live_files : sequence of DataFileMeta
         The bucket's live files in the snapshot that the write builds on; none for an overwrite.
-    vectors : sequence of IndexFile
-        The bucket's index files of deletion vectors there.
     """
 
     def __init__(

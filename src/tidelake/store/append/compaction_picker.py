@@ -39,10 +39,6 @@ def pick_bucketed(
     ----------
     files : iterable of DataFileMeta
         The bucket's files, in any order.
-    files_min : int
-        The fewest files of a compaction.
-    target_size_bytes : int
-        Size that files should have.
 
     Returns
     -------

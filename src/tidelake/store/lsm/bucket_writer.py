@@ -67,14 +67,8 @@ class LsmBucketWriter:
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow of the partition.
-    total_buckets : int
-        Number of buckets, as the manifests record it.
     live_files : sequence of DataFileMeta
         The bucket's live files in the snapshot that the write builds on; none for an overwrite.
-    vectors : sequence of IndexFile
-        The bucket's index files of deletion vectors there.
     """
 
     def __init__(

@@ -139,14 +139,6 @@ def plan(
 
     Parameters
     ----------
-    picked : Pick
-        What to compact.
-    key_types : sequence of DataType
-        Types of the trimmed primary key.
-    max_level : int
-        The bucket's last level.
-    target_size_bytes : int
-        Target size of files.
     may_be_expired : callable, optional
         Whether a file may have expired rows: it is then rewritten in any case.
 
@@ -220,16 +212,10 @@ def carry_out(
 
     Parameters
     ----------
-    steps : sequence of Step
-        From :func:`plan`.
     picked : Pick
         The output level, and whether deletes are dropped.
-    spec : MergeSpec
-        How rows of one key become one.
     rolling : callable
         Opens a writer of files at the output level.
-    tracking : ChangeTracking, optional
-        The tracking that :func:`plan` used.
 
     Returns
     -------

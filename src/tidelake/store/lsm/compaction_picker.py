@@ -71,8 +71,6 @@ class OffPeak:
     ----------
     start_hour, end_hour : int
         From 0 to 23, without the end; the end may be after midnight.
-    ratio_percent : int
-        An addition to the size ratio.
 
     Examples
     --------
@@ -120,8 +118,6 @@ class CompactionPolicy:
         Size of all runs below which every compaction takes all.
     full_interval_ms : int, optional
         Age of the last level after which a compaction takes all.
-    off_peak : OffPeak, optional
-        Hours in which more is compacted.
     rewrites_all : bool
         Whether a full compaction also rewrites files that could stay as they are.
     """
@@ -194,8 +190,6 @@ class Pick:
 
     Parameters
     ----------
-    files : tuple of DataFileMeta
-        The files of the picked runs.
     output_level : int
         The level of the result, never 0.
     drop_deletes : bool
@@ -225,8 +219,6 @@ def pick(
 
     Parameters
     ----------
-    policy : CompactionPolicy
-        When to compact.
     full : bool
         Whether to merge everything into one run.
     now_ms : int

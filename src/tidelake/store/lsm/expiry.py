@@ -108,8 +108,6 @@ class ExpiredRows:
 
     Parameters
     ----------
-    before_s : int
-        A row of an earlier second is expired.
     keeps_retracts : bool
         Whether rows that retract never expire.
     """

@@ -30,13 +30,7 @@ FULL_COMPACTION = "full-compaction"
 
 @dataclass(frozen=True, slots=True)
 class LookupStrategy:
-    """How a table's compactions track their changes.
-
-    Parameters
-    ----------
-    spec : MergeSpec
-        How rows of one key become one.
-    """
+    """How a table's compactions track their changes."""
 
     spec: MergeSpec
     options: Options

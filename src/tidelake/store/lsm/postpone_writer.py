@@ -44,13 +44,6 @@ def postpone_options(
 
     They are Avro files, into which a few rows are written quickly; or files of the table's own
     format, if Avro lacks its column types or its compression.
-
-    Parameters
-    ----------
-    user : str
-        Who will commit.
-    writer_number : int
-        Distinguishes the writers of a commit.
     """
     # the number follows the first "-s-", so the user's name must not contain one
     shown = user.replace("-s-", "-")[:USER_CHARS_MAX]
@@ -69,10 +62,6 @@ class PostponeBucketWriter:
 
     Parameters
     ----------
-    context : StoreContext
-        The table, with the options of :func:`postpone_options`.
-    partition : bytes
-        Serialized BinaryRow of the partition.
     total_buckets : int
         The number of buckets in the manifests: also -2.
     """

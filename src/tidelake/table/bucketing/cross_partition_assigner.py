@@ -64,8 +64,6 @@ class _Before:
 
     Parameters
     ----------
-    own : list of (bytes, int)
-        Their buckets, each once.
     at : int64 array [n]
         The index of each key's bucket in `own`; one past the last for a key without a row.
     codes : int64 array [p + 1]
@@ -90,12 +88,8 @@ class CrossPartitionAssigner:
 
     Parameters
     ----------
-    paths : TablePaths
-        Decodes the values of a partition.
     live_counts : callable
         The live rows of each bucket of a partition.
-    fill : Fill
-        How new keys are spread.
     """
 
     def __init__(

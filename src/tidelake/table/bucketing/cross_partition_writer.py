@@ -45,13 +45,9 @@ class CrossPartitionWriter:
 
     Parameters
     ----------
-    budget_bytes : int
-        Memory for rows.
     live_keys : callable
         Given the keys wanted: the primary keys of the base snapshot's live rows by partition and
         bucket. Other keys may be among them.
-    assigner : CrossPartitionAssigner
-        Decides where rows go.
     """
 
     def __init__(

@@ -53,8 +53,6 @@ class DynamicBuckets:
     ----------
     entries_of : callable
         The index files of a partition, and their snapshot; 0 for the empty table.
-    fill : Fill
-        How new keys are spread.
     """
 
     def __init__(

@@ -90,8 +90,6 @@ class Fill:
         Keys after which a bucket counts as full.
     buckets_max : int
         Most buckets of a partition; -1 for :data:`BUCKETS_MAX`.
-    assigners, number : int
-        How many assigners share a partition, and which of them this is.
     """
 
     __slots__ = ("assigners", "buckets_max", "number", "target_rows")
@@ -118,10 +116,6 @@ class BucketIndex:
     ----------
     known : mapping of int to StoredHashes
         The hashes of each bucket; read on demand, perhaps more than once.
-    fill : Fill
-        How new keys are spread.
-    where : str
-        The partition, for messages.
 
     Notes
     -----

@@ -45,10 +45,6 @@ class Router:
     buckets_count : int
         Number of buckets. If not above 0, all rows go to bucket 0, or for -2 to the postpone
         bucket.
-    function : str
-        Option ``bucket-function.type``.
-    dynamic : DynamicBuckets, optional
-        Assigns the buckets of a table that makes them on demand.
     """
 
     def __init__(
@@ -79,10 +75,6 @@ class Router:
 
         Parameters
         ----------
-        batch : RecordBatch
-            Columns as in the schema.
-        kinds : ndarray of int8, optional
-            One per row.
         given : ndarray of int32, optional
             The rows' buckets, if another task assigned them.
 

@@ -102,8 +102,6 @@ class UpdateFilter:
     ----------
     predicate : Predicate
         Bound; the rows wanted.
-    of_keys : Predicate, optional
-        The part of it that needs the primary key alone.
     """
 
     predicate: Predicate
@@ -123,8 +121,6 @@ class UpdateFilter:
         ----------
         batches : iterator of pyarrow.RecordBatch
             Rows of one file in order, with :attr:`columns` and the column of kinds.
-        fields : collection of DataField
-            The table's columns.
         """
         left: pa.RecordBatch | None = None  # a -U whose +U comes with the next batch
         for batch in batches:
@@ -170,10 +166,6 @@ def change_filter(
 
     Parameters
     ----------
-    predicate : Predicate, optional
-        Bound.
-    columns : collection of str
-        The columns that the reader gets.
     of_changelog : bool
         As of :func:`knows_old_rows`.
 

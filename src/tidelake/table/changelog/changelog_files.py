@@ -159,12 +159,8 @@ class LoggedChanges:
 
     Parameters
     ----------
-    snapshots : tuple of Snapshot
-        Those that have changes; see :func:`snapshots_with_changes`.
     of_changelog : bool
         Whether to read changelog files; otherwise the new data files.
-    rows : LoggedRows
-        What is read of each part.
     """
 
     handle: TableHandle

@@ -95,8 +95,6 @@ def changes_between(
 
     Parameters
     ----------
-    predicate : Predicate, optional
-        Bound.
     retracts : bool
         Whether a row that leaves the predicate comes as ``-D``
         (:mod:`tidelake.table.changelog.change_filter`); not for a caller that tests rows itself.

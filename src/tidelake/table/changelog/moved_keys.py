@@ -76,13 +76,7 @@ def are_gone(kinds: NDArray[np.int8]) -> NDArray[np.bool_]:
 def changes_of_keys(
     context: ReadContext, split: Split, *, columns: Sequence[str], predicate: Predicate | None
 ) -> Iterator[pa.RecordBatch]:
-    """Read the changes of the keys that a split asks for, each with its kind.
-
-    Parameters
-    ----------
-    context, split, columns, predicate
-        As of :func:`tidelake.scan.read_changes`.
-    """
+    """Read the changes of the keys that a split asks for, each with its kind."""
     wanted = _are_wanted(context, split)
     if not wanted.any():
         return
@@ -139,8 +133,6 @@ def spans_buckets(
 
     Parameters
     ----------
-    parts : iterable of ChangePart
-        Of one or several snapshots.
     is_overwritten : bool
         Whether an overwrite lies between them, or is one of them: dynamic buckets are then assigned
         anew.

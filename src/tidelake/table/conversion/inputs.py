@@ -44,12 +44,8 @@ def record_batches(
 
     Parameters
     ----------
-    data : object
-        See the module.
     fields : sequence of DataField
         The table's columns: the types for rows given as Python objects.
-    table : str
-        The table, for messages.
     optional : collection of str
         Columns that some dicts may lack, beside those with a default.
 
@@ -219,13 +215,7 @@ def _check_whole(column: pa.Array | pa.ChunkedArray, field: DataField, *, table:
 
 
 def frame_misfit(frame: Any, error: BaseException, *, table: str) -> InvalidInputError:
-    """Make the error for a pandas frame that Arrow refuses: the column, the row and the value.
-
-    Parameters
-    ----------
-    error : BaseException
-        What Arrow says.
-    """
+    """Make the error for a pandas frame that Arrow refuses: the column, the row and the value."""
     reasons = shortened(": ".join(str(reason) for reason in error.args)).rstrip(". ")
     for place, name in enumerate(frame.columns):
         column = frame.iloc[:, place]
@@ -436,8 +426,6 @@ def with_row_kinds(
     row_kinds : array-like, optional
         One kind per row over all batches: ``'+I'``, ``'-U'``, ``'+U'``, ``'-D'``, RowKind or its
         byte.
-    table : str
-        The table, for messages.
 
     Yields
     ------

@@ -42,8 +42,6 @@ def pandas_frame(
     ----------
     fields : sequence of DataField
         The columns that are the table's; others are converted by their Arrow types.
-    table : str
-        Its name, for messages.
     types_mapper : callable, optional
         As of :meth:`pyarrow.Table.to_pandas`: it comes before the rules here.
 

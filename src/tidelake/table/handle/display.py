@@ -111,13 +111,6 @@ class History:
     """Snapshots of a table, oldest first: an Arrow table that a notebook can show.
 
     It has all members of ``pyarrow.Table`` and exports an Arrow stream.
-
-    Parameters
-    ----------
-    identifier : str
-        The table of the rows.
-    rows : pyarrow.Table
-        The rows.
     """
 
     def __init__(self, identifier: str, rows: pa.Table) -> None:

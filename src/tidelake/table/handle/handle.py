@@ -34,8 +34,6 @@ class TableHandle(TableState):
 
     Parameters
     ----------
-    identifier : str
-        ``"database.table"``.
     manifests : ManifestCache
         Decoded manifests, shared by the tables of a catalog.
     guard : Guard

@@ -102,12 +102,8 @@ def instant_ms(value: Time, *, what: str, table: str | None = None) -> int:
 
     Parameters
     ----------
-    value : int, str, datetime, date or numpy.datetime64
-        As of :func:`timestamp_ms`.
     what : str
         What takes the time, for the message: ``"older_than of expire_snapshots"``.
-    table : str, optional
-        The table, for the message.
 
     Raises
     ------

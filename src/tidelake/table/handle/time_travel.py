@@ -65,8 +65,6 @@ def option_moment(options: Options, *, table: str) -> dict[str, object]:
     options : Options
         ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp-millis``, ``scan.timestamp``,
         ``scan.watermark``, ``scan.file-creation-time-millis`` and ``scan.mode`` count.
-    table : str
-        The table, for messages.
 
     Returns
     -------
@@ -121,12 +119,6 @@ class TimeTravel:
 
     Parameters
     ----------
-    snapshots : SnapshotLog
-        The table's snapshots.
-    tags : TagLog
-        The table's tags.
-    table : str
-        The table, for messages.
     zone : str, optional
         The zone of times that name none; the machine's by default:
         :mod:`tidelake.table.handle.instant`.
@@ -153,8 +145,6 @@ class TimeTravel:
 
         Parameters
         ----------
-        snapshot_id, timestamp, tag, watermark
-            At most one of them.
         default : Options, optional
             The table's options, which count where no argument is given: :func:`option_moment`.
 
@@ -211,8 +201,6 @@ class TimeTravel:
 
         Parameters
         ----------
-        moment : int, str, datetime or date
-            As of :meth:`at`.
         what : str
             What takes it, for the message.
 

@@ -42,10 +42,6 @@ class CompactionPart(InBucket):
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow.
-    size_bytes : int
-        Of the files to compact.
     names : frozenset of str, optional
         The files, if the bucket's compaction has several parts.
     """
@@ -62,10 +58,6 @@ class TableCompaction(Plan[CompactionPart]):
 
     Parameters
     ----------
-    tasks : tuple of CompactionPart
-        The largest first.
-    snapshot_id : int
-        The snapshot that was read.
     full : bool
         Whether to merge everything.
     """
@@ -191,8 +183,6 @@ def plan_compaction(
     ----------
     full : bool
         Whether to merge everything.
-    without : frozenset of (partition, bucket)
-        Buckets to leave out.
 
     Raises
     ------

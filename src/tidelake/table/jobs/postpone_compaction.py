@@ -55,12 +55,8 @@ class PostponedPartition:
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow.
     waiting : tuple of DataFileMeta
         Files of the postpone bucket, in replay order; may be empty.
-    buckets : tuple of int
-        The buckets that have files.
     """
 
     partition: bytes
@@ -165,8 +161,6 @@ class Mover(Protocol):
 
         Parameters
         ----------
-        into : Gathered
-            Its handle is the table as one of fixed buckets.
         compactions : FullCompactions, optional
             The buckets that are compacted fully behind their new rows.
         """

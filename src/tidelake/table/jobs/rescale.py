@@ -47,10 +47,6 @@ class PartitionRewrite:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table with the new number of buckets.
-    scan : TableScan
-        Reads its rows as they are in `snapshot`.
     partition : Predicate, optional
         The partition; None of a table without partition columns.
     """
@@ -77,8 +73,6 @@ def rewrites_of(handle: TableHandle, partitions: object | None) -> Iterator[Part
 
     Parameters
     ----------
-    handle : TableHandle
-        The table as :func:`with_buckets` returns it.
     partitions : list of dict, optional
         Which partitions; all by default.
 

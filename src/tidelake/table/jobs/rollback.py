@@ -87,8 +87,6 @@ def roll_back(handle: TableHandle, target: Snapshot, *, dry_run: bool = False) -
 
     Parameters
     ----------
-    target : Snapshot
-        One of its snapshots, or a tag's copy of one.
     dry_run : bool
         Whether to report only what would be removed.
 
@@ -201,15 +199,7 @@ def _roll_back_by_server(
 
 @dataclass(slots=True)
 class _Step:
-    """Removes what came after the target.
-
-    Parameters
-    ----------
-    place, tag_place : OpenDirectory
-        The directories of its snapshots and tags.
-    target : Snapshot
-        The newest snapshot afterwards.
-    """
+    """Removes what came after the target."""
 
     handle: TableHandle
     place: OpenDirectory

@@ -18,15 +18,7 @@ Owns: TypeAlias = Callable[[BucketId], bool]
 
 @dataclass(frozen=True, slots=True)
 class QueriedBucket(InBucket):
-    """The files of one bucket at a snapshot, as a read of it takes them.
-
-    Parameters
-    ----------
-    partition, bucket, total_buckets
-        The bucket, and of how many.
-    deletions : mapping of str to DeletionRange
-        The deletion vectors of those that have one.
-    """
+    """The files of one bucket at a snapshot, as a read of it takes them."""
 
     partition: bytes
     bucket: int

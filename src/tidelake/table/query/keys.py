@@ -92,8 +92,6 @@ class KeyInput:
     ----------
     fields : tuple of DataField
         The primary key's columns in order.
-    table : str
-        The table, for messages.
     """
 
     def __init__(self, fields: tuple[DataField, ...], *, table: str) -> None:

@@ -69,8 +69,6 @@ class LocalTableQuery:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table.
     columns : sequence of str, optional
         The columns that rows are answered with; all by default. Fewer make smaller lookup files.
     owns : callable, optional
@@ -274,8 +272,6 @@ class LocalTableQuery:
         ----------
         key : object
             The value of a key of one column; a tuple in the order of the primary key; a dict.
-        columns : sequence of str, optional
-            Some of the query's columns.
 
         Raises
         ------
@@ -303,8 +299,6 @@ class LocalTableQuery:
         ----------
         keys : object
             A list of keys as :meth:`get` takes them, or an Arrow array, batch or table.
-        columns : sequence of str, optional
-            Some of the query's columns.
 
         Returns
         -------
@@ -329,8 +323,6 @@ class LocalTableQuery:
         ----------
         keys : RecordBatch [n]
             The columns of the primary key.
-        columns : sequence of str, optional
-            Some of the query's columns.
         slices : sequence of (BucketId or None, int), optional
             The buckets of consecutive keys, where the caller has routed them; a bucket of -1 is any
             of its partition, None any at all.
@@ -352,11 +344,6 @@ class LocalTableQuery:
         """Where the rows of a batch of keys are, as of one snapshot.
 
         Requires: `keys` has the schema :attr:`key_schema`, and no nulls.
-
-        Parameters
-        ----------
-        keys, columns, slices
-            As of :meth:`lookup`.
         """
         view = self._view or self._current()
         names = self._columns if columns is None else self._known(columns)
@@ -395,8 +382,6 @@ class LocalTableQuery:
         ----------
         keys : sequence of sequences
             The parts of each key as Arrow's memory holds them, in the order of the primary key.
-        columns, slices
-            As of :meth:`lookup`.
 
         Returns
         -------

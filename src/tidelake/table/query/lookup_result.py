@@ -22,12 +22,6 @@ class RowsOfKeys:
         The snapshot that answers; None for a table without one.
     found : bool array [n]
         Whether each key has a row.
-    rows_count : int
-        How many have one.
-    parts : list of KeyRows
-        Their rows, counted among the keys that have one.
-    schema : pyarrow.Schema
-        The columns wanted.
     """
 
     snapshot_id: int | None

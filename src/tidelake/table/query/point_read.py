@@ -32,10 +32,6 @@ def read_keys(
     ----------
     keys : object
         The keys, as :meth:`tidelake.table.query.keys.KeyInput.batch` takes them.
-    request : ScanRequest
-        The columns wanted, and the moment.
-    is_one : bool
-        Whether `keys` is one key.
 
     Raises
     ------

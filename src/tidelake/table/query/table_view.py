@@ -45,8 +45,6 @@ class TableShape:
     ----------
     partition_fields : tuple of DataField
         The partition columns, if the key has them all; none if it lacks one.
-    bucket_fields : tuple of DataField
-        The columns that give the bucket.
     bucket_function : str
         ``bucket-function.type``.
     is_hashed : bool
@@ -111,12 +109,8 @@ class TableView:
 
     Parameters
     ----------
-    shape : TableShape
-        How keys find their buckets.
     snapshot : Snapshot or None
         The snapshot; None for a table without one.
-    states : mapping of BucketId to QueriedBucket
-        The files of each bucket.
     """
 
     def __init__(

@@ -37,10 +37,6 @@ class ViewBuilder:
 
     Parameters
     ----------
-    context : ReadContext
-        The table; with its schema answers are given.
-    shape : TableShape
-        How keys find their buckets.
     stored : StoredColumns
         What lookup files hold; system columns come on top where a file needs them.
     """
@@ -58,11 +54,6 @@ class ViewBuilder:
         states: Mapping[BucketId, QueriedBucket],
     ) -> TableView:
         """Make the view of a snapshot.
-
-        Parameters
-        ----------
-        before : TableView, optional
-            A view whose opened files are used again.
 
         Raises
         ------

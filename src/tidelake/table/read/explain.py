@@ -27,22 +27,8 @@ class ScanExplanation:
 
     Parameters
     ----------
-    table : str
-        The table.
     snapshot : Snapshot or None
         The snapshot to read; None for a table without snapshots.
-    plan : ScanPlan
-        The plan.
-    columns : tuple of str
-        The columns read.
-    filter_text : str
-        The whole filter; it is shown shortened.
-    limit : int or None
-        The limit.
-    context : ReadContext
-        The table.
-    masks : MaskCache
-        Known masks, to count rows by.
     """
 
     table: str

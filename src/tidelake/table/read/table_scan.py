@@ -67,14 +67,8 @@ class TableRows:
 
     Parameters
     ----------
-    context : ReadContext
-        The table.
-    columns : tuple of str
-        The columns wanted.
     predicate : Predicate, optional
         Bound; all rows satisfy it.
-    orders : MergedOrders, optional
-        Known orders of merges; they stay in this process.
     """
 
     context: ReadContext

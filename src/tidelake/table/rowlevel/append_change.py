@@ -42,15 +42,7 @@ from tidelake.types.predicate import Predicate
 
 @dataclass(frozen=True, slots=True)
 class FileShare:
-    """Files that one task must have.
-
-    Parameters
-    ----------
-    splits : tuple of Split
-        One for each file.
-    size_bytes : int
-        Bytes of the files.
-    """
+    """Files that one task must have."""
 
     splits: tuple[Split, ...]
     size_bytes: int
@@ -72,8 +64,6 @@ class AppendChange(Plan[FileShare]):
     ----------
     tasks : tuple of FileShare
         The files that may hold rows to change.
-    snapshot : Snapshot
-        The snapshot in which rows are found.
     predicate : Predicate
         Bound: the rows to change.
     assignments : Assignments, optional
@@ -173,10 +163,6 @@ def change_rows(
 
     Parameters
     ----------
-    transaction : WriteTransaction
-        Of an append table.
-    predicate : Predicate
-        Bound.
     assignments : Assignments, optional
         New values; without any, the rows are deleted.
 

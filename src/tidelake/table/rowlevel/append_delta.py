@@ -37,13 +37,7 @@ from tidelake.telemetry import ProcessMark
 
 
 class RowChanges:
-    """Changes to rows of an append table; one per task. Not thread-safe.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The snapshot in which the rows were found.
-    """
+    """Changes to rows of an append table; one per task. Not thread-safe."""
 
     def __init__(self, handle: TableHandle, snapshot: Snapshot) -> None:
         self.rows_count = 0

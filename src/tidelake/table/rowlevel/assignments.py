@@ -45,8 +45,6 @@ class Assignments:
         Columns that are computed.
     zone : str, optional
         The time zone in which defaults are understood.
-    table : str
-        For messages.
     """
 
     fields: tuple[DataField, ...]

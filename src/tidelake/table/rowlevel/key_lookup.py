@@ -80,8 +80,6 @@ class LookedUpRows:
     ----------
     positions : int array [n]
         For each key the position of its row in `rows`; -1 for a key without a row.
-    rows : RecordBatch
-        The wanted columns of the rows found.
     """
 
     positions: Positions
@@ -106,8 +104,6 @@ class KeyLookup:
 
     Parameters
     ----------
-    columns : sequence of str
-        The columns wanted of the rows found.
     predicate : Predicate, optional
         Bound; rows that do not satisfy it are not found.
     by_bucket : bool

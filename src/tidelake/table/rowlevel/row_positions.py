@@ -35,8 +35,6 @@ class RowPositions:
 
     Parameters
     ----------
-    split : Split
-        The split of the file, with its deletion vector.
     positions : int64 array [n]
         Ascending ordinals.
     """
@@ -50,11 +48,6 @@ def find_rows(
     context: ReadContext, split: Split, file: DataFileMeta, predicate: Predicate
 ) -> RowPositions:
     """Find the live rows of a file that match.
-
-    Parameters
-    ----------
-    predicate : Predicate
-        Bound.
 
     Raises
     ------
@@ -113,8 +106,6 @@ def read_without(
 
     Parameters
     ----------
-    found : RowPositions
-        The rows to leave out, or to change.
     new_values : callable, optional
         Gives the found rows of a batch their new values; they keep their positions.
 

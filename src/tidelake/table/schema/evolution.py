@@ -91,12 +91,8 @@ def evolved_schema(
 
     Parameters
     ----------
-    schema : TableSchema
-        The newest schema.
     changes : sequence of SchemaChange
         The changes, in order.
-    table : str
-        The table's name, for messages.
     has_snapshots : bool
         Whether the table has snapshots: some options are fixed then.
 

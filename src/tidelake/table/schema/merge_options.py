@@ -44,8 +44,6 @@ def check_engine_options(
         The options of a new table, or of an altered one after the change.
     has_primary_key : bool
         Whether the table has one; without it there is no merge engine.
-    table : str
-        Its name, for messages.
     before : Options, optional
         The options before the change: those without effect may stay so.
 
@@ -122,8 +120,6 @@ def check_function_settings(
     ----------
     schema : TableSchema
         A new schema. Requires: its columns and options are consistent.
-    table : str
-        The table's name, for messages.
     before : TableSchema, optional
         The schema before the change: settings without effect in it may stay so.
 

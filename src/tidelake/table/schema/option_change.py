@@ -29,8 +29,6 @@ def check_option_change(key: str, old: str | None, new: str | None, *, table: st
     ----------
     old, new : str or None
         Its text before and after; None where it is not set.
-    table : str
-        The table's name, for messages.
 
     Raises
     ------

@@ -60,8 +60,6 @@ def check_columns(
 
     Parameters
     ----------
-    table : str
-        For messages.
     before : sequence of DataField
         The columns before: names that differed only in case there may stay so.
 

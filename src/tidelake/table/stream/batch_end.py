@@ -31,8 +31,6 @@ def batch_end(
 
     Parameters
     ----------
-    start : StreamOffset
-        Of this table.
     limits : ReadLimits
         The most that the batch may hold, and the least that it waits for.
     until : StreamOffset, optional

@@ -55,8 +55,6 @@ class StreamBatch:
     ----------
     data : pyarrow.RecordBatch
         ``_row_kind``, then the columns.
-    snapshot_id : int
-        The snapshot whose state or changes the rows belong to.
     watermark : int, optional
         That snapshot's watermark, ms since the epoch.
     """

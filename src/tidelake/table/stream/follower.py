@@ -30,8 +30,6 @@ class Follower:
 
     Parameters
     ----------
-    handle : TableHandle
-        The table, with the options of the stream except those for its start.
     end_id : callable
         Gives the last snapshot of a bounded stream; None for an unbounded one.
 
@@ -145,8 +143,6 @@ class Follower:
 
         Parameters
         ----------
-        at : StreamOffset
-            Before the snapshot, or inside it.
         is_begin : bool
             Whether an earlier call made the offset: then its last snapshot is compared.
 

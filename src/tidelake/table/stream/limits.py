@@ -24,8 +24,6 @@ class ReadLimits:
     ----------
     files, bytes, rows : int, optional
         The most files, bytes of files, and stored rows.
-    min_rows : int, optional
-        A batch of fewer rows waits for more.
     max_delay_ms : int, optional
         The longest wait after the commit of the first rows, ms.
     """
@@ -75,13 +73,7 @@ NO_LIMITS = ReadLimits()
 
 
 class Admission:
-    """Counts the files, bytes and rows of a batch.
-
-    Parameters
-    ----------
-    limits : ReadLimits
-        What bounds it.
-    """
+    """Counts the files, bytes and rows of a batch."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self._limits = limits

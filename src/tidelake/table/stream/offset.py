@@ -80,14 +80,6 @@ class StreamOffset:
 
     Parameters
     ----------
-    table : str
-        Identity of the table: :func:`table_identity`.
-    schema : int
-        The schema that rows are read with.
-    snapshot : int
-        The snapshot to give next, or given in part.
-    index : int
-        Number of its units that were given.
     phase : {'full', 'delta'}
         Whether the snapshot's state is given, or its changes.
     mark : int
@@ -140,13 +132,6 @@ class StreamOffset:
     @classmethod
     def from_json(cls, text: str, *, table: str) -> StreamOffset:
         """Read an offset.
-
-        Parameters
-        ----------
-        text : str
-            As of :meth:`to_json`.
-        table : str
-            The name of the table that is read, for messages.
 
         Raises
         ------

@@ -33,10 +33,6 @@ class StreamPart:
 
     Parameters
     ----------
-    snapshot_id : int
-        The snapshot whose state or change the part belongs to.
-    splits : tuple of Split
-        One or two; see the module.
     overwritten : bool
         Whether an overwrite came since the beginning of the batch, or is this snapshot.
     before : str, optional
@@ -101,14 +97,10 @@ class StreamParts:
     ----------
     columns : tuple of str
         The columns wanted beside the kind.
-    predicate : Predicate, optional
-        Bound.
     open_context : callable
         Opens the table for reading.
     plan : callable
         Gives the parts.
-    leaving : ChangeFilter or UpdateFilter, optional
-        Of the predicate; see :class:`StreamRows`.
     """
 
     columns: tuple[str, ...]

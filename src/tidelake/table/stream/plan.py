@@ -38,13 +38,7 @@ from tidelake.types.predicate import Predicate
 
 
 class StreamPlan:
-    """The plan of streams of one table. Made by :meth:`of`; for one thread at a time.
-
-    Parameters
-    ----------
-    handle : TableHandle
-        The table, with the options of the streams.
-    """
+    """The plan of streams of one table. Made by :meth:`of`; for one thread at a time."""
 
     def __init__(self, handle: TableHandle) -> None:
         self._start = StreamStart(handle)
@@ -55,13 +49,6 @@ class StreamPlan:
     @classmethod
     def of(cls, handle: TableHandle, options: Mapping[str, object] | None = None) -> StreamPlan:
         """Plan streams of a table; does not read the storage.
-
-        Parameters
-        ----------
-        handle : TableHandle
-            The opened table; the streams have its columns.
-        options : mapping, optional
-            Options of these streams, over the table's.
 
         Raises
         ------
@@ -177,8 +164,6 @@ class StreamPlan:
 
         Parameters
         ----------
-        start : StreamOffset
-            Of this table.
         limits : ReadLimits
             The most that the batch may hold, and the least that it waits for.
         until : StreamOffset, optional
@@ -215,14 +200,10 @@ class StreamPlan:
 
         Parameters
         ----------
-        start, end : StreamOffset
-            As of :meth:`next`.
         columns : sequence of str, optional
             The columns wanted; all by default.
         predicate : Predicate, optional
             Bound; leaves out each row that does not satisfy it.
-        leaving : ChangeFilter or UpdateFilter, optional
-            Instead of `predicate`: as of :meth:`change_filter`.
 
         Raises
         ------
@@ -250,8 +231,6 @@ class StreamPlan:
 
         Parameters
         ----------
-        predicate : Predicate, optional
-            Bound.
         columns : sequence of str, optional
             The columns wanted; all by default.
 

@@ -55,14 +55,8 @@ def check_running(
 
     Parameters
     ----------
-    own : TableSchema
-        The schema that the stream reads with.
-    snapshot_id : int
-        The snapshot, for messages.
     policy : str
         The value of ``read.stream.schema-change``.
-    table : str
-        The table's name, for messages.
 
     Raises
     ------
@@ -89,15 +83,6 @@ def check_running(
 
 def check_restart(old: TableSchema, own: TableSchema, *, snapshot_id: int, table: str) -> None:
     """Check that a stream which began with an older schema may go on with the table's.
-
-    Parameters
-    ----------
-    old, own : TableSchema
-        The schema of the offset, and the one that the stream reads with.
-    snapshot_id : int
-        The offset's snapshot, for messages.
-    table : str
-        The table's name, for messages.
 
     Raises
     ------

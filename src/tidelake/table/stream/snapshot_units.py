@@ -144,13 +144,7 @@ class ChangeSource(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChanges:
-    """Finds the units of snapshots of one table.
-
-    Parameters
-    ----------
-    policy : OverwritePolicy
-        What to do with overwrites.
-    """
+    """Finds the units of snapshots of one table."""
 
     handle: TableHandle
     policy: OverwritePolicy

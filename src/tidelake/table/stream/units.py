@@ -246,17 +246,7 @@ class SnapshotUnits:
     def parts(
         self, start: int, end: int, rule: PackRule, *, partitions: frozenset[bytes] | None = None
     ) -> Iterator[ChangePart]:
-        """Give the parts of units `start` to `end`, the second excluded.
-
-        Parameters
-        ----------
-        start, end : int
-            Numbers of units.
-        rule : PackRule
-            How much goes into one split.
-        partitions : frozenset of bytes, optional
-            Leave out all others.
-        """
+        """Give the parts of units `start` to `end`, the second excluded."""
         first = 0
         for bucket, last in zip(self._buckets, self._ends, strict=True):
             low, high = max(start, first) - first, min(end, last) - first

@@ -60,10 +60,6 @@ class ViewRows:
 
     Parameters
     ----------
-    context : ReadContext
-        The table, with the columns of the moment that is read.
-    view : str
-        Which of :data:`ROW_VIEWS`.
     below : Predicate, optional
         Bound; on the table's columns alone.
     above : Predicate, optional
@@ -200,10 +196,6 @@ class ViewScan(FrameMethods):
     ----------
     identifier : str
         ``"database.table$view"``.
-    rows : ViewRows
-        What is read of each split.
-    limit : int, optional
-        The most rows wanted.
     """
 
     identifier: str

@@ -27,13 +27,6 @@ def check_some_compacted(identifier: str, committed: Committed) -> None:
 def compaction_conflict(identifier: str, buckets_count: int, *, outcome: str) -> ConflictError:
     """The error that reports how many buckets a job lost.
 
-    Parameters
-    ----------
-    buckets_count : int
-        Buckets that other commits changed.
-    outcome : str
-        A sentence about the job's result.
-
     Returns
     -------
     ConflictError

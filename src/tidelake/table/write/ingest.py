@@ -35,8 +35,6 @@ class Ingest:
     ----------
     env : Env
         The session's time zone, and how much memory a batch may take.
-    table : str
-        Its name, for messages.
     fills_defaults : bool
         Whether nulls become their columns' defaults; not for existing rows.
     """
@@ -76,8 +74,6 @@ class Ingest:
             Row kinds; by default from the column ``rowkind.field``, or inserts.
         buckets : int32 array [n], optional
             The rows' buckets, if another task chose them.
-        first_row : int, optional
-            The number of the first row in the caller's data, for messages.
 
         Yields
         ------

@@ -107,13 +107,7 @@ def partial_overwrite_error(table: str) -> UnsupportedError:
 
 
 class PartitionCheck:
-    """Refuses rows of partitions that are not overwritten.
-
-    Parameters
-    ----------
-    static : Predicate
-        On partition columns: the partitions to overwrite.
-    """
+    """Refuses rows of partitions that are not overwritten."""
 
     def __init__(self, handle: TableHandle, static: Predicate) -> None:
         self._handle = handle

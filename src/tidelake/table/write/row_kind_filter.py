@@ -26,13 +26,7 @@ _KIND_TEXTS = pa.array([str(kind) for kind in RowKind])
 
 
 class RowKindFilter:
-    """A table's rules for the kinds of its rows.
-
-    Parameters
-    ----------
-    table : str
-        Its name, for messages.
-    """
+    """A table's rules for the kinds of its rows."""
 
     def __init__(self, schema: TableSchema, options: Options, *, table: str) -> None:
         self._table = table

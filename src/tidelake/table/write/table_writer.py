@@ -54,15 +54,11 @@ class BucketState:
 
     Parameters
     ----------
-    files : tuple of DataFileMeta
-        Its live files; none for an overwrite.
     partition_buckets : int or None
         The number of buckets of the partition's live files; None if it has none.
     snapshot_id : int or None
         The snapshot that was read, 0 for the empty table; the same for all buckets of a writer.
         None for an overwrite.
-    vectors : tuple of IndexFile
-        The bucket's index files of deletion vectors.
     """
 
     files: tuple[DataFileMeta, ...] = ()
@@ -77,8 +73,6 @@ class FullCompactions:
 
     Parameters
     ----------
-    due : frozenset of (partition, bucket)
-        Those whose rows have waited long enough.
     what_is_written : bool
         Whether every bucket that receives rows is one of them.
     where_written_only : bool
@@ -98,16 +92,10 @@ class TableWriter:
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
-    table : str
-        Its name, for messages.
     state_of : callable
         Returns the state of a bucket, by partition and bucket.
     check_partition : callable, optional
         Called once for each new partition; raises if rows may not go there.
-    dynamic : DynamicBuckets, optional
-        Assigns the buckets of a table that makes them on demand.
     cross_partition : CrossPartitionWriter, optional
         Assigns partitions and buckets if keys may change partition.
     fills_defaults : bool
@@ -181,8 +169,6 @@ class TableWriter:
         buckets : ndarray of int32, optional
             The rows' dynamic buckets, if another task assigned them; if keys may change partition,
             the partitions too.
-        first_row : int, optional
-            The number of the first row in the caller's data, for messages.
 
         Raises
         ------
@@ -309,8 +295,6 @@ class TableWriter:
 
         Parameters
         ----------
-        partition, bucket
-            The bucket.
         full : bool
             Whether to merge everything.
         names : collection of str, optional

@@ -234,8 +234,6 @@ class WriteTransaction:
 
         Parameters
         ----------
-        statement : Statement
-            Its attempts commit through this transaction.
         kinds : collection of str
             The conflicts after which it is repeated.
         tries : int, optional
@@ -330,12 +328,8 @@ class WriteTransaction:
 
         Parameters
         ----------
-        messages : sequence of CommitMessage
-            Of all tasks.
         base_snapshot_id : int or None
             The newest snapshot before the first task began, 0 for none; None if not fixed.
-        rows_count : int
-            Rows that the tasks took.
         """
         self.take(TaskMessages(self.handle, messages, base_snapshot_id, rows_count))
 

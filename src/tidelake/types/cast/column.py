@@ -20,10 +20,6 @@ def cast_values(
 
     Parameters
     ----------
-    values : pyarrow.Array
-        Of the Arrow type of `source`.
-    source, target : DataType
-        The old and the new type; nullability is ignored.
     zone : str, optional
         The local time zone, by its IANA name; needed only if
         :func:`~tidelake.types.cast.rules.needs_zone` says so.

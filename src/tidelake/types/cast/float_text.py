@@ -19,8 +19,6 @@ def float_text(number: float, *, digits: int) -> str:
 
     Parameters
     ----------
-    number : float
-        The number.
     digits : {32, 64}
         Bits of its type: a FLOAT needs fewer digits to read back.
 

@@ -56,8 +56,6 @@ def number_cast(values: pa.Array, source: DataType, target: DataType) -> pa.Arra
 
     Parameters
     ----------
-    values : pyarrow.Array
-        Of the Arrow type of `source`.
     source, target : DataType
         Requires: the cast is allowed.
 

@@ -21,8 +21,6 @@ def among_keys(keys: pa.Table | pa.RecordBatch, fields: Iterable[DataField]) -> 
 
     Parameters
     ----------
-    keys : Table or RecordBatch
-        Has the columns of `fields`.
     fields : iterable of DataField
         The columns that the condition may name.
 

@@ -56,8 +56,6 @@ def may_match(predicate: Predicate, ranges: Mapping[str, ColumnRange]) -> bool:
 
     Parameters
     ----------
-    predicate : Predicate
-        Bound.
     ranges : mapping of str to ColumnRange
         By column; a missing column may have any values.
 

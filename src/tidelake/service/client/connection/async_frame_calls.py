@@ -23,19 +23,7 @@ from tidelake.telemetry import Clock
 
 
 class AsyncFrameCalls:
-    """The connections of one event loop to one address.
-
-    Parameters
-    ----------
-    address : str
-        ``host:port``.
-    token : str, optional
-        Says who the caller is.
-    clock : Clock
-        For how long connections are idle.
-    answer_bytes_max : int
-        The largest answer that is taken.
-    """
+    """The connections of one event loop to one address."""
 
     def __init__(
         self, address: str, token: str | None, clock: Clock, *, answer_bytes_max: int
@@ -56,8 +44,6 @@ class AsyncFrameCalls:
         ----------
         request : LookupRequest
             Gets a number, and how long it may take.
-        seconds : float
-            How long to wait.
         """
         loop = asyncio.get_running_loop()
         if self._state.is_avoided or self._is_closed or self._loop not in (None, loop):

@@ -51,17 +51,7 @@ class Connection:
 
 @dataclass(slots=True)
 class Connections:
-    """The channels of one client. Threads share it.
-
-    Parameters
-    ----------
-    tls : Tls, optional
-        How they are secured.
-    token : str, optional
-        Sent with each call.
-    clock : Clock
-        For how long connections are idle.
-    """
+    """The channels of one client. Threads share it."""
 
     tls: Tls | None
     token: str | None
@@ -76,8 +66,6 @@ class Connections:
 
         Parameters
         ----------
-        address : str
-            ``host:port``.
         secure : bool
             Whether it answers by TLS.
         server_name : str

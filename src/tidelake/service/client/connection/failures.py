@@ -65,8 +65,6 @@ class Failure:
 
     Parameters
     ----------
-    remedy : Remedy
-        What helps.
     error : TidelakeError
         What the caller gets if nothing does.
     bucket_counts : mapping
@@ -125,17 +123,7 @@ def failure_of_status(
     address: str,
     bucket_counts: Mapping[int, int] | None = None,
 ) -> Failure:
-    """Give the meaning of a status.
-
-    Parameters
-    ----------
-    reason : str
-        `Reason`, where the server gave one.
-    said : str
-        Its message.
-    bucket_counts : mapping, optional
-        With `Reason.BUCKET_COUNT`.
-    """
+    """Give the meaning of a status."""
     if reason == Reason.PROTOCOL or code is Code.UNIMPLEMENTED:
         message = (
             f"The service at {address} does not speak this client's protocol ({said}): use the"

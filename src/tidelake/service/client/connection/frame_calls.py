@@ -34,17 +34,7 @@ CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class FrameState:
-    """What the calls to one address share, those of threads and those of coroutines.
-
-    Parameters
-    ----------
-    address : str
-        ``host:port``.
-    token : str, optional
-        Says who the caller is.
-    clock : Clock
-        For how long gRPC alone is used.
-    """
+    """What the calls to one address share, those of threads and those of coroutines."""
 
     def __init__(self, address: str, token: str | None, clock: Clock) -> None:
         host, _, port = address.rpartition(":")
@@ -123,19 +113,7 @@ class _Socket:
 
 
 class FrameCalls:
-    """The sockets to one address. Threads share it.
-
-    Parameters
-    ----------
-    address : str
-        ``host:port``.
-    token : str, optional
-        Says who the caller is.
-    clock : Clock
-        For how long connections are idle.
-    answer_bytes_max : int
-        The largest answer that is taken.
-    """
+    """The sockets to one address. Threads share it."""
 
     def __init__(
         self, address: str, token: str | None, clock: Clock, *, answer_bytes_max: int
@@ -151,8 +129,6 @@ class FrameCalls:
         ----------
         request : LookupRequest
             Gets a number, and how long it may take.
-        seconds : float
-            How long to wait.
         """
         if self._state.is_avoided:
             return None

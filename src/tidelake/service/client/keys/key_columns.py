@@ -37,18 +37,10 @@ class KeyColumns:
 
     Parameters
     ----------
-    table : str
-        The table's name, for messages.
     fields : tuple of DataField
         The primary key's columns, in its order.
-    partition, bucket : tuple of int
-        Which of them make the partition and the bucket key.
-    mode : BucketMode
-        How rows find their buckets.
     buckets_count : int
         Option ``bucket``.
-    function : str
-        Option ``bucket-function.type``.
     """
 
     table: str

@@ -87,8 +87,6 @@ class KeyRouter:
 
     Parameters
     ----------
-    executors_count : int
-        How many executors there are.
     bucket_counts : mapping
         Partitions with another number of buckets than the table's option, and that number.
     """

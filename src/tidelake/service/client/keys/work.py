@@ -82,8 +82,6 @@ class ValueWork:
 
     Parameters
     ----------
-    routes : sequence of Route, optional
-        Where they go, as `router` found.
     router : KeyRouter, optional
         Who found it: another one routes again.
     """

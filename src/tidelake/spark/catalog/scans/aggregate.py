@@ -61,13 +61,7 @@ class Aggregates:
         return all(has_whole_ends(types[name]) for name in ends)
 
     def answer(self, scan: TableScan) -> pa.Table | None:
-        """The rows, in Spark's Arrow types; None if metadata lacks one of them.
-
-        Parameters
-        ----------
-        scan : TableScan
-            Without a limit.
-        """
+        """The rows, in Spark's Arrow types; None if metadata lacks one of them."""
         in_files = set(self.columns) - set(scan.context.schema.partition_keys)
         if in_files and any(split.deletions for split in scan.plan.splits):
             return None  # nothing is known of the rows that are left: no statistics are decoded

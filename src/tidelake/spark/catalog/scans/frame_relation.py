@@ -43,13 +43,7 @@ public static final class FrameRelation extends org.apache.spark.sql.sources.Bas
 def frame_relation(
     gateway: Gateway, frame: DataFrame, schema: JavaObject, shown: str
 ) -> JavaObject:
-    """A ``BaseRelation`` with the rows of a DataFrame.
-
-    Parameters
-    ----------
-    shown : str
-        Its name in EXPLAIN.
-    """
+    """A ``BaseRelation`` with the rows of a DataFrame."""
     rows = frame._jdf.queryExecution().toRdd()
     context = frame.sparkSession._jsparkSession.sqlContext()
     return compiled_relation(gateway, _RELATION, (context, schema, rows, shown))
@@ -62,8 +56,6 @@ def compiled_relation(gateway: Gateway, text: str, given: Sequence[object]) -> J
     ----------
     text : str
         Java: ``generate(Object[] references)`` and the class.
-    given : sequence
-        The argument of `generate`.
     """
     no_comments = gateway.java("scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
     code = gateway.java(f"{_CODEGEN}.CodeAndComment")(text, no_comments)

@@ -120,10 +120,6 @@ class FrameScan(
     ----------
     rows : callable
         Gives the DataFrame.
-    shown : str
-        The text in EXPLAIN.
-    row_count, size_bytes : int, optional
-        Statistics.
     """
 
     def __init__(
@@ -176,15 +172,7 @@ class FrameScan(
 
 
 class AnswerScan(_Sized, implements=(f"{READ}.LocalScan", f"{READ}.SupportsReportStatistics")):
-    """An answer that is known already.
-
-    Parameters
-    ----------
-    answer : pyarrow.Table
-        Its rows, in Spark's Arrow types.
-    shown : str
-        The text in EXPLAIN.
-    """
+    """An answer that is known already."""
 
     def __init__(
         self, gateway: Gateway, answer: pa.Table, schema: st.StructType, shown: str

@@ -45,8 +45,6 @@ class RowsScanBuilder(Proxy, implements=(f"{READ}.SupportsPushDownRequiredColumn
     ----------
     rows : callable
         Maps the wanted columns to the DataFrame.
-    name : str
-        Its name in EXPLAIN.
     """
 
     def __init__(
@@ -85,19 +83,7 @@ class LakeScanBuilder(
         f"{READ}.SupportsPushDownAggregates",
     ),
 ):
-    """Plans a read of a table.
-
-    Parameters
-    ----------
-    table : Table
-        With the options of this use.
-    fields : sequence of DataField
-        The columns at the moment that is read.
-    moment : dict
-        Of :meth:`tidelake.table.Table.scan`.
-    name : str
-        Its name in EXPLAIN.
-    """
+    """Plans a read of a table."""
 
     def __init__(
         self,

@@ -98,8 +98,6 @@ class StreamWarehouse:
 
     Parameters
     ----------
-    spark : SparkSession
-        The session to which it is attached.
     name : str
         Its name in the session, as in ``<name>.<database>.<table>``; empty without one.
     """
@@ -115,12 +113,8 @@ class StreamCall:
 
     Parameters
     ----------
-    warehouses : mapping of str to StreamWarehouse
-        Warehouses of the session, or of another one of this process, by URI.
     options : mapping of str to str
         Options of the stream, with keys in lower case.
-    schema : JavaObject, optional
-        For a source: the columns of the DataFrame.
     how : JavaObject or str, optional
         For a source: its folder in the checkpoint; for a sink: the output mode.
     partitions : tuple of str
@@ -216,8 +210,6 @@ def offer_streams(spark: SparkSession, catalog: Catalog, *, name: str = "", **op
 
     Parameters
     ----------
-    spark : SparkSession
-        A classic session with the attached warehouse.
     **opens : callable
         Functions that open a ``source`` and a ``sink``, and find the ``schema`` of a source.
     """

@@ -105,8 +105,6 @@ class BatchRelations:
         ----------
         rows : callable
             Returns the rows; see :data:`BatchRows`.
-        shown : str
-            Its name in EXPLAIN.
         is_streaming : bool
             Whether the rows are those of a stream's batch, not of a joined table.
         """

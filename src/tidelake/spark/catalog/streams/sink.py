@@ -39,13 +39,7 @@ _DATABASE_SUFFIX = ".db"
 
 
 class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sink",)):
-    """A table as the sink of one query.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The JVM of the query's session.
-    """
+    """A table as the sink of one query."""
 
     def __init__(self, gateway: Gateway, sink: BatchSink) -> None:
         super().__init__(gateway)

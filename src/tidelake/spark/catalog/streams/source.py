@@ -60,13 +60,7 @@ class MicroBatchSource(
         f"{_READ}.ReportsSourceMetrics",
     ),
 ):
-    """Spark's interface of a source of micro-batches; a subclass gives offsets and rows.
-
-    Parameters
-    ----------
-    named : str
-        For messages, as in "A stream of ...".
-    """
+    """Spark's interface of a source of micro-batches; a subclass gives offsets and rows."""
 
     def __init__(self, gateway: Gateway, schema: JavaObject, *, named: str) -> None:
         super().__init__(gateway)

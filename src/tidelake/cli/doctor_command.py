@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 
 from tidelake.cli.arguments import DoctorArguments
+from tidelake.engine.env import Env
+from tidelake.engine.storage import (
+    examine,
+    parse_hdfs_settings,
+    parse_location,
+    parse_settings,
+    split_options,
+)
 from tidelake.errors import TidelakeError
-from tidelake.fileio.doctor import examine
-from tidelake.fileio.hdfs import parse_hdfs_settings
-from tidelake.fileio.location import parse_location
-from tidelake.fileio.object_store import parse_settings
-from tidelake.fileio.opening import split_options
-from tidelake.telemetry import Env
 
 FAILED = 1
 LOCAL, HDFS = "file", "hdfs"

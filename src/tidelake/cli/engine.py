@@ -18,9 +18,10 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from tidelake.catalog import Catalog, open_catalog
 from tidelake.cli._optional import load
 from tidelake.cli.output.live_answer import LiveAnswer
+from tidelake.engine.env import local_zone
+from tidelake.engine.tables import Catalog, open_catalog
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.sql.execution.error_position import positioned_errors
@@ -42,7 +43,6 @@ from tidelake.sql.syntax.ast import (
     StopJob,
     Update,
 )
-from tidelake.telemetry.env import local_zone
 
 if TYPE_CHECKING:
     from tidelake.cli.spark_side import SparkSide

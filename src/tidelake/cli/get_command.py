@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, TextIO
 import pyarrow as pa
 
 import tidelake
-from tidelake.catalog import Catalog, open_catalog
 from tidelake.cli.arguments import GetArguments
 from tidelake.cli.output.cell_text import json_text
 from tidelake.cli.output.formats import FORMATS, rows_of
+from tidelake.engine.env import local_zone
+from tidelake.engine.tables import Catalog, Table, open_catalog
 from tidelake.errors import (
     CorruptError,
     InvalidInputError,
@@ -34,8 +35,6 @@ from tidelake.errors import (
     shortened,
 )
 from tidelake.service.protocol.service_file import read_service_file
-from tidelake.table import Table
-from tidelake.telemetry.env import local_zone
 from tidelake.types.default_value import default_scalar
 
 if TYPE_CHECKING:

@@ -27,12 +27,12 @@ import tidelake
 from tidelake.cli._optional import load
 from tidelake.cli.arguments import ServeArguments
 from tidelake.cli.output.service_view import json_line, redrawn, table_lines, text_line
+from tidelake.engine.env import SystemClock
 from tidelake.errors import TidelakeError
 from tidelake.service.observe.events import EventLog
 from tidelake.service.observe.figures import ServiceFigures, figures
 from tidelake.service.observe.json_logs import LOG_VARIABLE, log_to
 from tidelake.service.observe.metrics import MetricsServer
-from tidelake.telemetry import SystemClock
 
 if TYPE_CHECKING:
     from tidelake.service.protocol.tidelake_query_v1_pb2 import ServiceStatus

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import tidelake.spark
-from tidelake.catalog import open_catalog
 from tidelake.cli.arguments import ServeArguments
 from tidelake.cli.quiet_spark import quiet_session
 from tidelake.cli.serve_command import Service, connection
+from tidelake.engine.tables import open_catalog
 
 APP = "tidelake serve"
 

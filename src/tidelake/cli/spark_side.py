@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from tidelake.catalog import Catalog
 from tidelake.cli.output.live_answer import LiveAnswer, with_op
 from tidelake.cli.quiet_spark import quiet_session
 from tidelake.cli.started_jobs import StartedJobs
+from tidelake.engine.tables import Catalog
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.errors.run_errors import translate_run_errors
 from tidelake.spark.jobs import JobRegistry

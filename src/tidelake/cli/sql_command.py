@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidelake.catalog import open_catalog
 from tidelake.cli._optional import load
 from tidelake.cli.arguments import SqlArguments
 from tidelake.cli.engine import Engine
@@ -17,6 +16,7 @@ from tidelake.cli.shell.pager import Pager
 from tidelake.cli.shell.session_commands import run_input
 from tidelake.cli.shell.shell import Shell
 from tidelake.cli.shell.statement_text import holds_statement
+from tidelake.engine.tables import open_catalog
 from tidelake.errors import InvalidInputError, TidelakeError
 
 if TYPE_CHECKING:

@@ -21,17 +21,14 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from tidelake.catalog import open_catalog
 from tidelake.cli.arguments import TailArguments
 from tidelake.cli.output.formats import live_lines, rows_of
 from tidelake.cli.output.live_answer import with_op
 from tidelake.cli.output.shown_warnings import shown_warnings
+from tidelake.engine.env import local_zone
+from tidelake.engine.streams import START_OPTIONS, Start, StreamBatch
+from tidelake.engine.tables import Table, open_catalog, timestamp_ms
 from tidelake.errors import InvalidInputError, TidelakeError
-from tidelake.table import Table
-from tidelake.table.handle.instant import timestamp_ms
-from tidelake.table.stream.follow import Start, StreamBatch
-from tidelake.table.stream.start import START_OPTIONS
-from tidelake.telemetry.env import local_zone
 
 FAILED = 1
 INSERT = "+I"

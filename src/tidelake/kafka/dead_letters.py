@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidelake.catalog import Catalog
+from tidelake.engine.messages import BadMessage
+from tidelake.engine.tables import Catalog, SystemTable, Table
 from tidelake.errors import InvalidInputError
 from tidelake.kafka import table_options as own
 from tidelake.kafka.definition import KafkaTable
 from tidelake.kafka.slice_reader import MessageBlock
-from tidelake.messages import BadMessage
-from tidelake.table import SystemTable, Table
 
 FAIL, SKIP = "fail", "skip"
 _KEY = ("topic", "partition", "offset")

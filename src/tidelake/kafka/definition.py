@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tidelake.engine.messages import Decoder, Encoder, GivenOptions, MessageFormat, format_named
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names
 from tidelake.kafka import table_options as own
 from tidelake.kafka.properties import client_settings
-from tidelake.messages import Decoder, Encoder, MessageFormat, format_named
-from tidelake.messages.format_options import GivenOptions
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import check_names_once
 from tidelake.types.data_type import parse_type_text

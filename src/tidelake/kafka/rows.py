@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidelake.engine.messages import BadMessage, Decoded, Decoder, batch_of
 from tidelake.kafka.definition import METADATA, KafkaTable
 from tidelake.kafka.slice_reader import MessageBlock
-from tidelake.messages import BadMessage, Decoded, Decoder
-from tidelake.messages.decoded import batch_of
 from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.cast import cast_values

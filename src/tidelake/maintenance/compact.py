@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tidelake.engine.jobs import Chosen
+from tidelake.engine.metadata import live_entries
+from tidelake.engine.tables import Table
+from tidelake.engine.write import compaction_conflict
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.parameters import OPTIONS, PARTITIONS, TABLE
 from tidelake.maintenance.partition_text import options_of, partitions_of
@@ -17,11 +21,7 @@ from tidelake.maintenance.procedure import (
     optional,
 )
 from tidelake.maintenance.result_schemas import DONE
-from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.options import declared, parse_value
-from tidelake.table import Table
-from tidelake.table.jobs.compaction import Chosen
-from tidelake.table.write.compaction_conflict import compaction_conflict
 from tidelake.types.values import from_storage
 
 FULL, MINOR = "full", "minor"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidelake.engine.streams import clear_consumers, reset_consumer
 from tidelake.maintenance.parameters import TABLE
 from tidelake.maintenance.procedure import (
     ParameterType,
@@ -12,7 +13,6 @@ from tidelake.maintenance.procedure import (
     required,
 )
 from tidelake.maintenance.result_schemas import DONE
-from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
 
 
 def _reset(call: ProcedureCall) -> Rows:

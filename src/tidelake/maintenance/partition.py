@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from tidelake.codec.binary_row import serialize_row
+from tidelake.engine.codec import serialize_row
+from tidelake.engine.metadata import parse_json
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.maintenance.parameters import TABLE
 from tidelake.maintenance.partition_text import partitions_of
 from tidelake.maintenance.procedure import ParameterType, Procedure, ProcedureCall, Rows, required
 from tidelake.maintenance.result_schemas import DONE, MESSAGE
-from tidelake.metadata.log.json_file import parse_json
 from tidelake.options import declared
 from tidelake.types.values import to_storage
 

@@ -7,8 +7,8 @@ name of null (``__DEFAULT_PARTITION__``) means null. Source: Paimon's
 
 from __future__ import annotations
 
+from tidelake.engine.tables import Table
 from tidelake.errors import InvalidInputError, near_names, shortened
-from tidelake.table import Table
 from tidelake.types.default_value import default_scalar
 
 

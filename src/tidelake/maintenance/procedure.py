@@ -16,11 +16,9 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog, Table, instant_ms, timestamp_ms, whole_number
+from tidelake.engine.write import WriteResult
 from tidelake.errors import InvalidInputError, near_names, shortened
-from tidelake.table import Table, WriteResult
-from tidelake.table.handle.arguments import whole_number
-from tidelake.table.handle.instant import instant_ms, timestamp_ms
 
 Rows: TypeAlias = Iterable[Sequence[object]]
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1

@@ -12,7 +12,7 @@ from datetime import tzinfo
 
 import pyarrow as pa
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import NotFoundError, UnsupportedError, near_names
 from tidelake.maintenance.compact import COMPACT, COMPACT_MANIFEST, RESCALE
 from tidelake.maintenance.consumer import CLEAR_CONSUMERS, RESET_CONSUMER

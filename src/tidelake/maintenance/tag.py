@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tidelake.engine.metadata import Snapshot
+from tidelake.engine.tables import Table
 from tidelake.errors import NotFoundError
 from tidelake.maintenance.parameters import AT_TIME, TABLE
 from tidelake.maintenance.procedure import (
@@ -13,8 +15,6 @@ from tidelake.maintenance.procedure import (
     required,
 )
 from tidelake.maintenance.result_schemas import DONE, TAGGED
-from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.table import Table
 
 _TAG = required("tag", ParameterType.STRING, "The tag's name.")
 _SNAPSHOT = optional("snapshot", ParameterType.LONG, "The snapshot's id; by default the newest.")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidelake.catalog import open_catalog
+from tidelake.engine.tables import open_catalog
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.service._optional import load
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.jobs import JobRegistry

@@ -6,7 +6,7 @@ import abc
 
 from pyspark.sql import SparkSession
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.spark.jobs import Job, JobRegistry
 
 

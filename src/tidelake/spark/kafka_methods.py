@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog, known_columns
+from tidelake.engine.write import WriteResult
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.kafka import KafkaTable
 from tidelake.kafka.rows import KIND
@@ -27,8 +28,6 @@ from tidelake.spark.streamwrite.start import Trigger
 from tidelake.sql.execution.session import ForeignTable, SqlSession
 from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.name import TableName
-from tidelake.table.handle.arguments import known_columns
-from tidelake.table.write.result import WriteResult
 
 
 class KafkaMethods(StreamReadMethods, StreamWriteMethods):

@@ -19,7 +19,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
-from tidelake.catalog import Catalog
+from tidelake.engine.jobs import Chosen, expire_after_compaction
+from tidelake.engine.streams import ChangesMode, planned_changes
+from tidelake.engine.tables import Catalog, Moment, SystemTable, Table, facts_html
+from tidelake.engine.write import CommitIdentity, WriteResult
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import opened_catalog, register
@@ -43,14 +46,6 @@ from tidelake.spark.streamread.opening import open_source, source_schema
 from tidelake.spark.write.compaction import compact_on_spark
 from tidelake.spark.write.schema_merging import merged, merges_schema
 from tidelake.spark.write.write_frame import check_batch, write_frame
-from tidelake.table import SystemTable, Table
-from tidelake.table.changelog.changelog_files import ChangesMode
-from tidelake.table.changelog.changelog_plan import planned_changes
-from tidelake.table.handle.display import facts_html
-from tidelake.table.handle.time_travel import Moment
-from tidelake.table.jobs.compaction import Chosen
-from tidelake.table.jobs.expiry import expire_after_compaction
-from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.types.schema_change import SchemaChange
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog, Table
 from tidelake.spark.lookupjoin.join import LookupMeans, joined
 from tidelake.spark.lookupjoin.request import (
     VIA,
@@ -18,7 +18,6 @@ from tidelake.spark.lookupjoin.request import (
     Via,
     check_choice,
 )
-from tidelake.table import Table
 
 RETRY_DELAY_MS = 1_000
 

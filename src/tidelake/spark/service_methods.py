@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.service._optional import load
 from tidelake.service.serving import options_of
 

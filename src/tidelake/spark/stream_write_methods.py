@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
+from tidelake.engine.tables import Table
 from tidelake.spark.streamwrite.start import StreamTarget, Trigger, start_stream
-from tidelake.table import Table
 
 
 class StreamWriteMethods(abc.ABC):

@@ -13,12 +13,11 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import SYSTEM_TABLE_NAMES, Catalog
 from tidelake.errors import TidelakeError
 from tidelake.maintenance import PROCEDURES
 from tidelake.sql.execution.session import PathTable, SqlSession
 from tidelake.sql.syntax.name import TableName, quoted_name
-from tidelake.table.system.system_table import SYSTEM_TABLE_NAMES
 
 _KEYWORD_TEXT = (
     "ADD AFTER ALL ALTER ANALYZE AND AS ASC BETWEEN BIGINT BINARY BOOLEAN BY CALL CASCADE CASE "

@@ -13,11 +13,11 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tidelake.engine.env import Clock
 from tidelake.errors import InvalidInputError
 from tidelake.service.address.refusal import Refusal, Status
 from tidelake.service.address.token_file import ServiceToken, TokenFile
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
-from tidelake.telemetry import Clock
 
 PREFIX = bearer("")
 

@@ -25,7 +25,8 @@ from dataclasses import dataclass, field
 
 import grpc
 
-from tidelake.catalog import Catalog
+from tidelake.engine.env import Clock
+from tidelake.engine.tables import Catalog
 from tidelake.errors import ConflictError, CorruptError, NotFoundError, TidelakeError
 from tidelake.service.address.access import Access
 from tidelake.service.address.listener import Listener
@@ -49,7 +50,6 @@ from tidelake.service.protocol.service_file import (
     service_file_path,
     write_service_file,
 )
-from tidelake.telemetry import Clock
 
 _LOG = logging.getLogger("tidelake.service")
 

@@ -23,12 +23,12 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import DecodeError
 
+from tidelake.engine.env import Clock
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.service.address.access import Access
 from tidelake.service.address.refusal import Refusal, Status, internal, refusal_of
 from tidelake.service.address.security import Security, advertised_host, split_address
 from tidelake.service.protocol.reasons import PROTOCOL, Reason
-from tidelake.telemetry import Clock
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelake.metadata.bucket_id import BucketId
+from tidelake.engine.metadata import BucketId
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.service.protocol.ownership import ANY_BUCKET, executor_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import NotFoundError
 from tidelake.service.address.access import Access
 from tidelake.service.address.listener import answer, check_protocol

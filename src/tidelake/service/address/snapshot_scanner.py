@@ -26,19 +26,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tidelake.catalog import Catalog
+from tidelake.engine.metadata import BucketId, Snapshot, names_of
+from tidelake.engine.scan import BucketFiles, ReadContext, read_buckets, split_to_bytes
+from tidelake.engine.streams import READ_RETAINED_MS, StreamLease, snapshot_identity, table_identity
+from tidelake.engine.tables import Catalog, Table, TableHandle
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
-from tidelake.metadata.bucket_id import BucketId
-from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.metadata.manifest.lazy_file_list import names_of
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
-from tidelake.scan import BucketFiles, ReadContext, split_to_bytes
-from tidelake.scan.live_files import read_buckets
-from tidelake.table import Table
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.stream.lease import READ_RETAINED_MS, StreamLease
-from tidelake.table.stream.offset import snapshot_identity, table_identity
 
 _LOG = logging.getLogger("tidelake.service")
 

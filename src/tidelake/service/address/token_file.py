@@ -24,8 +24,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tidelake.engine.env import Clock
 from tidelake.errors import InvalidInputError
-from tidelake.telemetry import Clock
 
 LOOK_AGAIN_MS = 500
 """How often the file is looked at: a revoked token is shut out after so long."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import take_rows
+from tidelake.engine.codec import take_rows
 from tidelake.errors import InvalidInputError, StorageError
 from tidelake.service.client.steps import Answer
 from tidelake.service.protocol.packed_columns import bits_set, rows_of_arrow_body, unpack

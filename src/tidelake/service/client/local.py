@@ -10,6 +10,7 @@ import threading
 
 import pyarrow as pa
 
+from tidelake.engine.lookup import LocalTableQuery, LookupResult
 from tidelake.errors import InvalidInputError, NotFoundError, StorageError
 from tidelake.service.client.answers import Row
 from tidelake.service.client.keys.work import Work
@@ -17,8 +18,6 @@ from tidelake.service.client.open_table import opened_table
 from tidelake.service.client.session import Floor, Session
 from tidelake.service.client.settings import LOOK_AGAIN_SECONDS
 from tidelake.service.client.steps import Goal
-from tidelake.table.query import LocalTableQuery
-from tidelake.table.query.lookup_result import LookupResult
 
 
 class LocalAnswers:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog, Table
 from tidelake.errors import UnsupportedError
-from tidelake.table import Table
 
 
 def opened_table(catalog: Catalog, identifier: str) -> Table:

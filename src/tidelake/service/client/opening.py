@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidelake.catalog import Catalog, open_catalog
+from tidelake.engine.tables import Catalog, open_catalog
 from tidelake.errors import CorruptError, NotFoundError
 from tidelake.service._optional import load
 from tidelake.service.client.connection.tls import tls_of

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 import grpc
 
-from tidelake.catalog import Catalog
+from tidelake.engine.env import ProcessMark
+from tidelake.engine.tables import Catalog, Table, whole_number
 from tidelake.errors import (
     CorruptError,
     InvalidInputError,
@@ -41,9 +42,6 @@ from tidelake.service.protocol.packed_columns import is_packable
 from tidelake.service.protocol.packed_values import RowReader
 from tidelake.service.protocol.reasons import PROTOCOL
 from tidelake.service.protocol.service_file import read_service_file
-from tidelake.table import Table
-from tidelake.table.handle.arguments import whole_number
-from tidelake.telemetry import ProcessMark
 from tidelake.types.schema import DataField, TableSchema
 
 READERS_MAX = 256

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidelake.engine.env import Backoff
 from tidelake.errors import InvalidInputError
 from tidelake.service.client.connection.tls import Tls
-from tidelake.telemetry import Backoff
 
 PAUSES = Backoff(first_ms=20, longest_ms=300, shorter=0.5)
 """Waits between the attempts of a call."""

@@ -7,7 +7,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import ClosedError
 from tidelake.service.client.answers import Row, rows_as_dicts, rows_as_table
 from tidelake.service.client.calling import carry_out

@@ -29,7 +29,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tidelake.catalog import Catalog, open_catalog
+from tidelake.engine.tables import Catalog, open_catalog
 from tidelake.errors import TidelakeError
 from tidelake.service.address.access import Access
 from tidelake.service.address.listener import Listener

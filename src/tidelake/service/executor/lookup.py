@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidelake.engine.env import Clock
+from tidelake.engine.lookup import RawColumn, RowsOfKeys
+from tidelake.engine.metadata import BucketId
 from tidelake.errors import InvalidInputError, counted, near_names
-from tidelake.lookup import RawColumn
-from tidelake.metadata.bucket_id import BucketId
 from tidelake.service.address.access import Caller
 from tidelake.service.address.listener import check_protocol
 from tidelake.service.address.messages import version_from, version_message
@@ -32,8 +33,6 @@ from tidelake.service.protocol.packed_columns import (
     unpack,
 )
 from tidelake.service.protocol.reasons import BUCKETS_KEY, Reason, buckets_to_text
-from tidelake.table.query.lookup_result import RowsOfKeys
-from tidelake.telemetry import Clock
 
 SLICES_MAX = 65_536
 FEW_KEYS_MAX = 96

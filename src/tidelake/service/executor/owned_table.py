@@ -14,15 +14,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tidelake.catalog import Catalog
+from tidelake.engine.lookup import (
+    BucketChange,
+    FileChanges,
+    LocalTableQuery,
+    LookupStats,
+    QueriedBucket,
+)
+from tidelake.engine.metadata import BucketId, Snapshot
+from tidelake.engine.scan import Split, split_from_bytes
+from tidelake.engine.storage import FileIO
+from tidelake.engine.streams import table_identity
+from tidelake.engine.tables import Catalog, Table
+from tidelake.engine.write import DataFileMeta
 from tidelake.errors import ConflictError, NotFoundError
-from tidelake.fileio import FileIO
-from tidelake.lookup import LookupStats
-from tidelake.metadata.bucket_id import BucketId
-from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
-from tidelake.scan import Split, split_from_bytes
 from tidelake.service.address.messages import version_from
 from tidelake.service.address.ownership import Ownership
 from tidelake.service.address.refusal import Refusal, Status
@@ -33,10 +39,6 @@ from tidelake.service.protocol.ownership import ANY_BUCKET
 from tidelake.service.protocol.packed_columns import is_packable
 from tidelake.service.protocol.packed_values import PLAIN, RowReader
 from tidelake.service.protocol.reasons import Reason
-from tidelake.table import Table
-from tidelake.table.query import BucketChange, FileChanges, LocalTableQuery
-from tidelake.table.query.bucket_files import QueriedBucket
-from tidelake.table.stream.offset import table_identity
 from tidelake.types import DataField, DataType, TableSchema
 
 KnownSlices = dict[tuple[bytes, int, int], BucketId]

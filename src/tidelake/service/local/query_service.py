@@ -12,14 +12,14 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-from tidelake.catalog import Catalog
+from tidelake.engine.env import ProcessMark
+from tidelake.engine.tables import Catalog
 from tidelake.errors import StorageError
 from tidelake.service.address.address_server import AddressServer
 from tidelake.service.address.registry import SILENT_MS
 from tidelake.service.local.serve_options import ServeOptions
 from tidelake.service.local.supervisor import Supervisor
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
-from tidelake.telemetry import ProcessMark
 
 READY_LOOK_MS = 20
 

@@ -21,9 +21,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from tidelake.engine.env import Clock
 from tidelake.service.address.liveness import Hang
 from tidelake.service.executor.config import ExecutorConfig
-from tidelake.telemetry import Clock
 
 _LOG = logging.getLogger("tidelake.service")
 

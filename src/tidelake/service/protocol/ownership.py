@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tidelake.codec.bucket import hash_bytes
+from tidelake.engine.codec import hash_bytes
 
 ANY_BUCKET = -1
 """Bucket of a slice whose keys may be in any bucket that the executor owns."""

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import contiguous, fixed_values, valid_rows
+from tidelake.engine.codec import contiguous, fixed_values, valid_rows
 from tidelake.errors import InvalidInputError
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type

@@ -22,8 +22,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from tidelake.engine.storage import FileIO
 from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
-from tidelake.fileio import FileIO
 from tidelake.service.protocol.reasons import PROTOCOL
 
 SERVICE_DIR = "service"

@@ -18,6 +18,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.engine.streams import planned_changes
+from tidelake.engine.tables import Table
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject
 from tidelake.spark.catalog.scans.scan_builder import RowsScanBuilder
@@ -26,9 +29,6 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session
-from tidelake.table import Table
-from tidelake.table.changelog.changelog_plan import planned_changes
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 
 COMMITS_MAX = 1000
 """Commits that one query may read one by one: each needs its own plan."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import NotFoundError, near_names
 from tidelake.maintenance.procedure import ParameterType, Procedure, ProcedureRunner
 from tidelake.maintenance.procedures import PROCEDURES

@@ -15,9 +15,9 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from tidelake.catalog import Catalog, open_catalog
+from tidelake.engine.storage import sends_secrets
+from tidelake.engine.tables import Catalog, open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.fileio.opening import sends_secrets
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.refusal import let_refusals_through

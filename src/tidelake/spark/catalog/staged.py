@@ -14,15 +14,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NoReturn
 
-from tidelake.catalog import Catalog
-from tidelake.catalog.staging import discard, put_in_place, staged_table
+from tidelake.engine.tables import Catalog, Table, discard, put_in_place, staged_table
 from tidelake.errors import OutcomeUnknownError, UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.java_ddl import NewTable
 from tidelake.spark.catalog.table import CATALOG, Relation
 from tidelake.spark.catalog.writing import RowsWrite, WriteOptions, merging_option, write_rows
 from tidelake.spark.expression.types import spark_schema
-from tidelake.table import Table
 
 WRITE = f"{CONNECTOR}.write"
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from pyspark.sql import types as st
 
+from tidelake.engine.scan import ScanRequest, metadata_fields
+from tidelake.engine.tables import RowView, SystemTable, Table
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
-from tidelake.scan import metadata_fields
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.metadata_columns import metadata_columns
 from tidelake.spark.catalog.scans.scan_builder import LakeScanBuilder, RowsScanBuilder
@@ -26,9 +28,6 @@ from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.rowlevel.delete_update import delete_all
 from tidelake.spark.streamwrite.kept_changes import CHANGES, changes_text
 from tidelake.spark.write.schema_merging import merges_schema
-from tidelake.table import RowView, SystemTable, Table
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.read.scan_request import ScanRequest
 
 PROVIDER = "tidelake"
 CATALOG = f"{CONNECTOR}.catalog"

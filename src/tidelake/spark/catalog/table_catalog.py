@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog, SystemTable, Table
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -25,7 +25,6 @@ from tidelake.spark.catalog.staged import StagedTable
 from tidelake.spark.catalog.table import LakeTable, SystemRelation
 from tidelake.spark.catalog.writing import MERGE_SCHEMA, merging_option
 from tidelake.spark.expression.expression import quoted
-from tidelake.table import SystemTable, Table
 
 CATALOG = f"{CONNECTOR}.catalog"
 ANALYSIS = "org.apache.spark.sql.catalyst.analysis"

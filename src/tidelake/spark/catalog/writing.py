@@ -14,6 +14,8 @@ from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
+from tidelake.engine.tables import Table
+from tidelake.engine.write import CommitIdentity
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
@@ -23,8 +25,6 @@ from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_st
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.write.schema_merging import merged
 from tidelake.spark.write.write_frame import write_frame
-from tidelake.table import Table
-from tidelake.table.write.result import CommitIdentity
 
 WRITE = f"{CONNECTOR}.write"
 USER = "commit-user"

@@ -31,7 +31,7 @@ import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from tidelake.codec.bucket import buckets_of, hash_rows
+from tidelake.engine.codec import buckets_of, hash_rows
 from tidelake.spark.expression.expression import (
     big_endian_bytes,
     millis,

@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from tidelake.engine.env import Clock
 from tidelake.errors import AlreadyExistsError, NotFoundError, near_names
 from tidelake.spark.jobs.job import Job
-from tidelake.telemetry import Clock
 
 ENDED_KEPT_MAX = 100
 

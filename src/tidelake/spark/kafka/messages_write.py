@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
+from tidelake.engine.write import with_row_kinds
 from tidelake.errors import InvalidInputError, StorageError, TidelakeError
 from tidelake.kafka import KafkaTable
 from tidelake.kafka import table_options as own
@@ -26,7 +27,6 @@ from tidelake.kafka.rows import KIND
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import mapped
-from tidelake.table.conversion.inputs import with_row_kinds
 from tidelake.types.conform import conform
 
 ANSWER_SCHEMA = "rows bigint, error string"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import UnsupportedError
 from tidelake.kafka import KafkaSlice, KafkaTable
 from tidelake.kafka import table_options as own

@@ -17,13 +17,13 @@ import json
 import logging
 from collections.abc import Mapping
 
+from tidelake.engine.env import Clock
 from tidelake.errors import StorageError
 from tidelake.kafka import KafkaOffsets, KafkaTable
 from tidelake.kafka import table_options as own
 from tidelake.kafka.client import BROKERS_AWAY, Client
 from tidelake.kafka.offsets import Partition
 from tidelake.kafka.read_range import bounded_end, checked_start, current_end, initial_offsets
-from tidelake.telemetry import Clock
 
 BEGAN = "from"
 """On disk, in checkpoints: never rename."""

@@ -16,7 +16,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import UnsupportedError
 from tidelake.kafka import KafkaTable
 from tidelake.kafka.rows import KIND

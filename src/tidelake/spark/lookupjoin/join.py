@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog, Table, option_moment
 from tidelake.errors import NotFoundError, UnsupportedError
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.lookupjoin.pin import pinned_at_each_batch, pinned_now
@@ -23,8 +23,6 @@ from tidelake.spark.lookupjoin.request import LookupRequest, Retry, Via, key_fie
 from tidelake.spark.lookupjoin.service_source import CALLS_MAX, ServiceLookup, is_served
 from tidelake.spark.lookupjoin.task import LocalLookup, LookupSource, LookupTask, lookup_lists
 from tidelake.spark.write.write_task import for_task
-from tidelake.table import Table
-from tidelake.table.handle.time_travel import option_moment
 from tidelake.types import DataField
 
 

@@ -21,14 +21,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.streams import READ_RETAINED_MS, StreamLease
+from tidelake.engine.tables import Table, TableHandle
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.streams.relation import BatchRelations
 from tidelake.spark.sessions.query_life import QueryLife
-from tidelake.table import Table
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.stream import StreamLease
-from tidelake.table.stream.lease import READ_RETAINED_MS
 
 NO_SNAPSHOT = 0
 """The table was never written."""

@@ -8,11 +8,10 @@ from typing import Literal, TypeAlias
 
 from pyspark.sql import types as st
 
+from tidelake.engine.tables import Table, known_columns
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError, near_names
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.lookupjoin.key_type import key_expression
-from tidelake.table import Table
-from tidelake.table.handle.arguments import known_columns
 from tidelake.types import DataField
 
 How: TypeAlias = Literal["left", "inner"]

@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.utils import is_remote
 
-from tidelake.catalog import Catalog
-from tidelake.fileio.secret import SentSecrets
+from tidelake.engine.env import PerProcess
+from tidelake.engine.storage import SentSecrets
+from tidelake.engine.tables import Catalog, Table
 from tidelake.service.client.opening import query
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.spark.lookupjoin.task import Found
-from tidelake.table import Table
-from tidelake.telemetry import PerProcess
 
 if TYPE_CHECKING:
     from tidelake.service.client.table_query import TableQuery

@@ -20,13 +20,13 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from tidelake.engine.env import Clock, RecentlyUsed, SystemClock
+from tidelake.engine.lookup import LocalTableQuery
+from tidelake.engine.tables import Table
 from tidelake.spark.expression.types import spark_arrow_schema, to_spark_arrow
 from tidelake.spark.lookupjoin.key_column import present_keys
 from tidelake.spark.lookupjoin.pin import NO_SNAPSHOT
 from tidelake.spark.lookupjoin.request import Retry
-from tidelake.table import Table
-from tidelake.table.query import LocalTableQuery
-from tidelake.telemetry import Clock, RecentlyUsed, SystemClock
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 

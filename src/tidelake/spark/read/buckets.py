@@ -14,11 +14,10 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidelake.merge import MergeSpec
-from tidelake.metadata.data_file import DataFileMeta
+from tidelake.engine.scan import ReadContext, Split, bucket_keys_retyped, file_sections
+from tidelake.engine.write import DataFileMeta, MergeSpec
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
-from tidelake.scan import ReadContext, Split, bucket_keys_retyped, file_sections
 from tidelake.types import DataField, TypeRoot
 
 BUCKETS_MIN = 2

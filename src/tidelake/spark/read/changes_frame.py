@@ -31,7 +31,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.scan import ReadContext, split_from_bytes, split_to_bytes
+from tidelake.engine.scan import ReadContext, split_from_bytes, split_to_bytes
+from tidelake.engine.streams import (
+    ChangeFilter,
+    ChangePart,
+    ChangeRows,
+    PlannedChanges,
+    UpdateFilter,
+    change_fields,
+)
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.mapped import in_workers
@@ -46,14 +55,6 @@ from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.scan_frame import packed_splits, spark_batches, tasks_asked
 from tidelake.spark.sessions.session import parallelism
-from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
-from tidelake.table.changelog.changelog_protocols import (
-    ChangePart,
-    ChangeRows,
-    PlannedChanges,
-    change_fields,
-)
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, RowKind
 from tidelake.types.predicate import columns_of
 

@@ -12,18 +12,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidelake.merge import MergeSpec
-from tidelake.scan import ReadContext, Section, Split, split_from_bytes, split_to_bytes
-from tidelake.scan.masks import (
+from tidelake.engine.scan import (
+    Computed,
     ComputeMasks,
     FileMask,
     HiddenRows,
     MaskCache,
     MaskRequest,
+    ReadContext,
+    Section,
+    Split,
+    fits_memory,
+    masks_here,
     rows_to_read,
     section_masks,
+    split_from_bytes,
+    split_to_bytes,
 )
-from tidelake.scan.masks.find import Computed, fits_memory, masks_here
+from tidelake.engine.write import MergeSpec
 from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.sessions.session import parallelism
 

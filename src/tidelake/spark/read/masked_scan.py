@@ -32,12 +32,12 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from tidelake.scan.masks import HiddenRows, words_count
+from tidelake.engine.env import RecentlyUsed
+from tidelake.engine.scan import HiddenRows, words_count
 from tidelake.spark.read.buckets import Buckets
 from tidelake.spark.read.listed_files import MASK, ROW_INDEX, SCAN_PLAN, define_listed_files
 from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.sessions.java_class import PACKAGE
-from tidelake.telemetry import RecentlyUsed
 
 NO_MASK = -1
 KEPT_BYTES_MAX = 64 << 20

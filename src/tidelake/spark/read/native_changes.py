@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from tidelake.scan import ReadContext, Split
+from tidelake.engine.scan import ReadContext, Split
+from tidelake.engine.streams import ChangePart
 from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
 from tidelake.spark.read.native_split import native_and_merged
 from tidelake.spark.read.native_storage import NativeStorage
-from tidelake.table.changelog.changelog_protocols import ChangePart
 from tidelake.types import DataField
 
 _CUT_BY = {

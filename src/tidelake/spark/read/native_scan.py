@@ -28,10 +28,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from tidelake.format import KIND_FIELD
-from tidelake.metadata.data_file import DataFileMeta
-from tidelake.scan import ReadContext, Split
-from tidelake.scan.masks import HiddenRows
+from tidelake.engine.scan import KIND_FIELD, HiddenRows, ReadContext, Split, is_read_alike
+from tidelake.engine.write import ROW_KIND_COLUMN, DataFileMeta
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema, to_spark_type
 from tidelake.spark.read.buckets import Buckets
@@ -40,8 +38,6 @@ from tidelake.spark.read.masked_scan import MaskedFile, masked_frame, takes_mask
 from tidelake.spark.read.native_storage import NativeStorage, local_or_none
 from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.read.plan_size import field_types, unread_column
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.read.native_types import is_read_alike
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
 PATTERN_CHARACTERS = frozenset("[]{}*?\\:^\n")

@@ -20,11 +20,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tidelake.merge import MergeSpec
-from tidelake.metadata.data_file import DataFileMeta
-from tidelake.scan import ReadContext, Section, Split
-from tidelake.scan.masks import MergedPart, SectionMasks, mask_rule, masked_files
-from tidelake.scan.split import Run
+from tidelake.engine.scan import (
+    MergedPart,
+    ReadContext,
+    Run,
+    Section,
+    SectionMasks,
+    Split,
+    mask_rule,
+    masked_files,
+)
+from tidelake.engine.write import DataFileMeta, MergeSpec
 from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
 from tidelake.spark.read.native_storage import NativeStorage
 from tidelake.types import DataField

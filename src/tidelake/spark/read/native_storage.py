@@ -29,11 +29,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tidelake.engine.scan import ReadContext, Split
+from tidelake.engine.storage import FileIO, account_of, store_id
 from tidelake.errors import UnsupportedError, shortened
-from tidelake.fileio import FileIO
-from tidelake.fileio.opening import account_of, store_id
 from tidelake.options import declared
-from tidelake.scan import ReadContext, Split
 
 SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "az": "abfs", "hdfs": "hdfs"}
 """Scheme of ours -> the one of Hadoop's class."""

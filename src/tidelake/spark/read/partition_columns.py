@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pyspark.sql import types as st
 
-from tidelake.scan import ReadContext
+from tidelake.engine.scan import ReadContext
 from tidelake.spark.expression.types import spark_schema
 from tidelake.types import DataField
 

@@ -25,17 +25,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from tidelake.options import Options, declared
-from tidelake.scan import (
+from tidelake.engine.jobs import Weighed, in_shares
+from tidelake.engine.scan import (
     LocatedRows,
+    MergedPart,
     ReadContext,
+    SectionMasks,
     Split,
+    SplitRows,
+    TableRows,
+    TableScan,
     check_located,
+    find_masks,
     metadata_fields,
     split_from_bytes,
     split_to_bytes,
 )
-from tidelake.scan.masks import MergedPart, SectionMasks, find_masks
+from tidelake.options import Options, declared
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.mapped import in_workers
@@ -49,8 +55,6 @@ from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.partition_columns import PartitionColumns
 from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
 from tidelake.spark.sessions.session import parallelism
-from tidelake.table.job.plan import Weighed, in_shares
-from tidelake.table.read.table_scan import SplitRows, TableRows, TableScan
 from tidelake.types import DataField
 from tidelake.types.predicate import columns_of
 

@@ -7,14 +7,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidelake.engine.scan import metadata_fields
+from tidelake.engine.tables import RowView, SystemTable, Table, column_names
 from tidelake.options import declared, session_options
-from tidelake.scan import metadata_fields
 from tidelake.spark.read.scan_frame import frame_of, rows_frame
 from tidelake.spark.sessions.paimon_settings import paimon_options
 from tidelake.spark.sessions.session import settings
 from tidelake.spark.sessions.time_zone import with_session_times
-from tidelake.table import RowView, SystemTable, Table
-from tidelake.table.handle.arguments import column_names
 
 SESSION_PREFIX = "spark.tidelake."
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"

@@ -35,13 +35,21 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.rows import (
+    AppendChange,
+    RowChanges,
+    RowPositions,
+    change_rows,
+    find_rows,
+    plan_change,
+    read_found,
+    read_without,
+)
+from tidelake.engine.scan import ReadContext, split_from_bytes, split_to_bytes
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import UNKNOWN_COUNTS, WriteResult, WriteTransaction
 from tidelake.errors import InvalidInputError, StorageError, TidelakeError
 from tidelake.options import declared
-from tidelake.scan import (
-    ReadContext,
-    split_from_bytes,
-    split_to_bytes,
-)
 from tidelake.spark.expression.mapped import in_workers, mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import ROWS_PER_BATCH, packed_splits
@@ -55,12 +63,6 @@ from tidelake.spark.write.write_task import (
     for_task,
     in_task,
 )
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.rowlevel.append_change import AppendChange, change_rows, plan_change
-from tidelake.table.rowlevel.append_delta import RowChanges
-from tidelake.table.rowlevel.row_positions import RowPositions, find_rows, read_found, read_without
-from tidelake.table.write.result import UNKNOWN_COUNTS, WriteResult
-from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, Predicate
 

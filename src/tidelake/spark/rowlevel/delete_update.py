@@ -27,8 +27,30 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.metadata import Snapshot
+from tidelake.engine.rows import (
+    ShownRows,
+    check_deletes_count,
+    check_none_wait,
+    check_settable,
+    check_updatable,
+    delete_matching,
+    deletes_by_row,
+    is_metadata_only,
+    not_removed,
+    removing_columns,
+    truncate,
+)
+from tidelake.engine.scan import scan_all_rows
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import (
+    ROW_KIND_COLUMN,
+    CommitIdentity,
+    RowCounts,
+    WriteResult,
+    WriteTransaction,
+)
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, shortened
-from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.moment import moment_column
@@ -38,22 +60,6 @@ from tidelake.spark.read.scan_frame import frame_of
 from tidelake.spark.rowlevel.append_delta import FILE_COLUMN, POSITION_COLUMN, change_on_spark
 from tidelake.spark.write.write_frame import check_columns, write_frame, write_made_rows
 from tidelake.spark.write.write_task import ANSWER_SCHEMA, TaskAnswer, answer_rows
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.read.table_scan import scan_all_rows
-from tidelake.table.rowlevel.assignments import check_settable
-from tidelake.table.rowlevel.delete import (
-    check_deletes_count,
-    delete_matching,
-    deletes_by_row,
-    is_metadata_only,
-    not_removed,
-    removing_columns,
-    truncate,
-)
-from tidelake.table.rowlevel.update import ShownRows, check_none_wait, check_updatable
-from tidelake.table.write.result import CommitIdentity, RowCounts, WriteResult
-from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, bind, columns_of, parse_filter

@@ -32,10 +32,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
-from tidelake.merge.spec import DEDUPLICATE
-from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.engine.metadata import Snapshot
+from tidelake.engine.rows import KeyLookup, is_comparable
+from tidelake.engine.scan import live_files
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import DEDUPLICATE, ROW_KIND_COLUMN
 from tidelake.options import declared
-from tidelake.scan import live_files
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
@@ -50,9 +52,6 @@ from tidelake.spark.rowlevel.merge_columns import (
 )
 from tidelake.spark.write.clustering import clustered
 from tidelake.spark.write.write_task import for_task, in_task
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.rowlevel.key_lookup import KeyLookup, is_comparable
 from tidelake.types import RowKind
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate

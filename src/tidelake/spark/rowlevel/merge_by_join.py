@@ -31,9 +31,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.engine.metadata import Snapshot
+from tidelake.engine.rows import KEYS_LISTED_MAX, ShownRows, check_none_wait
+from tidelake.engine.scan import scan_all_rows
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import (
+    DEDUPLICATE,
+    ROW_KIND_COLUMN,
+    CommitIdentity,
+    WriteResult,
+    WriteTransaction,
+)
 from tidelake.errors import UnsupportedError
-from tidelake.merge.spec import DEDUPLICATE
-from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
@@ -56,13 +65,6 @@ from tidelake.spark.rowlevel.merge_columns import (
     new_value,
 )
 from tidelake.spark.write.write_frame import write_frame, write_made_rows
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.read.table_scan import scan_all_rows
-from tidelake.table.rowlevel.key_lookup import KEYS_LISTED_MAX
-from tidelake.table.rowlevel.update import ShownRows, check_none_wait
-from tidelake.table.write.result import CommitIdentity, WriteResult
-from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, And, Compare, In, Predicate, bind, conjoin
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.key_order import encode_keys, key_widths
+from tidelake.engine.codec import encode_keys, key_widths
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError, UnsupportedError, shortened
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, RowKind
 
 KEYS_BYTES_MAX = 256 << 20

@@ -17,6 +17,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.engine.rows import check_deletes_count, check_updatable
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import check_writable
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, near_names
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.moment import moment_column
@@ -24,10 +27,6 @@ from tidelake.spark.expression.store_assignment import assigned_values
 from tidelake.spark.expression.struct_fields import FieldColumn, with_fields
 from tidelake.spark.expression.types import spark_schema, to_spark_type
 from tidelake.spark.write.schema_merging import with_drafted_schema, with_merged_schema
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.rowlevel.delete import check_deletes_count
-from tidelake.table.rowlevel.update import check_updatable
-from tidelake.table.write.writable import check_writable
 from tidelake.types import DataField
 from tidelake.types.default_value import default_scalar
 from tidelake.types.predicate import Predicate, bind

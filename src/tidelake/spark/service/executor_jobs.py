@@ -29,10 +29,10 @@ from pyspark import InheritableThread, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tidelake.engine.env import Clock
 from tidelake.errors import TidelakeError
 from tidelake.spark.errors.run_errors import run_failure
 from tidelake.spark.sessions.session import is_stopped
-from tidelake.telemetry import Clock
 
 if TYPE_CHECKING:
     from tidelake.service.address.liveness import Hang

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidelake.catalog import Catalog
-from tidelake.fileio.secret import SentSecrets
+from tidelake.engine.storage import SentSecrets
+from tidelake.engine.tables import Catalog
 from tidelake.service.executor.config import ExecutorConfig
 from tidelake.service.executor.executor import run_executor
 

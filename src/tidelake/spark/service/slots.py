@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.env import Clock
 from tidelake.errors import InvalidInputError, UnsupportedError, counted
-from tidelake.telemetry import Clock
 
 LOOK_MS = 200
 WAIT_MS = 15_000

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.service.local.query_service import QueryService
 from tidelake.service.local.serve_options import ServeOptions
 from tidelake.spark.service.executor_jobs import ExecutorJobs

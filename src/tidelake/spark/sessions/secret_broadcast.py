@@ -30,7 +30,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.core import broadcast as pyspark_broadcast
 
-from tidelake.fileio.secret import SecretCarrier, carry_by, known_secrets
+from tidelake.engine.storage import SecretCarrier, carry_by, known_secrets
 
 
 class HiddenSecrets:

@@ -10,10 +10,9 @@ from datetime import tzinfo
 
 from pyspark.sql import SparkSession
 
+from tidelake.engine.tables import Table, Time, instant, timestamp_ms
 from tidelake.options import Option, declared
 from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
-from tidelake.table import Table
-from tidelake.table.handle.instant import Time, instant, timestamp_ms
 
 _TIMES: tuple[Option[str | None], ...] = (
     declared.SCAN_TIMESTAMP,

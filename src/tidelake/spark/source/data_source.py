@@ -43,12 +43,20 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from tidelake.catalog import open_catalog
+from tidelake.engine.metadata import commit_message
+from tidelake.engine.scan import TableRows, TableScan, split_from_bytes, split_to_bytes
+from tidelake.engine.streams import ChangesMode, PlannedChanges, moments_between, planned_changes
+from tidelake.engine.tables import Table, TableHandle, open_catalog
+from tidelake.engine.write import (
+    ROW_KIND_COLUMN,
+    CommitIdentity,
+    CommitMessage,
+    Overwrite,
+    WriteTransaction,
+    check_writable,
+)
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tidelake.metadata import commit_message
-from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
-from tidelake.scan import split_from_bytes, split_to_bytes
 from tidelake.spark.expression.filter import from_spark_filters
 from tidelake.spark.expression.mapped import message_first
 from tidelake.spark.expression.types import spark_schema
@@ -63,17 +71,6 @@ from tidelake.spark.source.source_options import (
 from tidelake.spark.source.stream_reader import StreamOptions, TidelakeStreamReader
 from tidelake.spark.source.stream_writer import CHECKPOINT, TidelakeStreamWriter
 from tidelake.spark.write.write_task import WriteTask, write_batches
-from tidelake.table import Table
-from tidelake.table.changelog.changelog_files import ChangesMode
-from tidelake.table.changelog.changelog_plan import moments_between, planned_changes
-from tidelake.table.changelog.changelog_protocols import PlannedChanges
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.read.table_scan import TableRows, TableScan
-from tidelake.table.write.overwrite import Overwrite
-from tidelake.table.write.result import CommitIdentity
-from tidelake.table.write.transaction import WriteTransaction
-from tidelake.table.write.writable import check_writable
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, conjoin, parse_filter
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.spark.source.data_source import source_reaching
 from tidelake.spark.source.source_options import Attached
 

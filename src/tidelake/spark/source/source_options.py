@@ -13,14 +13,11 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tidelake.catalog import Catalog
+from tidelake.engine.storage import FileIO, is_storage_key, parse_location
+from tidelake.engine.tables import Catalog, Time
 from tidelake.errors import InvalidInputError, near_names, shortened
-from tidelake.fileio import FileIO
-from tidelake.fileio.location import parse_location
-from tidelake.fileio.object_store import is_storage_key
 from tidelake.options import declared, is_option
 from tidelake.spark.catalog.streams.stream_options import option_key
-from tidelake.table.handle.time_travel import Time
 
 DATABASE_SUFFIX = ".db"
 SPARK_PREFIX = "__"

@@ -30,6 +30,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from tidelake.engine.streams import change_filter
+from tidelake.engine.tables import Table
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
 from tidelake.spark.catalog.streams.stream_options import stream_options
@@ -43,9 +46,6 @@ from tidelake.spark.streamread.request import (
     delete_error,
     keeps_order,
 )
-from tidelake.table import Table
-from tidelake.table.changelog.change_filter import change_filter
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import RowKind
 from tidelake.types.predicate import bind, parse_filter
 

@@ -20,9 +20,18 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from tidelake.engine.jobs import Chosen, compact_table
+from tidelake.engine.metadata import commit_message
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import (
+    CommitIdentity,
+    CommitMessage,
+    WriteTransaction,
+    check_writable,
+    delete_new_files,
+    write_target,
+)
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
-from tidelake.metadata import commit_message
-from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.streamwrite.batch_claim import claim_batch
@@ -31,13 +40,6 @@ from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
 from tidelake.spark.streamwrite.sink_steps import SinkSteps
 from tidelake.spark.streamwrite.start import sink_mark
 from tidelake.spark.write.write_task import WriteTask, write_batches
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.compaction import Chosen, compact_table
-from tidelake.table.write.overwrite import write_target
-from tidelake.table.write.result import CommitIdentity
-from tidelake.table.write.table_writer import delete_new_files
-from tidelake.table.write.transaction import WriteTransaction
-from tidelake.table.write.writable import check_writable
 
 CHECKPOINT = "checkpointlocation"
 """Spark's option that names the checkpoint, as a data source gets it."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelake.catalog import Catalog
+from tidelake.engine.schemas import event_time
+from tidelake.engine.tables import Catalog
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.kafka.stream_source import kafka_stream
 from tidelake.spark.streamread.event_time import with_event_time
 from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.watermark import watermark_options
-from tidelake.table.schema.watermark import event_time
 
 
 def declared_stream(

@@ -15,10 +15,10 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidelake.engine.env import Ids
 from tidelake.spark.expression.expression import quoted
 from tidelake.sql.query.expression import ParsedExpression, Qualification
 from tidelake.sql.query.query import ParsedQuery, TableReference
-from tidelake.telemetry import Ids
 
 Reading: TypeAlias = "Callable[[], DataFrame]"
 _VIEW = "__tidelake_subquery_"

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.tables import Table
 from tidelake.errors import TidelakeError
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
@@ -38,7 +39,6 @@ from tidelake.sql.query.query import HEAD_POSITION, ParsedQuery, TableReference
 from tidelake.sql.query.reference import relation_aliases
 from tidelake.sql.syntax.lookup_hint import LookupHint, lookup_hints
 from tidelake.sql.syntax.tokens import error_at
-from tidelake.table import Table
 
 _NUMBERS = itertools.count(1)
 _FUNCTION = "tidelake_lookup_"

@@ -16,6 +16,8 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidelake.engine.tables import Table, check_dict
+from tidelake.engine.write import CommitIdentity, WriteResult
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.expression.expression import quoted
@@ -35,9 +37,6 @@ from tidelake.sql.query.expression import RowSource, names_in
 from tidelake.sql.query.merge_terms import MergeTerms
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
-from tidelake.table import Table
-from tidelake.table.handle.arguments import check_dict
-from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.types.predicate import Predicate
 
 Condition: TypeAlias = "str | Column | None"

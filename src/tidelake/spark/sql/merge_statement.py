@@ -8,6 +8,8 @@ from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from tidelake.engine.tables import Table
+from tidelake.engine.write import CommitIdentity
 from tidelake.errors import TidelakeError
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.errors.value_errors import translate_column_errors, values_of
@@ -24,8 +26,6 @@ from tidelake.sql.query.expression import RowSource
 from tidelake.sql.query.merge_terms import MergeTerms, source_rows
 from tidelake.sql.syntax.ast import Merge, Query, WhenClause
 from tidelake.sql.syntax.tokens import error_at
-from tidelake.table import Table
-from tidelake.table.write.result import CommitIdentity
 
 
 class SourceQuery(Protocol):

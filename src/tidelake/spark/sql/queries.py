@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tidelake.engine.tables import SystemTable, Table
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.spark.catalog.scans.aggregate import COUNT, Aggregates
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
@@ -48,7 +49,6 @@ from tidelake.sql.syntax.ast import NamedQuery, Query
 from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.table_clause import Clause
 from tidelake.sql.syntax.tokens import error_at
-from tidelake.table import SystemTable, Table
 from tidelake.types import TypeRoot
 
 Args: TypeAlias = "Mapping[str, object] | Sequence[object] | None"

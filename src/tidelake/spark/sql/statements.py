@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog, Table
 from tidelake.errors import InvalidInputError, counted
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
@@ -50,7 +50,6 @@ from tidelake.sql.syntax.ast import (
     WithQueries,
 )
 from tidelake.sql.syntax.parameters import bind_parameters
-from tidelake.table import Table
 
 
 class Statements:

@@ -16,7 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from tidelake.catalog import Catalog
+from tidelake.engine.schemas import event_time
+from tidelake.engine.streams import knows_old_rows
+from tidelake.engine.tables import Catalog, Table
 from tidelake.errors import UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.catalog.streams.provider import offer_streams
@@ -41,9 +43,6 @@ from tidelake.sql.query.metadata_columns import metadata_column_exclusions
 from tidelake.sql.query.query import ParsedQuery, TableReference
 from tidelake.sql.query.row_kinds import ROW_KIND, KeptKinds, kept_kinds
 from tidelake.sql.query.session_windows import session_replacements
-from tidelake.table import Table
-from tidelake.table.changelog.change_filter import knows_old_rows
-from tidelake.table.schema.watermark import event_time
 
 FIRST_ROW = "first-row"
 DISABLE_HINTS = "spark.sql.optimizer.disableHints"

@@ -13,11 +13,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidelake.catalog import Catalog
+from tidelake.engine.scan import ScanRequest, hidden_columns
+from tidelake.engine.streams import planned_changes
+from tidelake.engine.tables import AUDIT_LOG, Catalog, SystemTable, Table
 from tidelake.errors import InvalidInputError
 from tidelake.kafka.rows import KIND
 from tidelake.options import declared
-from tidelake.scan import hidden_columns
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.windows import WINDOW_COLUMNS, windowed
 from tidelake.spark.kafka.declared_table import kafka_table
@@ -28,10 +29,6 @@ from tidelake.sql.execution.session import ForeignTable, SqlSession
 from tidelake.sql.execution.time_travel_clause import time_travel_arguments
 from tidelake.sql.query.lookup import event_time_column
 from tidelake.sql.query.query import TableReference
-from tidelake.table import SystemTable, Table
-from tidelake.table.changelog.changelog_plan import planned_changes
-from tidelake.table.read.scan_request import ScanRequest
-from tidelake.table.system.row_views import AUDIT_LOG
 from tidelake.types import DataField
 
 INCREMENTAL = declared.INCREMENTAL_BETWEEN.key

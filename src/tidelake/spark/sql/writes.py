@@ -10,7 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.catalog.staging import discard, put_in_place
+from tidelake.engine.tables import Table, TableHandle, discard, put_in_place
+from tidelake.engine.write import CommitIdentity
 from tidelake.errors import (
     InvalidInputError,
     OutcomeUnknownError,
@@ -51,9 +52,6 @@ from tidelake.sql.query.row_kinds import ROW_KIND
 from tidelake.sql.syntax.ast import CreateTable, Delete, Insert, Merge, Query, Update
 from tidelake.sql.syntax.insert_columns import insert_targets, values_with_defaults, with_defaults
 from tidelake.sql.syntax.tokens import error_at
-from tidelake.table import Table
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.result import CommitIdentity
 from tidelake.types import DataField
 from tidelake.types.predicate import bind
 

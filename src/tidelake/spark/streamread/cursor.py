@@ -15,9 +15,9 @@ import itertools
 import json
 from dataclasses import replace
 
+from tidelake.engine.streams import StreamOffset, StreamPlan
 from tidelake.spark.streamread.alignment import AlignmentGroups, AlignmentRule
 from tidelake.spark.streamread.hold import SourceHold
-from tidelake.table.stream import StreamOffset, StreamPlan
 
 BEGAN = "from"
 """On disk, never rename: key of the stream's first offset, in the text of its first batch."""

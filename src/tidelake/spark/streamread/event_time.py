@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.engine.schemas import EventTime
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
 from tidelake.spark.expression.expression import quoted
-from tidelake.table.schema.watermark import EventTime
 
 _TWIN = "__tidelake_event_time"
 _DELAY = "spark.watermarkDelayMs"

@@ -28,11 +28,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from tidelake.engine.streams import READ_RETAINED_MS, StreamLease, StreamOffset, StreamPlan
+from tidelake.engine.tables import TableHandle
 from tidelake.errors import ConflictError, NotFoundError, TidelakeError
 from tidelake.options import declared
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.stream import StreamLease, StreamOffset, StreamPlan
-from tidelake.table.stream.lease import READ_RETAINED_MS
 
 SOURCE_RETAINED_MS = 7 * 24 * 3_600_000
 """How long the next snapshots of a stopped query are held."""

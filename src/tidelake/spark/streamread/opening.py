@@ -12,7 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from tidelake.catalog import Catalog
+from tidelake.engine.schemas import check_event_time, event_time
+from tidelake.engine.streams import change_filter
+from tidelake.engine.tables import Catalog, Table, known_columns
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, struct_of
@@ -32,11 +35,6 @@ from tidelake.spark.streamread.event_time import with_event_time
 from tidelake.spark.streamread.request import StreamRequest, stream_table
 from tidelake.spark.streamread.source import StreamSource, stream_schema
 from tidelake.spark.streamwrite.kept_changes import CHANGES, changes_text
-from tidelake.table import Table
-from tidelake.table.changelog.change_filter import change_filter
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.arguments import known_columns
-from tidelake.table.schema.watermark import check_event_time, event_time
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
 _FILTERS: dict[str, Predicate] = {}

@@ -12,16 +12,13 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidelake.engine.streams import ChangeFilter, StreamPlan, UpdateFilter, difference
+from tidelake.engine.tables import SystemTable, Table, TableHandle
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.options import Options, declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.streamread.alignment import AlignmentRule
-from tidelake.table import SystemTable, Table
-from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.stream import StreamPlan
-from tidelake.table.stream.schema_fit import difference
 from tidelake.types import TableSchema
 from tidelake.types.predicate import Predicate
 

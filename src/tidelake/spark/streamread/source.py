@@ -14,7 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.format import KIND_FIELD
+from tidelake.engine.scan import KIND_FIELD
+from tidelake.engine.streams import ChangeFilter, StreamOffset, StreamParts, UpdateFilter
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
 from tidelake.spark.catalog.java_filter import from_java_filters, without_old_times
 from tidelake.spark.catalog.streams.relation import BatchRows
@@ -32,9 +34,6 @@ from tidelake.spark.streamread.file_rows import FileRows, may_read
 from tidelake.spark.streamread.hold import HoldName, SourceHold
 from tidelake.spark.streamread.request import Kinds, StreamRequest, delete_error, keeps_order
 from tidelake.spark.streamread.stream_end import StreamEnd
-from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.stream import StreamOffset, StreamParts
 from tidelake.types import DataField, RowKind, TypeRoot
 from tidelake.types.predicate import Predicate, bind
 

@@ -21,12 +21,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from tidelake.commit.idempotence import last_commit
+from tidelake.engine.env import process_name
+from tidelake.engine.streams import ConsumerLog, Lease
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import last_commit
 from tidelake.errors import ConflictError
-from tidelake.metadata.log.consumer import ConsumerLog, Lease
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
-from tidelake.table.handle.handle import TableHandle
-from tidelake.telemetry import process_name
 
 RETAINED_MS = 7 * 24 * 3_600_000
 """Time after which the consumer of a dead query is forgotten."""

@@ -27,6 +27,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.jobs import wants_coordinator
+from tidelake.engine.schemas import with_newest_schema
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import CommitIdentity, WriteResult, WriteTransaction, write_target
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
@@ -42,12 +46,6 @@ from tidelake.spark.streamwrite.sink_steps import SinkSteps
 from tidelake.spark.write.schema_merging import merged, merges_schema
 from tidelake.spark.write.write_frame import check_columns, write_batch
 from tidelake.spark.write.write_task import for_task
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.append_coordinator import wants_coordinator
-from tidelake.table.schema.alter import with_newest_schema
-from tidelake.table.write.overwrite import write_target
-from tidelake.table.write.result import CommitIdentity, WriteResult
-from tidelake.table.write.transaction import WriteTransaction
 
 COMPLETE = "complete"
 BUCKETS_PER_TASK_MAX = 100

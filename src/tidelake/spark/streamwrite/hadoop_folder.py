@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
+from tidelake.engine.env import SystemIds
 from tidelake.errors import StorageError, UnsupportedError, shortened
-from tidelake.telemetry import SystemIds
 
 T = TypeVar("T")
 ALIASES = {"s3": "s3a"}

@@ -27,12 +27,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.streams import INCOMPLETE, WITHOUT_OLD_ROWS, knows_old_rows
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import FIRST_ROW, ROW_KIND_COLUMN
 from tidelake.errors import UnsupportedError
-from tidelake.merge.spec import FIRST_ROW
 from tidelake.options import declared
-from tidelake.table.changelog.change_filter import INCOMPLETE, WITHOUT_OLD_ROWS, knows_old_rows
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
 
 CHANGES = "tidelake.changes"
 """Option of a source: what its rows are, for this module."""

@@ -20,15 +20,14 @@ import threading
 
 from pyspark.sql import SparkSession
 
-from tidelake.commit.idempotence import last_commit
-from tidelake.commit.stream_step import MadeCommit
+from tidelake.engine.streams import MadeCommit, StreamLease
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import last_commit
 from tidelake.errors import ConflictError, StorageError, TidelakeError
 from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streamwrite.batch_claim import RETAINED_MS, runs_already, sink_consumer
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.spark.streamwrite.stream_compactor import StreamCompactor
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.stream.lease import StreamLease
 
 LOOK_S = 1.0
 LOOKS_PER_RENEWAL = 15

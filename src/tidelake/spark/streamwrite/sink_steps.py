@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from tidelake.commit.stream_step import Covered, MadeCommit, StreamStep
+from tidelake.engine.streams import Covered, MadeCommit, StreamStep
 from tidelake.errors import CorruptError
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
 

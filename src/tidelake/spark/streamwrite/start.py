@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import check_writable
 from tidelake.errors import InvalidInputError, TidelakeError, near_names
 from tidelake.spark.errors.passed_errors import passed_error
 from tidelake.spark.errors.run_errors import stream_failure
@@ -30,8 +32,6 @@ from tidelake.spark.write.schema_merging import (
     with_drafted_schema,
 )
 from tidelake.spark.write.write_frame import check_columns
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.writable import check_writable
 
 Trigger = str | Mapping[str, object] | None
 """``"10 seconds"``, ``"availableNow"``, or the arguments of Spark's ``trigger``."""

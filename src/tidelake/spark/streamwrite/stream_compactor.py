@@ -22,15 +22,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.jobs import HERE, AppendCoordinator, wants_coordinator
+from tidelake.engine.schemas import with_newest_schema
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import WriteTransaction
 from tidelake.errors import ConflictError, NotFoundError, TidelakeError
 from tidelake.options import declared
 from tidelake.spark.sessions.session import is_stopped, parallelism
 from tidelake.spark.write.runner import SparkRunner
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.job.plan import HERE
-from tidelake.table.jobs.append_coordinator import AppendCoordinator, wants_coordinator
-from tidelake.table.schema.alter import with_newest_schema
-from tidelake.table.write.transaction import WriteTransaction
 
 ROUND_S = 10.0
 """Time between two rounds, the default of Paimon's ``continuous.discovery-interval``."""

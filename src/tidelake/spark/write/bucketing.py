@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from tidelake.metadata.data_file import CommitMessage
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import CommitMessage, Overwrite
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.write.attempt_guard import check_one_attempt
@@ -21,8 +22,6 @@ from tidelake.spark.write.clustering import clustered
 from tidelake.spark.write.cross_partition_assigner import cross_partition_rows
 from tidelake.spark.write.dynamic_bucket_assigner import assigned_rows, check_one_bucket_per_key
 from tidelake.spark.write.write_task import TaskAnswer, Through
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.overwrite import Overwrite
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.tables import TableHandle
 from tidelake.options import declared
 from tidelake.spark.expression.bucket_expression import bucket_column, hash_column
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.spark.sessions.session import parallelism
-from tidelake.table.handle.handle import TableHandle
 from tidelake.types import DataField
 
 TASK_COLUMN = "_tidelake_task"

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.engine.jobs import Chosen, compact_postponed, compact_table
+from tidelake.engine.metadata import POSTPONE_BUCKET
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import WriteResult
 from tidelake.options import declared
 from tidelake.spark.write.postpone_compaction import SparkMover
 from tidelake.spark.write.runner import SparkRunner
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.compaction import Chosen, compact_table
-from tidelake.table.jobs.postpone_compaction import compact_postponed
-from tidelake.table.write.result import WriteResult
 
 
 def compact_on_spark(

@@ -30,10 +30,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.merge import deduplicate_input
-from tidelake.metadata.bucket_id import BucketId
+from tidelake.engine.env import Env
+from tidelake.engine.metadata import BucketId
+from tidelake.engine.scan import ReadContext, TableRows, plan_scan, split_from_bytes, split_to_bytes
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import (
+    KIND_COLUMN,
+    ROW_KIND_COLUMN,
+    AssignedRows,
+    BucketStates,
+    CrossPartitionAssigner,
+    EmptyStates,
+    Ingest,
+    deduplicate_input,
+    fill_of,
+    partial_overwrite_error,
+    with_row_kinds,
+)
 from tidelake.options import declared
-from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import in_workers, mapped
 from tidelake.spark.expression.types import spark_arrow_schema, spark_schema, to_spark_arrow
@@ -42,19 +56,6 @@ from tidelake.spark.write.attempt_guard import OWN_FIELDS, with_notes
 from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, tasks_count
 from tidelake.spark.write.dynamic_bucket_assigner import assigners_of, clustered_by_bucket
 from tidelake.spark.write.write_task import in_task
-from tidelake.table.bucketing.cross_partition_assigner import (
-    KIND_COLUMN,
-    AssignedRows,
-    CrossPartitionAssigner,
-)
-from tidelake.table.bucketing.dynamic_buckets import fill_of
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN, with_row_kinds
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.read.table_scan import TableRows
-from tidelake.table.write.bucket_state import BucketStates, EmptyStates
-from tidelake.table.write.ingest import Ingest
-from tidelake.table.write.overwrite import partial_overwrite_error
-from tidelake.telemetry import Env
 from tidelake.types.conform import conform
 
 HASH_COLUMN = "_tidelake_hash"

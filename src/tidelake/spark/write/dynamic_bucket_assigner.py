@@ -29,21 +29,24 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
-from tidelake.codec.bucket import hash_rows
+from tidelake.engine.codec import hash_rows
+from tidelake.engine.env import Env
+from tidelake.engine.metadata import IndexEntry, read_hash_index
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import (
+    BucketStates,
+    CommitMessage,
+    DynamicBuckets,
+    EmptyStates,
+    Router,
+    fill_of,
+)
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
-from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.index.hash_index import read_hash_index
-from tidelake.metadata.index_entry import IndexEntry
 from tidelake.options import Options, declared
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.write.attempt_guard import BUCKET_COLUMN, OWN_FIELDS, with_notes
 from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, task_of, tasks_count
 from tidelake.spark.write.write_task import in_task
-from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets, fill_of
-from tidelake.table.bucketing.router import Router
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.bucket_state import BucketStates, EmptyStates
-from tidelake.telemetry import Env
 from tidelake.types.conform import conform
 
 HASH_COLUMN = "_tidelake_hash"

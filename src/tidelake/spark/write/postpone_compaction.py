@@ -20,17 +20,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.scan import ReadContext, Split, split_from_bytes, split_to_bytes
+from tidelake.engine.jobs import Gathered, PostponedPartition, postponed_rows
+from tidelake.engine.scan import ReadContext, Split, split_from_bytes, split_to_bytes
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import ROW_KIND_COLUMN, FullCompactions
 from tidelake.spark.expression.mapped import in_workers, mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.sessions.session import parallelism
 from tidelake.spark.write.clustering import TASK_COLUMN, clustering_column
 from tidelake.spark.write.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.job.plan import Gathered
-from tidelake.table.jobs.postpone_compaction import PostponedPartition, postponed_rows
-from tidelake.table.write.table_writer import FullCompactions
 
 FILE_COLUMN = "_tidelake_file"
 ROW_COLUMN = "_tidelake_row"

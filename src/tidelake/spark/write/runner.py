@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tidelake.engine.jobs import Gathered, Plan, in_shares
+from tidelake.engine.tables import TableHandle
 from tidelake.errors import StorageError, TidelakeError
 from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.read.scan_frame import packed_splits
@@ -29,8 +31,6 @@ from tidelake.spark.write.write_task import (
     for_task,
     in_task,
 )
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.job.plan import Gathered, Plan, in_shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.engine.schemas import alter_table, evolved_schema, merging_changes, with_newest_schema
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import AlreadyExistsError
 from tidelake.options import declared
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import fields_from_spark, to_spark_type
 from tidelake.spark.write.write_frame import check_columns
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.schema.alter import alter_table, with_newest_schema
-from tidelake.table.schema.evolution import evolved_schema
-from tidelake.table.schema.schema_merging import merging_changes
 from tidelake.types.schema_change import SchemaChange
 
 TRIES_MAX = 3

@@ -26,8 +26,21 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
+from tidelake.engine.metadata import Snapshot
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import (
+    ROW_KIND_COLUMN,
+    UNKNOWN_COUNTS,
+    CommitIdentity,
+    FullCompactions,
+    WriteResult,
+    WriteTransaction,
+    compact_due,
+    full_compactions,
+    new_writer,
+    write_target,
+)
 from tidelake.errors import InvalidInputError, TidelakeError
-from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.moment import moment_column
@@ -42,14 +55,6 @@ from tidelake.spark.write.write_task import (
     add_answer,
     write_task,
 )
-from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.delta_commits_trigger import full_compactions
-from tidelake.table.write.new_writer import new_writer
-from tidelake.table.write.overwrite import write_target
-from tidelake.table.write.result import UNKNOWN_COUNTS, CommitIdentity, WriteResult
-from tidelake.table.write.table_writer import FullCompactions
-from tidelake.table.write.transaction import WriteTransaction, compact_due
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
 

@@ -14,19 +14,20 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from tidelake.engine.env import Env, Memory
+from tidelake.engine.metadata import ManifestCache, commit_message
+from tidelake.engine.tables import TableHandle
+from tidelake.engine.write import (
+    CommitMessage,
+    FullCompactions,
+    Overwrite,
+    WriteTransaction,
+    new_writer,
+    with_row_kinds,
+)
 from tidelake.errors import StorageError, TidelakeError
-from tidelake.metadata import commit_message
-from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.write.attempt_guard import AttemptDigest, NoteReader
-from tidelake.table.conversion.inputs import with_row_kinds
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.new_writer import new_writer
-from tidelake.table.write.overwrite import Overwrite
-from tidelake.table.write.table_writer import FullCompactions
-from tidelake.table.write.transaction import WriteTransaction
-from tidelake.telemetry import Env, Memory
 
 ANSWER_SCHEMA = "rows bigint, message binary, error string, attempts string, placed bigint"
 _ANSWER_ARROW = pa.schema(

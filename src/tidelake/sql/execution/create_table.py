@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelake.catalog import Catalog
-from tidelake.catalog.staging import staged_table
+from tidelake.engine.schemas import check_event_time
+from tidelake.engine.tables import Catalog, Table, staged_table
 from tidelake.errors import UnsupportedError
 from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.watermark import watermark_options
-from tidelake.table import Table
-from tidelake.table.schema.watermark import check_event_time
 
 PRIMARY_KEY, PARTITION = "primary-key", "partition"
 

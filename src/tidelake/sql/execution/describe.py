@@ -9,13 +9,12 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 import pyarrow as pa
 
+from tidelake.engine.metadata import escape_name, partition_text
+from tidelake.engine.schemas import WATERMARK_KEYS
+from tidelake.engine.tables import SystemTable, Table, live_partitions
 from tidelake.errors import InvalidInputError, near_names
-from tidelake.metadata.partition_name import escape_name, partition_text
 from tidelake.sql.syntax.name import quoted_name
 from tidelake.sql.syntax.watermark import stored_watermark
-from tidelake.table import SystemTable, Table
-from tidelake.table.schema.watermark import WATERMARK_KEYS
-from tidelake.table.system.file_tables import live_partitions
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot, parse_type
 from tidelake.types.cast import cast_values
 from tidelake.types.values import arrow_to_storage

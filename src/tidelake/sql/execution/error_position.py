@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidelake.engine.schemas import DATA_TYPE, ROWTIME, check_event_time
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -60,7 +61,6 @@ from tidelake.sql.syntax.ast import (
     Use,
 )
 from tidelake.sql.syntax.name import TableName
-from tidelake.table.schema.watermark import DATA_TYPE, ROWTIME, check_event_time
 from tidelake.types.schema_change import SchemaChange, SetOption
 
 NOTHING = pa.table({})

@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.engine.scan import ScanRequest
+from tidelake.engine.tables import RowView, SystemTable, Table
 from tidelake.errors import InvalidInputError, NotFoundError, near_names
 from tidelake.options import declared, session_options
 from tidelake.sql.execution.error_position import is_file_format, unknown_table_error
@@ -30,8 +32,6 @@ from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.sqlglot_dialect import exp, used_args
 from tidelake.sql.syntax.tokens import error_at
-from tidelake.table import RowView, SystemTable, Table
-from tidelake.table.read.scan_request import ScanRequest
 from tidelake.types import DataField
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import Predicate

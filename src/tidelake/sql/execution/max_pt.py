@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
+from tidelake.engine.tables import SystemTable, Table
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.parameters import sql_literal
 from tidelake.sql.syntax.tokens import Token, error_at, plain_text, tokenize
-from tidelake.table import SystemTable, Table
 from tidelake.types.values import from_storage
 
 _NAME = "MAX_PT"

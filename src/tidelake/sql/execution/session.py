@@ -13,8 +13,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeAlias
 
-from tidelake.catalog import Catalog, open_catalog
-from tidelake.catalog.path_table import TableDefinition, table_at
+from tidelake.engine.storage import FileIO, open_storage, parse_location, split_options
+from tidelake.engine.tables import (
+    Catalog,
+    SystemTable,
+    Table,
+    TableDefinition,
+    open_catalog,
+    table_at,
+    timestamp_ms,
+)
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -22,14 +30,9 @@ from tidelake.errors import (
     UnsupportedError,
     near_names,
 )
-from tidelake.fileio import FileIO
-from tidelake.fileio.location import parse_location
-from tidelake.fileio.opening import open_storage, split_options
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.sql.syntax.ast import CreateTable, CreateView
 from tidelake.sql.syntax.name import TableName
-from tidelake.table import SystemTable, Table
-from tidelake.table.handle.instant import timestamp_ms
 
 DEFAULT_DATABASE = "default"
 OWN_CONNECTORS = frozenset({"paimon", "tidelake"})

@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Any
 
+from tidelake.engine.tables import MetadataTable, RowView, SystemTable, Table, zone_of
 from tidelake.errors import InvalidInputError
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.table_clause import Clause
-from tidelake.table import RowView, SystemTable, Table
-from tidelake.table.handle.instant import zone_of
-from tidelake.table.system.system_table import MetadataTable
 
 TIME_ZONE = "spark.sql.session.timeZone"
 """Spark's setting for the session time zone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
+from tidelake.engine.schemas import WATERMARK_KEYS
 from tidelake.sql.parser.create import read_column, read_default, read_watermark
 from tidelake.sql.syntax.ast import AlterTable, AlterTag, DropPartitions, RenameTable, Watermark
 from tidelake.sql.syntax.cursor import Cursor
@@ -13,7 +14,6 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.tokens import Token
 from tidelake.sql.syntax.types import Spelling, read_type
 from tidelake.sql.syntax.watermark import watermark_options
-from tidelake.table.schema.watermark import WATERMARK_KEYS
 from tidelake.types.schema_change import (
     AddColumn,
     ColumnPath,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidelake.engine.schemas import DATA_TYPE, EXPRESSION, ROWTIME
 from tidelake.sql.syntax.ast import Watermark
 from tidelake.sql.syntax.name import quoted_name
-from tidelake.table.schema.watermark import DATA_TYPE, EXPRESSION, ROWTIME
 
 
 def watermark_options(watermark: Watermark, data_type: object = None) -> dict[str, str]:

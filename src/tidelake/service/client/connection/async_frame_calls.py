@@ -14,12 +14,12 @@ from contextlib import suppress
 import grpc
 from google.protobuf.message import DecodeError
 
+from tidelake.engine.env import Clock
 from tidelake.service.client.connection.failures import Failure, failure_of_status
 from tidelake.service.client.connection.frame_calls import CONNECT_SECONDS, FrameState
 from tidelake.service.client.connection.idle_connections import IdleConnections
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import HEAD, MAGIC, framed
-from tidelake.telemetry import Clock
 
 
 class AsyncFrameCalls:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 import grpc
 
+from tidelake.engine.env import Clock
 from tidelake.errors import InvalidInputError
 from tidelake.service.client.connection.async_frame_calls import AsyncFrameCalls
 from tidelake.service.client.connection.frame_calls import FrameCalls
 from tidelake.service.client.connection.tls import Tls
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
 from tidelake.service.protocol.tidelake_query_v1_pb2_grpc import AddressStub, TableQueryStub
-from tidelake.telemetry import Clock
 
 ANSWER_BYTES_MAX = 72 << 20
 """Above the largest answer that a server gives by default, 64 MiB."""

@@ -13,6 +13,7 @@ import socket
 import grpc
 from google.protobuf.message import DecodeError
 
+from tidelake.engine.env import Clock
 from tidelake.service.client.connection.failures import Failure, failure_of_status
 from tidelake.service.client.connection.idle_connections import IdleConnections
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
@@ -22,7 +23,6 @@ from tidelake.service.protocol.framing import (
     framed,
     wait_at_most,
 )
-from tidelake.telemetry import Clock
 
 CONNECT_SECONDS = 1.0
 SLACK = 1.05

@@ -13,11 +13,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from tidelake.engine.lookup import KeyInput, check_keyed
+from tidelake.engine.tables import TableHandle
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
-from tidelake.table.handle.handle import TableHandle
-from tidelake.table.query.key_columns import check_keyed
-from tidelake.table.query.keys import KeyInput
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_schema
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.schema import DataField

@@ -19,12 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.binary_row import encode_row, serialize_row
-from tidelake.codec.bucket import buckets_of, hash_bytes, slot_hash
+from tidelake.engine.codec import buckets_of, encode_row, hash_bytes, serialize_row, slot_hash
+from tidelake.engine.write import Router
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.service.client.keys.key_columns import KeyColumns, Values
 from tidelake.service.protocol.ownership import ANY_BUCKET, executor_of
-from tidelake.table.bucketing.router import Router
 from tidelake.types.data_type import TypeRoot
 
 Positions = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import take_rows
+from tidelake.engine.codec import take_rows
 from tidelake.service.client.keys.key_columns import KeyColumns, Values
 from tidelake.service.client.keys.key_router import KeyRouter, Positions, RequestPart, Route, Run
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb

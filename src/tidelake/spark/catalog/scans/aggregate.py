@@ -13,17 +13,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.codec.binary_row import decode_row
-from tidelake.scan import ReadContext
-from tidelake.scan.summary import (
+from tidelake.engine.codec import decode_row
+from tidelake.engine.scan import (
     PartitionSummary,
+    ReadContext,
+    TableScan,
     has_whole_ends,
     plan_summary,
     total_summary,
 )
 from tidelake.spark.catalog.gateway import JavaObject
 from tidelake.spark.expression.types import to_spark_arrow
-from tidelake.table.read.table_scan import TableScan
 from tidelake.types import DataField, DataType, TypeRoot, parse_type
 from tidelake.types.values import storage_to_arrow
 

@@ -19,7 +19,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
-from tidelake.scan import check_located, metadata_fields
+from tidelake.engine.scan import TableScan, check_located, metadata_fields
+from tidelake.engine.tables import Table
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy, struct_of
 from tidelake.spark.catalog.java_filter import from_java_filters
 from tidelake.spark.catalog.scans.aggregate import Aggregates, asked_aggregates
@@ -27,8 +28,6 @@ from tidelake.spark.catalog.scans.frame_scan import READ, AnswerScan, FrameScan
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.plan_size import row_width
 from tidelake.spark.read.scan_frame import frame_of
-from tidelake.table import Table
-from tidelake.table.read.table_scan import TableScan
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.predicate import Predicate
 

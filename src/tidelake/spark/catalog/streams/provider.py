@@ -28,7 +28,7 @@ from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from tidelake.catalog import Catalog
+from tidelake.engine.tables import Catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.refusal import let_refusals_through

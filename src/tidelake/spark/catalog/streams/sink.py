@@ -20,8 +20,10 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from tidelake.engine.storage import SCHEMES
+from tidelake.engine.tables import Table
+from tidelake.engine.write import check_writable
 from tidelake.errors import InvalidInputError
-from tidelake.fileio.location import SCHEMES
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.streams.provider import StreamCall, StreamWarehouse
 from tidelake.spark.catalog.streams.stream_options import SINK_KEYS, stream_options
@@ -30,8 +32,6 @@ from tidelake.spark.streamwrite.batch_sink import BatchSink
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
 from tidelake.spark.streamwrite.kept_changes import check_changes_of_plan, removes_at_delete
 from tidelake.spark.streamwrite.start import check_mode, sink_mark
-from tidelake.table import Table
-from tidelake.table.write.writable import check_writable
 
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 """Spark's setting for the checkpoint location of named queries."""

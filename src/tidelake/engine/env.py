@@ -1,0 +1,33 @@
+"""What engine code gets from outside: clock, randomness, ids, threads, memory."""
+
+from __future__ import annotations
+
+from tidelake.telemetry import (
+    Backoff,
+    Clock,
+    Env,
+    Ids,
+    Memory,
+    PerProcess,
+    ProcessMark,
+    RecentlyUsed,
+    SystemClock,
+    SystemIds,
+    process_name,
+)
+from tidelake.telemetry.env import local_zone
+
+__all__ = [
+    "Backoff",
+    "Clock",
+    "Env",
+    "Ids",
+    "Memory",
+    "PerProcess",
+    "ProcessMark",
+    "RecentlyUsed",
+    "SystemClock",
+    "SystemIds",
+    "local_zone",
+    "process_name",
+]

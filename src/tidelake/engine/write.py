@@ -1,0 +1,63 @@
+"""Writers, routers of rows to buckets, transactions and what commits take."""
+
+from __future__ import annotations
+
+from tidelake.commit.idempotence import last_commit
+from tidelake.merge import MergeSpec, deduplicate_input
+from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
+from tidelake.metadata import CommitMessage, DataFileMeta
+from tidelake.table import WriteResult
+from tidelake.table.bucketing.cross_partition_assigner import (
+    KIND_COLUMN,
+    AssignedRows,
+    CrossPartitionAssigner,
+)
+from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets, fill_of
+from tidelake.table.bucketing.router import Router
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN, with_row_kinds
+from tidelake.table.write.bucket_state import BucketStates, EmptyStates
+from tidelake.table.write.compaction_conflict import compaction_conflict
+from tidelake.table.write.delta_commits_trigger import full_compactions
+from tidelake.table.write.ingest import Ingest
+from tidelake.table.write.new_writer import new_writer
+from tidelake.table.write.overwrite import Overwrite, partial_overwrite_error, write_target
+from tidelake.table.write.result import UNKNOWN_COUNTS, CommitIdentity, RowCounts
+from tidelake.table.write.table_writer import FullCompactions, delete_new_files
+from tidelake.table.write.transaction import WriteTransaction, compact_due
+from tidelake.table.write.writable import check_writable
+
+__all__ = [
+    "DEDUPLICATE",
+    "FIRST_ROW",
+    "KIND_COLUMN",
+    "ROW_KIND_COLUMN",
+    "UNKNOWN_COUNTS",
+    "AssignedRows",
+    "BucketStates",
+    "CommitIdentity",
+    "CommitMessage",
+    "CrossPartitionAssigner",
+    "DataFileMeta",
+    "DynamicBuckets",
+    "EmptyStates",
+    "FullCompactions",
+    "Ingest",
+    "MergeSpec",
+    "Overwrite",
+    "Router",
+    "RowCounts",
+    "WriteResult",
+    "WriteTransaction",
+    "check_writable",
+    "compact_due",
+    "compaction_conflict",
+    "deduplicate_input",
+    "delete_new_files",
+    "fill_of",
+    "full_compactions",
+    "last_commit",
+    "new_writer",
+    "partial_overwrite_error",
+    "with_row_kinds",
+    "write_target",
+]

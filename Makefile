@@ -198,7 +198,7 @@ docs-check: setup ## are the generated pages up to date, and lines, sentences an
 	$(BIN)/python scripts/prose.py
 
 docs: setup ## build the documentation into site/, warnings are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 serve-docs: setup ## read the documentation while writing it
 	$(BIN)/mkdocs serve

@@ -118,3 +118,11 @@ def test_the_full_size_tries_no_less_than_the_small_one():
         assert getattr(full, name) < getattr(small, name)
     for name in ("model_seeds", "machine_runs", "grid_seeds", "race_commits", "kills"):
         assert getattr(full, name) > getattr(small, name)
+
+
+def test_the_strict_build_of_the_docs_is_not_quiet():
+    """With --quiet mkdocs sees no warning, and so a broken link does not fail a strict build."""
+    texts = [(ROOT / name).read_text() for name in ("Makefile", ".pre-commit-config.yaml")]
+    builds = [line for text in texts for line in text.splitlines() if "mkdocs build --st" in line]
+    assert len(builds) == 3
+    assert [line for line in builds if "--quiet" in line or " -q" in line] == []

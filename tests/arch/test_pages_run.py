@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md"))
 NEEDS_SPARK = {
+    "docs/index.md",
     "docs/kafka.md",
     "docs/lookup-joins.md",
     "docs/merge-into.md",
@@ -45,6 +46,7 @@ def text_of(page, *, until=None):
     [
         # what comes after needs a Spark session; tests/spark runs it
         ("README.md", "\n## On Spark", "/tmp/warehouse"),
+        ("docs/index.md", "\n## Batch", "/tmp/front-warehouse"),
         ("docs/quickstart.md", "\n## On Spark", "/tmp/quickstart"),
         ("docs/query-service.md", None, "/tmp/service-warehouse"),
     ],

@@ -16,6 +16,7 @@ CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
     ("page", "place"),
     [
         ("README.md", "/tmp/warehouse"),
+        ("docs/index.md", "/tmp/front-warehouse"),
         ("docs/spark.md", "/tmp/spark-warehouse"),
         ("docs/sql.md", "/tmp/sql-warehouse"),
         ("docs/merge-into.md", "/tmp/merge-warehouse"),

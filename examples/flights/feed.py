@@ -72,7 +72,7 @@ def write_events(lake: Lake, raw: Raw, feed: Feed, advance: Callable[[], None]) 
         )
         _note(feed, result.snapshot_ids, end, rows, began)
         if end == TAGGED:
-            lake.catalog.table(FLIGHTS).create_tag(TAG)
+            lake.catalog.table(FLIGHTS).tags.create(TAG)
         advance()
 
 

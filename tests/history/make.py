@@ -118,7 +118,7 @@ def append(catalog: tidelake.Catalog) -> Told:
         told.write(
             {"place": p, "a/b": number, "v": f"{p}{number}"} for p in ("x/y", "Zürich", None)
         )
-    told.table.create_tag("three")
+    told.table.tags.create("three")
     told.table.delete("place = 'x/y'")
     told.keep(lambda r: r["place"] != "x/y")
     told.compact()
@@ -141,11 +141,11 @@ def keyed(catalog: tidelake.Catalog) -> Told:
     options = {"bucket": 1, "num-sorted-run.compaction-trigger": 3}
     told = Told(catalog, "keyed", schema, primary_keys=["k"], options=options)
     told.write({"k": k, "v": f"first {k}"} for k in range(20))
-    told.table.create_tag("first")
+    told.table.tags.create("first")
     told.write({"k": k, "v": f"second {k}"} for k in range(0, 20, 3))
     told.table.delete([{"k": k} for k in (1, 2, 3)])
     told.keep(lambda r: r["k"] not in {1, 2, 3})
-    told.table.create_tag("deleted")
+    told.table.tags.create("deleted")
     told.write({"k": k, "v": None} for k in (2, 30))
     told.compact()
     told.write([{"k": 5, "v": "last"}])

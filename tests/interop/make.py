@@ -155,7 +155,7 @@ def _take(table: tidelake.Table, step: Step, keys: Sequence[str]) -> None:
             if where is not None:
                 table.delete(tidelake.col(where[0]) == where[1])
         case Tag(name):
-            table.create_tag(name)
+            table.tags.create(name)
         case Alter(changes):
             table.alter(*(change_of(dict(change)) for change in changes))
         case Compact():

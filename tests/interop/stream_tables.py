@@ -76,7 +76,7 @@ def written(catalog, name):
         table.write([{"p": 7, "k": 70, "v": 7}], mode="overwrite")
         table.write([{"p": 8, "k": 80, "v": 8}])
     newest = table.latest_snapshot_id
-    table.expire_snapshots(retain_max=newest - 1, retain_min=newest - 1)
+    table.maintenance.expire_snapshots(retain_max=newest - 1, retain_min=newest - 1)
     return table
 
 

@@ -28,7 +28,7 @@ def test_an_expiry_leaves_what_java_leaves(peer, tmp_path, kind):
     java, ours = copied(source, tmp_path / "java"), copied(source, tmp_path / "ours")
     for keeps in (newest - 1, 3, 1):
         peer.do("version", java, do="expire", keeps=keeps)
-        expired = opened(ours).expire_snapshots(retain_max=keeps, retain_min=1)
+        expired = opened(ours).maintenance.expire_snapshots(retain_max=keeps, retain_min=1)
         assert len(expired.ids) > 0
         assert opened(ours).history().num_rows == keeps
         check_same(peer, ours, java)
@@ -48,7 +48,7 @@ def test_changelogs_that_outlive_their_snapshots_are_those_of_java(peer, tmp_pat
     told = [opened(source).changes(start, mode="auto").to_pylist() for start in range(last)]
     java, ours = copied(source, tmp_path / "java"), copied(source, tmp_path / "ours")
     peer.do("version", java, do="expire", keepsChangelogs=True)
-    opened(ours).with_options(LONGER).expire_snapshots(retain_max=1, retain_min=1)
+    opened(ours).with_options(LONGER).maintenance.expire_snapshots(retain_max=1, retain_min=1)
     check_same(peer, ours, java)
     java_log, our_log = java / "changelog", ours / "changelog"
     assert (our_log / "LATEST").read_text() == (java_log / "LATEST").read_text() == str(last - 1)
@@ -63,7 +63,7 @@ def test_changelogs_that_outlive_their_snapshots_are_those_of_java(peer, tmp_pat
     assert left <= java_left
     assert {p for p in java_left - left if not p.startswith("changelog/EARLIEST")} == set()
     check_goes_on(peer, ours)
-    opened(ours).expire_changelogs(delete_all=True)
+    opened(ours).maintenance.expire_changelogs(delete_all=True)
     assert not [p for p in files(ours) if p.startswith("changelog/")]
     check_goes_on(peer, ours)
 
@@ -83,13 +83,15 @@ def test_java_expires_what_we_left_and_we_what_java_left(peer, tmp_path):
     made(peer, path, "logged", commits=6)
     before = opened(path).to_arrow()
     for turn in range(3):
-        opened(path).with_options(LONGER).expire_snapshots(retain_max=5 - turn, retain_min=1)
+        opened(path).with_options(LONGER).maintenance.expire_snapshots(
+            retain_max=5 - turn, retain_min=1
+        )
         peer.do("version", path, do="expire", keeps=4 - turn, keepsChangelogs=True)
         assert opened(path).history().num_rows == 4 - turn
     columns, rows = peer.read(path)
     assert difference(rows, table_cells(before), columns) is None
     peer.do("version", path, do="expire_changelogs", keeps=2)
-    opened(path).expire_changelogs(delete_all=True)
+    opened(path).maintenance.expire_changelogs(delete_all=True)
     check_goes_on(peer, path)
 
 
@@ -97,7 +99,7 @@ def test_a_consumer_of_java_holds_ours_back(peer, tmp_path):
     path = tmp_path / "made/db.db/t"
     last = made(peer, path, "logged")
     peer.do("version", path, do="consumer", name="c", snapshot=3)
-    assert opened(path).expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2)
+    assert opened(path).maintenance.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2)
     java = copied(path, tmp_path / "java")
     peer.do("version", java, do="expire", keeps=1)
     assert opened(java).history().num_rows == last - 2
@@ -111,8 +113,8 @@ def test_a_branch_of_java_keeps_its_files(peer, tmp_path):
     peer.do("version", path, do="branch", name="b", tag="fork")
     columns, then = peer.read(path, {"branch": "b"})
     peer.do("compact", path, full=True)
-    opened(path).delete_tag("fork")
-    opened(path).expire_snapshots(retain_max=1, retain_min=1)
+    opened(path).tags.delete("fork")
+    opened(path).maintenance.expire_snapshots(retain_max=1, retain_min=1)
     assert then
     assert peer.read(path, {"branch": "b"}) == (columns, then)
     check_goes_on(peer, path)

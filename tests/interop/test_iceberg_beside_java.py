@@ -98,7 +98,7 @@ def both(peer, tmp_path, columns, commits, *, options, full=False, **keys):
     shutil.copytree(javas, ours)
     shutil.rmtree(ours / "metadata")
     table = tidelake.open(ours.parents[1]).table("db.t")
-    table.sync_iceberg()
+    table.maintenance.sync_iceberg()
     return metadata_of(javas), metadata_of(ours), table
 
 
@@ -121,7 +121,9 @@ def test_append_tables_have_java_s_metadata(peer, tmp_path):
     )  # fmt: skip
     assert len(ours[1]) == 4
     assert_same(java, ours)
-    found = StaticTable.from_metadata(table.sync_iceberg().metadata_file).scan().to_arrow()
+    found = (
+        StaticTable.from_metadata(table.maintenance.sync_iceberg().metadata_file).scan().to_arrow()
+    )
     assert found.num_rows == table.count()
 
 
@@ -146,5 +148,7 @@ def test_java_goes_on_where_we_wrote_and_we_where_java_did(peer, tmp_path):
     table.write([{"k": 4, "v": "d"}])
     document, entries = metadata_of(place)
     assert (document["current-snapshot-id"], len(entries)) == (4, 4)
-    found = StaticTable.from_metadata(table.sync_iceberg().metadata_file).scan().to_arrow()
+    found = (
+        StaticTable.from_metadata(table.maintenance.sync_iceberg().metadata_file).scan().to_arrow()
+    )
     assert sorted(found["k"].to_pylist()) == [1, 2, 3, 4]

@@ -161,7 +161,7 @@ def test_a_deleted_tag_takes_the_files_with_it_that_it_takes_in_java(peer, tmp_p
     order = ["again", "s2", *(f"s{n}" for n in range(last - 1, 2, -1)), "s1"]
     for name in order:
         peer.do("version", java, do="delete_tag", name=name)
-        opened(ours).delete_tag(name)
+        opened(ours).tags.delete(name)
         assert files(ours) == files(java), name
     check_same(peer, ours, java)
     assert len(files(source)) > len(files(ours))
@@ -177,10 +177,10 @@ def test_a_purge_leaves_what_java_leaves(peer, tmp_path, kind):
     peer.do("version", source, do="consumer", name="c", snapshot=1)
     java, ours = copied(source, tmp_path / "java"), copied(source, tmp_path / "ours")
     assert peer.do("version", java, do="purge") == last + 1
-    foreseen = opened(ours).purge_files(dry_run=True)
+    foreseen = opened(ours).maintenance.purge_files(dry_run=True)
     assert files(ours) == files(source)
     before = len(files(ours))
-    assert opened(ours).purge_files() == foreseen
+    assert opened(ours).maintenance.purge_files() == foreseen
     # a snapshot, two lists and the manifest of its DELETEs came
     assert len(files(ours)) == before - foreseen.removed_files - last - 2 - 1 + 4
     # of a table that had index files Java names an index manifest without entries, and we none
@@ -203,11 +203,11 @@ def test_tags_are_made_renamed_and_replaced_as_in_java(peer, tmp_path):
     table = opened(ours)
     for name, snapshot in (("a", 1), ("b", 2)):
         peer.do("version", java, do="create_tag", name=name, snapshot=snapshot)
-        table.create_tag(name, snapshot_id=snapshot, time_retained="1 h")
+        table.tags.create(name, snapshot_id=snapshot, time_retained="1 h")
     peer.do("version", java, do="rename_tag", name="a", to="c")
-    table.rename_tag("a", "c")
+    table.tags.rename("a", "c")
     peer.do("version", java, do="replace_tag", name="b", snapshot=3)
-    table.replace_tag("b", snapshot_id=3)
+    table.tags.replace("b", snapshot_id=3)
     check_same(peer, ours, java)
     columns, rows = peer.read(java, system="tags")
     _, ours_by_java = peer.read(ours, system="tags")
@@ -246,7 +246,7 @@ def test_merged_manifests_are_read_by_java(peer, tmp_path):
 def test_system_tables_show_what_java_shows(peer, tmp_path, kind):
     path = tmp_path / "made/db.db/t"
     last = made(peer, path, kind)
-    opened(path).create_tag("ours", snapshot_id=1, time_retained="90 min")
+    opened(path).tags.create("ours", snapshot_id=1, time_retained="90 min")
     peer.do("version", path, do="create_tag", name="java", snapshot=last)
     peer.do("version", path, do="branch", name="b1", tag="java")
     peer.do("version", path, do="branch", name="a-2", tag="ours")
@@ -309,7 +309,7 @@ def test_statistics_of_ours_are_read_by_java(peer, tmp_path):
     }
     table = opened(path)
     table.write(pa.table({n: pa.array(v, table.schema.field(n).type) for n, v in columns.items()}))
-    found = table.analyze()
+    found = table.maintenance.analyze()
     head, _, shown = peer.statistics(path).partition(f" {found.size_bytes} ")
     assert head == "1 0 2"  # the last row replaced the first
     assert shown.rstrip(";").split(";") == [

@@ -395,14 +395,18 @@ class Meeting:
     def _expire(self, slot: Slot) -> Job:
         kept = self.rng.choice([1, 2, 5])
         return self._of_table(
-            "expire", slot, lambda table: table.expire_snapshots(retain_max=kept, retain_min=1)
+            "expire",
+            slot,
+            lambda table: table.maintenance.expire_snapshots(retain_max=kept, retain_min=1),
         )
 
     def _tag(self, slot: Slot) -> Job:
         name = f"t{self._number()}"
         ids = sorted(self.lineage.states)
         chosen = self.rng.choice(ids) if ids and self.rng.random() < 0.3 else None
-        return self._of_table("tag", slot, lambda table: table.create_tag(name, snapshot_id=chosen))
+        return self._of_table(
+            "tag", slot, lambda table: table.tags.create(name, snapshot_id=chosen)
+        )
 
     def _delete_tag(self, slot: Slot) -> Job | None:
         names = [name for name in sorted(self.lineage.tags) if name.startswith("t")]
@@ -411,7 +415,7 @@ class Meeting:
         name = self.rng.choice(names)
         if "-" in name:
             return None
-        return self._of_table("delete_tag", slot, lambda table: table.delete_tag(name))
+        return self._of_table("delete_tag", slot, lambda table: table.tags.delete(name))
 
     def _roll_back(self, slot: Slot) -> Job | None:
         ids = sorted(self.lineage.states)

@@ -115,7 +115,7 @@ def sound_table(name: str = "parquet") -> World:
         for i in range(8)
     ]
     table.write(arrow_of(shape, rows))
-    table.create_tag("first")
+    table.tags.create("first")
     table.write(arrow_of(shape, [{**r, "v": "new"} for r in rows[::3]]))
     if marked:
         table.delete("v in ('v1', 'v4', 'new') and k < 6")

@@ -415,7 +415,7 @@ class Episode:
             self._replay_told(newest)  # while it is told
         oldest = self.table.handle.snapshots.earliest_id()
         kept = max(oldest, newest - self.rng.choice([1, 2, 5, 20]) + 1)
-        expired = self.table.expire_snapshots(
+        expired = self.table.maintenance.expire_snapshots(
             retain_max=newest - kept + 1, retain_min=1, max_deletes=10_000
         )
         if expired.ids != tuple(range(oldest, kept)):
@@ -442,7 +442,7 @@ class Episode:
         """Tag a snapshot that the model knows, or delete a tag."""
         if self.by_tag and self.rng.random() < 0.3:
             name = self.rng.choice(sorted(self.by_tag))
-            self.table.delete_tag(name)
+            self.table.tags.delete(name)
             del self.by_tag[name]
             return
         known = sorted(self.model.by_snapshot)
@@ -451,7 +451,7 @@ class Episode:
         number = self.rng.choice(known)
         name = f"t{number}-{len(self.by_tag)}-{newest}"
         if name not in self.by_tag:
-            self.table.create_tag(name, snapshot_id=number)
+            self.table.tags.create(name, snapshot_id=number)
             self.by_tag[name] = number, self.model.by_snapshot[number]
 
     def filter(self) -> None:

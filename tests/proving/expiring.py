@@ -62,11 +62,11 @@ def work(table, rounds: int = 9) -> None:
         if turn == 3:
             table.compact(full=True)
         if turn == 5:
-            table.analyze()
+            table.maintenance.analyze()
         if turn == 6:
             table.write(rows[:2], mode="overwrite")
         if turn == 7:
-            table.compact_manifests()
+            table.maintenance.compact_manifests()
 
 
 def states(table) -> dict[int, list]:
@@ -90,18 +90,18 @@ def check_expiry() -> None:
     table.write([{"k": 1, "v": 1, "p": "a"}])
     table.compact(full=True)  # lifts the file, and rewrites nothing
     table.write([{"k": 2, "v": 1, "p": "a"}])
-    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     check(table)
     work(table, 3)
     newest = table.handle.snapshots.latest_id()
     assert newest is not None
     tagged, waited = newest // 2, newest - 1
-    table.create_tag("t", snapshot_id=tagged)
+    table.tags.create("t", snapshot_id=tagged)
     then, before = rows(table, tag="t"), rows(table, snapshot_id=waited)
     fileio.replace(
         f"{table.handle.paths.consumer_dir}/consumer-c", b'{"nextSnapshot": %d}' % waited
     )
-    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     check(table)
     cold = again(table, fileio)
     assert rows(cold, tag="t") == then

@@ -317,18 +317,18 @@ class Run:
 
     def expire(self) -> None:
         if len(self.contents) > 1:
-            self._table().expire_snapshots(retain_max=2, retain_min=1)
+            self._table().maintenance.expire_snapshots(retain_max=2, retain_min=1)
             self.oldest = max(self.oldest, max(self.contents) - 1)
 
     def tag(self) -> None:
         name = f"t{self.rng.randrange(3)}"
-        if self.contents and name not in [tag.name for tag in self._table().list_tags()]:
-            self._table().create_tag(name)
+        if self.contents and name not in [tag.name for tag in self._table().tags.list()]:
+            self._table().tags.create(name)
 
     def untag(self) -> None:
-        names = [tag.name for tag in self._table().list_tags()]
+        names = [tag.name for tag in self._table().tags.list()]
         if names:
-            self._table().delete_tag(self.rng.choice(names))
+            self._table().tags.delete(self.rng.choice(names))
 
     def recreate(self) -> None:
         catalog = self._catalog()

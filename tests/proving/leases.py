@@ -65,7 +65,7 @@ def take(files, *, run_id: str = "reader", consumer_id: str = "c") -> StreamLeas
 
 
 def expire(files) -> None:
-    table_on(files).expire_snapshots(**ALL)
+    table_on(files).maintenance.expire_snapshots(**ALL)
 
 
 def check_held(files, lease: StreamLease | None, expected: list, where: str) -> None:

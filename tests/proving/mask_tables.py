@@ -86,7 +86,7 @@ class DrawnTable:
             elif draw < 0.93 and self.moments():
                 table.rollback_to(snapshot_id=self.rng.choice(self.moments()))
             else:
-                table.expire_snapshots(retain_max=3, retain_min=1)
+                table.maintenance.expire_snapshots(retain_max=3, retain_min=1)
         except (InvalidInputError, UnsupportedError, NotFoundError):
             pass  # of this engine, or there is nothing yet
 

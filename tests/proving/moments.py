@@ -149,7 +149,7 @@ def _roll_back(world: _World, given: Given, at_ms: int) -> None:
 
 def _expire(world: _World, given: Given, at_ms: int) -> None:
     def do() -> tuple[int, ...]:
-        return world.table.expire_snapshots(older_than=given.value, dry_run=True).ids
+        return world.table.maintenance.expire_snapshots(older_than=given.value, dry_run=True).ids
 
     # a snapshot may go if its successor is older
     gone = [n for n in range(1, COMMITS) if world.times_ms[n + 1] < at_ms]
@@ -159,16 +159,16 @@ def _expire(world: _World, given: Given, at_ms: int) -> None:
 def _tag(world: _World, given: Given, at_ms: int) -> None:
     def do() -> int | None:
         try:
-            world.table.create_tag("a", timestamp=given.value, time_retained="1 d")
+            world.table.tags.create("a", timestamp=given.value, time_retained="1 d")
         except NotFoundError as error:
             if error.kind != "before_first_snapshot":
                 raise
             return None
-        (tag,) = world.table.list_tags()
+        (tag,) = world.table.tags.list()
         assert tag.commit_time == EPOCH + timedelta(milliseconds=world.times_ms[tag.snapshot_id])
         assert tag.create_time is not None
         assert tag.create_time.utcoffset() == timedelta(0)
-        world.table.delete_tag("a")
+        world.table.tags.delete("a")
         return tag.snapshot_id
 
     _changing(do, given, world.at_or_before(at_ms))

@@ -216,7 +216,7 @@ class History:
 
     def expire(self) -> None:
         """Keep the newest snapshots only."""
-        self._table.expire_snapshots(retain_max=2, retain_min=1)
+        self._table.maintenance.expire_snapshots(retain_max=2, retain_min=1)
 
     def evolve(self) -> None:
         """Add a column, and widen one."""

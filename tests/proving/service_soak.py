@@ -247,7 +247,7 @@ def commit(table: tidelake.Table, model: dict[int, int], number: int) -> None:
     if number % FULL_EVERY == FULL_EVERY - 1:
         table.compact(full=True)
     if number % EXPIRE_EVERY == EXPIRE_EVERY - 1:
-        table.expire_snapshots(retain_max=5, retain_min=1)
+        table.maintenance.expire_snapshots(retain_max=5, retain_min=1)
 
 
 def row(key: int, number: int) -> dict[str, Any]:

@@ -223,18 +223,18 @@ class Worker:
 
     def _expire(self, name: str, *_: object) -> object:
         kept = self.rng.choice([2, 5, 20])
-        expired = self._table(name).expire_snapshots(retain_max=kept, retain_min=1)
+        expired = self._table(name).maintenance.expire_snapshots(retain_max=kept, retain_min=1)
         return list(expired.ids)
 
     def _tag(self, name: str, block: int, commit: str) -> object:
-        self._table(name).create_tag(f"t{commit}")
+        self._table(name).tags.create(f"t{commit}")
         return f"t{commit}"
 
     def _delete_tag(self, name: str, *_: object) -> object:
         table = self._table(name)
         tags = [t for t in table.handle.tags.names() if t.startswith(f"t{self.number}-")]
         for tag in tags[2:]:
-            table.delete_tag(tag)
+            table.tags.delete(tag)
         return tags[2:]
 
     def _read(self, name: str, *_: object) -> object:
@@ -656,7 +656,7 @@ def _all_works(catalog, watch: Watch) -> None:
         problems = wrong_blocks(seen)
         if problems or not any(row["b"] == LAST_BLOCK for row in seen):
             raise SoakViolation(f"{watch.name} in the end: {problems[:3]}")
-        table.expire_snapshots(retain_max=2, retain_min=1)
+        table.maintenance.expire_snapshots(retain_max=2, retain_min=1)
         table.rollback_to(snapshot_id=table.latest_snapshot_id)
     check_table(table.fileio, watch.location)
 

@@ -99,14 +99,14 @@ def update(key: int, tag: str) -> Step:
 
 
 def tag(name: str) -> Step:
-    return Step("tag", lambda table: table.create_tag(name), lambda _: None)
+    return Step("tag", lambda table: table.tags.create(name), lambda _: None)
 
 
 def expire() -> Step:
     """The newest snapshot stays, and the tags."""
 
     def engine(table) -> None:
-        table.expire_snapshots(retain_max=1, retain_min=1)
+        table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
 
     return Step("expire", engine, lambda _: None)
 

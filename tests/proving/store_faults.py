@@ -49,10 +49,10 @@ def _life(fileio: FileIO) -> list[int]:
     table = catalog.table(NAME)
     for key in range(2):
         table.write(arrow_of(SHAPE, _rows(key)))
-    table.create_tag("a")
-    table.rename_tag("a", "b")
+    table.tags.create("a")
+    table.tags.rename("a", "b")
     table.write(arrow_of(SHAPE, _rows(2)))
-    table.expire_snapshots(retain_max=1, retain_min=1)  # its changelogs are kept
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)  # its changelogs are kept
     table.rollback_to(tag="b")  # whose snapshot has expired, and is put back
     table.write(arrow_of(SHAPE, _rows(3)))
     return [row["k"] for row in content_of(table)]

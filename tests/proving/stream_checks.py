@@ -221,9 +221,9 @@ def check_stream_beside_expiry() -> None:
     files = Meanwhile(table.fileio, "read_bytes", path, come, after=True)
     beside = again(table, files).with_options({"consumer.expiration-time": "1 h"})
     beside.handle.env.clock.sleep_ms(7_200_000)
-    beside.expire_snapshots(**ALL)
+    beside.maintenance.expire_snapshots(**ALL)
     [lease] = came
-    beside.expire_snapshots(**ALL)
+    beside.maintenance.expire_snapshots(**ALL)
     assert set(table.to_arrow(snapshot_id=2)["v"].to_pylist()) == {1, 2}
     lease.close()
 
@@ -252,7 +252,7 @@ def check_stream_refusals() -> None:
     table.write([{"k": 0, "v": 0}], mode="overwrite")
     newest = table.latest_snapshot_id
     _refused(UnsupportedError, lambda: plan.next(StreamOffset(plan.identity, 0, newest)))
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     _refused(NotFoundError, lambda: plan.next(StreamOffset(plan.identity, 0, 2)))
     ConsumerLog(table.fileio, table.handle.paths).record("c", 2)
     _refused(NotFoundError, StreamPlan.of(table.handle, {"consumer-id": "c"}).initial)
@@ -339,7 +339,7 @@ def check_sink_runs() -> None:
         _expired(table)
         assert _is_found(table), "after a clean end, for Spark's note may be lost"
         table.handle.env.clock.sleep_ms(RETAINED_MS + 1)
-        table.expire_snapshots(**ALL)
+        table.maintenance.expire_snapshots(**ALL)
         assert not _is_found(table), "it is held though nobody needs it"
         assert not ConsumerLog(table.fileio, table.handle.paths).next_ids()
         run = _sink_run(table, checkpoint, "c", 1)
@@ -390,7 +390,7 @@ def _expired(table: Table) -> None:
     """Others write, and all expires that nobody holds."""
     for _ in range(2):
         table.write([{"k": 9, "v": 9}])
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
 
 
 def _write_batch(table: Table, checkpoint: Checkpoint, run_id: str, batch_id: int) -> None:

@@ -94,7 +94,7 @@ class _History:
 
     def _expire(self) -> None:
         self.target.write([])
-        self.target.expire_snapshots(**ALL)
+        self.target.maintenance.expire_snapshots(**ALL)
 
     def _restore(self) -> None:
         self._run()

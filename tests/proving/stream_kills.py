@@ -292,7 +292,9 @@ def _work(
         elif what < 0.75:
             first.compact(full=rng.random() < 0.5)
         elif what < 0.9:
-            first.expire_snapshots(retain_max=30, retain_min=20, older_than=datetime.now(UTC))
+            first.maintenance.expire_snapshots(
+                retain_max=30, retain_min=20, older_than=datetime.now(UTC)
+            )
         elif run and kind_of(seed).name != "sums":
             _add_column(catalog, seed, f"extra{run}")
     time.sleep(rng.uniform(0.0, 0.2))

@@ -137,7 +137,9 @@ def _work(catalog: tidelake.Catalog, names: list[str], fed: list[Row], rng: rand
             if rng.random() < 0.5:
                 table.compact(full=rng.random() < 0.5)
             else:
-                table.expire_snapshots(retain_max=30, retain_min=20, older_than=datetime.now(UTC))
+                table.maintenance.expire_snapshots(
+                    retain_max=30, retain_min=20, older_than=datetime.now(UTC)
+                )
     time.sleep(rng.uniform(0.0, 0.3))
 
 

@@ -88,7 +88,7 @@ def test_a_soak_that_fails_shows_what_the_table_has(tmp_path):
     soak.create(catalog, "log")
     table = catalog.table("db.log")
     table.write(soak.rows_of_block(1, "1-1"))
-    table.create_tag("one")
+    table.tags.create("one")
     lists = table.paths.manifest_dir
     for status in table.fileio.list_dir(lists):
         table.fileio.delete(f"{lists}/{status.name}")

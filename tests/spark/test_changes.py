@@ -118,9 +118,9 @@ def test_issue_36_an_update_that_leaves_a_filter_is_a_delete_by_every_door(
 
 
 def test_a_net_change_between_tags_over_an_overwrite(spark, lake, logged):
-    logged.create_tag("old", snapshot_id=2)
+    logged.tags.create("old", snapshot_id=2)
     logged.write(flights(np.arange(10), -1), mode="overwrite")
-    logged.create_tag("new")
+    logged.tags.create("new")
     expected = lines(logged.changes("old", "new", columns=["k", "v"]))
     assert rows_of(lake.changes("db.t", "old", "new", columns=["k", "v"])) == expected
     assert rows_of(between(spark, lake, "old,new", "diff", columns="k,v")) == expected

@@ -167,7 +167,7 @@ def test_moments(spark, warehouse, said):
     assert said("SELECT max(x) FROM here.db.t VERSION AS OF 2") == [(1004.5,)]
     assert said("SELECT max(x) FROM here.db.t WITH ('scan.snapshot-id' = '1')") == [(29.5,)]
     second = warehouse.catalog.table("db.t").handle.snapshots.load(2).time_ms
-    warehouse.catalog.table("db.t").create_tag("first", snapshot_id=1)
+    warehouse.catalog.table("db.t").tags.create("first", snapshot_id=1)
     assert said("SELECT max(x) FROM here.db.t VERSION AS OF 'first'") == [(29.5,)]
     at = f"timestamp_millis({second})"
     assert said(f"SELECT max(x) FROM here.db.t TIMESTAMP AS OF {at}") == [(1004.5,)]

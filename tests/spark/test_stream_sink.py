@@ -572,7 +572,9 @@ def test_the_last_commit_is_held_against_expiry_and_no_other(lake, stream, run, 
         assert consumers.next_ids() == {f"sink-{query.id}": number}, "and after a clean end"
     for k in range(3, 15):
         table.write([{"k": k, "v": k}])
-    expired = table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z")
+    expired = table.maintenance.expire_snapshots(
+        retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z"
+    )
     assert expired.ids == (1,)
     forget_last(checkpoint)
     before = rows(lake)

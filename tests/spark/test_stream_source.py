@@ -313,7 +313,7 @@ def test_a_restart_needs_no_snapshot_of_a_batch_that_is_committed(lake, queue, r
     run(frame, "c")
     queue.write(rows_of(100, 1))
     lake.sql("CALL sys.clear_consumers(table => 'db.q')")
-    assert queue.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2, 3)
+    assert queue.maintenance.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2, 3)
     assert [row[0] for row in run(frame, "c")[0]] == [100]
 
 
@@ -326,9 +326,9 @@ def test_what_a_stopped_stream_reads_next_outlives_expiry(lake, queue, run, tmp_
     assert consumers == [{"consumer_id": name, "next_snapshot_id": 3}]
     for number in range(3):
         queue.write(rows_of(100 + number, 1))
-    assert queue.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2)
+    assert queue.maintenance.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2)
     assert [[row[0] for row in batch] for batch in run(frame, "c")] == [[100], [101], [102]]
-    assert queue.expire_snapshots(retain_max=1, retain_min=1).ids == (3, 4, 5)
+    assert queue.maintenance.expire_snapshots(retain_max=1, retain_min=1).ids == (3, 4, 5)
     leases = list(Path(queue.handle.paths.consumer_dir).glob("lease-*"))
     assert len(leases) == 1  # of the last run alone
 
@@ -352,7 +352,7 @@ def test_an_expired_offset_is_refused_with_the_range(lake, queue, run):
     for number in range(4):
         queue.write(rows_of(100 + number, 1))
     lake.sql("CALL sys.clear_consumers(table => 'db.q')")
-    queue.expire_snapshots(retain_max=1, retain_min=1)
+    queue.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     with pytest.raises(StreamingQueryException, match=r"expired; snapshots 7 to 7") as error:
         run(frame, "c")
     assert "Py4J" not in str(error.value)

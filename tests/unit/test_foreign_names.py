@@ -73,7 +73,7 @@ SAYS = [
     ("deltalake", "tidelake.DeltaTable", "tidelake.open(warehouse).table('db.t')"),
     ("deltalake", "tidelake.write_deltalake", "table.append(rows), table.overwrite(rows)"),
     ("deltalake", "tidelake.Table('/data/t')", "tidelake.open(warehouse).table('db.t')"),
-    ("deltalake", "table.vacuum()", "table.expire_snapshots()"),
+    ("deltalake", "table.vacuum()", "table.maintenance.expire_snapshots()"),
     ("deltalake", "table.optimize.compact()", "table.compact()"),
     ("deltalake", "table.restore(1)", "table.rollback_to(snapshot_id)"),
     ("deltalake", "table.version()", "table.latest_snapshot_id"),

@@ -140,7 +140,7 @@ def _idle_partitions(
 def _compact_manifest(call: ProcedureCall) -> Rows:
     options = options_of(call["options"])
     table = call.table if options is None else call.table.with_options(options)
-    table.compact_manifests()
+    table.maintenance.compact_manifests()
     return [(True,)]
 
 

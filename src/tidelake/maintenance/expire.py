@@ -33,7 +33,7 @@ _RETENTION = (
 def _snapshots(call: ProcedureCall) -> Rows:
     options = options_of(call["options"])
     table = call.table.with_options(options) if options else call.table
-    expired = table.expire_snapshots(
+    expired = table.maintenance.expire_snapshots(
         retain_max=call["retain_max"],
         retain_min=call["retain_min"],
         older_than=call["older_than"],
@@ -44,7 +44,7 @@ def _snapshots(call: ProcedureCall) -> Rows:
 
 
 def _changelogs(call: ProcedureCall) -> Rows:
-    expired = call.table.expire_changelogs(
+    expired = call.table.maintenance.expire_changelogs(
         retain_max=call["retain_max"],
         retain_min=call["retain_min"],
         older_than=call["older_than"],

@@ -23,7 +23,7 @@ _OUTPUT = pa.schema(
 
 
 def _sync(call: ProcedureCall) -> Rows:
-    synced = call.table.sync_iceberg(from_scratch=bool(call["from_scratch"]))
+    synced = call.table.maintenance.sync_iceberg(from_scratch=bool(call["from_scratch"]))
     return [(synced.metadata_file, synced.snapshot_id, synced.snapshots_count)]
 
 

@@ -55,7 +55,7 @@ def _to_watermark(call: ProcedureCall) -> Rows:
 
 
 def _purge(call: ProcedureCall) -> Rows:
-    result = call.table.purge_files(dry_run=bool(call["dry_run"]))
+    result = call.table.maintenance.purge_files(dry_run=bool(call["dry_run"]))
     if not call["dry_run"]:
         return [("Success",)]
     snapshots, tags = len(result.removed_snapshot_ids), len(result.removed_tags)

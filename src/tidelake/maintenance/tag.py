@@ -24,21 +24,21 @@ _RETAINED = optional(
 
 
 def _create(call: ProcedureCall) -> Rows:
-    call.table.create_tag(
+    call.table.tags.create(
         call["tag"], snapshot_id=call["snapshot"], time_retained=call["time_retained"]
     )
     return [(True,)]
 
 
 def _replace(call: ProcedureCall) -> Rows:
-    call.table.replace_tag(
+    call.table.tags.replace(
         call["tag"], snapshot_id=call["snapshot"], time_retained=call["time_retained"]
     )
     return [(True,)]
 
 
 def _rename(call: ProcedureCall) -> Rows:
-    call.table.rename_tag(call["tag"], call["target_tag"])
+    call.table.tags.rename(call["tag"], call["target_tag"])
     return [(True,)]
 
 
@@ -48,14 +48,14 @@ def _delete(call: ProcedureCall) -> Rows:
     for name in names:
         table.handle.time_travel.by_tag(name)  # before the first is deleted
     for name in dict.fromkeys(names):
-        table.delete_tag(name)
+        table.tags.delete(name)
     return [(True,)]
 
 
 def _create_from_timestamp(call: ProcedureCall) -> Rows:
     table, name = call.table, call["tag"]
     snapshot = _first_since(table, call["timestamp"])
-    table.create_tag(name, snapshot_id=snapshot.id, time_retained=call["time_retained"])
+    table.tags.create(name, snapshot_id=snapshot.id, time_retained=call["time_retained"])
     watermark = "null" if snapshot.watermark is None else str(snapshot.watermark)  # as Java
     return [(name, snapshot.id, snapshot.time_ms, watermark)]
 

@@ -5,7 +5,7 @@ opened with, and passes values to the modules that do the work. It keeps no stat
 call looks for the newest snapshot, so several processes may use a table at once.
 
 The class is one family of modules. What reads and writes is here; ``alter_methods``,
-``row_methods`` (append, upsert, delete, ...), ``version_methods`` (tags, rollback, expiry),
+``row_methods`` (append, upsert, delete, ...), ``version_methods`` (tags, upkeep, rollback),
 ``query_methods`` (rows by key), ``stream_methods`` and ``conversion_methods`` (pandas, Polars,
 DuckDB) hold the rest as mixins.
 """
@@ -20,7 +20,6 @@ import pyarrow as pa
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.fileio import FileIO
 from tidelake.foreign_names import OF_TABLE, AnswersForeignNames
-from tidelake.metadata.log.statistics import TableStatistics
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ScanPlan
@@ -34,7 +33,6 @@ from tidelake.table.handle.display import History, describe, describe_html
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
 from tidelake.table.handle.time_travel import Moment, Time, option_moment
-from tidelake.table.jobs.analyze import analyzed_columns, publish_statistics, summarise
 from tidelake.table.jobs.compaction import Chosen, compact_table
 from tidelake.table.jobs.expiry import expire_after_compaction
 from tidelake.table.jobs.postpone_compaction import compact_postponed
@@ -53,7 +51,6 @@ from tidelake.table.version_methods import VersionMethods
 from tidelake.table.write.overwrite import write_target
 from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
-from tidelake.table.write.writable import check_writable
 from tidelake.table.write.write_session import WriteSession
 from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
@@ -327,21 +324,6 @@ class Table(
         expire_after_compaction(handle)
         return result
 
-    def compact_manifests(self) -> WriteResult:
-        """Merge the manifests of the newest snapshot, in one commit that touches metadata only.
-
-        Every commit merges some of them (``manifest.merge-min-count`` and others). This call is for
-        a table that had many small commits and deletes and will be planned often.
-
-        Returns
-        -------
-        WriteResult
-            Without a snapshot if there was nothing to merge.
-        """
-        check_writable(self._handle)
-        snapshot = self._handle.committer().compact_manifests(user=self._handle.env.ids.uuid())
-        return WriteResult(snapshot_ids=() if snapshot is None else (snapshot.id,))
-
     # ---- partitions and buckets
 
     def drop_partitions(
@@ -576,42 +558,6 @@ class Table(
         """The existing snapshots, oldest first: the rows of ``$snapshots``, an Arrow table."""
         snapshots = self.system_table("snapshots")
         return History(snapshots.identifier, snapshots.to_arrow())
-
-    def analyze(self, columns: Sequence[str] | None = None) -> TableStatistics | None:
-        """Count the rows and summarise columns, for optimisers; an ANALYZE snapshot keeps it.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            The columns to summarise; by default all whose type allows it. ``[]`` only counts rows,
-            for which metadata often suffices.
-
-        Returns
-        -------
-        TableStatistics or None
-            The statistics as ``$statistics`` shows them; None for a table without snapshots.
-
-        Raises
-        ------
-        NotFoundError
-            There is no such column.
-        InvalidInputError
-            A column is an ARRAY, MAP, MULTISET, ROW, VARIANT or TIME.
-        """
-        check_writable(self._handle)
-        snapshot = self._handle.snapshots.latest()
-        if snapshot is None:
-            return None
-        fields = self._handle.read_context(snapshot).schema.fields
-        chosen = analyzed_columns(fields, columns, table=self.identifier)
-        scan, count = None, None
-        if chosen:
-            scan = self.scan(columns=[f.name for f in chosen], snapshot_id=snapshot.id)
-        else:
-            count = self.count(snapshot_id=snapshot.id)
-        found = summarise(self._handle, snapshot, scan, chosen, record_count=count)
-        publish_statistics(self._handle, found)
-        return found
 
     # ---- look inside
 

@@ -37,12 +37,12 @@ def test_what_a_table_does(warehouse):
         t.write([{"k": 1, "v": f"a{i}"}, {"k": i, "v": "b"}])
     t.delete("k = 2")
     t.compact(full=True)
-    t.create_tag("one")
+    t.tags.create("one")
     catalog.rename_table("db.t", "db.u")
     t = catalog.table("db.u")
     t.write([{"k": 9, "v": "z"}])
     t.rollback_to("one")
-    t.expire_snapshots()
+    t.maintenance.expire_snapshots()
     assert (
         rows(t) == rows(tidelake.open(warehouse).table("db.u")) == [(0, "b"), (1, "a3"), (3, "b")]
     )

@@ -158,7 +158,7 @@ def test_hostile_tags_and_users_are_refused(catalog, name):
     table.write([{"k": 1, "v": "a"}])
     if name != "a$b":
         with pytest.raises(InvalidInputError):
-            table.create_tag(name)
+            table.tags.create(name)
         with pytest.raises(InvalidInputError):
             table.write([{"k": 1, "v": "a"}], commit_user=name, commit_identifier=1)
         with pytest.raises((InvalidInputError, NotFoundError)):
@@ -305,7 +305,7 @@ def test_a_table_has_a_location_before_it_is_there(tmp_path):
 def test_a_renamed_table_has_its_rows_history_and_tags(catalog):
     table = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1})
     table.write([{"k": 1, "v": "a"}])
-    table.create_tag("first")
+    table.tags.create("first")
     table.write([{"k": 1, "v": "b"}])
     renamed = catalog.rename_table("db.t", "db.u")
     assert renamed.identifier == "db.u"

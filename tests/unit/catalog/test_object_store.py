@@ -55,7 +55,7 @@ def test_a_primary_key_table_lives_in_a_bucket(s3, catalog):
     newest = t.latest_snapshot_id
     changes = t.changes(newest - 1, newest, mode="changelog")
     assert changes.schema.names[1:] == ["k", "v"]
-    t.expire_snapshots()
+    t.maintenance.expire_snapshots()
     assert len(t.system_table("snapshots").to_arrow()) <= 3
     assert rows(tidelake.open("s3a://lake/house", storage=s3.storage()).table("db.t")) == rows(t)
     assert all(key.startswith("house/db.db/t/") for key in s3.listing() if "/t/" in key)
@@ -69,7 +69,7 @@ def test_an_append_table_with_partitions_and_deletes(catalog):
     t.write([{"p": "x/y", "n": 1}, {"p": "ü z", "n": 2}, {"p": "x/y", "n": 3}])
     t.delete("n = 1")
     assert rows(t) == [("x/y", 3), ("ü z", 2)]
-    t.create_tag("one")
+    t.tags.create("one")
     t.write([{"p": "x/y", "n": 9}])
     t.rollback_to("one")
     assert rows(t) == [("x/y", 3), ("ü z", 2)]

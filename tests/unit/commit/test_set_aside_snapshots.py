@@ -158,8 +158,8 @@ def test_it_is_said_and_nobody_reads_it(tmp_path, caplog):
     with pytest.raises(tidelake.errors.NotFoundError, match="has no snapshot 4"):
         table.to_arrow(snapshot_id=4)
     with pytest.raises(tidelake.errors.TidelakeError):
-        table.create_tag("late", snapshot_id=4)
+        table.tags.create("late", snapshot_id=4)
     assert [batch.snapshot_id for batch in table.stream(start=1, timeout=0)] == [1, 2, 3]
-    assert table.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2)
+    assert table.maintenance.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2)
     write(table, 50)
     assert keys(table) == [1, 2, 30, 50]

@@ -133,9 +133,9 @@ def test_a_put_that_took_effect_late_is_never_seen(s3, new):
         with pytest.raises(NotFoundError) as missing:
             refused()
         assert missing.value.kind == "snapshot_not_found"
-    new.create_tag("now")
+    new.tags.create("now")
     assert handle.tags.load("now").snapshot.id == 1
-    new.expire_snapshots(retain_min=1, retain_max=1)
+    new.maintenance.expire_snapshots(retain_min=1, retain_max=1)
     assert keys(new) == keys(new, tag="now") == [50]
 
 
@@ -144,14 +144,14 @@ def test_one_with_an_id_before_the_tables_own_is_passed_over(s3, new):
     for k in range(51, 54):
         new.write([{"k": k, "v": "new"}])
     handle = new.handle
-    new.expire_snapshots(retain_min=1, retain_max=2)
+    new.maintenance.expire_snapshots(retain_min=1, retain_max=2)
     late = dataclasses.replace(handle.snapshots.load(4), properties={OPENED_SCHEMA: "0@1"}, id=2)
     assert handle.snapshots.put(late)
     handle.fileio.delete(f"{PATH}/snapshot/EARLIEST")
     assert (handle.snapshots.ids(), handle.snapshots.earliest_id()) == ([3, 4], 3)
     assert new.system_table("snapshots").to_arrow().num_rows == 2
-    assert new.expire_snapshots(retain_min=1, retain_max=1).ids == (3,)
-    assert new.purge_files().removed_snapshot_ids == (4,)
+    assert new.maintenance.expire_snapshots(retain_min=1, retain_max=1).ids == (3,)
+    assert new.maintenance.purge_files().removed_snapshot_ids == (4,)
     handle.fileio.delete(f"{PATH}/snapshot/snapshot-2")
     check_table(handle.fileio, PATH)
 

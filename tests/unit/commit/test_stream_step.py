@@ -75,7 +75,7 @@ def test_a_commit_that_has_expired_is_known_from_the_checkpoint(table):
     made = write(table, 0, "a")
     for number in range(3):
         table.write([{"k": number, "v": 1, "p": "a"}])
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     assert table.handle.snapshots.find(made.snapshot_id) is None
     assert write(table, 0, "a", before=made) is None
     refused("checkpoint_behind", table, 0, "b", before=made)

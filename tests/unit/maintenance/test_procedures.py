@@ -152,7 +152,7 @@ def test_a_tag_of_the_first_snapshot_from_a_time_on(catalog, table):
     ],
 )
 def test_a_rollback_says_from_where_to_where(catalog, table, arguments, left):
-    table.create_tag("one", snapshot_id=1)
+    table.tags.create("one", snapshot_id=1)
     assert done(catalog, "rollback", table="db.t", dry_run=True, **arguments) == [(4, left)]
     assert table.latest_snapshot_id == 4
     assert done(catalog, "rollback", table="db.t", **arguments) == [(4, left)]
@@ -183,7 +183,7 @@ def test_a_rollback_to_a_watermark(catalog, table):
 
 
 def test_a_purge_may_be_asked_first(catalog, table):
-    table.create_tag("one", snapshot_id=1)
+    table.tags.create("one", snapshot_id=1)
     [(says,)] = done(catalog, "purge_files", "db.t", True)
     assert says.startswith("Would remove 4 snapshots, 1 tags and ")
     assert (table.count(), table.latest_snapshot_id) == (4, 4)

@@ -126,10 +126,10 @@ def test_a_table_of_java_is_warned_of_at_its_first_write(catalog, warned):
 def test_a_tag_that_should_go_is_warned_of(catalog, warned):
     table = catalog.create_table("tags.t", {"k": "INT"})
     table.write([{"k": 1}])
-    table.create_tag("a")
+    table.tags.create("a")
     assert warned() == []
-    table.create_tag("b", time_retained="1 d")
-    table.create_tag("c", time_retained="2 d")
+    table.tags.create("b", time_retained="1 d")
+    table.tags.create("c", time_retained="2 d")
     (text,) = warned()
     assert "deletes no tag by itself" in text
 

@@ -49,11 +49,11 @@ def tags(table) -> dict[str, int]:
 
 def test_a_tag_keeps_its_time(catalog):
     table = made(catalog, 2)
-    table.create_tag("a", snapshot_id=1, time_retained="1 d")
-    table.create_tag("b", time_retained=timedelta(hours=2))
-    table.create_tag("c", time_retained=1500)
-    table.with_options({"tag.default-time-retained": "30 min"}).create_tag("d")
-    table.create_tag("e")
+    table.tags.create("a", snapshot_id=1, time_retained="1 d")
+    table.tags.create("b", time_retained=timedelta(hours=2))
+    table.tags.create("c", time_retained=1500)
+    table.with_options({"tag.default-time-retained": "30 min"}).tags.create("d")
+    table.tags.create("e")
     rows = table.system_table("tags").to_arrow().to_pylist()
     assert [r["time_retained"] for r in rows] == ["PT24H", "PT2H", "PT1.5S", "PT30M", None]
     assert [r["create_time"] is None for r in rows] == [False] * 4 + [True]
@@ -63,37 +63,37 @@ def test_a_tag_keeps_its_time(catalog):
 def test_a_time_that_is_none_is_refused(catalog, wrong):
     table = made(catalog, 1)
     with pytest.raises(InvalidInputError, match="time_retained is"):
-        table.create_tag("a", time_retained=wrong)
+        table.tags.create("a", time_retained=wrong)
     assert tags(table) == {}
 
 
 def test_a_renamed_tag_is_the_same_under_another_name(catalog):
     table = made(catalog, 2)
-    table.create_tag("a", snapshot_id=1, time_retained="1 d")
+    table.tags.create("a", snapshot_id=1, time_retained="1 d")
     before = table.fileio.read_bytes(table.paths.tag("a"))
-    table.rename_tag("a", "b")
+    table.tags.rename("a", "b")
     assert tags(table) == {"b": 1}
     assert table.fileio.read_bytes(table.paths.tag("b")) == before
-    table.create_tag("c")
+    table.tags.create("c")
     with pytest.raises(AlreadyExistsError, match="already has a tag 'c'"):
-        table.rename_tag("b", "c")
+        table.tags.rename("b", "c")
     with pytest.raises(NotFoundError, match="has no tag 'a'"):
-        table.rename_tag("a", "x")
+        table.tags.rename("a", "x")
     with pytest.raises(InvalidInputError, match="looks like a snapshot id"):
-        table.rename_tag("b", "7")
+        table.tags.rename("b", "7")
     assert tags(table) == {"b": 1, "c": 2}
 
 
 def test_a_replaced_tag_names_another_snapshot_and_keeps_no_time(catalog):
     table = made(catalog, 3)
-    table.create_tag("a", snapshot_id=1, time_retained="1 d")
-    table.replace_tag("a", snapshot_id=2)
+    table.tags.create("a", snapshot_id=1, time_retained="1 d")
+    table.tags.replace("a", snapshot_id=2)
     assert table.system_table("tags").to_arrow()["time_retained"].to_pylist() == [None]
-    table.replace_tag("a", time_retained="2 d")
+    table.tags.replace("a", time_retained="2 d")
     assert tags(table) == {"a": 3}
     assert table.system_table("tags").to_arrow()["time_retained"].to_pylist() == ["PT48H"]
     with pytest.raises(NotFoundError, match="Did you mean 'a'"):
-        table.replace_tag("aa")
+        table.tags.replace("aa")
 
 
 # ---- rollback
@@ -112,7 +112,7 @@ def test_a_replaced_tag_names_another_snapshot_and_keeps_no_time(catalog):
 def test_later_snapshots_and_their_tags_are_gone(catalog, where):
     table = made(catalog)
     for name, snapshot_id in {"one": 1, "two": 2, "also": 2, "four": 4}.items():
-        table.create_tag(name, snapshot_id=snapshot_id)
+        table.tags.create(name, snapshot_id=snapshot_id)
     files = {s.name for s in table.fileio.list_dir(table.paths.manifest_dir)}
     done = where(table)
     assert (done.previous_snapshot_id, done.snapshot_id) == (5, 2)
@@ -128,7 +128,7 @@ def test_later_snapshots_and_their_tags_are_gone(catalog, where):
 
 def test_a_dry_run_changes_nothing(catalog):
     table = made(catalog)
-    table.create_tag("four", snapshot_id=4)
+    table.tags.create("four", snapshot_id=4)
     done = table.rollback_to(3, dry_run=True)
     assert (done.removed_snapshot_ids, done.removed_tags) == ((4, 5), ("four",))
     assert (table.latest_snapshot_id, tags(table), keys(table)) == (5, {"four": 4}, [1, 2, 3, 4, 5])
@@ -142,8 +142,8 @@ def test_a_rollback_to_the_newest_does_nothing(catalog):
 
 def test_a_tag_of_an_expired_snapshot_gets_it_back(catalog):
     table = made(catalog)
-    table.create_tag("two", snapshot_id=2)
-    table.create_tag("three", snapshot_id=3)
+    table.tags.create("two", snapshot_id=2)
+    table.tags.create("three", snapshot_id=3)
     expire(table, 3)
     done = table.rollback_to(2)  # by the id, as Java
     assert (done.removed_snapshot_ids, done.removed_tags) == ((4, 5), ("three",))
@@ -156,7 +156,7 @@ def test_a_tag_of_an_expired_snapshot_gets_it_back(catalog):
 
 def test_changelogs_of_later_snapshots_are_gone(catalog):
     table = made(catalog)
-    table.create_tag("two", snapshot_id=2)
+    table.tags.create("two", snapshot_id=2)
     directory = table.paths.changelog_dir
     for snapshot_id in range(1, 4):
         data = table.fileio.read_bytes(table.paths.snapshot(snapshot_id))
@@ -185,7 +185,7 @@ def test_changelogs_of_later_snapshots_are_gone(catalog):
 )
 def test_where_one_cannot_go_back_to_is_refused(catalog, where, says):
     table = made(catalog, 2)
-    table.create_tag("one", snapshot_id=1)
+    table.tags.create("one", snapshot_id=1)
     with pytest.raises((InvalidInputError, NotFoundError), match=says):
         where(table)
     assert keys(table) == [1, 2]
@@ -193,7 +193,7 @@ def test_where_one_cannot_go_back_to_is_refused(catalog, where, says):
 
 def test_a_tag_of_a_history_that_was_rolled_back_is_no_place_to_go(catalog):
     table = made(catalog, 3)
-    table.create_tag("three")
+    table.tags.create("three")
     old = table.fileio.read_bytes(table.paths.tag("three"))
     table.rollback_to(1)
     table.fileio.write_once(table.paths.tag("three"), old)  # as a backup might bring it back
@@ -288,8 +288,8 @@ def test_a_writer_that_publishes_in_the_moment_after_its_look_brings_nothing_bac
 def _world(*, expired: bool) -> MemoryFileIO:
     inner = MemoryFileIO()
     table = made(tidelake.open("/w", fileio=inner), 4)
-    table.create_tag("two", snapshot_id=2)
-    table.create_tag("three", snapshot_id=3)
+    table.tags.create("two", snapshot_id=2)
+    table.tags.create("three", snapshot_id=3)
     if expired:
         expire(table, 2)
     return inner
@@ -369,17 +369,17 @@ _CHANGES = {"delete", "replace", "put_if_absent"}
 
 def test_a_tag_without_a_time_is_a_snapshot_s_file(catalog):
     table = made(catalog, 1)
-    table.create_tag("a")
+    table.tags.create("a")
     document = json.loads(table.fileio.read_bytes(table.paths.tag("a")))
     assert "tagCreateTime" not in document
 
 
 def test_tags_are_listed_with_their_snapshots_and_times(catalog):
     table = made(catalog, 3)
-    assert table.list_tags() == []
-    table.create_tag("b", snapshot_id=1, time_retained="1 d")
-    table.create_tag("a")
-    first, second = table.list_tags()
+    assert table.tags.list() == []
+    table.tags.create("b", snapshot_id=1, time_retained="1 d")
+    table.tags.create("a")
+    first, second = table.tags.list()
     snapshots = {s["snapshot_id"]: s for s in table.history().to_pylist()}
     assert (first.name, first.snapshot_id, first.record_count) == ("a", 3, 3)
     assert first.commit_time == snapshots[3]["commit_time"]
@@ -388,13 +388,13 @@ def test_tags_are_listed_with_their_snapshots_and_times(catalog):
     assert second.create_time is not None
     assert timedelta(0) <= second.create_time - second.commit_time < timedelta(hours=1)
     expire(table, 1)
-    assert [tag.name for tag in table.list_tags()] == ["a", "b"]
+    assert [tag.name for tag in table.tags.list()] == ["a", "b"]
 
 
 def test_a_tag_that_goes_while_they_are_listed_is_left_out(catalog, monkeypatch):
     table = made(catalog, 1)
-    table.create_tag("a")
-    table.create_tag("b")
+    table.tags.create("a")
+    table.tags.create("b")
     names = type(table.handle.tags).names
 
     def then_one_goes(log):
@@ -403,4 +403,4 @@ def test_a_tag_that_goes_while_they_are_listed_is_left_out(catalog, monkeypatch)
         return found
 
     monkeypatch.setattr(type(table.handle.tags), "names", then_one_goes)
-    assert [tag.name for tag in table.list_tags()] == ["b"]
+    assert [tag.name for tag in table.tags.list()] == ["b"]

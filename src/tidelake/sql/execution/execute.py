@@ -231,7 +231,7 @@ def _alter_tag(statement: AlterTag, session: SqlSession) -> None:
     }
     if statement.action == "rename":
         assert statement.new_name is not None
-        table.rename_tag(statement.tag, statement.new_name)
+        table.tags.rename(statement.tag, statement.new_name)
     elif statement.action == "drop":
         names = [name.strip() for name in statement.tag.split(",")]
         if statement.if_exists == "ignore":
@@ -240,11 +240,11 @@ def _alter_tag(statement: AlterTag, session: SqlSession) -> None:
         for name in names:
             table.handle.time_travel.by_tag(name)  # before the first is deleted
         for name in names:
-            table.delete_tag(name)
+            table.tags.delete(name)
     elif statement.action == "replace" or (statement.action == "create_or_replace" and is_there):
-        table.replace_tag(statement.tag, **when)
+        table.tags.replace(statement.tag, **when)
     elif not (is_there and statement.if_exists == "ignore"):
-        table.create_tag(statement.tag, **when)
+        table.tags.create(statement.tag, **when)
 
 
 def _truncate(statement: Truncate, session: SqlSession) -> None:
@@ -476,7 +476,7 @@ def _qualify(given: object, session: SqlSession, catalog_name: str) -> tuple[obj
 
 def _analyze(statement: Analyze, session: SqlSession) -> None:
     columns = None if statement.columns is None else list(statement.columns)
-    session.data_table(statement.name, use="analyzed").analyze(columns)
+    session.data_table(statement.name, use="analyzed").maintenance.analyze(columns)
 
 
 # Jobs are Spark queries, so a session without Spark has none.

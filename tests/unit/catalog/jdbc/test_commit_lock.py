@@ -68,7 +68,7 @@ def test_the_life_of_a_table_under_the_lock(sqlite_place, store):
     table = made(catalog)
     table.write([{"k": 1, "v": "a"}, {"k": 2, "v": "a"}])
     table.add_column("n", "INT")
-    table.create_tag("whole")
+    table.tags.create("whole")
     table.compact(full=True)
     table.delete("k = 1")
     table.rollback_to(tag="whole")

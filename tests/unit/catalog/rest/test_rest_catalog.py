@@ -50,7 +50,7 @@ def test_the_life_of_a_table(server, catalog, table):
     table.write([{"k": 1, "v": "a"}, {"k": 2, "v": "a"}])
     table.write([{"k": 2, "v": "b"}])
     table.compact(full=True)
-    table.create_tag("whole")
+    table.tags.create("whole")
     table.write([{"k": 3, "v": "c"}], mode="overwrite")
     table.alter(tidelake.AddColumn("n", pa.int32(), default="7"), tidelake.RenameColumn("v", "w"))
     table.write([{"k": 4, "w": "d"}])

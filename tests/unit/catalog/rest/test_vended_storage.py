@@ -75,7 +75,7 @@ def test_the_life_of_a_table_with_given_keys(s3, server, catalog, table):
     table.delete("k = 1")
     table.alter(tidelake.AddColumn("n", pa.int32()))
     again = catalog.table("db.t")
-    again.create_tag("whole")
+    again.tags.create("whole")
     again.write([{"k": 3, "v": "c", "n": 1}], mode="overwrite")
     assert rows_of(again) == [(3, "c", 1)]
     assert rows_of(again, tag="whole") == [(2, "b")]

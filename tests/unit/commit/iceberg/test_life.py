@@ -88,7 +88,7 @@ def test_expired_snapshots_and_their_manifests_go(tmp_path):
     assert shown(lake) == [4, 5]
     assert_same_rows(lake)
     assert lake.names() == named_files(lake)
-    lake.table.expire_snapshots(retain_max=1, retain_min=1)
+    lake.table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     assert shown(lake) == [5]
     assert lake.names() == named_files(lake)
 
@@ -97,7 +97,7 @@ def test_tags_are_refs_and_keep_their_snapshot(tmp_path):
     options = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
     lake = IcebergLake(tmp_path, SCHEMA, options=options)
     write(lake, 1)
-    lake.table.create_tag("first")
+    lake.table.tags.create("first")
     assert lake.document()["refs"]["first"] == {"snapshot-id": 1, "type": "tag"}
     before = rows_of(lake.table.to_arrow())
     write(lake, 2, 3)
@@ -105,9 +105,9 @@ def test_tags_are_refs_and_keep_their_snapshot(tmp_path):
     table = lake.iceberg()
     found = table.scan(snapshot_id=table.snapshot_by_name("first").snapshot_id).to_arrow()
     assert rows_of(found) == before
-    lake.table.rename_tag("first", "one")
+    lake.table.tags.rename("first", "one")
     assert sorted(lake.document()["refs"]) == ["main", "one"]
-    lake.table.delete_tag("one")
+    lake.table.tags.delete("one")
     assert (sorted(lake.document()["refs"]), shown(lake)) == (["main"], [3])
     assert lake.names() == named_files(lake)
 
@@ -122,7 +122,7 @@ def test_a_failure_is_a_warning_and_the_next_commit_makes_up_for_it(lake, caplog
     assert "CALL sys.sync_iceberg('db.t')" in caplog.text
     assert lake.table.count() == 2
     with pytest.raises(TidelakeError):
-        lake.table.sync_iceberg()
+        lake.table.maintenance.sync_iceberg()
     lake.directory.unlink()
     hidden.rename(lake.directory)
     write(lake, 3)
@@ -139,7 +139,7 @@ def test_lost_and_damaged_files_are_made_again(lake):
         assert_same_rows(lake)
     for path in lake.directory.glob("*.avro"):
         path.write_bytes(path.read_bytes()[:-3])
-    lake.table.sync_iceberg(from_scratch=True)
+    lake.table.maintenance.sync_iceberg(from_scratch=True)
     assert_same_rows(lake)
     (lake.directory / f"v{lake.version}.metadata.json").write_text("{}")
     (lake.directory / "version-hint.text").write_text("x")
@@ -201,7 +201,7 @@ def test_a_document_with_other_values_is_no_base(lake, key, value):
 def test_a_second_synchronisation_writes_nothing(lake):
     write(lake, 1, 2)
     before = {p.name: (p.stat().st_mtime_ns, p.stat().st_ino) for p in lake.directory.iterdir()}
-    lake.table.sync_iceberg()
+    lake.table.maintenance.sync_iceberg()
     after = {p.name: (p.stat().st_mtime_ns, p.stat().st_ino) for p in lake.directory.iterdir()}
     assert after == before
 
@@ -268,9 +268,9 @@ def test_the_slower_of_two_writers_deletes_no_file_of_the_faster_ones_document(l
             return getattr(context.fileio, name)
 
         def read_bytes(self, path, **more):
-            if path.endswith("version-hint.text") and not quiet.list_tags():
-                quiet.create_tag("first", snapshot_id=1)
-                quiet.expire_snapshots(retain_max=2, retain_min=2)
+            if path.endswith("version-hint.text") and not quiet.tags.list():
+                quiet.tags.create("first", snapshot_id=1)
+                quiet.maintenance.expire_snapshots(retain_max=2, retain_min=2)
             return context.fileio.read_bytes(path, **more)
 
         def put_if_absent(self, path, data, *, within=None):
@@ -332,7 +332,7 @@ def test_metadata_of_a_table_that_had_none_begins_with_all_files(tmp_path):
     for k in range(3):
         table.write([{"k": k, "v": None}])
     with pytest.raises(InvalidInputError, match="has no Iceberg metadata"):
-        table.sync_iceberg()
+        table.maintenance.sync_iceberg()
     assert not (tmp_path / "db.db/t/metadata").exists()
     table = table.set_options(
         {
@@ -340,7 +340,7 @@ def test_metadata_of_a_table_that_had_none_begins_with_all_files(tmp_path):
             "metadata.iceberg.manifest-compression": "zstd",
         }
     )
-    assert table.sync_iceberg().snapshots_count == 1
+    assert table.maintenance.sync_iceberg().snapshots_count == 1
     lake = object.__new__(IcebergLake)
     lake.warehouse, lake.catalog, lake.table = tmp_path, catalog, table
     assert_same_rows(lake)
@@ -419,7 +419,7 @@ def test_a_reader_finds_its_files_while_old_snapshots_expire(tmp_path, by):
         table = table.with_options({"metadata.iceberg.storage": "disabled"})
     table.write([{"k": 2, "v": "b"}], mode="overwrite")
     if by == "call":
-        lake.table.expire_snapshots(retain_max=1, retain_min=1, older_than=None)
+        lake.table.maintenance.expire_snapshots(retain_max=1, retain_min=1, older_than=None)
     elif by == "job":
         expire_after_compaction(lake.table.with_options({"write-only": "true"}).handle)
     assert seen

@@ -65,8 +65,8 @@ def test_a_table_lives_on_hdfs(nodes):
         t.write([{"k": 1, "v": f"a{i}"}, {"k": i, "v": "b"}])
     t.delete("k = 2")
     t.compact(full=True)
-    t.expire_snapshots()
-    t.create_tag("one")
+    t.maintenance.expire_snapshots()
+    t.tags.create("one")
     assert rows(t) == [(0, "b"), (1, "a4"), (3, "b"), (4, "b")]
     catalog.rename_table("db.t", "other.u")
     t = catalog.table("other.u")

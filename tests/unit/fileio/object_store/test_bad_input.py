@@ -78,7 +78,7 @@ def test_a_listing_that_loses_its_pages_hides_no_snapshot(s3):
     assert again.handle.snapshots.ids() == list(range(1, again.latest_snapshot_id + 1))
     newest = again.latest_snapshot_id
     assert again.write([{"k": 50, "p": "a"}]).snapshot_ids[0] == newest + 1
-    again.expire_snapshots(retain_max=2, retain_min=1)
+    again.maintenance.expire_snapshots(retain_max=2, retain_min=1)
     s3.forget()
     assert keys(s3) == [*range(12), 50]
     assert table.handle.snapshots.ids()[-1] >= newest + 1

@@ -144,10 +144,14 @@ def test_a_lease_holds_the_oldest_snapshot_until_it_is_released(catalog, scan):
     for number in range(4):
         table.write([{"id": 1, "v": f"x{number}"}])
     scanner.poll()
-    table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z")
+    table.maintenance.expire_snapshots(
+        retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z"
+    )
     assert table.handle.snapshots.earliest_id() == 1
     scanner.release(4)
-    table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z")
+    table.maintenance.expire_snapshots(
+        retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z"
+    )
     assert table.handle.snapshots.earliest_id() == 4
     scanner.close()
     assert not ConsumerLog(table.fileio, table.paths).next_ids()

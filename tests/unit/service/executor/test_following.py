@@ -52,7 +52,9 @@ def test_compactions_and_expiries_change_no_answer(catalog, serve):
     table.compact(full=True)
     agrees(service, table)
     files = {e.instance: t.files for e in service.server.status().executors for t in e.tables}
-    table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z")
+    table.maintenance.expire_snapshots(
+        retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00Z"
+    )
     agrees(service, table)
     assert set(files.values()) != {0}
 

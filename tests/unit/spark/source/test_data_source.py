@@ -28,7 +28,7 @@ def table(tmp_path):
         "db.t", SCHEMA, primary_keys=["k", "p"], partition_keys=["p"], options={"bucket": 1}
     )
     table.write(rows_of((1, 0)))
-    table.create_tag("first")
+    table.tags.create("first")
     table.write(rows_of((2, 0), (3, 1)))
     return table
 

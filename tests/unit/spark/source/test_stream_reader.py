@@ -56,12 +56,12 @@ def keys(reader, start, end):
 def test_a_running_reader_holds_what_it_has_not_read(table, opened):
     reader = opened()
     first = reader.latestOffset({}, None)
-    assert table.expire_snapshots(**ALL).ids == ()
+    assert table.maintenance.expire_snapshots(**ALL).ids == ()
     assert keys(reader, {}, first) == [0]
     second = reader.latestOffset(first, None)
     reader.commit({})  # before the first batch Spark commits where it began
     reader.commit(first)
-    assert table.expire_snapshots(**ALL).ids == (1,)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1,)
     assert keys(reader, first, second) == [1]
     reader.stop()
     assert log_of(table).states() == {}
@@ -71,9 +71,9 @@ def test_a_killed_reader_is_forgotten_after_an_hour(table, opened):
     reader = opened()
     reader.latestOffset({}, None)
     table.handle.env.clock.sleep_ms(READ_RETAINED_MS // 2)
-    assert table.expire_snapshots(**ALL).ids == ()
+    assert table.maintenance.expire_snapshots(**ALL).ids == ()
     table.handle.env.clock.sleep_ms(READ_RETAINED_MS)
-    assert table.expire_snapshots(**ALL).ids == (1, 2, 3, 4)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2, 3, 4)
 
 
 def test_a_consumer_records_what_was_read(table, opened):

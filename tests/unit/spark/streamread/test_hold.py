@@ -67,12 +67,12 @@ def test_a_stopped_stream_keeps_its_snapshots_and_goes_on(table, opened):
     cursor.close()
     assert log_of(table).next_ids() == {"source-query-0": 3}
     assert log_of(table).lease("source-query-0").is_closed
-    assert table.expire_snapshots(**ALL).ids == (1, 2)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2)
     again = opened(table)
     first, last = again.between(at, again.next(at))
     again.hold_from(first)
     assert (first.snapshot, last.snapshot) == (4, 5)
-    assert table.expire_snapshots(**ALL).ids == (3,)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (3,)
 
 
 def test_a_source_of_a_table_that_may_not_be_written_goes_on_without_a_hold(
@@ -91,7 +91,7 @@ def test_a_source_of_a_table_that_may_not_be_written_goes_on_without_a_hold(
     monkeypatch.undo()
     cursor.close()
     assert log_of(table).states() == {}
-    assert table.expire_snapshots(**ALL).ids == (1, 2, 3, 4, 5)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2, 3, 4, 5)
     with pytest.raises(NotFoundError, match="expired"):
         opened(table).next(at)
 
@@ -113,7 +113,7 @@ def test_what_a_batch_reads_is_held_before_its_first_look(table, opened):
     first, _ = again.between(None, end)
     again.hold_from(first)
     assert log_of(table).next_ids() == {"source-query-0": 1}
-    assert table.expire_snapshots(**ALL).ids == ()
+    assert table.maintenance.expire_snapshots(**ALL).ids == ()
 
 
 def test_a_stopped_stream_is_forgotten_after_the_documented_time(table, opened):
@@ -122,9 +122,9 @@ def test_a_stopped_stream_is_forgotten_after_the_documented_time(table, opened):
     cursor.close()
     clock = table.handle.env.clock
     clock.sleep_ms(SOURCE_RETAINED_MS - LEASE_TIMEOUT_MS)
-    assert table.expire_snapshots(**ALL).ids == ()
+    assert table.maintenance.expire_snapshots(**ALL).ids == ()
     clock.sleep_ms(2 * LEASE_TIMEOUT_MS)
-    assert table.expire_snapshots(**ALL).ids == (1, 2, 3, 4, 5)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2, 3, 4, 5)
     assert log_of(table).states() == {}
     with pytest.raises(NotFoundError, match="latest-full"):
         opened(table).next(at)
@@ -139,7 +139,7 @@ def test_a_temporary_checkpoint_leaves_nothing(table, opened):
     assert HoldName.of(None, folder, otherwise="x") == HoldName("x", is_lasting=False)
     cursor = opened(table, name)
     cursor.next(None)
-    assert table.expire_snapshots(**ALL).ids == ()
+    assert table.maintenance.expire_snapshots(**ALL).ids == ()
     cursor.close()
     assert log_of(table).states() == {}
 
@@ -160,7 +160,7 @@ def test_progress_of_a_consumer_is_recorded_when_a_batch_is_done(table, opened):
 
 def test_a_consumer_whose_snapshot_expired_skips_nothing(table, opened):
     log = log_of(table)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     with log.open_dir() as place:
         log.record("c", 2, within=place)
     with pytest.raises(NotFoundError, match="at snapshot 2, which has expired"):
@@ -183,11 +183,11 @@ def test_a_first_full_state_is_no_progress_until_it_was_read_whole(table, opened
 
 
 def test_a_state_that_a_tag_keeps_is_given(table, opened):
-    table.create_tag("v2", snapshot_id=2)
+    table.tags.create("v2", snapshot_id=2)
     log = log_of(table)
     with log.open_dir() as place:
         log.record("other", 3, within=place)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     options = {"scan.mode": "from-snapshot-full", "scan.snapshot-id": None, "scan.tag-name": "v2"}
     cursor = opened(table, **options)
     first, _ = cursor.between(None, cursor.next(None))

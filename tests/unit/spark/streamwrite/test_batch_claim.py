@@ -117,14 +117,14 @@ def test_the_newest_commit_is_held_until_a_later_one_and_for_a_week(table, folde
     table.write([{"k": 3, "v": 0, "p": "a"}], commit_user=QUERY, commit_identifier=3)
     for number in range(3):
         table.write([{"k": number, "v": 0, "p": "a"}])
-    assert table.expire_snapshots(**ALL).ids == (1, 2)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2)
     claim(table, checkpoint)
-    assert table.expire_snapshots(**ALL).ids == (3,)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (3,)
     claim(table, checkpoint)
-    assert table.expire_snapshots(**ALL).ids == ()
+    assert table.maintenance.expire_snapshots(**ALL).ids == ()
     table.write([{"k": 9, "v": 0, "p": "a"}])
     table.handle.env.clock.sleep_ms(SILENCE_MS + RETAINED_MS + 1)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     assert log_of(table).states() == {}
     claim(table, checkpoint)
     assert json.loads((checkpoint.folder.path / RUN_FILE).read_text())["term"] == 2

@@ -41,7 +41,7 @@ def session(tmp_path_factory):
             {"id": 3, "item": None, "price": 5.0, "day": days[2]},
         ]
     )
-    orders.create_tag("first")
+    orders.tags.create("first")
     orders.write([{"id": 2, "item": "tea", "price": 9.0, "day": days[1]}])
     return session
 

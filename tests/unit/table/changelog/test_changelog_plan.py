@@ -23,7 +23,7 @@ def table(tmp_path):
     table.write([{"k": k, "v": k} for k in range(40)])
     table.write([{"k": k, "v": -k} for k in range(0, 40, 3)])
     table.delete([{"k": 7}])
-    table.create_tag("old", snapshot_id=1)
+    table.tags.create("old", snapshot_id=1)
     return table
 
 
@@ -71,7 +71,7 @@ def test_a_tag_that_is_named_by_a_number_comes_before_the_snapshot(table: Table)
 def expired(table: Table):
     """Snapshots 1 and 2 have expired as Java leaves them, their changelogs are kept."""
     files, paths = table.fileio, table.paths
-    table.delete_tag("old")
+    table.tags.delete("old")
     for number in (1, 2):
         files.write_once(paths.changelog(number), files.read_bytes(paths.snapshot(number)))
         files.delete(paths.snapshot(number))

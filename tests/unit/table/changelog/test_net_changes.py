@@ -73,7 +73,7 @@ def test_changes_of_an_append_table(appended):
 
 def test_changes_by_tag_and_time_with_columns_and_filter(keyed):
     keyed.write([{"k": k, "v": "a", "n": k} for k in range(4)])
-    keyed.create_tag("t1")
+    keyed.tags.create("t1")
     keyed.write([{"k": k, "v": "b", "n": k * 10} for k in range(3)])
     assert keyed.changes("t1", 2, columns=["n"], filter="k > 1").to_pylist() == [
         {"_row_kind": "-U", "n": 2},

@@ -25,7 +25,7 @@ KV = {"k": "INT NOT NULL", "v": "INT"}
 def two(keyed):
     """Two snapshots, the first with one row and a tag."""
     keyed.write([{"k": 1, "v": "a", "n": 0}])
-    keyed.create_tag("first")
+    keyed.tags.create("first")
     keyed.write([{"k": 2, "v": "b", "n": 0}])
     return keyed
 
@@ -138,7 +138,7 @@ def test_changes_take_times_as_text_where_no_tag_has_the_name(two):
     tomorrow = (dt.datetime.now(tz=dt.UTC) + dt.timedelta(days=1)).isoformat()
     for end in (tomorrow, dt.date.fromisoformat(tomorrow[:10]), np.datetime64(tomorrow[:10])):
         assert two.changes(1, end)["k"].to_pylist() == [2]
-    two.create_tag("2020-01-01", snapshot_id=1)
+    two.tags.create("2020-01-01", snapshot_id=1)
     assert two.changes(0, "2020-01-01")["k"].to_pylist() == [1]
     with pytest.raises(NotFoundError, match="lies before snapshot 1"):
         two.changes(0, "2020-01-02")

@@ -59,7 +59,7 @@ def table(catalog):
 
 
 def test_columns_of_all_types(table):
-    found = table.analyze()
+    found = table.maintenance.analyze()
     assert (found.snapshot_id, found.schema_id, found.record_count) == (2, 0, 4)
     assert "l" not in found.columns
     shown = {
@@ -83,7 +83,7 @@ def test_columns_of_all_types(table):
 
 def test_a_snapshot_keeps_them_and_those_of_the_schema_inherit(table):
     before = table.to_arrow().sort_by("k")
-    found = table.analyze(["s"])
+    found = table.maintenance.analyze(["s"])
     newest = table.history().to_pylist()[-1]
     assert (newest["snapshot_id"], newest["commit_kind"]) == (3, "ANALYZE")
     assert (newest["total_record_count"], newest["delta_record_count"]) == (5, 0)
@@ -104,22 +104,22 @@ def test_a_snapshot_keeps_them_and_those_of_the_schema_inherit(table):
 
 def test_rows_alone_are_counted_without_reading_them(catalog, monkeypatch):
     table = catalog.create_table("db.a", pa.schema({"k": pa.int64()}))
-    assert table.analyze() is None
+    assert table.maintenance.analyze() is None
     assert table.latest_snapshot_id is None
     table.write([{"k": 1}, {"k": 2}])
     monkeypatch.setattr(type(table.fileio), "open_input", None)
-    found = table.analyze([])
+    found = table.maintenance.analyze([])
     assert (found.record_count, dict(found.columns)) == (2, {})
     table.truncate()
-    found = table.analyze([])
+    found = table.maintenance.analyze([])
     assert (found.record_count, found.size_bytes) == (0, 0)
 
 
 def test_a_column_that_has_no_statistics_is_refused(table):
     with pytest.raises(InvalidInputError, match=r"'l' of table 'db\.t' is ARRAY<INT>"):
-        table.analyze(["k", "l"])
+        table.maintenance.analyze(["k", "l"])
     with pytest.raises(NotFoundError, match="Did you mean 'day'"):
-        table.analyze(["dya"])
+        table.maintenance.analyze(["dya"])
     assert table.latest_snapshot_id == 2
 
 
@@ -161,7 +161,7 @@ def test_statistics_that_lose_their_commit_are_removed(table, monkeypatch):
 
     monkeypatch.setattr(Committer, "analyze", lost)
     with pytest.raises(ConflictError, match="lost"):
-        table.analyze(["k"])
+        table.maintenance.analyze(["k"])
     assert table.fileio.list_dir(f"{table.paths.location}/statistics") == []
 
 
@@ -171,5 +171,5 @@ def test_statistics_whose_outcome_is_unknown_stay(table, monkeypatch):
 
     monkeypatch.setattr(Committer, "analyze", unknown)
     with pytest.raises(OutcomeUnknownError):
-        table.analyze(["k"])
+        table.maintenance.analyze(["k"])
     assert len(table.fileio.list_dir(f"{table.paths.location}/statistics")) == 1

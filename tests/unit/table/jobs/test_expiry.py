@@ -23,13 +23,15 @@ def test_what_stays_reads_as_before_and_what_goes_leaves_nothing(fileio, kind):
     newest = max(before)
     kept = {newest // 3, newest // 2}
     for number in kept:
-        table.create_tag(f"t{number}", snapshot_id=number)
+        table.tags.create(f"t{number}", snapshot_id=number)
     with_stats = table.system_table("statistics").to_arrow().to_pylist()
     for upto in (2, newest // 2, newest):
-        told = table.expire_snapshots(
+        told = table.maintenance.expire_snapshots(
             retain_max=newest - upto + 1, retain_min=1, max_deletes=99, dry_run=True
         )
-        assert table.expire_snapshots(retain_max=newest - upto + 1, retain_min=1) == told
+        assert (
+            table.maintenance.expire_snapshots(retain_max=newest - upto + 1, retain_min=1) == told
+        )
         assert table.handle.snapshots.ids() == list(range(upto, newest + 1))
         assert states(table) == {i: r for i, r in before.items() if i >= upto}
         for number in kept:
@@ -37,10 +39,10 @@ def test_what_stays_reads_as_before_and_what_goes_leaves_nothing(fileio, kind):
         check(table)
     assert table.system_table("statistics").to_arrow().to_pylist() == with_stats
     for number in kept:
-        table.delete_tag(f"t{number}")
+        table.tags.delete(f"t{number}")
     check(table)
     work(table, 2)  # the table goes on
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     check(table)
 
 
@@ -89,7 +91,7 @@ def test_a_clock_that_is_behind_counts_as_at_the_newest_snapshot(fileio):
     table.write([{"k": 9, "v": 9, "p": "a"}])
     assert table.handle.snapshots.ids() == [4, 5]
     clock.sleep_ms(-86_400_000)  # 5 is 90 s younger than 4, whatever the clock says
-    assert table.expire_snapshots(retain_min=1).ids == ()
+    assert table.maintenance.expire_snapshots(retain_min=1).ids == ()
     table.write([{"k": 9, "v": 9, "p": "a"}])
     assert table.handle.snapshots.ids() == [4, 5, 6]
     check(table)
@@ -101,7 +103,7 @@ def test_what_was_decoded_of_expired_snapshots_is_not_kept(fileio):
     states(table)
     manifests = table.handle.manifests
     before = manifests.nbytes
-    table.expire_snapshots(retain_max=1, retain_min=1, max_deletes=99)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1, max_deletes=99)
     assert manifests.nbytes < before / 2
 
 
@@ -109,10 +111,12 @@ def test_no_more_at_a_time_than_the_limit(fileio):
     table = make(fileio)
     for k in range(8):
         table.write([{"k": k, "v": k, "p": "a"}])
-    assert table.expire_snapshots(**ALL, max_deletes=3).ids == (1, 2, 3)
-    assert table.with_options({"snapshot.expire.limit": 2}).expire_snapshots(**ALL).ids == (4, 5)
-    assert table.expire_snapshots(**ALL).ids == (6, 7)
-    assert table.expire_snapshots(**ALL).ids == ()
+    assert table.maintenance.expire_snapshots(**ALL, max_deletes=3).ids == (1, 2, 3)
+    assert table.with_options({"snapshot.expire.limit": 2}).maintenance.expire_snapshots(
+        **ALL
+    ).ids == (4, 5)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (6, 7)
+    assert table.maintenance.expire_snapshots(**ALL).ids == ()
 
 
 def test_older_than_a_time(fileio):
@@ -122,10 +126,13 @@ def test_older_than_a_time(fileio):
         table.write([{"k": k, "v": k, "p": "a"}])
         clock.sleep_ms(10_000)
     third = table.handle.snapshots.load(3).time_ms
-    assert table.expire_snapshots(retain_min=1, older_than=third).ids == (1,)
-    assert table.expire_snapshots(retain_min=1, older_than=third + 1).ids == (2,)
-    assert table.expire_snapshots(retain_min=3, older_than="2100-01-01T00Z").ids == ()
-    assert table.expire_snapshots(retain_min=1, older_than="2100-01-01T00Z").ids == (3, 4)
+    assert table.maintenance.expire_snapshots(retain_min=1, older_than=third).ids == (1,)
+    assert table.maintenance.expire_snapshots(retain_min=1, older_than=third + 1).ids == (2,)
+    assert table.maintenance.expire_snapshots(retain_min=3, older_than="2100-01-01T00Z").ids == ()
+    assert table.maintenance.expire_snapshots(retain_min=1, older_than="2100-01-01T00Z").ids == (
+        3,
+        4,
+    )
     assert rows(table) == [repr({"k": k, "v": k, "p": "a"}) for k in range(5)]
 
 
@@ -135,12 +142,12 @@ def test_a_consumer_keeps_what_it_has_still_to_read(fileio):
     directory = table.handle.paths.consumer_dir
     fileio.replace(f"{directory}/consumer-a", b'{"nextSnapshot": 3}')
     fileio.replace(f"{directory}/consumer-b", b'{"nextSnapshot": 5}')
-    assert table.expire_snapshots(**ALL).ids == (1, 2)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2)
     fileio.delete(f"{directory}/consumer-a")
-    assert table.expire_snapshots(**ALL).ids == (3, 4)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (3, 4)
     fileio.replace(f"{directory}/consumer-b", b"{}")
     with pytest.raises(CorruptError, match="consumer-b has no nextSnapshot"):
-        table.expire_snapshots(**ALL)
+        table.maintenance.expire_snapshots(**ALL)
     check(table)
 
 
@@ -155,7 +162,7 @@ def test_a_consumer_that_comes_while_the_oldest_is_announced_is_seen(fileio):
         paths.earliest_hint,
         lambda: fileio.replace(consumer, b'{"nextSnapshot": 2}'),
     )
-    assert again(table, meanwhile).expire_snapshots(**ALL).ids == (1,)
+    assert again(table, meanwhile).maintenance.expire_snapshots(**ALL).ids == (1,)
     assert table.handle.snapshots.earliest_id() == 2
     assert fileio.read_bytes(paths.earliest_hint) == b"2"
     check(table)
@@ -168,7 +175,7 @@ def test_a_tag_made_while_its_snapshot_expires_is_kept_or_refused(fileio, how, a
     work(table, 4)
     before = rows(table, snapshot_id=2)
     if how == "replace":
-        table.create_tag("late", snapshot_id=4)
+        table.tags.create("late", snapshot_id=4)
     outcome: list[object] = []
 
     def tag():
@@ -180,7 +187,9 @@ def test_a_tag_made_while_its_snapshot_expires_is_kept_or_refused(fileio, how, a
             outcome.append(error)
 
     path = table.handle.paths.snapshot(2)
-    again(table, Meanwhile(fileio, "delete", path, tag, after=after)).expire_snapshots(**ALL)
+    again(table, Meanwhile(fileio, "delete", path, tag, after=after)).maintenance.expire_snapshots(
+        **ALL
+    )
     if after:  # its file was gone when the tag was to be made
         assert "expired" in str(outcome[0])
         assert table.handle.tags.names() == (["late"] if how == "replace" else [])
@@ -194,14 +203,14 @@ def test_a_tag_made_while_its_snapshot_expires_is_kept_or_refused(fileio, how, a
 def test_a_tag_that_gets_another_name_while_tags_are_looked_at_is_seen(fileio, moment):
     table = make(fileio, **TABLES["none"])
     work(table, 4)
-    table.create_tag("one", snapshot_id=2)
+    table.tags.create("one", snapshot_id=2)
     before = rows(table, tag="one")
     paths = table.handle.paths
     call, path = (
         ("list_dir", paths.tag_dir) if moment == "list" else ("read_bytes", paths.tag("one"))
     )
-    rename = Meanwhile(fileio, call, path, lambda: table.rename_tag("one", "two"))
-    again(table, rename).expire_snapshots(**ALL)
+    rename = Meanwhile(fileio, call, path, lambda: table.tags.rename("one", "two"))
+    again(table, rename).maintenance.expire_snapshots(**ALL)
     assert rows(table, tag="two") == before
     check(table)
 
@@ -209,16 +218,16 @@ def test_a_tag_that_gets_another_name_while_tags_are_looked_at_is_seen(fileio, m
 def test_a_tag_made_of_one_that_is_deleted_keeps_its_files(fileio):
     table = make(fileio, **TABLES["none"])
     work(table, 4)
-    table.create_tag("one", snapshot_id=2)
+    table.tags.create("one", snapshot_id=2)
     before = rows(table, tag="one")
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     copy = Meanwhile(
         fileio,
         "delete",
         table.handle.paths.tag("one"),
-        lambda: table.create_tag("two", snapshot_id=2),
+        lambda: table.tags.create("two", snapshot_id=2),
     )
-    again(table, copy).delete_tag("one")
+    again(table, copy).tags.delete("one")
     assert rows(table, tag="two") == before
     check(table)
 
@@ -227,16 +236,18 @@ def test_a_tag_made_of_one_that_is_deleted_keeps_its_files(fileio):
 def test_a_rollback_under_which_its_snapshot_expires_gets_it_back(fileio, target):
     table = make(fileio, **TABLES["dv"])
     work(table, 4)
-    table.create_tag("t", snapshot_id=2)
+    table.tags.create("t", snapshot_id=2)
     then = rows(table, snapshot_id=2)
     if target == 2:
-        table.delete_tag("t")
+        table.tags.delete("t")
     newest = table.handle.snapshots.latest_id()
     expiry = Meanwhile(
         fileio,
         "delete",
         table.handle.paths.snapshot(newest),
-        lambda: again(table, fileio).expire_snapshots(retain_max=newest - 3, retain_min=1),
+        lambda: again(table, fileio).maintenance.expire_snapshots(
+            retain_max=newest - 3, retain_min=1
+        ),
     )
     again(table, expiry).rollback_to(target)
     table = again(table, fileio)
@@ -252,7 +263,9 @@ def test_a_rollback_to_what_expires_before_it_begins_changes_nothing(fileio):
     table = make(fileio, **TABLES["input"], **longer)
     work(table, 4)
     paths = table.handle.paths
-    expiry = Meanwhile(fileio, "list_dir", paths.tag_dir, lambda: table.expire_snapshots(**ALL))
+    expiry = Meanwhile(
+        fileio, "list_dir", paths.tag_dir, lambda: table.maintenance.expire_snapshots(**ALL)
+    )
     reader = again(table, expiry)
     with pytest.raises(
         NotFoundError, match="expired while the table was rolled back to it; nothing"
@@ -269,14 +282,14 @@ def test_a_rollback_to_what_expires_before_it_begins_changes_nothing(fileio):
 def test_a_tag_behind_those_that_java_left_half_removed_is_kept(fileio):
     table = make(fileio, **TABLES["none"])
     work(table, 5)
-    table.create_tag("t", snapshot_id=4)
+    table.tags.create("t", snapshot_id=4)
     then = rows(table, tag="t")
     log, paths = table.handle.snapshots, table.handle.paths
     fileio.delete(paths.manifest(log.load(3).base_manifest_list))
     fileio.delete(paths.manifest(log.load(3).delta_manifest_list))
     cold = again(table, fileio)
     list(cold.scan(snapshot_id=2).batches())  # what 2 names is known, and what 3 does is not
-    cold.expire_snapshots(**ALL)
+    cold.maintenance.expire_snapshots(**ALL)
     assert rows(again(table, fileio), tag="t") == then
     assert missing(fileio, paths.location) == set()
 
@@ -284,15 +297,15 @@ def test_a_tag_behind_those_that_java_left_half_removed_is_kept(fileio):
 def test_a_tag_in_a_gap_keeps_its_files(fileio):
     table = make(fileio, **TABLES["none"])
     work(table, 5)
-    table.create_tag("t", snapshot_id=4)
+    table.tags.create("t", snapshot_id=4)
     then = rows(table, tag="t")
     for number in (3, 4):
         fileio.delete(table.handle.paths.snapshot(number))
     fileio.delete(table.handle.paths.earliest_hint)
     newest = table.handle.snapshots.latest_id()
     table = again(table, fileio)
-    table.expire_snapshots(retain_max=newest - 4, retain_min=1)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(retain_max=newest - 4, retain_min=1)
+    table.maintenance.expire_snapshots(**ALL)
     assert rows(table, tag="t") == then
     assert missing(fileio, table.handle.paths.location) == set()
 
@@ -300,17 +313,17 @@ def test_a_tag_in_a_gap_keeps_its_files(fileio):
 def test_a_tag_that_cannot_be_read_stops_it_and_can_be_deleted(fileio):
     table = make(fileio, **TABLES["none"])
     work(table, 3)
-    table.create_tag("t", snapshot_id=2)
+    table.tags.create("t", snapshot_id=2)
     paths = table.handle.paths
-    table.expire_snapshots(retain_max=1, retain_min=1, max_deletes=2)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1, max_deletes=2)
     fileio.delete(paths.manifest(table.handle.tags.load("t").snapshot.base_manifest_list))
     table = again(table, fileio)
     hint = fileio.read_bytes(paths.earliest_hint)
     with pytest.raises(NotFoundError, match="manifest-list"):
-        table.expire_snapshots(**ALL)
+        table.maintenance.expire_snapshots(**ALL)
     assert fileio.read_bytes(paths.earliest_hint) == hint
-    table.delete_tag("t")
-    table.expire_snapshots(**ALL)
+    table.tags.delete("t")
+    table.maintenance.expire_snapshots(**ALL)
     assert missing(fileio, paths.location) == set()
 
 
@@ -318,8 +331,8 @@ def test_an_expiry_that_another_overtakes_says_nothing(fileio):
     table = make(fileio)
     work(table, 5)
     path = table.handle.paths.consumer_dir
-    rival = Meanwhile(fileio, "list_dir", path, lambda: table.expire_snapshots(**ALL))
-    expired = again(table, rival).expire_snapshots(retain_max=4, retain_min=1)
+    rival = Meanwhile(fileio, "list_dir", path, lambda: table.maintenance.expire_snapshots(**ALL))
+    expired = again(table, rival).maintenance.expire_snapshots(retain_max=4, retain_min=1)
     assert expired.ids == ()
     check(table)
 
@@ -328,9 +341,11 @@ def test_a_snapshot_that_goes_between_reading_it_and_tagging_it_is_no_tag_s(file
     table = make(fileio)
     work(table, 3)
     path = table.handle.paths.tag("late")
-    meanwhile = Meanwhile(fileio, "put_if_absent", path, lambda: table.expire_snapshots(**ALL))
+    meanwhile = Meanwhile(
+        fileio, "put_if_absent", path, lambda: table.maintenance.expire_snapshots(**ALL)
+    )
     with pytest.raises(NotFoundError, match=r"Snapshot 2 .* expired while tag 'late' was created"):
-        again(table, meanwhile).create_tag("late", snapshot_id=2)
+        again(table, meanwhile).tags.create("late", snapshot_id=2)
     assert table.handle.tags.names() == []
     check(table)
 
@@ -342,9 +357,9 @@ def test_two_expiries_at_once_remove_the_same(fileio):
     path = table.handle.paths.snapshot(3)
     rival = []
     meanwhile = Meanwhile(
-        fileio, "delete", path, lambda: rival.append(table.expire_snapshots(**ALL))
+        fileio, "delete", path, lambda: rival.append(table.maintenance.expire_snapshots(**ALL))
     )
-    own = again(table, meanwhile).expire_snapshots(**ALL)
+    own = again(table, meanwhile).maintenance.expire_snapshots(**ALL)
     [other] = rival
     newest = table.handle.snapshots.latest_id()
     assert sorted((*own.ids, *other.ids)) == list(range(1, newest))
@@ -368,7 +383,7 @@ def test_what_java_left_half_removed_goes_too(fileio):
             if name is not None:
                 fileio.delete(paths.manifest(name))
     cold = again(table, fileio)
-    assert cold.expire_snapshots(**ALL).ids[:3] == (1, 2, 3)
+    assert cold.maintenance.expire_snapshots(**ALL).ids[:3] == (1, 2, 3)
     assert rows(cold) == now
     assert missing(fileio, paths.location) == set()
 
@@ -377,7 +392,7 @@ def test_what_java_left_half_removed_goes_too(fileio):
 def test_what_cannot_be_read_stops_it_and_is_named(fileio, what):
     table = make(fileio, **TABLES["none"])
     work(table, 4)
-    table.create_tag("t", snapshot_id=3)
+    table.tags.create("t", snapshot_id=3)
     paths = table.handle.paths
     newest = table.handle.snapshots.latest()
     path = {
@@ -388,12 +403,12 @@ def test_what_cannot_be_read_stops_it_and_is_named(fileio, what):
     kept = fileio.read_bytes(path)
     fileio.replace(path, b"{")
     with pytest.raises(CorruptError, match=path.rsplit("/", 1)[1]):
-        again(table, fileio).expire_snapshots(**ALL)
+        again(table, fileio).maintenance.expire_snapshots(**ALL)
     fileio.replace(path, kept)
     table = again(table, fileio)
     assert table.handle.snapshots.latest_id() == newest.id
     assert rows(table, tag="t")
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     check(table)
 
 
@@ -431,7 +446,7 @@ def test_branches_keep_what_they_were_made_from(fileio):
     table = make(fileio, **TABLES["none"])
     work(table, 4)
     paths = table.handle.paths
-    table.create_tag("fork", snapshot_id=3)
+    table.tags.create("fork", snapshot_id=3)
     branch = f"{paths.branch_dir}/branch-b"
     for path, data in {
         "tag/tag-fork": fileio.read_bytes(paths.tag("fork")),
@@ -439,12 +454,12 @@ def test_branches_keep_what_they_were_made_from(fileio):
     }.items():
         fileio.write_once(f"{branch}/{path}", data)
     forked = rows(table, snapshot_id=3)
-    table.delete_tag("fork")
-    table.expire_snapshots(**ALL)
+    table.tags.delete("fork")
+    table.maintenance.expire_snapshots(**ALL)
     check(table)
     fileio.delete(f"{branch}/tag/tag-fork")  # its oldest snapshot tells too
     table.write([{"k": 1, "v": 1, "p": "a"}])
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     check(table)
     fileio.write_once(paths.tag("fork"), fileio.read_bytes(f"{branch}/snapshot/snapshot-3"))
     assert rows(again(table, fileio), tag="fork") == forked
@@ -453,13 +468,13 @@ def test_branches_keep_what_they_were_made_from(fileio):
 def test_a_rollback_to_a_tag_of_an_expired_snapshot_and_on(fileio):
     table = make(fileio, **TABLES["dv"])
     work(table, 5)
-    table.create_tag("back", snapshot_id=3)
+    table.tags.create("back", snapshot_id=3)
     then = rows(table, snapshot_id=3)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     table.rollback_to(tag="back")
     assert rows(table) == then
     work(table, 3)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     assert rows(table, tag="back") == then
     assert missing(fileio, table.handle.paths.location) == set()
 
@@ -467,7 +482,7 @@ def test_a_rollback_to_a_tag_of_an_expired_snapshot_and_on(fileio):
 def test_a_reader_of_what_is_gone_is_told_so(fileio):
     table = make(fileio)
     work(table, 3)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     newest = table.handle.snapshots.latest_id()
     with pytest.raises(
         NotFoundError, match=f"expired or never was. Snapshots {newest} to {newest}"
@@ -483,20 +498,20 @@ def test_a_snapshot_that_expires_while_it_is_read_says_so(fileio):
     changed = table.plan()
     table.compact(full=True)
     table.write([{"k": 1, "v": 1, "p": "a"}], mode="overwrite")
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     message = rf"Snapshot {number} of table .*db.db/t expired while it was read: /w/.* was deleted"
     with pytest.raises(NotFoundError, match=message) as caught:
         scan.to_arrow()
     assert caught.value.kind == "snapshot_expired"
     assert changed.splits
     path = next(s.name for s in fileio.list_dir(f"{table.handle.paths.location}/bucket-0"))
-    table.create_tag("t")
+    table.tags.create("t")
     fileio.delete(f"{table.handle.paths.location}/bucket-0/{path}")
     with pytest.raises(NotFoundError, match="does not exist") as caught:
         table.to_arrow()  # lost, and not expired
     assert caught.value.kind == "file_not_found"
     table.write([{"k": 2, "v": 1, "p": "a"}], mode="overwrite")
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     with pytest.raises(NotFoundError, match="does not exist") as caught:
         table.to_arrow(tag="t")  # which keeps it
     assert caught.value.kind == "file_not_found"
@@ -509,7 +524,7 @@ def test_a_read_of_the_newest_looks_again_where_that_expires_under_it(fileio):
 
     def on_it_goes():
         table.write([{"k": 77, "v": 1, "p": "a"}])
-        table.expire_snapshots(**ALL)
+        table.maintenance.expire_snapshots(**ALL)
 
     path = table.handle.paths.manifest(newest.base_manifest_list)
     reader = again(table, Meanwhile(fileio, "read_bytes", path, on_it_goes))
@@ -533,7 +548,7 @@ def test_what_contradicts_itself_is_refused(fileio, asked, told):
     work(table, 2)
     before = table.handle.snapshots.ids()
     with pytest.raises(InvalidInputError, match=told):
-        table.expire_snapshots(**asked)
+        table.maintenance.expire_snapshots(**asked)
     assert table.handle.snapshots.ids() == before
 
 
@@ -558,16 +573,19 @@ def test_a_snapshot_that_comes_back_long_after_it_expired_is_passed_over_and_rem
     path = table.handle.paths.snapshot(2)
     late = fileio.read_bytes(path)
     newest = table.latest_snapshot_id
-    table.expire_snapshots(retain_max=newest - 4, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=newest - 4, retain_min=1)
     before = states(table)
     fileio.write_once(path, late)
     assert table.history()["snapshot_id"].to_pylist() == list(range(5, newest + 1))
     listed = table.system_table("snapshots").to_arrow()["snapshot_id"].to_pylist()
     assert listed == list(range(5, newest + 1))
     assert "Snapshots 2 " in caplog.text
-    assert table.expire_snapshots(retain_max=newest - 4, retain_min=1, dry_run=True).ids == ()
+    assert (
+        table.maintenance.expire_snapshots(retain_max=newest - 4, retain_min=1, dry_run=True).ids
+        == ()
+    )
     assert fileio.exists(path)
-    table.expire_snapshots(retain_max=newest - 4, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=newest - 4, retain_min=1)
     assert not fileio.exists(path)
     assert states(table) == before
     check(table)
@@ -576,20 +594,20 @@ def test_a_snapshot_that_comes_back_long_after_it_expired_is_passed_over_and_rem
 def test_a_deleted_tag_that_comes_back_stops_no_expiry_and_is_named(fileio, caplog):
     table = make(fileio, **next(iter(TABLES.values())))
     work(table)
-    table.create_tag("late", snapshot_id=2)
-    table.create_tag("good", snapshot_id=1)
+    table.tags.create("late", snapshot_id=2)
+    table.tags.create("good", snapshot_id=1)
     good = rows(table, tag="good")
     path = table.handle.paths.tag("late")
     late = fileio.read_bytes(path)
-    table.expire_snapshots(retain_max=table.latest_snapshot_id - 4, retain_min=1)
-    table.delete_tag("late")
+    table.maintenance.expire_snapshots(retain_max=table.latest_snapshot_id - 4, retain_min=1)
+    table.tags.delete("late")
     fileio.write_once(path, late)
     work(table, 2)
-    told = table.expire_snapshots(**ALL)
+    told = table.maintenance.expire_snapshots(**ALL)
     assert told.ids
     assert "Tag 'late'" in caplog.text
     assert rows(table, tag="good") == good
-    table.delete_tag("late")
+    table.tags.delete("late")
     assert table.handle.tags.names() == ["good"]
     check(table)
 
@@ -597,10 +615,10 @@ def test_a_deleted_tag_that_comes_back_stops_no_expiry_and_is_named(fileio, capl
 def test_a_tag_of_which_a_part_is_lost_stops_the_expiry_and_is_named(fileio):
     table = make(fileio, **next(iter(TABLES.values())))
     work(table)
-    table.create_tag("torn", snapshot_id=2)
+    table.tags.create("torn", snapshot_id=2)
     snapshot = table.handle.tags.load("torn").snapshot
-    table.expire_snapshots(retain_max=table.latest_snapshot_id - 4, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=table.latest_snapshot_id - 4, retain_min=1)
     fileio.delete(table.handle.paths.manifest(snapshot.base_manifest_list))
     with pytest.raises(NotFoundError, match="Tag 'torn'") as caught:
-        again(table, fileio).expire_snapshots(**ALL)
+        again(table, fileio).maintenance.expire_snapshots(**ALL)
     assert caught.value.kind == "tag_unreadable"

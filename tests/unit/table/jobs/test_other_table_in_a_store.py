@@ -71,8 +71,8 @@ def test_a_rollback_puts_its_target_into_no_other_table(s3, table, monkeypatch, 
     if call == "before":
         after(monkeypatch, _Step, "_remove_snapshots", lambda: anew(s3))
     else:  # right before the put, after all checks of what was there before
-        table.create_tag("old", snapshot_id=1)
-        table.expire_snapshots(retain_max=2, retain_min=1)
+        table.tags.create("old", snapshot_id=1)
+        table.maintenance.expire_snapshots(retain_max=2, retain_min=1)
         after(monkeypatch, SnapshotLog, "put_back", lambda: anew(s3), before=True)
     with pytest.raises(NotFoundError, match="dropped and recreated"):
         table.rollback_to("old" if call == "after" else 2)
@@ -94,7 +94,7 @@ def test_an_expiry_puts_and_removes_no_snapshot_of_another_table(
     """Before its delete (the files that stay were read), and after it."""
     name = "unreferenced" if nth == 1 else "refresh"
     after(monkeypatch, References, name, lambda: anew(s3, writes), nth=nth)
-    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     check_only_the_new_one(s3, writes)
 
 
@@ -107,7 +107,7 @@ def test_an_expiry_takes_its_snapshot_out_of_another_table(s3, table, monkeypatc
 
     after(monkeypatch, References, "refresh", rolled_back, nth=2)
     after(monkeypatch, snapshots, "put_new", lambda: anew(s3), before=True)
-    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     check_only_the_new_one(s3)
 
 
@@ -115,7 +115,7 @@ def test_an_expiry_takes_its_snapshot_out_of_another_table(s3, table, monkeypatc
 def test_a_tag_comes_into_no_other_table(s3, table, monkeypatch, writes):
     after(monkeypatch, TagLog, "create", lambda: anew(s3, writes), before=True)
     with pytest.raises(NotFoundError, match="dropped and recreated"):
-        table.create_tag("old", snapshot_id=1)
+        table.tags.create("old", snapshot_id=1)
     check_only_the_new_one(s3, writes)
 
 
@@ -124,10 +124,10 @@ def test_a_tag_of_a_dropped_table_is_no_target_of_a_rollback(s3, table):
     snapshot = table.handle.snapshots.load(2)
     anew(s3, writes=3)
     new = opened(s3).table("db.t")
-    new.expire_snapshots(retain_max=1, retain_min=1)
+    new.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     new.handle.tags.create("old", snapshot)
     with pytest.raises(InvalidInputError, match="a dropped table of that name had") as refused:
         new.rollback_to("old")
     assert refused.value.kind == "rollback_target"
-    new.delete_tag("old")
+    new.tags.delete("old")
     assert keys(s3) == [100, 101, 102]

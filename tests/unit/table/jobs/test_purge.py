@@ -21,8 +21,8 @@ def made(catalog):
     for number in range(5):
         table.write([{"k": k, "v": number} for k in (number, 7)])
         if number == 1:
-            table.create_tag("old")
-    table.analyze()
+            table.tags.create("old")
+    table.maintenance.analyze()
     return table
 
 
@@ -44,9 +44,9 @@ def test_only_an_empty_snapshot_is_left(catalog):
     table.fileio.write_once(f"{table.paths.changelog_dir}/changelog-1", first)
     table.fileio.write_once(f"{table.paths.consumer_dir}/consumer-c", b'{"nextSnapshot": 1}')
     latest = table.latest_snapshot_id
-    foreseen = table.purge_files(dry_run=True)
+    foreseen = table.maintenance.purge_files(dry_run=True)
     assert table.count() == 6
-    done = table.purge_files()
+    done = table.maintenance.purge_files()
     assert done == foreseen
     assert (done.snapshot_id, done.removed_tags) == (latest + 1, ("old",))
     assert done.removed_snapshot_ids == tuple(range(1, latest + 1))
@@ -64,20 +64,20 @@ def test_only_an_empty_snapshot_is_left(catalog):
 
 def test_an_empty_table_keeps_its_snapshot(catalog):
     table = catalog.create_table("db.t", SCHEMA)
-    assert table.purge_files() == table.purge_files(dry_run=True)
+    assert table.maintenance.purge_files() == table.maintenance.purge_files(dry_run=True)
     assert table.latest_snapshot_id is None
     table.write([{"k": 1, "v": 1}])
     table.truncate()
-    assert table.purge_files(dry_run=True) == table.purge_files()
+    assert table.maintenance.purge_files(dry_run=True) == table.maintenance.purge_files()
     assert snapshots(table) == [2]
-    assert table.purge_files().removed_snapshot_ids == ()
+    assert table.maintenance.purge_files().removed_snapshot_ids == ()
 
 
 def test_a_table_with_branches_is_refused(catalog):
     table = made(catalog)
     table.fileio.write_once(f"{table.paths.branch_dir}/branch-b/schema/schema-0", b"{}")
     with pytest.raises(UnsupportedError, match="has branches"):
-        table.purge_files()
+        table.maintenance.purge_files()
     assert table.count() == 6
 
 
@@ -86,7 +86,7 @@ def test_a_tag_that_cannot_be_read_stops_it_before_history_goes(catalog):
     table.fileio.replace(table.paths.tag("old"), b"{")
     before = files(table)
     with pytest.raises(CorruptError, match="tag-old"):
-        table.purge_files()
+        table.maintenance.purge_files()
     assert before <= files(table)
     assert table.to_arrow(snapshot_id=2).num_rows == 3
 
@@ -101,7 +101,7 @@ def test_a_commit_meanwhile_keeps_its_rows():
         other.compact(full=True)
 
     table = tidelake.open("/w", fileio=Meanwhile(inner, "delete", commit)).table("db.t")
-    done = table.purge_files()
+    done = table.maintenance.purge_files()
     assert other.to_arrow().to_pylist() == [{"k": 70, "v": 1}]
     assert snapshots(other)[0] == done.snapshot_id
     other.write([{"k": 71, "v": 2}])
@@ -113,20 +113,20 @@ def test_a_commit_meanwhile_keeps_its_rows():
 )
 def test_wherever_it_stops_the_table_is_whole_and_the_next_call_ends_it(mode):
     counted = FaultyFileIO(_world(), {})
-    tidelake.open("/w", fileio=counted).table("db.t").purge_files()
+    tidelake.open("/w", fileio=counted).table("db.t").maintenance.purge_files()
     changes = [n for n, e in enumerate(counted.trace, start=1) if e.op in _CHANGES]
     assert len(changes) > 10
     for call in changes:
         inner = _world()
         faulty = FaultyFileIO(inner, {call: mode})
         with contextlib.suppress(SimulatedCrash, StorageError):
-            tidelake.open("/w", fileio=faulty).table("db.t").purge_files()
+            tidelake.open("/w", fileio=faulty).table("db.t").maintenance.purge_files()
         table = tidelake.open("/w", fileio=inner).table("db.t")
         for snapshot_id in snapshots(table):
             table.to_arrow(snapshot_id=snapshot_id)
         for name in table.system_table("tags").to_arrow()["tag_name"].to_pylist():
             table.to_arrow(tag=name)
-        table.purge_files()
+        table.maintenance.purge_files()
         assert (table.count(), len(snapshots(table))) == (0, 1), call
         table.write([{"k": 1, "v": 1}])
         assert table.to_arrow().to_pylist() == [{"k": 1, "v": 1}], call
@@ -140,5 +140,5 @@ def _world() -> MemoryFileIO:
     table = tidelake.open("/w", fileio=inner).create_table("db.t", SCHEMA)
     for number in range(2):
         table.write([{"k": number, "v": 0}])
-    table.create_tag("a")
+    table.tags.create("a")
     return inner

@@ -18,7 +18,7 @@ def table(catalog):
     for k in range(1, 6):
         made.write([{"k": k}], mode="overwrite")
     for snapshot_id in range(1, 5):
-        made.create_tag(f"t{snapshot_id}", snapshot_id=snapshot_id)
+        made.tags.create(f"t{snapshot_id}", snapshot_id=snapshot_id)
     return made
 
 
@@ -40,7 +40,7 @@ def read(table, tag: str) -> list[int]:
 
 def test_while_the_snapshot_is_there_only_the_tag_goes(table):
     before = files(table)
-    table.delete_tag("t2")
+    table.tags.delete("t2")
     assert files(table) == before
     assert table.to_arrow(snapshot_id=2)["k"].to_pylist() == [2]
 
@@ -48,7 +48,7 @@ def test_while_the_snapshot_is_there_only_the_tag_goes(table):
 def test_what_only_the_tag_kept_goes_with_it(table):
     expire(table, 4)
     before = files(table)
-    table.delete_tag("t2")
+    table.tags.delete("t2")
     gone = before - files(table)
     assert data_files(table) == 4
     # the data file, the delta's manifest with its DELETE and ADD, and the two lists
@@ -57,7 +57,7 @@ def test_what_only_the_tag_kept_goes_with_it(table):
     assert [read(table, name) for name in ("t1", "t3", "t4")] == [[1], [3], [4]]
     assert table.to_arrow()["k"].to_pylist() == [5]
     for name in ("t1", "t4", "t3"):
-        table.delete_tag(name)
+        table.tags.delete(name)
     assert data_files(table) == 1
     assert table.to_arrow()["k"].to_pylist() == [5]
     table.write([{"k": 6}])
@@ -65,10 +65,10 @@ def test_what_only_the_tag_kept_goes_with_it(table):
 
 
 def test_another_tag_of_the_snapshot_keeps_its_files(table):
-    table.create_tag("again", snapshot_id=2)
+    table.tags.create("again", snapshot_id=2)
     expire(table, 4)
     before = files(table)
-    table.delete_tag("t2")
+    table.tags.delete("t2")
     assert files(table) == before
     assert read(table, "again") == [2]
 
@@ -77,13 +77,13 @@ def test_files_that_a_neighbour_has_stay(catalog):
     table = catalog.create_table("db.grows", SCHEMA)
     for k in range(1, 4):
         table.write([{"k": k}])
-    table.create_tag("one", snapshot_id=1)
-    table.create_tag("two", snapshot_id=2)
+    table.tags.create("one", snapshot_id=1)
+    table.tags.create("two", snapshot_id=2)
     expire(table, 2)
-    table.delete_tag("two")
+    table.tags.delete("two")
     assert sorted(table.to_arrow()["k"].to_pylist()) == [1, 2, 3]
     assert read(table, "one") == [1]
-    table.delete_tag("one")
+    table.tags.delete("one")
     assert sorted(table.to_arrow()["k"].to_pylist()) == [1, 2, 3]
 
 
@@ -92,7 +92,7 @@ def test_files_that_branches_may_share_stay(table):
     path = f"{table.paths.location}/branch/branch-b/snapshot/snapshot-1"
     table.fileio.write_once(path, table.fileio.read_bytes(table.paths.tag("t1")))
     before = files(table)
-    table.delete_tag("t2")
+    table.tags.delete("t2")
     assert files(table) == before
 
 
@@ -102,11 +102,11 @@ def test_a_neighbour_that_cannot_be_read_stops_it_before_anything_goes(table):
     table.fileio.replace(path, b"{")
     before = files(table)
     with pytest.raises(CorruptError, match="tag-t3"):
-        table.delete_tag("t2")
+        table.tags.delete("t2")
     assert files(table) == before
     assert read(table, "t2") == [2]
 
 
 def test_an_unknown_tag_is_refused_with_near_names(table):
     with pytest.raises(NotFoundError, match="Did you mean"):
-        table.delete_tag("tt2")
+        table.tags.delete("tt2")

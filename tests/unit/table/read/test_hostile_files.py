@@ -172,8 +172,8 @@ def test_a_file_larger_than_any_memory_is_refused_before_it_is_read(tmp_path, ki
     catalog = tidelake.open(tmp_path)
     table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}), options={"bucket": "-1"})
     table.write([{"k": 1}])
-    table.create_tag("old")
-    table.analyze()
+    table.tags.create("old")
+    table.maintenance.analyze()
     home = tmp_path / "db.db/t"
     (home / "consumer").mkdir()
     (home / "consumer/consumer-c").write_text('{"nextSnapshot": 1}')

@@ -170,8 +170,8 @@ def test_a_limit_opens_only_the_raw_files_that_it_needs(appended):
 def test_time_travel_by_id_tag_and_time(keyed):
     for i in range(3):
         keyed.write([{"k": 1, "v": str(i), "n": i}])
-    keyed.create_tag("second", snapshot_id=2)
-    keyed.create_tag("newest")
+    keyed.tags.create("second", snapshot_id=2)
+    keyed.tags.create("newest")
     times = keyed.history().column("commit_time").to_pylist()
     assert rows(keyed, snapshot_id=1)[0]["n"] == 0
     assert rows(keyed, tag="second")[0]["n"] == 1
@@ -181,7 +181,7 @@ def test_time_travel_by_id_tag_and_time(keyed):
     assert rows(keyed, timestamp=times[0].isoformat())[0]["n"] in {0, 1, 2}
     assert rows(keyed.copy({"scan.snapshot-id": 1}))[0]["n"] == 0
     assert rows(keyed.copy({"scan.tag-name": "second"}))[0]["n"] == 1
-    keyed.delete_tag("second")
+    keyed.tags.delete("second")
     with pytest.raises(NotFoundError, match="no tag 'second'"):
         keyed.to_arrow(tag="second")
 
@@ -189,7 +189,7 @@ def test_time_travel_by_id_tag_and_time(keyed):
 def test_wrong_moments_are_told_with_what_there_is(keyed):
     keyed.write([{"k": 1, "v": "a", "n": 1}])
     keyed.write([{"k": 1, "v": "b", "n": 2}])
-    keyed.create_tag("release-1")
+    keyed.tags.create("release-1")
     with pytest.raises(NotFoundError, match=r"no snapshot 9. Snapshots 1 to 2 can be read"):
         keyed.to_arrow(snapshot_id=9)
     with pytest.raises(NotFoundError, match="Did you mean 'release-1'"):
@@ -207,7 +207,7 @@ def test_wrong_moments_are_told_with_what_there_is(keyed):
 def test_an_expired_snapshot_is_told_so_and_a_tag_keeps_it(keyed, tmp_path):
     for i in range(4):
         keyed.write([{"k": 1, "v": str(i), "n": i}])
-    keyed.create_tag("kept", snapshot_id=2)
+    keyed.tags.create("kept", snapshot_id=2)
     snapshots = tmp_path / "warehouse/db.db/keyed/snapshot"
     for i in (1, 2):
         (snapshots / f"snapshot-{i}").unlink()

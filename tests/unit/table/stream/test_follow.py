@@ -98,7 +98,7 @@ def test_a_table_that_may_not_be_written_is_followed_without_a_hold(read_only, c
     with pytest.raises(StorageRefusedError, match="Read-only"):  # progress was asked for
         next(table.stream(start=1, consumer_id="c", timeout=0))
     monkeypatch.undo()
-    assert table.expire_snapshots(**ALL).ids == (1, 2)  # nothing is held
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2)  # nothing is held
     with pytest.raises(NotFoundError, match="expired"):
         next(stream)
 
@@ -206,11 +206,11 @@ def test_what_a_stream_has_not_read_does_not_expire(table):
         first = keys_of([next(stream)])
         for k in range(10, 14):
             put(table, k)
-        table.expire_snapshots(**ALL)
+        table.maintenance.expire_snapshots(**ALL)
         rest = keys_of(stream)
         assert [k for _, k in first + rest][-4:] == [10, 11, 12, 13]
         assert len(first + rest) == (7 if start else 8 + 4)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     assert progress(table) == {}
     assert len(table.history()) == 1
 
@@ -228,7 +228,7 @@ def test_a_second_live_run_of_a_consumer_is_refused(table):
 def test_an_expired_start_is_refused_with_the_range(table):
     for k in range(4):
         put(table, k)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     ConsumerLog(table.fileio, table.handle.paths).record("c", 2)
     with pytest.raises(NotFoundError, match="snapshot 2, which has expired: snapshots 4 to 4"):
         list(table.stream(consumer_id="c", timeout=0))
@@ -396,17 +396,19 @@ def test_work_of_every_kind_replays_to_the_table(fileio):
 @pytest.mark.parametrize("consumer_id", [None, "c"])
 def test_a_tag_s_state_is_given_though_its_snapshot_expired(table, consumer_id):
     put(table, 1)
-    table.create_tag("t")
+    table.tags.create("t")
     put(table, 2)
     put(table, 3)
-    table.expire_snapshots(retain_max=2, retain_min=2)
+    table.maintenance.expire_snapshots(retain_max=2, retain_min=2)
     options = {"scan.mode": "from-snapshot-full", "scan.tag-name": "t"}
     stream = table.stream(options=options, consumer_id=consumer_id, timeout=0)
     first = next(stream)
-    assert table.expire_snapshots(**ALL).ids == ()  # the changes behind the tag are held
+    assert (
+        table.maintenance.expire_snapshots(**ALL).ids == ()
+    )  # the changes behind the tag are held
     assert keys_of([first, *stream]) == [(1, 1), (2, 2), (3, 3)]
     assert progress(table) == ({} if consumer_id is None else {"c": 4})
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     with pytest.raises(NotFoundError, match="no longer has snapshot 2"):
         list(table.stream(options=options, timeout=0))
 
@@ -558,7 +560,7 @@ def test_issue_36_a_state_that_was_cut_off_is_given_again_whole(fileio):
     first = table.stream(start="latest-full", consumer_id="c", timeout=0)
     next(first)
     first.close()
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     again = [row["k"] for b in table.stream(start="latest", consumer_id="c", timeout=0)
              for row in b.data.to_pylist()]  # fmt: skip
     assert sorted(again) == [1, 2, 3]

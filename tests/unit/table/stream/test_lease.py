@@ -42,16 +42,16 @@ def test_what_a_lease_holds_does_not_expire(table):
     newest = table.latest_snapshot_id
     before = rows(table, snapshot_id=3)
     with open_lease(table) as lease:
-        assert table.expire_snapshots(**ALL).ids == (1, 2)
+        assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2)
         assert rows(table, snapshot_id=3) == before
         lease.advance(5)
-        assert table.expire_snapshots(**ALL).ids == (3, 4)
-    assert table.expire_snapshots(**ALL).ids == ()  # the consumer stays
+        assert table.maintenance.expire_snapshots(**ALL).ids == (3, 4)
+    assert table.maintenance.expire_snapshots(**ALL).ids == ()  # the consumer stays
     assert table.system_table("consumers").to_arrow().to_pylist() == [
         {"consumer_id": "c", "next_snapshot_id": 5}
     ]
     open_lease(table, 5, run_id="b").close(forget=True)
-    assert table.expire_snapshots(**ALL).ids == tuple(range(5, newest))
+    assert table.maintenance.expire_snapshots(**ALL).ids == tuple(range(5, newest))
     assert log_of(table).states() == {}
     check(table)
 
@@ -145,7 +145,7 @@ def test_a_run_whose_process_was_killed_is_followed_at_once(tmp_path):
 
 def test_an_expired_snapshot_is_refused_with_the_range_and_nothing_is_left(table):
     newest = table.latest_snapshot_id
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     with pytest.raises(NotFoundError, match=rf"Snapshots {newest} to {newest} are there") as gone:
         open_lease(table, 2)
     assert gone.value.kind == "snapshot_expired"
@@ -161,13 +161,13 @@ def test_a_kept_changelog_is_enough_for_changes_and_not_for_the_state(fileio):
     kept = {"changelog.num-retained.max": "50", "changelog-producer": "input"}
     table = make(fileio, primary_keys=["k"], bucket="1", **kept)
     work(table, 4)
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     with open_lease(table, 2) as lease:
-        assert table.expire_changelogs(retain_max=1, retain_min=1).ids == (1,)
+        assert table.maintenance.expire_changelogs(retain_max=1, retain_min=1).ids == (1,)
         with pytest.raises(NotFoundError):
             open_lease(table, 2, consumer_id="d", of_state=True)
         lease.advance(3)
-        assert table.expire_changelogs(retain_max=1, retain_min=1).ids == (2,)
+        assert table.maintenance.expire_changelogs(retain_max=1, retain_min=1).ids == (2,)
     check(table)
 
 
@@ -222,14 +222,14 @@ def test_a_killed_read_holds_for_an_hour_and_a_consumer_as_its_option_says(filei
     killed = held_snapshot(table.handle, 2)
     killed.__enter__()
     ConsumerLog(fileio, table.handle.paths).record("java", 3)
-    assert table.expire_snapshots(**ALL).ids == (1,)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1,)
     clock.sleep_ms(3_601_000)
-    assert table.expire_snapshots(**ALL).ids == (2,)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (2,)
     assert list(log_of(table).states()) == ["java"]
     clock.sleep_ms(86_400_000)
-    told = table.expire_snapshots(**ALL, dry_run=True)
+    told = table.maintenance.expire_snapshots(**ALL, dry_run=True)
     assert list(log_of(table).states()) == ["java"]
-    assert table.expire_snapshots(**ALL) == told
+    assert table.maintenance.expire_snapshots(**ALL) == told
     assert told.ids == tuple(range(3, newest))
     assert log_of(table).states() == {}
     check(table)
@@ -238,9 +238,9 @@ def test_a_killed_read_holds_for_an_hour_and_a_consumer_as_its_option_says(filei
 def test_a_read_holds_its_snapshot_while_the_block_runs(table):
     before = rows(table, snapshot_id=2)
     with held_snapshot(table.handle, 2):
-        table.expire_snapshots(**ALL)
+        table.maintenance.expire_snapshots(**ALL)
         assert rows(again(table, table.fileio), snapshot_id=2) == before
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     with pytest.raises(NotFoundError), held_snapshot(table.handle, 2):
         pytest.fail("it was gone")
     check(table)
@@ -249,12 +249,12 @@ def test_a_read_holds_its_snapshot_while_the_block_runs(table):
 def test_a_late_write_of_an_older_run_takes_nothing_from_the_live_one(table):
     with open_lease(table, 2):
         log_of(table).record("c", 5)
-        assert table.expire_snapshots(**ALL).ids == (1,)
+        assert table.maintenance.expire_snapshots(**ALL).ids == (1,)
 
 
 def test_a_purge_removes_leases(table):
     open_lease(table).close()
-    table.purge_files()
+    table.maintenance.purge_files()
     assert log_of(table).states() == {}
 
 
@@ -305,11 +305,11 @@ def test_a_silent_run_is_refused_after_a_reset_though_nobody_came_after_it(table
 def test_the_end_of_a_lease_holds_nothing_and_goes_after_a_day(table):
     silent_and_cleared(table, "cleared")
     newest = table.latest_snapshot_id
-    assert table.expire_snapshots(**ALL).ids == tuple(range(1, newest))
+    assert table.maintenance.expire_snapshots(**ALL).ids == tuple(range(1, newest))
     assert log_of(table).newest_term("c") == 2
     table.handle.env.clock.sleep_ms(END_RETAINED_MS + 1)
     table.write([{"k": 1, "v": 1, "p": "a"}])
-    table.expire_snapshots(**ALL)
+    table.maintenance.expire_snapshots(**ALL)
     assert log_of(table).states() == {}
 
 
@@ -317,7 +317,7 @@ def test_a_consumer_of_java_s_beside_the_end_of_a_lease_stays(table):
     silent_and_cleared(table, "cleared")
     log_of(table).record("c", 4)
     table.handle.env.clock.sleep_ms(END_RETAINED_MS + 1)
-    assert table.expire_snapshots(**ALL).ids == (1, 2, 3)
+    assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2, 3)
     assert log_of(table).next_ids() == {"c": 4}
 
 
@@ -326,7 +326,7 @@ def held_behind_the_hint(table):
     came = []
     hint = table.handle.paths.earliest_hint
     files = Meanwhile(table.fileio, "replace", hint, lambda: came.append(open_lease(table, 2)))
-    assert again(table, files).expire_snapshots(**ALL).ids == (1,)
+    assert again(table, files).maintenance.expire_snapshots(**ALL).ids == (1,)
     assert table.handle.snapshots.earliest_id() == table.latest_snapshot_id
     return came[0]
 
@@ -336,12 +336,14 @@ def test_a_consumer_goes_on_with_what_it_holds_though_the_hint_is_ahead(table):
     held_behind_the_hint(table).close()
     with open_lease(table, 2, run_id="b", of_state=True):
         assert rows(table, snapshot_id=2) == before
-        table.expire_snapshots(**ALL)
+        table.maintenance.expire_snapshots(**ALL)
         assert rows(again(table, table.fileio), snapshot_id=2) == before
     with open_lease(table, 3, run_id="d") as lease:
-        assert table.expire_snapshots(**ALL).ids == (2,)
+        assert table.maintenance.expire_snapshots(**ALL).ids == (2,)
         lease.advance(table.latest_snapshot_id)
-    assert table.expire_snapshots(**ALL).ids == tuple(range(3, table.latest_snapshot_id))
+    assert table.maintenance.expire_snapshots(**ALL).ids == tuple(
+        range(3, table.latest_snapshot_id)
+    )
     check(table)
 
 

@@ -120,7 +120,7 @@ def test_compactions_alone_make_no_batch_until_there_are_many(make):
     plan = StreamPlan.of(table.handle)
     at = plan.latest()
     for number in range(20):
-        table.analyze()
+        table.maintenance.analyze()
         end = plan.next(at)
         assert (end == at) == (number < 15), number
         if end != at:
@@ -185,7 +185,7 @@ def test_an_expired_offset_is_refused_with_the_range_and_the_remedy(make):
         table.write([{"k": number, "v": 0}])
     plan = StreamPlan.of(table.handle, {"scan.snapshot-id": "2"})
     start, end = plan.initial(), plan.latest()
-    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     for refused in (lambda: plan.next(start), lambda: list(plan.parts(start, end))):
         with pytest.raises(
             NotFoundError, match=r"'db\.t' cannot go on at snapshot 2.*expired"
@@ -326,7 +326,7 @@ def test_a_stream_goes_on_where_the_snapshot_before_it_expired(make, follow, kep
     _, at = follow(table)
     for number in (8, 9):
         table.write([{"k": number, "v": 0}])
-    table.expire_snapshots(retain_max=2, retain_min=2)
+    table.maintenance.expire_snapshots(retain_max=2, retain_min=2)
     assert table.fileio.exists(table.paths.changelog(3)) == (kept == "a changelog")
     given, _ = follow(table, start=at)
     assert given == [[("+I", 8, 0), ("+I", 9, 0)]]

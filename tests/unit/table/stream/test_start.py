@@ -21,7 +21,7 @@ def table(make, clock):
     for number in range(5):
         made.write([{"k": number, "v": 0}])
         clock.sleep_ms(1000)
-    made.expire_snapshots(retain_max=3, retain_min=3)
+    made.maintenance.expire_snapshots(retain_max=3, retain_min=3)
     return made
 
 
@@ -80,8 +80,8 @@ def test_a_tag_begins_a_stream_though_its_snapshot_has_expired(make, follow):
     table = make(options={"snapshot.num-retained.min": "1"})
     for number in range(3):
         table.write([{"k": number, "v": 0}])
-    table.create_tag("here", snapshot_id=1)
-    table.expire_snapshots(retain_max=2, retain_min=2)
+    table.tags.create("here", snapshot_id=1)
+    table.maintenance.expire_snapshots(retain_max=2, retain_min=2)
     options = {"scan.mode": "from-snapshot-full", "scan.tag-name": "here"}
     given, _ = follow(table, options)
     assert [row[1] for batch in given for row in batch] == [0, 1, 2]

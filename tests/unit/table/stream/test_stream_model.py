@@ -245,7 +245,7 @@ def start_options(case, table):
     if case.mode == "from-snapshot-full":
         return {"scan.mode": case.mode, "scan.snapshot-id": str(any_id)}
     if case.mode.startswith("tag"):
-        table.create_tag("here", snapshot_id=any_id)
+        table.tags.create("here", snapshot_id=any_id)
         mode = {"scan.mode": "from-snapshot-full"} if case.mode == "tag-full" else {}
         return {**mode, "scan.tag-name": "here"}
     if case.mode == "incremental":

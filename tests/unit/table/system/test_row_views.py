@@ -170,7 +170,7 @@ def test_a_read_plans_again_where_the_newest_snapshot_expires_meanwhile(
         planned.append(resolve(self, **asked))
         if len(planned) == 1:
             table.write([{"k": 7, "v": 70, "l": []}], mode="overwrite")
-            table.expire_snapshots(retain_min=1, retain_max=1)
+            table.maintenance.expire_snapshots(retain_min=1, retain_max=1)
         return planned[-1]
 
     monkeypatch.setattr(TimeTravel, "resolve", resolve_and_expire)

@@ -28,7 +28,7 @@ def table(catalog):
     )
     made.write([{"p": "a", "k": k, "v": None} for k in range(3)])
     made.write([{"p": "b", "k": 1, "v": 1.5}], commit_user="me", commit_identifier=4)
-    made.create_tag("t1", snapshot_id=1)
+    made.tags.create("t1", snapshot_id=1)
     return made
 
 
@@ -146,7 +146,7 @@ def test_a_system_table_shows_itself_in_lines(catalog, table):
     many = repr(catalog.create_table("db.m", table.schema).system_table("options"))
     assert many == "System table db.m$options, 0 rows\n  key  value"
     for number in range(25):
-        table.create_tag(f"x{number:02}")
+        table.tags.create(f"x{number:02}")
     assert repr(catalog.table("db.t$tags")).endswith("and 6 more (see to_arrow())")
 
 
@@ -197,8 +197,8 @@ def test_what_is_of_no_moment_says_so(catalog, table, name):
         lambda t: t.copy({}),
         lambda t: t.update({"bucket": 1}),
         lambda t: t.rollback_to(1),
-        lambda t: t.analyze(),
-        lambda t: t.purge_files(),
+        lambda t: t.maintenance.analyze(),
+        lambda t: t.maintenance.purge_files(),
     ],
 )
 def test_a_system_table_is_only_read(catalog, table, call):

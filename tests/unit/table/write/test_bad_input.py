@@ -142,9 +142,9 @@ def test_files_with_a_row_count_other_than_the_manifest_says_are_corrupt(keyed, 
 
 def test_a_tag_twice_names_the_table_and_the_tag(keyed):
     keyed.write([{"k": 1, "v": "a", "n": 1}])
-    keyed.create_tag("t1")
+    keyed.tags.create("t1")
     with pytest.raises(AlreadyExistsError, match=r"Table 'db.keyed' already has a tag 't1'"):
-        keyed.create_tag("t1")
+        keyed.tags.create("t1")
 
 
 @pytest.mark.parametrize("thing", [7, 1.5, object()])
@@ -170,7 +170,7 @@ def test_things_that_hold_no_rows_are_named_by_their_type(keyed, thing):
         lambda t, long: t.copy({"bucket": long}),
         lambda t, long: t.copy({"write-buffer-size": long}),
         lambda t, long: t.copy(long),
-        lambda t, long: t.create_tag(long),
+        lambda t, long: t.tags.create(long),
     ],
 )
 def test_what_is_long_is_shortened_in_messages(keyed, call):

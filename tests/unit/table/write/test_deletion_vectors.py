@@ -511,7 +511,7 @@ def test_what_a_crash_left_uncompacted_is_there_for_reads_and_tags(make):
         table.write(rows(range(10, 30), 2), **identity)
     expected = {**dict.fromkeys(range(10), 1), **dict.fromkeys(range(10, 30), 2)}
     assert state(table) == expected
-    table.create_tag("then")
+    table.tags.create("then")
     assert table.write(rows(range(10, 30), 2), **identity).already_committed
     assert state(table) == state(table, tag="then") == expected
 

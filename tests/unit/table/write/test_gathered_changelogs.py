@@ -103,7 +103,7 @@ def test_a_stream_gives_the_changes_and_expiry_deletes_the_file():
     assert {row["v"] for row in rows} == {1}
     assert len(rows) == 2 * len(KEYS)
     before = set(changelog_paths(fileio))
-    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
     assert len(before) == 4
     assert len(before & set(changelog_paths(fileio))) == 2
 

@@ -83,9 +83,9 @@ OPERATIONS = {
     "overwrite": lambda t: t.write([{"k": 9, "v": "mine"}], mode="overwrite"),
     "delete": lambda t: t.delete("k = 1"),
     "compact": lambda t: t.compact(full=True),
-    "expire": lambda t: t.expire_snapshots(retain_max=1, retain_min=1, max_deletes=99),
+    "expire": lambda t: t.maintenance.expire_snapshots(retain_max=1, retain_min=1, max_deletes=99),
     "rollback": lambda t: t.rollback_to(3),
-    "tag": lambda t: t.create_tag("one"),
+    "tag": lambda t: t.tags.create("one"),
     "alter": lambda t: t.alter(AddColumn("x", "INT")),
 }
 
@@ -132,7 +132,7 @@ def test_what_is_slow_beside_a_rollback_leaves_a_whole_table(what):
         assert table.latest_snapshot_id >= 2, where
         write(table)
         assert 9 in keys(opened(files)), where
-        opened(files).expire_snapshots(retain_max=1, retain_min=1, max_deletes=99)
+        opened(files).maintenance.expire_snapshots(retain_max=1, retain_min=1, max_deletes=99)
         check_table(files, "/w/db.db/t")
 
 
@@ -155,9 +155,9 @@ def test_a_write_beside_a_rollback_and_as_many_commits_again_loses_none_of_them(
 def test_what_an_expiry_holds_does_not_come_back_behind_a_rollback_to_an_older_tag():
     files = fill(MemoryFileIO())
     table = opened(files)
-    table.create_tag("old", snapshot_id=2)
+    table.tags.create("old", snapshot_id=2)
     newest = table.latest_snapshot_id
-    table.expire_snapshots(retain_max=newest - 2, retain_min=1)
+    table.maintenance.expire_snapshots(retain_max=newest - 2, retain_min=1)
 
     def copy():
         made = MemoryFileIO()
@@ -202,7 +202,7 @@ def create_anew(writes):
         for k in range(writes):
             table.write([{"k": 100 + k, "w": k, "v": k}])
             if k % 2:
-                table.create_tag(f"t{k}")
+                table.tags.create(f"t{k}")
 
     return act
 
@@ -286,7 +286,7 @@ def test_issue_22_a_late_hint_locks_no_table():
     again.to_arrow(snapshot_id=1)
     again.compact(full=True)
     files.replace("/w/db.db/t/snapshot/LATEST", b"9")
-    again.expire_snapshots(retain_max=2, retain_min=1)
+    again.maintenance.expire_snapshots(retain_max=2, retain_min=1)
     assert keys(opened(files)) == [1, 2]
     again.write([{"k": 9, "v": "x"}])
     check_hints(files, "a commit mends it")

@@ -16,18 +16,20 @@ from adr_page import adr_page
 from cli_page import cli_page
 from errors_page import errors_page
 from names_page import names_page
+from options_stub import options_stub
 from package_page import package_pages
 from prose import wrapped
 from sql_page import sql_page
 
 from tidelake.maintenance import PROCEDURES, REFUSED, Parameter, Procedure
-from tidelake.options.declared.registry import THEMES
+from tidelake.options.declared import THEMES
 from tidelake.options.key_pattern import PATTERNS
 from tidelake.options.option import EVERY_ACTION, Coverage, Kind, Option, Support
 from tidelake.options.paimon2_options import PAIMON2_OPTIONS
 from tidelake.options.text_value import to_text
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+STUB = "../src/tidelake/options/declared.pyi"
 
 KIND_NAMES = {
     Kind.BOOLEAN: "true / false",
@@ -147,6 +149,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "names-from-elsewhere.md": names_page,
     "options.md": options_page,
+    STUB: options_stub,
     "procedures.md": procedures_page,
     "sql-and-paimon.md": sql_page,
     **package_pages(),
@@ -224,7 +227,8 @@ def main() -> int:
     check = parser.parse_args().check
     stale = 0
     for name, page in PAGES.items():
-        path = DOCS / name
+        path = (DOCS / name).resolve()
+        shown = path.relative_to(DOCS.parent)
         wanted = page()
         found = path.read_text(encoding="utf-8") if path.exists() else ""
         if found == wanted:
@@ -232,12 +236,12 @@ def main() -> int:
         if check:
             stale += 1
             difference = difflib.unified_diff(
-                found.splitlines(), wanted.splitlines(), f"docs/{name}", "generated", lineterm=""
+                found.splitlines(), wanted.splitlines(), str(shown), "generated", lineterm=""
             )
             print("\n".join(list(difference)[:40]))
         else:
             path.write_text(wanted, encoding="utf-8")
-            print(f"wrote docs/{name}")
+            print(f"wrote {shown}")
     if stale:
         print("Generated pages are old: run 'make docs-gen'.", file=sys.stderr)
     return 1 if stale else 0

@@ -21,8 +21,8 @@ from functools import cache
 from typing import Any
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
-from tidelake.options.declared import commit, layout, merge
-from tidelake.options.declared.registry import BY_KEY
+from tidelake.options import declared
+from tidelake.options.declared import BY_KEY
 from tidelake.options.key_pattern import (
     AGGREGATE_FUNCTIONS,
     AGGREGATION_SETTINGS,
@@ -206,7 +206,7 @@ def _keys_like(key: str) -> Iterable[str]:
 
 
 def _check_aggregate(key: str, value: str, table: str) -> None:
-    names_one = key == merge.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key or (
+    names_one = key == declared.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key or (
         columns_in(key) is not None and key.endswith(".aggregate-function")
     )
     if names_one and value not in AGGREGATE_FUNCTIONS:
@@ -244,7 +244,7 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
         merges = key.endswith(MERGE_SETTINGS) and columns_in(key) is not None
         if merges and updated.raw.get(key) != current.raw.get(key):
             raise _fixed(key, table)
-        if option is None or (option.mutable and option is not layout.BUCKET):
+        if option is None or (option.mutable and option is not declared.BUCKET):
             continue
         if updated.get(option) != current.get(option):
             raise _fixed(key, table)
@@ -429,7 +429,7 @@ def check_write_mode(options: Options, *, table: str, has_primary_key: bool) -> 
     >>> options = Options.parse({"write-mode": "append-only"})
     >>> check_write_mode(options, table="db.t", has_primary_key=False)
     """
-    mode = options.get(layout.WRITE_MODE)
+    mode = options.get(declared.WRITE_MODE)
     if mode == "append-only" and has_primary_key:
         message = (
             f"Table {table}: option 'write-mode' is 'append-only', which only adds rows, but the"
@@ -446,7 +446,7 @@ def check_write_mode(options: Options, *, table: str, has_primary_key: bool) -> 
 
 
 def _check_buckets(options: Options, *, table: str, has_primary_key: bool, action: Action) -> None:
-    buckets = options.get(layout.BUCKET)
+    buckets = options.get(declared.BUCKET)
     if buckets == POSTPONE_BUCKETS and not has_primary_key:
         message = (
             f"Table {table}: option 'bucket' is '-2', the postpone bucket, which needs a primary"
@@ -459,7 +459,7 @@ def _check_buckets(options: Options, *, table: str, has_primary_key: bool, actio
     if (
         not has_primary_key
         and buckets > 0
-        and not options.get(layout.BUCKET_KEY)
+        and not options.get(declared.BUCKET_KEY)
         and action != "read"
     ):
         message = (
@@ -470,11 +470,11 @@ def _check_buckets(options: Options, *, table: str, has_primary_key: bool, actio
 
 
 def _check_retentions(options: Options, *, table: str) -> None:
-    least = options.get(commit.SNAPSHOT_NUM_RETAINED_MIN)
-    most = options.get(commit.SNAPSHOT_NUM_RETAINED_MAX)
+    least = options.get(declared.SNAPSHOT_NUM_RETAINED_MIN)
+    most = options.get(declared.SNAPSHOT_NUM_RETAINED_MAX)
     check_retained("snapshot", least, most, table=table)
-    told_least = options.get(merge.CHANGELOG_NUM_RETAINED_MIN)
-    told_most = options.get(merge.CHANGELOG_NUM_RETAINED_MAX)
+    told_least = options.get(declared.CHANGELOG_NUM_RETAINED_MIN)
+    told_most = options.get(declared.CHANGELOG_NUM_RETAINED_MAX)
     least = least if told_least is None else told_least
     most = most if told_most is None else told_most
     check_retained("changelog", least, most, table=table)

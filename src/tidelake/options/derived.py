@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelake.options.declared import compaction, files, write
+from tidelake.options import declared
 from tidelake.options.table_options import Options
 from tidelake.telemetry import Memory
 
@@ -18,7 +18,7 @@ def target_file_size_bytes(options: Options, *, has_primary_key: bool) -> int:
     >>> target_file_size_bytes(Options.parse({}), has_primary_key=True) >> 20
     128
     """
-    given = options.get(files.TARGET_FILE_SIZE)
+    given = options.get(declared.TARGET_FILE_SIZE)
     if given is not None:
         return given
     return TARGET_FILE_SIZE_BYTES_KEYED if has_primary_key else TARGET_FILE_SIZE_BYTES_APPEND
@@ -32,7 +32,7 @@ def levels_count(options: Options) -> int:
     >>> levels_count(Options.parse({}))
     6
     """
-    given = options.get(compaction.NUM_LEVELS)
+    given = options.get(declared.NUM_LEVELS)
     return given if given is not None else _trigger(options) + 1
 
 
@@ -44,7 +44,7 @@ def sorted_runs_stop(options: Options) -> int:
     >>> sorted_runs_stop(Options.parse({}))
     8
     """
-    given = options.get(compaction.NUM_SORTED_RUN_STOP_TRIGGER)
+    given = options.get(declared.NUM_SORTED_RUN_STOP_TRIGGER)
     return _trigger(options) + 3 if given is None else max(given, _trigger(options))
 
 
@@ -61,10 +61,10 @@ def write_buffer_bytes(options: Options, memory: Memory) -> int:
     >>> write_buffer_bytes(given, Memory.of(256 << 20)) >> 20
     100
     """
-    if options.is_set(write.WRITE_BUFFER_SIZE):
-        return options.get(write.WRITE_BUFFER_SIZE)
+    if options.is_set(declared.WRITE_BUFFER_SIZE):
+        return options.get(declared.WRITE_BUFFER_SIZE)
     return memory.write_buffer_bytes
 
 
 def _trigger(options: Options) -> int:
-    return options.get(compaction.NUM_SORTED_RUN_COMPACTION_TRIGGER)
+    return options.get(declared.NUM_SORTED_RUN_COMPACTION_TRIGGER)

@@ -1,7 +1,8 @@
 """One option: its key, kind, default, effect and support.
 
-An :class:`Option` is data; the declarations are in :mod:`tidelake.options.declared`, one module
-per theme. The keys, kinds and defaults are those of Java Paimon 1.3.1's ``CoreOptions``.
+An :class:`Option` is data; the declarations are the lines of ``declared.tsv``, see
+:mod:`tidelake.options.declared`. The keys, kinds and defaults are those of Java Paimon 1.3.1's
+``CoreOptions``.
 
 An option has one of five states of :class:`Support`. An option that affects only files or speed may
 have no effect here. An option that changes the rows that a reader sees must be covered or refused.
@@ -12,7 +13,6 @@ what is not done: :mod:`tidelake.options.promises`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -84,14 +84,6 @@ def no_effect(reason: str) -> Coverage:
     return Coverage(Support.NO_EFFECT, reason)
 
 
-def not_done(reason: str) -> Coverage:
-    """Make the coverage of an option that promises work which nobody does here.
-
-    The reason is what does not happen, and what to do instead; a warning says it.
-    """
-    return Coverage(Support.NOT_DONE, reason)
-
-
 def refused(
     reason: str,
     *,
@@ -100,17 +92,6 @@ def refused(
 ) -> Coverage:
     """Make the coverage of an option that must have its default for some actions."""
     return Coverage(Support.REFUSED, reason, actions=on, tables=tables)
-
-
-def partly(
-    reason: str,
-    *,
-    accepted: tuple[object, ...],
-    on: frozenset[Action] = EVERY_ACTION,
-    tables: TableKind = "any",
-) -> Coverage:
-    """Make the coverage of an option with only some supported values."""
-    return Coverage(Support.PARTLY, reason, accepted=accepted, actions=on, tables=tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +186,6 @@ def integer(
     )
 
 
-def floating(
-    key: str, default: float, description: str, coverage: Coverage = SUPPORTED, *, kind: Kind
-) -> Option[float]:
-    """Declare a number with a fraction, between 0 and 1."""
-    return Option(key, kind, default, description, coverage, minimum=0, maximum=1)
-
-
 def text(
     key: str,
     default: MaybeStr,
@@ -235,35 +209,8 @@ def enumeration(
     return Option(key, Kind.ENUM, default, description, coverage, choices=choices, **more)
 
 
-def memory_size(
-    key: str,
-    default: MaybeInt,
-    description: str,
-    coverage: Coverage = SUPPORTED,
-    *,
-    minimum: int = 0,
-) -> Option[MaybeInt]:
-    """Declare a size in bytes."""
-    return Option(
-        key,
-        Kind.MEMORY_SIZE,
-        default,
-        description,
-        coverage,
-        minimum=minimum,
-        maximum=LONG_MAX,
-    )
-
-
 def duration(
     key: str, default: MaybeInt, description: str, coverage: Coverage = SUPPORTED
 ) -> Option[MaybeInt]:
     """Declare a span of time in milliseconds."""
     return Option(key, Kind.DURATION, default, description, coverage, minimum=0)
-
-
-def mapping(
-    key: str, description: str, coverage: Coverage = SUPPORTED
-) -> Option[Mapping[str, str]]:
-    """Declare an option of several ``name:value`` pairs; empty by default."""
-    return Option(key, Kind.MAP, {}, description, coverage)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, near_names, shortened
-from tidelake.options.declared.registry import BY_KEY
+from tidelake.options.declared import BY_KEY
 from tidelake.options.option import Option, Support
 from tidelake.options.table_options import Options
 from tidelake.telemetry import PerProcess

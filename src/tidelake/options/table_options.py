@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from tidelake.errors import InvalidInputError, shortened
-from tidelake.options.declared.registry import BY_KEY
+from tidelake.options.declared import BY_KEY
 from tidelake.options.option import Kind, Option
 from tidelake.options.text_value import parse_value
 

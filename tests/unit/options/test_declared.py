@@ -5,33 +5,9 @@ from pathlib import Path
 import pytest
 
 from tidelake.options import Kind, Option, Support, declared
-from tidelake.options.declared import (
-    commit,
-    compaction,
-    files,
-    iceberg,
-    layout,
-    merge,
-    partition,
-    registry,
-    scan,
-    stream,
-    write,
-)
+from tidelake.options.option_table import HEAD, themes_of
 from tidelake.options.text_value import to_text
 
-THEME_MODULES = (
-    layout,
-    files,
-    write,
-    merge,
-    compaction,
-    commit,
-    scan,
-    stream,
-    partition,
-    iceberg,
-)
 JAVA = [
     line.split("\t")
     for line in (Path(__file__).parent / "paimon-1.3.1-options.tsv").read_text().splitlines()
@@ -120,7 +96,7 @@ def test_options_that_may_not_change_are_java_s_and_seven_more():
 
 def test_every_key_of_paimon_1_3_1_is_declared_and_no_other():
     assert len(JAVA) == 232
-    of_iceberg = {o.key for o in registry.THEMES[iceberg.TITLE]}
+    of_iceberg = {o.key for o in declared.THEMES["Iceberg metadata"]}
     assert len(of_iceberg) == 17
     others = OF_ENGINES | OF_OLDER_PAIMON | OF_LATER_PAIMON | OURS | of_iceberg
     assert {row[0] for row in JAVA} | others == set(declared.BY_KEY)
@@ -144,15 +120,16 @@ def test_kind_and_default_are_java_s(key, kind, default):
         assert to_text(option, option.default) == default
 
 
-def test_an_option_that_is_read_has_a_constant_of_its_own_name_and_the_others_none():
+def test_an_option_that_acts_has_a_constant_of_its_own_name_and_the_others_none():
     named = {name: o for name, o in vars(declared).items() if isinstance(o, Option)}
     assert {option.constant: option for option in named.values()} == named
-    unread = [option for theme in THEME_MODULES for option in theme.UNREAD]
-    assert sorted([o.key for o in (*named.values(), *unread)]) == sorted(declared.BY_KEY)
+    idle = (Support.NO_EFFECT, Support.NOT_DONE)
+    acts = [o.key for o in declared.BY_KEY.values() if o.support not in idle]
+    assert sorted(o.key for o in named.values()) == sorted(acts)
 
 
 def test_no_option_is_declared_in_two_themes():
-    assert sum(len(options) for options in registry.THEMES.values()) == len(declared.BY_KEY)
+    assert sum(len(options) for options in declared.THEMES.values()) == len(declared.BY_KEY)
 
 
 def test_every_option_says_what_it_does_and_why_it_is_not_covered():
@@ -172,3 +149,38 @@ def test_older_keys_belong_to_one_option_only():
     aliases = [alias for o in declared.BY_KEY.values() for alias in o.fallback_keys]
     assert len(aliases) == len(set(aliases))
     assert not set(aliases) & set(declared.BY_KEY)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["a\tWord\tunset\t\t\tsupported\tIt."], "Line 3 .*'Word' is not a valid Kind"),
+        (["a\tLong\tunset\t\t\tsupported\tIt."] * 2, "Line 4 .*'a' is declared twice"),
+        (
+            ["a, b\tLong\tunset\t\t\tsupported\tIt.", "b\tLong\tunset\t\t\tsupported\tIt."],
+            "Line 4 .*'b' is declared twice",
+        ),
+        (["a\tLong\tten\t\t\tsupported\tIt."], "a whole number of 64 bits"),
+        (["a\tInteger\t10\t1..9\t\tsupported\tIt."], "between 1 and 9"),
+        (["a\tInteger\t5\t9\t\tsupported\tIt."], "bounds are written '1..9', not '9'"),
+        (["a\tEnum\tz\tx|y\t\tsupported\tIt."], "one of x, y"),
+        (["a\tBoolean\ttrue\tyes\t\tsupported\tIt."], "type Boolean has no values"),
+        (["a\tLong\tunset\t\tfix\tsupported\tIt."], "'fix' is not 'fixed'"),
+        (["a\tLong\tunset\t\t\trefused\tIt."], "'refused' is no support with its reason"),
+        (["a\tLong\tunset\t\t\tmaybe: so\tIt."], "'maybe: so' is no support"),
+        (["a\tLong\tunset\t\t\trefused on drop: so\tIt."], "refused on drop: so' is no support"),
+        (["a\tLong\tunset\t\tsupported\tIt."], "it has 6 cells"),
+        (["", "a"], "Line 3 .*it has 1 cells"),
+    ],
+)
+def test_a_mistake_in_the_table_is_an_error_with_its_line(rows, words):
+    with pytest.raises(ValueError, match=words):
+        themes_of("\n".join([HEAD, "# Theme", *rows]))
+
+
+def test_a_table_begins_with_its_head_and_a_title():
+    row = "a\tLong\tunset\t\t\tsupported\tIt."
+    with pytest.raises(ValueError, match="Line 1: the head"):
+        themes_of(row)
+    with pytest.raises(ValueError, match=r"Line 2 .*no theme"):
+        themes_of(f"{HEAD}\n{row}")

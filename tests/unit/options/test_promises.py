@@ -67,7 +67,7 @@ def test_an_option_without_effect_promises_nothing():
     without = {o.key for o in declared.BY_KEY.values() if o.support is Support.NO_EFFECT}
     classes = [FILES_OR_SPEED, ALWAYS_SO, OF_OTHERS.keys()]
     assert sum(map(len, classes)) == len(set().union(*classes))
-    assert not without - set().union(*classes), "say of which class it is, or make it not_done()"
+    assert not without - set().union(*classes), "say of which class, or 'not done'"
 
 
 @pytest.fixture

@@ -43,18 +43,18 @@ def test_durations_that_java_refuses_are_refused(text):
 
 @pytest.mark.parametrize(("text", "expected_bytes"), JAVA_SIZES.items())
 def test_sizes_are_read_as_java_reads_them(text, expected_bytes):
-    assert parse_value(declared.SORT_SPILL_BUFFER_SIZE, text) == expected_bytes
+    assert parse_value(declared.LOOKUP_CACHE_MAX_DISK_SIZE, text) == expected_bytes
 
 
 @pytest.mark.parametrize("text", ["1.5 gb", "7 Megabytes", "9 kilobytes", "", "x", "-1 mb"])
 def test_sizes_that_java_refuses_are_refused(text):
     with pytest.raises(ValueError, match="a size such as '128 mb'"):
-        parse_value(declared.SORT_SPILL_BUFFER_SIZE, text)
+        parse_value(declared.LOOKUP_CACHE_MAX_DISK_SIZE, text)
 
 
 def test_a_size_beyond_64_bits_is_refused():
     with pytest.raises(ValueError, match="64 bits"):
-        parse_value(declared.SORT_SPILL_BUFFER_SIZE, "9999999 tb")
+        parse_value(declared.LOOKUP_CACHE_MAX_DISK_SIZE, "9999999 tb")
 
 
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("TRUE", True), ("False", False)])
@@ -105,7 +105,7 @@ def test_other_statistics_modes_are_refused(text):
 
 @given(st.integers(0, 2**63 - 1))
 def test_a_size_survives_its_text(size_bytes):
-    option = declared.SORT_SPILL_BUFFER_SIZE
+    option = declared.LOOKUP_CACHE_MAX_DISK_SIZE
     assert parse_value(option, to_text(option, size_bytes)) == size_bytes
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options import is_option
-from tidelake.options.declared.registry import BY_KEY
+from tidelake.options.declared import BY_KEY
 
 PAIMON_PREFIX = "spark.paimon."
 ANY = "*"

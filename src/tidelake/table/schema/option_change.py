@@ -9,7 +9,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
 from tidelake.options.bucket_mode import DYNAMIC
-from tidelake.options.declared.registry import BY_KEY
+from tidelake.options.declared import BY_KEY
 
 # fixed for one use, where files of both kinds would mix; later uses may all change them
 ALTERABLE = frozenset(

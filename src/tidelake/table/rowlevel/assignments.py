@@ -6,13 +6,16 @@
 2. All functions see the old values, whatever else is set, as in SQL.
 3. Values are cast and checked like written ones: without loss, no null in a NOT NULL column; a null
    in a column with a default becomes the default. Other columns keep their values.
+   Text is text here, and an SQL expression on Spark (``tl.update``). So text that would compute
+   there (``"upper(s)"``) is refused; an Arrow scalar says that it is meant as text.
 4. Primary-key columns cannot be set: a row under another key is another row. Source: Paimon's
    ``PaimonUpdateTable`` (1.3.1) for Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -31,6 +34,10 @@ from tidelake.types.default_value import default_scalars, filled_in
 from tidelake.types.predicate import Predicate, col
 
 Computed: TypeAlias = Callable[[pa.RecordBatch], object]
+
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'")
+_WORD = re.compile(r"\b([A-Za-z_]\w*)\b(\s*\()?")
+_OPERATOR = re.compile(r"[-+*/%|]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class Assignments:
         ------
         InvalidInputError
             It is not a dict, is empty, names an unknown column or one of the primary key, or a
-            value does not fit its column.
+            value does not fit its column or is text that would be an expression on Spark.
         """
         check_settable(handle, values, name="values")
         assert isinstance(values, Mapping), "checked"
@@ -73,6 +80,7 @@ class Assignments:
                 computed[name] = value
             else:
                 field = handle.schema.field(name)
+                _check_text(value, field, handle)
                 constants[name] = _stored(_constant(value, field, table), field, zone, table)
         return cls(tuple(handle.schema.fields), constants, computed, zone, table)
 
@@ -150,6 +158,31 @@ def _unknown(handle: TableHandle, column: object, known: tuple[str, ...]) -> Inv
         f" column of it.{hint} Its columns are: {', '.join(known)}."
     )
     return InvalidInputError(message, kind="column_unknown", table=handle.identifier)
+
+
+def _check_text(value: object, field: DataField, handle: TableHandle) -> None:
+    """Refuse text that is an SQL expression over the table's columns."""
+    if not isinstance(value, str) or not _is_expression(value, handle.schema.field_names):
+        return
+    message = (
+        f"Column '{field.name}' of table '{handle.identifier}' is set to {shortened(repr(value))},"
+        " which is an SQL expression on Spark (tl.update) and would be stored as text here. Give a"
+        " function of the rows, as in lambda rows: pc.utf8_upper(rows['s']) with pyarrow.compute;"
+        f" for the text itself pa.scalar({shortened(repr(value))})."
+    )
+    raise InvalidInputError(
+        message, kind="update_expression", table=handle.identifier, column=field.name
+    )
+
+
+def _is_expression(text: str, columns: Collection[str]) -> bool:
+    """Whether text computes with columns: all its words are columns or functions."""
+    unquoted = _QUOTED.sub("", text)
+    words = _WORD.findall(unquoted)
+    known = {name.casefold() for name in columns}
+    of_columns = [word.casefold() in known for word, is_call in words if not is_call]
+    computes = len(of_columns) < len(words) or _OPERATOR.search(unquoted) is not None
+    return computes and any(of_columns) and all(of_columns)
 
 
 def _constant(value: object, field: DataField, table: str) -> pa.Array:

@@ -48,6 +48,7 @@ APPENDED = {
     "append, marked, bucketed": ([], [], {"bucket": "2", "bucket-key": "k"} | DV),
 }
 LAYOUTS = KEYED | APPENDED
+EXPRESSIONS = ["upper(s)", "n + 1", "s || '!'", "concat(S, 'it''s (k)')", "-n"]
 
 
 def row_of(k):
@@ -250,6 +251,7 @@ def test_functions_see_old_values_whatever_else_is_set():
         ({"n": lambda _: 1}, "update_length"),
         ({"n": pc.field("n") + 1}, "update_expression"),
         ({"n": tidelake.col("n") > 1}, "update_expression"),
+        *(({"s": text}, "update_expression") for text in EXPRESSIONS),
     ],
 )
 def test_what_cannot_be_set_is_refused_and_changes_nothing(values, kind):
@@ -259,6 +261,20 @@ def test_what_cannot_be_set_is_refused_and_changes_nothing(values, kind):
         table.update(values, "k < 4")
     assert caught.value.kind == kind
     assert table.latest_snapshot_id == newest
+
+
+@pytest.mark.parametrize("text", ["n", "new (n or k)", "well-known", "a + b", "(k)", "'n + 1'", ""])
+def test_text_is_stored_that_computes_nothing(text):
+    table = filled()
+    table.update({"s": text}, "k < 4")
+    assert set(table.to_arrow(filter="k < 4")["s"].to_pylist()) == {text}
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_an_arrow_scalar_says_that_an_expression_is_meant_as_text(text):
+    table = filled()
+    table.update({"s": pa.scalar(text)}, "k < 4")
+    assert set(table.to_arrow(filter="k < 4")["s"].to_pylist()) == {text}
 
 
 def test_a_misspelt_column_is_told_its_name():

@@ -285,6 +285,11 @@ class AnswersForeignNames:
     __slots__ = ()
 
     _foreign_names: ClassVar[Mapping[str, ForeignName]] = MappingProxyType({})
+    _inner_names: ClassVar[frozenset[str]] = frozenset()
+    """Attributes for this package alone, which ``dir()`` and completion do not offer."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in self._inner_names]
 
     if not TYPE_CHECKING:  # for a type checker a misspelt name stays an error
 

@@ -296,3 +296,17 @@ def test_system_tables_still_convert(world):
     assert len(files.to_pandas()) == files.to_polars().height == files.count() == 2
     with pytest.raises(UnsupportedError, match="system table"):
         files.append(ROWS)
+
+
+def test_completion_offers_what_users_need(world):
+    table, catalog = world["table"], world["catalog"]
+    assert {"handle", "paths", "fileio", "__getattr__"}.isdisjoint(_public(table))
+    assert {"metastore", "first_schema", "for_reading"}.isdisjoint(_public(catalog))
+    assert {"context", "masks"}.isdisjoint(_public(table.scan()))
+    assert {"tags", "maintenance", "scan", "write", "compact"} <= _public(table)
+    assert len(_public(table)) <= 56
+    assert _public(table.tags) == {"create", "delete", "list", "rename", "replace"}
+
+
+def _public(value):
+    return {name for name in dir(value) if not name.startswith("_")}

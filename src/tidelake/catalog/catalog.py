@@ -54,6 +54,7 @@ class Catalog(AnswersForeignNames):
     """
 
     _foreign_names = OF_CATALOG
+    _inner_names = frozenset({"first_schema", "for_reading", "metastore", "fileio"})
 
     def __init__(
         self, metastore: Metastore, *, env: Env, table_options: Mapping[str, str] | None = None

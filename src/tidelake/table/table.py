@@ -82,6 +82,7 @@ class Table(
     """
 
     _foreign_names = OF_TABLE
+    _inner_names = frozenset({"handle", "paths", "fileio"})
 
     def __init__(self, handle: TableHandle) -> None:
         _check_handle(handle)

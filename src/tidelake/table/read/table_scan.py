@@ -260,6 +260,7 @@ class TableScan(FrameMethods, AnswersForeignNames):
     """
 
     _foreign_names = OF_SCAN  # no annotation, or it would be a field
+    _inner_names = frozenset({"context", "masks", "orders", "predicate"})
 
     identifier: str
     context: ReadContext

@@ -43,7 +43,7 @@ def lock():
 @pytest.fixture
 def files(s3, lock):
     s3.conditions = "ignored"
-    made = bucket(s3, **{"s3.timeout": "120 ms", "s3.retries": "2"}).with_put_lock(lock)
+    made = bucket(s3, **{"s3.timeout": "3 s", "s3.retries": "2"}).with_put_lock(lock)
     made.write_once("/w/first", b"1")  # the place is checked
     s3.forget()
     return made

@@ -162,24 +162,26 @@ def compacted(spark, lake, frame) -> dict[str, object]:
     for more in range(3):
         lake.write(frame.withColumn("v", F.col("v") + more), "db.compacted")
     marker = str(WORK / "killed-compacting")
-    answer_rows = runner.answer_rows
+    share_frame = runner.share_frame
 
-    def dying(*answer, **named):
-        context = TaskContext.get()
-        if context.partitionId() == 0:
-            try:
-                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                return answer_rows(*answer, **named)
-            kill_executor()
-        return answer_rows(*answer, **named)
+    def dying(spark, shares, work, schema):
+        def run(share):
+            answers = list(work(share))
+            if TaskContext.get().partitionId() == 0:
+                try:
+                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+                except FileExistsError:
+                    return answers
+                kill_executor()
+            return answers
 
-    # what a task runs is pickled with the functions that it names as they are now
-    runner.answer_rows = dying
+        return share_frame(spark, shares, run, schema)
+
+    runner.share_frame = dying
     try:
         result = lake.compact("db.compacted", full=True)
     finally:
-        runner.answer_rows = answer_rows
+        runner.share_frame = share_frame
     changes = lake.catalog.table("db.compacted").changes(0, mode="changelog")
     files = list((WORK / "warehouse/db.db/compacted").rglob("data-*"))
     return check(lake, "db.compacted") | {

@@ -23,7 +23,7 @@ from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.overwrite import Overwrite, partial_overwrite_error, write_target
 from tidelake.table.write.result import UNKNOWN_COUNTS, CommitIdentity, RowCounts
 from tidelake.table.write.table_writer import FullCompactions, delete_new_files
-from tidelake.table.write.transaction import WriteTransaction, compact_due
+from tidelake.table.write.transaction import MessageSource, WriteTransaction, compact_due
 from tidelake.table.write.writable import check_writable
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "FullCompactions",
     "Ingest",
     "MergeSpec",
+    "MessageSource",
     "Overwrite",
     "Router",
     "RowCounts",

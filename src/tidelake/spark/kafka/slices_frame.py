@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,9 +19,9 @@ from tidelake.kafka.offsets import KafkaOffsets
 from tidelake.kafka.read_range import batch_range
 from tidelake.kafka.rows import KIND, RowDecoder
 from tidelake.kafka.slice_reader import DOWN_SECONDS_MAX, SliceReader
-from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.scan_frame import spark_batches
+from tidelake.spark.read.shares import share_frame
 from tidelake.types import DataField
 from tidelake.types.data_type import parse_type_text
 
@@ -51,17 +51,16 @@ class SliceTask:
         """The columns wanted."""
         return tuple(_KIND_FIELD if c == KIND else self.table.field(c) for c in self.columns)
 
-    def batches(self, parts: Sequence[KafkaSlice]) -> Iterator[pa.RecordBatch]:
-        """Read slices as rows in Spark's Arrow types."""
+    def batches(self, part: KafkaSlice) -> Iterator[pa.RecordBatch]:
+        """Read a slice as rows in Spark's Arrow types."""
         with SliceReader(self.table, patience_s=self.patience_s) as reader:
             decoder = RowDecoder(self.table, self.columns, zone=self.zone)
 
             def rows() -> Iterator[pa.RecordBatch]:
-                for part in parts:
-                    for block in reader.blocks(part):
-                        decoded = decoder.rows(block)
-                        self.bad.take(block, decoded.bad)
-                        yield decoded.rows
+                for block in reader.blocks(part):
+                    decoded = decoder.rows(block)
+                    self.bad.take(block, decoded.bad)
+                    yield decoded.rows
 
             yield from spark_batches(rows(), self.fields)
 
@@ -89,19 +88,7 @@ def slices_frame(spark: SparkSession, task: SliceTask, parts: Sequence[KafkaSlic
     schema = frame_schema(task.table, task.columns)
     if not parts:
         return spark.createDataFrame([], schema)
-    return in_workers(spark.range(0, len(parts), 1, len(parts)), _reading(task, parts), schema)
-
-
-def _reading(
-    task: SliceTask, parts: Sequence[KafkaSlice]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make the function for executors: numbers of slices in, their rows out."""
-
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            yield from task.batches([parts[n] for n in batch.column(0).to_pylist()])
-
-    return read
+    return share_frame(spark, parts, task.batches, schema)
 
 
 def batch_frame(

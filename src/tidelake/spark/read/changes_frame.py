@@ -53,7 +53,8 @@ from tidelake.spark.read.native_changes import (
 )
 from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_storage import native_storage
-from tidelake.spark.read.scan_frame import packed_splits, spark_batches, tasks_asked
+from tidelake.spark.read.scan_frame import spark_batches
+from tidelake.spark.read.shares import packed_splits, share_frame, tasks_asked
 from tidelake.spark.sessions.session import parallelism
 from tidelake.types import DataField, RowKind
 from tidelake.types.predicate import columns_of
@@ -129,6 +130,22 @@ class ChangeTask:
         if not self.with_kinds:
             rows = (batch.drop_columns([ROW_KIND_COLUMN]) for batch in rows)
         return spark_batches(rows, self.fields)
+
+    def batches_of_parts(self, parts: Sequence[Sequence[bytes]]) -> Iterator[pa.RecordBatch]:
+        """The changes of parts, one after the other."""
+        for blobs in parts:
+            yield from self.batches(blobs)
+
+    def numbered_batches(self, parts: Sequence[_NumberedPart]) -> Iterator[pa.RecordBatch]:
+        """The changes of parts, each with the number of its part and its place there."""
+        for numbered in parts:
+            first = 0
+            for rows in self.batches(numbered.part.blobs):
+                places = pa.array(np.arange(first, first + rows.num_rows))
+                part = pa.array(np.full(rows.num_rows, numbered.number))
+                first += rows.num_rows
+                own = rows.append_column(PART_COLUMN, part)
+                yield own.append_column(ROW_COLUMN, places)
 
 
 def changes_frame(
@@ -250,7 +267,7 @@ def _kernel_frame(
     """Changes that the kernel reads on the executors."""
     packed = packed_splits(spark, context, [_UnitBytes.of(unit) for unit in units])
     blobs = [[part.blobs for unit in own for part in unit.parts] for own in packed]
-    return in_workers(spark.range(0, len(blobs), 1, len(blobs)), _reading(task, blobs), schema)
+    return share_frame(spark, blobs, task.batches_of_parts, schema)
 
 
 def _frame_by_key(
@@ -275,33 +292,13 @@ def _frame_by_key(
         given = given.add(name, st.LongType())
     numbered = [_NumberedPart(number, PartBytes.of(part)) for number, part in enumerate(parts)]
     packed = packed_splits(spark, rows.context, numbered)
-    frame = in_workers(spark.range(0, len(packed), 1, len(packed)), _numbering(wide, packed), given)
+    frame = share_frame(spark, packed, wide.numbered_batches, given)
     most = tasks_asked(spark, rows.context.options) or parallelism(spark)
     count = min(most, math.ceil(size_bytes / ONE_TASK_BYTES))
     sorted_rows = frame.repartition(count, *(F.col(quoted(name)) for name in keys))
     sorted_rows = sorted_rows.sortWithinPartitions(PART_COLUMN, ROW_COLUMN)
     # a function of Python between them: else a later shuffle would drop this one and its sort
     return in_workers(sorted_rows, _selecting(schema.names), schema)
-
-
-def _numbering(
-    task: ChangeTask, packed: Sequence[Sequence[_NumberedPart]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for executors: takes numbers of tasks, gives changes with their places."""
-
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for numbered in packed[number]:
-                    first = 0
-                    for rows in task.batches(numbered.part.blobs):
-                        places = pa.array(np.arange(first, first + rows.num_rows))
-                        part = pa.array(np.full(rows.num_rows, numbered.number))
-                        first += rows.num_rows
-                        own = rows.append_column(PART_COLUMN, part)
-                        yield own.append_column(ROW_COLUMN, places)
-
-    return read
 
 
 def _selecting(
@@ -311,17 +308,3 @@ def _selecting(
         return (batch.select(names) for batch in batches)
 
     return select
-
-
-def _reading(
-    task: ChangeTask, blobs: Sequence[Sequence[Sequence[bytes]]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for executors: takes numbers of tasks, gives their changes."""
-
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for part in blobs[number]:
-                    yield from task.batches(part)
-
-    return read

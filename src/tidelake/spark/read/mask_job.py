@@ -7,7 +7,8 @@ held keys fit the memory only without those that the driver knows are computed t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -30,7 +31,7 @@ from tidelake.engine.scan import (
     split_to_bytes,
 )
 from tidelake.engine.write import MergeSpec
-from tidelake.spark.expression.mapped import in_workers
+from tidelake.spark.read.shares import share_frame
 from tidelake.spark.sessions.session import parallelism
 
 DRIVER_ROWS_MAX = 16 << 20
@@ -76,17 +77,19 @@ def _by_job(
     order = sorted(range(len(requests)), key=lambda n: -rows_to_read(requests[n]))
     parts = [r.split.part((r.section,)) for r in requests]
     blobs = [[(n, split_to_bytes(parts[n])) for n in order[task::count]] for task in range(count)]
-    frame = in_workers(spark.range(0, count, 1, count), _task(context, blobs), _SCHEMA)
+    name = f"masks of {context.paths.location}"
+    frame = share_frame(spark, blobs, MasksTask(context).masks, _SCHEMA, name=name)
     masks: list[dict[str | None, bytes]] = [{} for _ in requests]
     for row in frame.toArrow().to_pylist():
         masks[row["request"]][row["file"]] = row["mask"]
     for request, own in zip(requests, masks, strict=True):
-        yield request, None if None in own else _of_bits(request, own)
+        yield request, None if None in own else of_bits(request, own)
 
 
-def _of_bits(
+def of_bits(
     request: MaskRequest, bits: Mapping[str | None, bytes]
 ) -> list[tuple[FileMask, HiddenRows]]:
+    """The masks of a request from what a task gave for each of its files."""
     return [
         (mask, HiddenRows.of_bits(bits[mask.file.file_name], mask.file.row_count))
         for mask in request.files
@@ -94,27 +97,30 @@ def _of_bits(
     ]
 
 
-def _task(
-    context: ReadContext, blobs: Sequence[Sequence[tuple[int, bytes]]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make the function for executors: takes numbers of tasks, gives masks."""
+@dataclass(frozen=True, slots=True)
+class MasksTask:
+    """Computes masks on an executor. Picklable."""
 
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        spec = MergeSpec.of(context.schema, context.options)
-        for batch in numbers:
-            for task in batch.column(0).to_pylist():
-                for number, blob in blobs[task]:
-                    split = split_from_bytes(blob)
-                    (section,) = split.sections
-                    request = _known_by_none(context, split, section, spec)
-                    found = section_masks(context, request, spec)
-                    if found is None:
-                        yield _row(number, None, None)
-                    for mask, hidden in found or ():
-                        yield _row(number, mask.file.file_name, hidden.bits())
+    context: ReadContext
 
-    read.__name__ = f"masks of {context.paths.location}"
-    return read
+    def masks(self, requests: Sequence[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+        """A row for each mask of a share.
+
+        Parameters
+        ----------
+        requests : sequence of (int, bytes)
+            Their numbers, each with a split of its section alone.
+        """
+        spec = MergeSpec.of(self.context.schema, self.context.options)
+        for number, blob in requests:
+            split = split_from_bytes(blob)
+            (section,) = split.sections
+            request = _known_by_none(self.context, split, section, spec)
+            found = section_masks(self.context, request, spec)
+            if found is None:
+                yield _row(number, None, None)
+            for mask, hidden in found or ():
+                yield _row(number, mask.file.file_name, hidden.bits())
 
 
 def _row(request: int, file: str | None, mask: bytes | None) -> pa.RecordBatch:

@@ -15,21 +15,20 @@ query).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from tidelake.engine.jobs import Weighed, in_shares
+from tidelake.engine.jobs import Weighed
 from tidelake.engine.scan import (
+    HiddenRows,
     LocatedRows,
     MergedPart,
-    ReadContext,
     SectionMasks,
     Split,
     SplitRows,
@@ -41,10 +40,8 @@ from tidelake.engine.scan import (
     split_from_bytes,
     split_to_bytes,
 )
-from tidelake.options import Options, declared
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
-from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.buckets import buckets_of
 from tidelake.spark.read.mask_job import mask_computer
@@ -53,18 +50,13 @@ from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_split import FindMasks, NativeAndMerged, Part, native_and_merged
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.partition_columns import PartitionColumns
-from tidelake.spark.read.plan_size import field_types, row_width, task_numbers
-from tidelake.spark.sessions.session import parallelism
+from tidelake.spark.read.plan_size import field_types, row_width
+from tidelake.spark.read.shares import packed_splits, share_frame, tasks_asked
 from tidelake.types import DataField
 from tidelake.types.predicate import columns_of
 
-INFERRED_TASKS_MAX = 1024
-"""Paimon's default of ``scan.infer-parallelism.max``."""
 ROWS_PER_BATCH = 16_384
 """Rows that cross to the JVM at a time: a batch that fits the cache is read 10 % faster."""
-
-
-W = TypeVar("W", bound=Weighed)
 
 
 def frame_of(
@@ -182,8 +174,16 @@ def _merged(
     """Rows of splits that the kernel reads on the executors; and why, if Spark reads none."""
     packed = packed_splits(spark, task.context, splits)
     blobs = [[split_to_bytes(s) for s in own] for own in packed]
-    numbers = _numbers(spark, task, packed, schema)
-    return in_workers(numbers, read_task(task, blobs, why), schema)
+    # EXPLAIN shows the name; and a dropper of the table sees that a plan reads it
+    reason = f", by Python workers: {why}" if why else ""
+    return share_frame(
+        spark,
+        blobs,
+        _SplitsTask(task).batches,
+        schema,
+        name=f"read {task.context.uri}{reason}",
+        size_bytes=_size_bytes(task, packed, schema),
+    )
 
 
 def _parts_merged(
@@ -191,71 +191,47 @@ def _parts_merged(
 ) -> DataFrame:
     """Rows that the kernel merges on the executors; Spark scans the others of their files."""
     packed = packed_splits(spark, rows.context, parts)
-    blobs = [[(split_to_bytes(part.split), part.rows) for part in own] for own in packed]
-
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for blob, own in blobs[number]:
-                    part = MergedPart(split_from_bytes(blob), own)
-                    yield from spark_batches(rows.read_part(part), rows.fields)
-
-    read.__name__ = f"read {rows.context.uri}, rows of keys that several files have"
-    return in_workers(_numbers(spark, rows, packed, schema), read, schema)
+    return share_frame(
+        spark,
+        [[(split_to_bytes(part.split), part.rows) for part in own] for own in packed],
+        _PartsTask(rows).batches,
+        schema,
+        name=f"read {rows.context.uri}, rows of keys that several files have",
+        size_bytes=_size_bytes(rows, packed, schema),
+    )
 
 
-def _numbers(
-    spark: SparkSession, task: SplitRows, packed: Sequence[Sequence[Weighed]], schema: StructType
-) -> DataFrame:
-    """The numbers of tasks, which are told to be as large as the columns of their files."""
+def _size_bytes(task: SplitRows, packed: Sequence[Sequence[Weighed]], schema: StructType) -> int:
+    """The bytes of the rows: the share of their files that their columns have."""
     whole = row_width(field_types(task.context.schema.fields))
     share = row_width(field.dataType for field in schema) / whole
-    size_bytes = int(sum(one.size_bytes for own in packed for one in own) * share)
-    return task_numbers(spark, len(packed), size_bytes=size_bytes)
+    return int(sum(one.size_bytes for own in packed for one in own) * share)
 
 
-def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]) -> list[list[W]]:
-    """Spread splits over as many tasks as the table's options and the session's cores suggest."""
-    cost = context.options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
-    most = context.options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
-    count = tasks_asked(spark, context.options)
-    if count is None and context.options.get(declared.SCAN_INFER_PARALLELISM):
-        count = min(len(splits), INFERRED_TASKS_MAX)
-    if count is None:
-        count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
-    return in_shares(splits, count=count, cost=cost)
+@dataclass(frozen=True, slots=True)
+class _SplitsTask:
+    """Reads splits on an executor. Picklable."""
+
+    rows: SplitRows
+
+    def batches(self, blobs: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+        """Rows of a share in Spark's Arrow types."""
+        for blob in blobs:
+            yield from split_batches(self.rows, split_from_bytes(blob), self.rows.fields)
 
 
-def tasks_asked(spark: SparkSession, options: Options) -> int | None:
-    """The largest number of tasks by the options; None without such an option."""
-    asked = options.get(declared.SCAN_PARALLELISM)
-    if asked is None and options.get(declared.SCAN_INFER_PARALLELISM) is False:
-        return parallelism(spark)
-    return asked
+@dataclass(frozen=True, slots=True)
+class _PartsTask:
+    """Merges some rows of splits on an executor. Picklable."""
 
+    rows: TableRows
 
-def read_task(
-    task: SplitRows, blobs: Sequence[Sequence[bytes]], why: str = ""
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make the function for executors: takes numbers of tasks, gives their rows.
-
-    Parameters
-    ----------
-    why : str
-        Why Spark's own scan reads no file of the table; empty if it may.
-    """
-
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fields = task.fields
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for blob in blobs[number]:
-                    yield from split_batches(task, split_from_bytes(blob), fields)
-
-    # EXPLAIN shows it; and a dropper of the table sees that a plan reads it
-    reason = f", by Python workers: {why}" if why else ""
-    read.__name__ = f"read {task.context.uri}{reason}"
-    return read
+    def batches(
+        self, blobs: Sequence[tuple[bytes, Mapping[str, HiddenRows]]]
+    ) -> Iterator[pa.RecordBatch]:
+        for blob, own in blobs:
+            part = MergedPart(split_from_bytes(blob), own)
+            yield from spark_batches(self.rows.read_part(part), self.rows.fields)
 
 
 def split_batches(
@@ -273,13 +249,6 @@ def spark_batches(
         typed = to_spark_arrow(batch, fields)
         for start in range(0, typed.num_rows, ROWS_PER_BATCH):
             yield typed.slice(start, ROWS_PER_BATCH)
-
-
-def _tasks_count(splits: Sequence[Weighed], *, most: int, cost: int, cores: int) -> int:
-    """Spark's own rule for files: even shares for all cores, within bounds."""
-    total = sum(s.size_bytes + cost for s in splits)
-    share = min(most, max(cost, total // cores))
-    return math.ceil(total / share)
 
 
 def _needed(scan: TableScan, wanted: Sequence[DataField]) -> tuple[DataField, ...]:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -48,18 +49,19 @@ from tidelake.engine.rows import (
 from tidelake.engine.scan import ReadContext, split_from_bytes, split_to_bytes
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import UNKNOWN_COUNTS, WriteResult, WriteTransaction
-from tidelake.errors import InvalidInputError, StorageError, TidelakeError
+from tidelake.errors import InvalidInputError
 from tidelake.options import declared
-from tidelake.spark.expression.mapped import in_workers, mapped
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
-from tidelake.spark.read.scan_frame import ROWS_PER_BATCH, packed_splits
+from tidelake.spark.read.scan_frame import ROWS_PER_BATCH
+from tidelake.spark.read.shares import packed_splits, share_frame
 from tidelake.spark.sessions.session import parallelism
 from tidelake.spark.write.runner import SparkRunner
 from tidelake.spark.write.write_task import (
     ANSWER_SCHEMA,
     TaskAnswer,
     add_answer,
-    answer_rows,
+    answered,
     for_task,
     in_task,
 )
@@ -95,6 +97,33 @@ class RowsTask:
     files: tuple[bytes, ...]
     shares: tuple[tuple[int, ...], ...]
     columns: tuple[str, ...]
+
+    def found(self, share: Sequence[int]) -> Batches:
+        """Rows of files that match: file and ordinal of each, and the wanted columns."""
+        fields = self.context.fields(self.columns)
+        for number in share:
+            split = split_from_bytes(self.files[number])
+            found = find_rows(self.context, split, split.files[0], self.plan.predicate)
+            if not fields:
+                yield _positions(number, found.positions)
+                continue
+            begin = 0
+            for rows in read_found(self.context, found, fields) if len(found.positions) else ():
+                typed = to_spark_arrow(rows, fields)
+                end = begin + rows.num_rows
+                positions = _positions(number, found.positions[begin:end])
+                whole = pa.RecordBatch.from_arrays(
+                    [*positions.columns, *typed.columns],
+                    schema=pa.schema([*positions.schema, *typed.schema]),
+                )
+                for start in range(0, whole.num_rows, ROWS_PER_BATCH):
+                    yield whole.slice(start, ROWS_PER_BATCH)
+                begin = end
+
+    def apply(self, batches: Batches) -> Batches:
+        """Delete or replace the given rows; returns the messages to commit."""
+        changes = RowChanges(in_task(self.handle), self.plan.snapshot)
+        yield answered(changes, partial(_change_rows, self, changes, batches))
 
 
 def change_on_spark(
@@ -205,17 +234,16 @@ def _task(
 
 
 def _answers(spark: SparkSession, task: RowsTask, changed: Changed) -> DataFrame:
-    numbers = spark.range(0, len(task.shares), 1, max(1, len(task.shares)))
     fields = task.context.fields(task.columns)
     positions = [
         st.StructField(FILE_COLUMN, st.LongType()),
         st.StructField(POSITION_COLUMN, st.LongType()),
     ]
     schema = st.StructType([*positions, *spark_schema(fields, table=task.handle.identifier).fields])
-    rows = changed(in_workers(numbers, lambda batches: _read(task, batches), schema))
+    rows = changed(share_frame(spark, task.shares, task.found, schema))
     if ACTION_COLUMN in rows.columns or _may_shuffle(rows):
         rows = _by_share(spark, task, rows)
-    return mapped(rows, lambda batches: _apply(task, batches), ANSWER_SCHEMA)
+    return mapped(rows, task.apply, ANSWER_SCHEMA)
 
 
 def _by_share(spark: SparkSession, task: RowsTask, rows: DataFrame) -> DataFrame:
@@ -241,56 +269,11 @@ def _may_shuffle(rows: DataFrame) -> bool:
     return "Exchange" in rows._jdf.queryExecution().executedPlan().toString()
 
 
-def _read(task: RowsTask, numbers: Batches) -> Batches:
-    """Rows of shares that match: file and ordinal of each, and the wanted columns."""
-    fields = task.context.fields(task.columns)
-    for batch in numbers:
-        for share in batch.column(0).to_pylist():
-            for number in task.shares[share]:
-                split = split_from_bytes(task.files[number])
-                found = find_rows(task.context, split, split.files[0], task.plan.predicate)
-                if not fields:
-                    yield _positions(number, found.positions)
-                    continue
-                begin = 0
-                for rows in read_found(task.context, found, fields) if len(found.positions) else ():
-                    typed = to_spark_arrow(rows, fields)
-                    end = begin + rows.num_rows
-                    positions = _positions(number, found.positions[begin:end])
-                    whole = pa.RecordBatch.from_arrays(
-                        [*positions.columns, *typed.columns],
-                        schema=pa.schema([*positions.schema, *typed.schema]),
-                    )
-                    for start in range(0, whole.num_rows, ROWS_PER_BATCH):
-                        yield whole.slice(start, ROWS_PER_BATCH)
-                    begin = end
-
-
 def _positions(number: int, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
     numbers = np.full(len(positions), number, np.int64)
     return pa.RecordBatch.from_arrays(
         [pa.array(numbers), pa.array(positions)], names=list(_POSITION_COLUMNS)
     )
-
-
-def _apply(task: RowsTask, batches: Batches) -> Batches:
-    """Delete or replace the given rows; returns the messages to commit."""
-    changes = RowChanges(in_task(task.handle), task.plan.snapshot)
-    try:
-        rows_count = _change_rows(task, changes, batches)
-        messages = changes.prepare_commit()
-    except StorageError:
-        changes.abort()
-        raise  # Spark tries the task again
-    except TidelakeError as error:
-        changes.abort()
-        yield answer_rows(error=error)
-        return
-    except BaseException:
-        changes.abort()
-        raise
-    changes.close()
-    yield answer_rows(rows_count, messages)
 
 
 def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:

@@ -27,7 +27,7 @@ from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import changes_frame, kinds_left
 from tidelake.spark.read.native_changes import is_state, plain_units
 from tidelake.spark.read.native_storage import native_storage
-from tidelake.spark.read.scan_frame import packed_splits, tasks_asked
+from tidelake.spark.read.shares import packed_splits, tasks_asked
 from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streamread.cursor import StreamCursor
 from tidelake.spark.streamread.file_rows import FileRows, may_read

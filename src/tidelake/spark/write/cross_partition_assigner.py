@@ -19,20 +19,20 @@ all rows of one key. Cost: each write reads and shuffles the table's key columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from tidelake.engine.env import Env
 from tidelake.engine.metadata import BucketId
-from tidelake.engine.scan import ReadContext, TableRows, plan_scan, split_from_bytes, split_to_bytes
+from tidelake.engine.scan import TableRows, plan_scan, split_from_bytes, split_to_bytes
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import (
     KIND_COLUMN,
@@ -49,9 +49,10 @@ from tidelake.engine.write import (
 )
 from tidelake.options import declared
 from tidelake.spark.expression.expression import quoted
-from tidelake.spark.expression.mapped import in_workers, mapped
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_arrow_schema, spark_schema, to_spark_arrow
-from tidelake.spark.read.scan_frame import packed_splits, split_batches
+from tidelake.spark.read.scan_frame import split_batches
+from tidelake.spark.read.shares import packed_splits, share_frame
 from tidelake.spark.write.attempt_guard import OWN_FIELDS, with_notes
 from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, tasks_count
 from tidelake.spark.write.dynamic_bucket_assigner import assigners_of, clustered_by_bucket
@@ -115,7 +116,8 @@ def cross_partition_rows(
             [(numbers[s.bucket_id], split_to_bytes(s)) for s in own]
             for own in packed_splits(spark, context, plan.splits)
         ]
-        live = _live_keys(spark, context, keys, blobs, live_schema)
+        keys_task = _LiveKeysTask(TableRows(context, tuple(keys)))
+        live = share_frame(spark, blobs, keys_task.batches, live_schema)
         both = both.unionAll(
             live.select(
                 key_hash(handle, live, keys).alias(HASH_COLUMN),
@@ -147,31 +149,18 @@ def cross_partition_rows(
     return clustered_by_bucket(handle, assigned, count)
 
 
-def _live_keys(
-    spark: SparkSession,
-    context: ReadContext,
-    keys: Sequence[str],
-    blobs: Sequence[Sequence[tuple[int, bytes]]],
-    schema: st.StructType,
-) -> DataFrame:
-    """Read the keys of all live rows, each with the number of its bucket."""
-    read = _read_keys(TableRows(context, tuple(keys)), blobs)
-    return in_workers(spark.range(0, len(blobs), 1, len(blobs)), read, schema)
+@dataclass(frozen=True, slots=True)
+class _LiveKeysTask:
+    """Reads the keys of live rows on an executor. Picklable."""
 
+    rows: TableRows
 
-def _read_keys(
-    task: TableRows, blobs: Sequence[Sequence[tuple[int, bytes]]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fields = task.fields
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for bucket_number, blob in blobs[number]:
-                    for rows in split_batches(task, split_from_bytes(blob), fields):
-                        own = pa.array(np.full(rows.num_rows, bucket_number, np.int32))
-                        yield rows.append_column(BUCKET_NUMBER_COLUMN, own)
-
-    return read
+    def batches(self, splits: Sequence[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+        """The keys of a share, each with the number of its bucket."""
+        for bucket_number, blob in splits:
+            for rows in split_batches(self.rows, split_from_bytes(blob), self.rows.fields):
+                own = pa.array(np.full(rows.num_rows, bucket_number, np.int32))
+                yield rows.append_column(BUCKET_NUMBER_COLUMN, own)
 
 
 @dataclass(frozen=True, slots=True)

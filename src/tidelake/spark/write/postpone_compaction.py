@@ -11,7 +11,7 @@ Each number of buckets is a job of Spark's; all share one commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +24,9 @@ from tidelake.engine.jobs import Gathered, PostponedPartition, postponed_rows
 from tidelake.engine.scan import ReadContext, Split, split_from_bytes, split_to_bytes
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import ROW_KIND_COLUMN, FullCompactions
-from tidelake.spark.expression.mapped import in_workers, mapped
+from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
+from tidelake.spark.read.shares import share_frame
 from tidelake.spark.sessions.session import parallelism
 from tidelake.spark.write.clustering import TASK_COLUMN, clustering_column
 from tidelake.spark.write.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
@@ -36,11 +37,27 @@ ROW_COLUMN = "_tidelake_row"
 
 @dataclass(frozen=True, slots=True)
 class WaitingTask:
-    """The settings of a reading task. Picklable."""
+    """Reads waiting files on an executor. Picklable."""
 
     context: ReadContext
-    files: tuple[bytes, ...]
-    """The file of each number, as a split of that file alone."""
+
+    def batches(self, numbered: tuple[int, bytes]) -> Iterator[pa.RecordBatch]:
+        """The rows of a file, given as its number and a split of it alone."""
+        number, blob = numbered
+        split = split_from_bytes(blob)
+        fields = self.context.schema.fields
+        names = [*(f.name for f in fields), ROW_KIND_COLUMN, FILE_COLUMN, ROW_COLUMN]
+        position = 0
+        for rows, kinds in postponed_rows(self.context, split.partition, split.files):
+            size = rows.num_rows
+            own = [
+                pa.array(kinds),
+                pa.array(np.full(size, number, np.int32)),
+                pa.array(np.arange(position, position + size, dtype=np.int64)),
+            ]
+            position += size
+            columns = to_spark_arrow(rows, fields).columns + own
+            yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,31 +114,10 @@ def _waiting_rows(
             st.StructField(ROW_COLUMN, st.LongType()),
         ]
     )
-    task = WaitingTask(handle.read_context(), blobs)
-    numbers = spark.range(0, len(blobs), 1, min(len(blobs), parallelism(spark) * 4))
-    return in_workers(numbers, _read_waiting(task), schema)
-
-
-def _read_waiting(
-    task: WaitingTask,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fields = task.context.schema.fields
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                split = split_from_bytes(task.files[number])
-                position = 0
-                for rows, kinds in postponed_rows(task.context, split.partition, split.files):
-                    size = rows.num_rows
-                    own = [
-                        pa.array(kinds),
-                        pa.array(np.full(size, number, np.int32)),
-                        pa.array(np.arange(position, position + size, dtype=np.int64)),
-                    ]
-                    position += size
-                    columns = to_spark_arrow(rows, fields).columns + own
-                    names = [f.name for f in fields]
-                    names += [ROW_KIND_COLUMN, FILE_COLUMN, ROW_COLUMN]
-                    yield pa.RecordBatch.from_arrays(columns, names=names)
-
-    return read
+    return share_frame(
+        spark,
+        list(enumerate(blobs)),
+        WaitingTask(handle.read_context()).batches,
+        schema,
+        tasks=min(len(blobs), parallelism(spark) * 4),
+    )

@@ -12,7 +12,7 @@ The plan commits on the driver, as it does without Spark (:mod:`tidelake.table.j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,11 @@ from pyspark.sql import SparkSession
 
 from tidelake.engine.jobs import Gathered, Plan, in_shares
 from tidelake.engine.tables import TableHandle
-from tidelake.errors import StorageError, TidelakeError
-from tidelake.spark.expression.mapped import in_workers
-from tidelake.spark.read.scan_frame import packed_splits
+from tidelake.spark.read.shares import packed_splits, share_frame
 from tidelake.spark.write.write_task import (
     ANSWER_SCHEMA,
     TaskAnswer,
-    answer_rows,
+    answered,
     for_task,
     in_task,
 )
@@ -55,9 +53,9 @@ class SparkRunner:
         else:
             shares = in_shares(_numbered(plan), count=self.tasks)
         numbers = [tuple(task.number for task in share) for share in shares]
-        rows = self.spark.range(0, len(shares), 1, len(shares))
-        work = _do_shares(for_task(into.handle), plan, numbers)
-        answer = TaskAnswer.gather(in_workers(rows, work, ANSWER_SCHEMA).collect())
+        task = _PlanTask(for_task(into.handle), plan)
+        frame = share_frame(self.spark, numbers, task.answers, ANSWER_SCHEMA)
+        answer = TaskAnswer.gather(frame.collect())
         into.add(answer.messages, rows_count=answer.rows_count)
         if answer.errors:
             raise answer.errors[0]
@@ -76,27 +74,19 @@ def _numbered(plan: Plan[Any]) -> list[_Numbered]:
     return [_Numbered(number, task.size_bytes) for number, task in enumerate(plan.tasks)]
 
 
-def _do_shares(
-    handle: TableHandle, plan: Plan[Any], shares: Sequence[Sequence[int]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make the function for executors."""
+@dataclass(frozen=True, slots=True)
+class _PlanTask:
+    """Does tasks of a plan on an executor. Picklable."""
 
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        into = Gathered(in_task(handle), plan.base_snapshot_id)
-        try:
-            for batch in numbers:
-                for share in batch.column(0).to_pylist():  # one for each task
-                    plan.run([plan.tasks[number] for number in shares[share]], into)
-        except StorageError:
-            into.abort()
-            raise  # Spark tries the task again
-        except TidelakeError as error:
-            into.abort()
-            yield answer_rows(error=error)
-            return
-        except BaseException:
-            into.abort()
-            raise
-        yield answer_rows(into.rows_count, into.messages)
+    handle: TableHandle
+    plan: Plan[Any]
 
-    return run
+    def answers(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Do a share, given as the numbers of its tasks."""
+        into = Gathered(in_task(self.handle), self.plan.base_snapshot_id)
+
+        def run() -> int:
+            self.plan.run([self.plan.tasks[number] for number in numbers], into)
+            return into.rows_count
+
+        yield answered(into, run)

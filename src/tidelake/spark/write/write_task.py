@@ -20,6 +20,7 @@ from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import (
     CommitMessage,
     FullCompactions,
+    MessageSource,
     Overwrite,
     WriteTransaction,
     new_writer,
@@ -216,6 +217,35 @@ def write_batches(
         raise
     writer.close()
     return writer.rows_count, messages
+
+
+def answered(source: MessageSource, write: Callable[[], int]) -> pa.RecordBatch:
+    """Let a task write, and make its answer; delete its files on failure.
+
+    An error of the storage is raised, and Spark tries the task again. Any other error of ours would
+    come again: it is the answer.
+
+    Parameters
+    ----------
+    source : MessageSource
+        Has what the task writes.
+    write : callable
+        Writes, and returns the number of rows.
+    """
+    try:
+        rows_count = write()
+        messages = source.prepare_commit()
+    except StorageError:
+        source.abort()
+        raise
+    except TidelakeError as error:
+        source.abort()
+        return answer_rows(error=error)
+    except BaseException:
+        source.abort()
+        raise
+    source.close()
+    return answer_rows(rows_count, messages)
 
 
 @lru_cache(maxsize=1)  # a job with another cache size replaces the cache of the last one

@@ -10,7 +10,8 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.scan import split_to_bytes
 from tidelake.scan.masks import MaskCache, find_masks
 from tidelake.spark.read import mask_job
-from tidelake.spark.read.mask_job import mask_computer
+from tidelake.spark.read.mask_job import MasksTask, mask_computer, of_bits
+from tidelake.spark.read.shares import by_number
 from tidelake.telemetry import Env, Memory
 from tidelake.types import DataField, parse_type
 
@@ -53,14 +54,15 @@ class Job:
         assert tasks_max >= 1
         self.counts.append(len(requests))
         parts = [r.split.part((r.section,)) for r in requests]
-        blobs = [[(number, split_to_bytes(part))] for number, part in enumerate(parts)]
-        numbers = pa.RecordBatch.from_pydict({"id": range(len(blobs))})
+        shares = [[(number, split_to_bytes(part))] for number, part in enumerate(parts)]
+        read = by_number(shares, MasksTask(context).masks)
+        numbers = pa.RecordBatch.from_pydict({"id": range(len(shares))})
         found = [{} for _ in requests]
-        for batch in mask_job._task(context, blobs)(iter([numbers])):
+        for batch in read(iter([numbers])):
             (row,) = batch.to_pylist()
             found[row["request"]][row["file"]] = row["mask"]
         for request, own in zip(requests, found, strict=True):
-            yield request, None if None in own else mask_job._of_bits(request, own)
+            yield request, None if None in own else of_bits(request, own)
 
 
 @pytest.fixture

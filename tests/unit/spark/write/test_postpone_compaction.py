@@ -7,7 +7,7 @@ import pytest
 
 import tidelake
 from tidelake.scan import Split, split_to_bytes
-from tidelake.spark.write.postpone_compaction import WaitingTask, _read_waiting
+from tidelake.spark.write.postpone_compaction import WaitingTask
 from tidelake.spark.write.write_task import TaskAnswer, WriteTask, write_task
 from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.jobs.postpone_compaction import (
@@ -38,8 +38,8 @@ def test_rows_are_read_numbered_and_written_into_real_buckets(table):
         for f in p.waiting
     )
     real = with_real_buckets(handle, 3)
-    read = _read_waiting(WaitingTask(real.read_context(), blobs))
-    rows = pa.Table.from_batches(read(iter([pa.record_batch({"id": [0, 1]})])))
+    task = WaitingTask(real.read_context())
+    rows = pa.Table.from_batches(b for share in enumerate(blobs) for b in task.batches(share))
     assert rows["_tidelake_file"].to_pylist() == [0] * 5 + [1] * 2
     assert rows["_tidelake_row"].to_pylist() == [*range(5), *range(2)]
     assert rows["_row_kind"].to_pylist() == [0] * 5 + [2, 3]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
@@ -39,6 +39,8 @@ TABLE_DEFAULT = "table-default."
 DOTS_OF_A_TABLE = 2
 
 POSTPONE_BUCKETS = -2
+CHECKED_MAX = 1000
+"""Options of tables, for one use each, that a process remembers to have passed."""
 
 MERGE_SETTINGS = tuple(f".{name}" for name in (*AGGREGATION_SETTINGS, "sequence-group"))
 
@@ -331,6 +333,7 @@ def session_options(conf: Mapping[str, str], *, prefix: str, table: str) -> dict
     return {**for_all, **for_one}
 
 
+@lru_cache(CHECKED_MAX)
 def check_supported(
     options: Options,
     *,
@@ -339,6 +342,8 @@ def check_supported(
     action: Action,
 ) -> None:
     """Refuse options that would change the result and that this version does not cover.
+
+    Options are frozen: those that passed are not looked at again.
 
     Parameters
     ----------
@@ -371,11 +376,9 @@ def check_supported(
         check_write_mode(options, table=table, has_primary_key=has_primary_key)
     if action != "read":
         _check_retentions(options, table=table)
-    for key, option in BY_KEY.items():
-        if options.is_set(option) and _is_refused(
-            option.coverage, has_primary_key=has_primary_key, action=action
-        ):
-            value = options.get(option)
+    for key, value in options.values.items():
+        option = BY_KEY[key]
+        if _is_refused(option.coverage, has_primary_key=has_primary_key, action=action):
             neutral = (option.default, "", *option.coverage.accepted)
             folded = value.lower() if isinstance(value, str) else value  # words match in any case
             if value not in neutral and folded not in neutral and value != {}:

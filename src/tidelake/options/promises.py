@@ -35,8 +35,6 @@ _FORMATTER = re.compile(r"(?:'[^']*'|[GuyDMLdQqYwWEecFaBhKkHmsSAnNVvzOXxZp]+|[^A
 """Letters of Java's ``DateTimeFormatter``, text in quotes, and other characters."""
 _COLUMN = re.compile(r"\$(\w+)")
 
-_OPTIONS = tuple(o for o in BY_KEY.values() if o.support is Support.NOT_DONE)
-
 
 def promises_not_kept(options: Options) -> dict[str, list[str]]:
     """The keys that promise what is not done here, by what does not happen.
@@ -47,8 +45,9 @@ def promises_not_kept(options: Options) -> dict[str, list[str]]:
     {'no tag is created by itself here, ...': ['tag.automatic-creation']}
     """
     found: dict[str, list[str]] = {}
-    for option in _OPTIONS:
-        if options.is_set(option) and options.get(option) != option.default:
+    for key, value in options.values.items():
+        option = BY_KEY[key]
+        if option.support is Support.NOT_DONE and value != option.default:
             found.setdefault(option.reason, []).append(option.key)
     return found
 

@@ -90,6 +90,11 @@ class Options:
         """Whether the table sets the option, under this key or an older one."""
         return option.key in self._values
 
+    @property
+    def values(self) -> Mapping[str, object]:
+        """Values of the options that the table sets, by key, in the order of the declarations."""
+        return self._values
+
     def updated(self, mapping: Mapping[str, str]) -> Options:
         """Return these options with some other texts.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,8 @@ from tidelake.table.bucketing.router import BucketRows
 
 ROOT = Path(tidelake.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs/internals/hops.md"
+ENTERED_MAX = 2
+"""How often a way may enter one module."""
 
 
 @dataclass
@@ -119,6 +122,14 @@ def _leading(call: Call, ends: frozenset[str]) -> set[int]:
     if call.name in ends or any(id(inner) in leads for inner in call.calls):
         leads.add(id(call))
     return leads
+
+
+def assert_way(found: list[str], call: str, *, hops_max: int) -> None:
+    """Check that a way is the one that the page lists for a call, and is within the bounds."""
+    assert found == listed(call), "\n".join(found)
+    assert len(found) <= hops_max
+    entered = Counter(hop.split(":")[0] for hop in found)
+    assert max(entered.values()) <= ENTERED_MAX, entered
 
 
 def listed(call: str) -> list[str]:

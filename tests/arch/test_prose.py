@@ -37,6 +37,11 @@ def test_what_breaks_the_measure_is_found(text, said):
     assert [(line, what.partition(":")[0]) for line, what in found] == said
 
 
+def test_code_has_a_measure_of_its_own():
+    text = f"{'y' * 91}\n```python\n{'x' * 91}\n```\n"
+    assert list(prose.breaches(text, code_columns_max=90)) == [(3, "91 columns")]
+
+
 def test_a_wrapped_line_breaks_no_code():
     text = "Set `a b c d` " * 20
     wrapped = prose.wrapped(text, first="- ", indent="  ").splitlines()

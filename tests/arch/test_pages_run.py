@@ -16,6 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tidelake.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md"))
@@ -31,6 +33,7 @@ NEEDS_SPARK = {
 }  # tests/spark runs it
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIALOGUE = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SQL = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BYTES = re.compile(r'^```text title="(\w+)"\n(.*?)^```', re.MULTILINE | re.DOTALL)
 WRITTEN_BY = re.compile(r"\bwritten by\s+pyarrow (\d+)")
 BYTES_LINE = re.compile(r" *(\d+)  ((?:[0-9a-f]{2} )*[0-9a-f]{2})(?:  .*)?")
@@ -49,6 +52,9 @@ def text_of(page, *, until=None):
         ("docs/index.md", "\n## Batch", "/tmp/front-warehouse"),
         ("docs/quickstart.md", "\n## On Spark", "/tmp/quickstart"),
         ("docs/query-service.md", None, "/tmp/service-warehouse"),
+        ("docs/recipes/jobs.md", None, "/tmp/jobs-warehouse"),
+        ("docs/recipes/monitoring.md", None, "/tmp/watched-warehouse"),
+        ("docs/recipes/scd2.md", None, "/tmp/history-warehouse"),
     ],
 )
 def test_the_code_of_a_page_runs(page, until, place, tmp_path, capsys):
@@ -64,9 +70,27 @@ def test_the_code_of_a_page_runs(page, until, place, tmp_path, capsys):
         assert re.split(r": [a-z]", expected)[0] in shown
 
 
+def test_the_code_of_the_page_on_fastapi_runs(tmp_path, capsys):
+    pytest.importorskip("fastapi", reason="an environment made before FastAPI was asked for")
+    test_the_code_of_a_page_runs(
+        "docs/recipes/fastapi.md", None, "/tmp/api-warehouse", tmp_path, capsys
+    )
+
+
+def test_the_jobs_of_cron_run(tmp_path, capsys):
+    table = "CREATE TABLE shop.orders (id INT, day STRING, PRIMARY KEY (id, day) NOT ENFORCED)"
+    made = f"CREATE DATABASE shop; {table} PARTITIONED BY (day);"
+    insert = "INSERT INTO shop.orders VALUES (1, '2026-11-20');"
+    jobs = "".join(SQL.findall(text_of("docs/recipes/jobs.md")))
+    script = made + insert + jobs
+    code = main(["sql", "--no-spark", "-w", str(tmp_path), "--format", "csv", "-c", script])
+    assert code == 0, capsys.readouterr().err
+
+
 def test_every_page_with_code_is_run():
     run_above = {"docs/quickstart.md", "docs/query-service.md", *NEEDS_SPARK}
     run_above |= {"docs/storage.md"}  # tests/unit/catalog runs it over an S3
+    run_above |= {f"docs/recipes/{name}.md" for name in ("fastapi", "jobs", "monitoring", "scd2")}
     assert not [page for page in PAGES if CODE.search(text_of(page)) and page not in run_above]
 
 

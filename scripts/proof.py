@@ -111,6 +111,10 @@ PIECES: dict[str, Piece] = {
     "merges": _tests("tests/spark/test_merge.py"),
     "pipelines": _tests("tests/unit/table/stream/test_pipelines.py"),
     "pipelines-spark": _tests("tests/spark/test_pipelines.py"),
+    "filtered-changes": _tests(
+        "tests/unit/table/changelog/test_filtered_changes.py",
+        "tests/spark/test_filtered_changes.py",
+    ),
     "statements": _tests("tests/spark/test_statements.py", "tests/spark/test_old_times.py"),
     "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),

@@ -115,6 +115,10 @@ class Sizes:
     """Those clients."""
     filtered_streams: range
     """The seeds of tables whose streams are read through a filter; a step meets all filters."""
+    filtered_changes: int
+    """Tables whose changes are read through filters, in every mode."""
+    spark_filtered_changes: int
+    """Those of them that Spark reads, too."""
     mask_tables: int
     """Tables that are read by masks and by merges."""
     spark_mask_tables: int
@@ -179,6 +183,8 @@ SMALL = Sizes(
     service_steps=6,
     service_clients=16,
     filtered_streams=range(0, 180, 8),
+    filtered_changes=12,
+    spark_filtered_changes=2,
     mask_tables=4,
     spark_mask_tables=2,
     old_times_step=4,
@@ -236,6 +242,8 @@ FULL = Sizes(
     service_steps=60,
     service_clients=64,
     filtered_streams=range(450),
+    filtered_changes=600,
+    spark_filtered_changes=80,
     mask_tables=300,
     spark_mask_tables=40,
     old_times_step=1,

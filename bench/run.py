@@ -58,6 +58,7 @@ QUESTIONS = {
     "lookup-join": lookup_join.lines,
     "streams-source": streams.source_lines,
     "streams-changes": streams.change_lines,
+    "streams-filters": streams.filter_lines,
     "streams-triggers": streams.trigger_lines,
     "streams-growth": streams.growth_lines,
     "streams-sink": streams.sink_lines,

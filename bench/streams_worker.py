@@ -190,6 +190,17 @@ class Tidelake(Streams):
     def count(self, name: str) -> int:
         return self.lake.table(f"db.{name}").count()
 
+    def changes(self, name: str, columns: list[str], wanted: str | None = None, *, place: str):
+        """What all columns of changes come to; a filter is given, or applied behind the read."""
+        given = wanted if place == "given" else None
+        frame = self.lake.changes(f"db.{name}", 0, columns=columns, filter=given, mode="changelog")
+        if wanted is not None and place == "behind":
+            frame = frame.where(wanted)
+        others = [f"count({column})" for column in columns if column not in {"k", "i"}]
+        kinds = "count_if(_row_kind = '-D' OR _row_kind = '-U')"
+        sums = ["count(*)", "sum(k)", "sum(cast(i AS bigint))", kinds, *others]
+        return [int(value or 0) for value in frame.selectExpr(*sums).first()]
+
     def sums(self, name: str, **options) -> list[int]:
         """The sums that all rows of a stream come to."""
         found = [0, 0, 0]

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 import tidelake.spark
 from tidelake.errors import UnsupportedError
 
+OF_PARTS = "partial-update.remove-record-on-delete"
 PRODUCERS = ("none", "input", "lookup", "full-compaction")
 FILTERS = ("v > 5", "v > 5 AND k > 1", "k > 1", "p = 'a' AND v > 5", "v IS NULL OR v > 8")
 
@@ -109,6 +110,34 @@ def test_issue_36_by_format_what_leaves_a_filter_leaves_the_target(lake, checkpo
     query = lacking.format("noop").option("checkpointLocation", str(next(checkpoints))).start()
     with pytest.raises(StreamingQueryException, match="need the primary key"):
         query.awaitTermination(60)
+
+
+def test_a_where_behind_the_format_that_would_lose_rows_is_refused(lake, checkpoints):
+    source, target = made(lake, "s", changelog_producer="none"), made(lake, "t")
+    change(source)
+    stream = of_format(lake.spark.readStream, lake, **{"read.changelog": "true"})
+    with pytest.raises(UnsupportedError, match=r"the filter .*v.* > 5.*option 'filter'") as refused:
+        streamed(lake, stream.where("v > 5"), "t", next(checkpoints))
+    assert refused.value.kind == "incomplete_changes"
+    named = stream.where("v > 5").writeStream.format(tidelake.spark.STREAM)
+    named = named.option("checkpointLocation", str(next(checkpoints))).trigger(availableNow=True)
+    query = named.toTable("filtered.db.t")
+    with pytest.raises(Exception, match="would lose changes: the filter"):
+        query.awaitTermination(60)
+    assert rows(target) == []
+    streamed(lake, stream.where("k > 1"), "t", next(checkpoints))
+    assert rows(target) == rows(source, "k > 1")
+
+
+def test_a_where_behind_the_format_of_changes_with_old_rows_goes_on(lake, checkpoints):
+    source, target = made(lake, "s", changelog_producer="lookup"), made(lake, "t")
+    change(source)
+    stream = of_format(lake.spark.readStream, lake, **{"read.changelog": "true"}).where("v > 5")
+    streamed(lake, stream, "t", next(checkpoints))
+    assert rows(target) == rows(source, "v > 5")
+    made(lake, "parts", merge_engine="partial-update", **{OF_PARTS: "true"})
+    with pytest.raises(UnsupportedError, match="-U alone"):
+        streamed(lake, stream, "parts", next(checkpoints))
 
 
 AT_DELETE = ("partial-update", "aggregation")

@@ -70,6 +70,7 @@ from tidelake.spark.source.source_options import (
 )
 from tidelake.spark.source.stream_reader import StreamOptions, TidelakeStreamReader
 from tidelake.spark.source.stream_writer import CHECKPOINT, TidelakeStreamWriter
+from tidelake.spark.streamwrite.kept_changes import CHANGES, changes_text
 from tidelake.spark.write.write_task import WriteTask, write_batches
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, conjoin, parse_filter
@@ -143,7 +144,9 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         columns = spark_schema(scan.context.fields(scan.columns), table=table.identifier)
         if not _shows_kinds(table):
             return columns
-        return StructType([StructField(ROW_KIND_COLUMN, StringType()), *columns.fields])
+        told = changes_text(table.handle)  # the plan shows it to the sink of a stream
+        kinds = StructField(ROW_KIND_COLUMN, StringType(), metadata={CHANGES: told} if told else {})
+        return StructType([kinds, *columns.fields])
 
     @_briefly
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -34,7 +34,7 @@ from tidelake.errors import UnsupportedError
 from tidelake.options import declared
 
 CHANGES = "tidelake.changes"
-"""Option of a source: what its rows are, for this module."""
+"""Option of a source, or in the metadata of its kinds: what its rows are, for this module."""
 JavaPlan = Any
 """A node of Spark's plan, or an expression, in the JVM."""
 _SAME_COLUMNS = frozenset(
@@ -57,7 +57,10 @@ _REMOVE_AT_DELETE = (
     declared.PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     declared.AGGREGATION_REMOVE_RECORD_ON_DELETE,
 )
-_GIVE = "Give the filter to the stream, tl.read_stream(name, filter=...)"
+_GIVE = (
+    "Give the filter to the stream, tl.read_stream(name, filter=...) or the option 'filter' of"
+    " format('tidelake')"
+)
 _KEEP_EACH = "Join LEFT OUTER, which keeps each change"
 _KEEP_ROW = "Write LEFT JOIN, or LATERAL VIEW OUTER, which keeps each change"
 _AT_DELETE = "write to a table that removes rows at -U, such as one of the engine 'deduplicate'"
@@ -203,6 +206,8 @@ def _followed(node: JavaPlan) -> _Rows:
     name = str(node.getClass().getSimpleName())
     if name == "StreamingRelation":
         return _of_stream(node)
+    if name == "StreamingRelationV2":
+        return _of_format(node)
     children = [_followed(child) for child in _each(node.children())]
     changing = [n for n, rows in enumerate(children) if rows.source is not None]
     if len(changing) != 1 and name != "Union":
@@ -238,6 +243,22 @@ def _of_stream(leaf: JavaPlan) -> _Rows:
     has_kinds = ROW_KIND_COLUMN in columns
     if not has_kinds and not deletes:
         return _Rows()  # the user has left deletes out
+    return _of_source(given, columns)
+
+
+def _of_format(leaf: JavaPlan) -> _Rows:
+    """Follow a stream of ``format("tidelake")``, whose kinds carry what its rows are."""
+    columns = {str(one.name()): one for one in _each(leaf.output())}
+    kinds = columns.get(ROW_KIND_COLUMN)
+    if kinds is None or not kinds.metadata().contains(CHANGES):
+        return _Rows()
+    given: Mapping[str, Any] = json.loads(str(kinds.metadata().getString(CHANGES)))
+    return _of_source(given, {name: _id(one) for name, one in columns.items()})
+
+
+def _of_source(given: Mapping[str, Any], columns: Mapping[str, int]) -> _Rows:
+    """Tell of a stream by :func:`changes_text`, with the ids of its columns."""
+    has_kinds = ROW_KIND_COLUMN in columns
     source = _Source(
         given["table"],
         tuple(given["keys"]),

@@ -99,7 +99,7 @@ def lines(size_name: str) -> Iterator[Line]:
         def bytes_of(asked: tidelake.Table) -> int:
             counter.bytes_read = 0
             for row in wanted.to_pylist():
-                found = asked.to_arrow(filter=tidelake.col("s20") == row["s20"]).to_pylist()
+                found = asked.to_arrow(where=tidelake.col("s20") == row["s20"]).to_pylist()
                 assert found == [row], "a point predicate finds another row"
             return counter.bytes_read
 

@@ -70,17 +70,17 @@ def plan_lines(count: int, rounds: int) -> Iterator[Line]:
 
         assert bare() == count
         one_key = f"k = {many_files.ROWS * (count // 2) + 7}"
-        point = table.plan(filter=one_key)
+        point = table.plan(where=one_key)
         assert (point.files_read, len(point.pruned_files)) == (1, count - 1)
-        assert table.plan(filter="i > 5000").files_read == 0
+        assert table.plan(where="i > 5000").files_read == 0
         against = "fastavro's bare decode of the manifests"
         ratio = paired(first, bare, rounds=rounds)
         yield Line("W6", f"first plan of {count:,} files", against, ratio, "<= 1.5")
         for what, target, work in [
             ("second plan of", "<= 30 ms" if count == TARGET_FILES else "", table.plan),
-            ("plan, one key wanted, of", "", lambda: table.plan(filter=one_key)),
-            ("plan, no value matches, of", "", lambda: table.plan(filter="i > 5000")),
-            ("explain, one key wanted, of", "", lambda: str(table.explain(filter=one_key))),
+            ("plan, one key wanted, of", "", lambda: table.plan(where=one_key)),
+            ("plan, no value matches, of", "", lambda: table.plan(where="i > 5000")),
+            ("explain, one key wanted, of", "", lambda: str(table.explain(where=one_key))),
         ]:
             note = f"{cpu_ms(work, rounds):.0f} ms CPU"
             yield Line("W6", f"{what} {count:,} files", "", None, target, note=note)

@@ -121,7 +121,7 @@ def kind_lines(
         assert table.count() == count, "an upsert of known keys added rows"
         newest = change(count, change_rows, UPSERTS * rounds + UPSERTS - 1)
         key = newest["k"][0].as_py()
-        row = table.to_arrow(filter=f"k = {key}").to_pylist()
+        row = table.to_arrow(where=f"k = {key}").to_pylist()
         assert row == newest.slice(0, 1).to_pylist(), "the last upsert is not what is read"
     base = found[sizes[0]][1:]  # the first round warms the page cache
     for count in sizes[1:]:

@@ -193,7 +193,7 @@ class Tidelake(Streams):
     def changes(self, name: str, columns: list[str], wanted: str | None = None, *, place: str):
         """What all columns of changes come to; a filter is given, or applied behind the read."""
         given = wanted if place == "given" else None
-        frame = self.lake.changes(f"db.{name}", 0, columns=columns, filter=given, mode="changelog")
+        frame = self.lake.changes(f"db.{name}", 0, columns=columns, where=given, mode="changelog")
         if wanted is not None and place == "behind":
             frame = frame.where(wanted)
         others = [f"count({column})" for column in columns if column not in {"k", "i"}]

@@ -129,7 +129,7 @@ def weather_and_age(lake: Lake) -> pd.DataFrame:
     flights = lake.table(
         FLIGHTS,
         columns=["origin", "time_hour", "tailnum", "dep_delay"],
-        filter="dep_time IS NOT NULL",
+        where="dep_time IS NOT NULL",
     )
     first = Window.partitionBy("origin", "time_hour").orderBy(
         *(F.col(c).asc_nulls_last() for c in check.WEATHER_ORDER)

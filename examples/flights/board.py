@@ -283,7 +283,7 @@ def _story(lake: Lake) -> list[tuple[str, ...]]:
     wanted = " AND ".join(f"{name} = {value!r}" for name, value in STORY.items())
     columns = ["state", "tailnum", "dep_time", "dep_delay", "arr_time", "arr_delay"]
     table = lake.catalog.table(BOARD)
-    changes = table.changes(0, columns=columns, filter=wanted, mode="changelog")
+    changes = table.changes(0, columns=columns, where=wanted, mode="changelog")
     return [
         tuple("" if value is None else str(value) for value in row.values())
         for row in changes.to_pylist()

@@ -48,7 +48,7 @@ def fill_board(lake: Lake, topics: Topics, checkpoints: Path, *, ends: bool) -> 
 def keep_delays(lake: Lake, checkpoints: Path, *, ends: bool) -> StreamingQuery:
     """Start the query that keeps the sums: a row that came adds, one that went takes back."""
     columns = ["carrier", "month", "day", "distance", "dep_delay", "arr_delay"]
-    changes = lake.read_stream(BOARD, columns=columns, filter="state = 'planned'", options=AT_ONCE)
+    changes = lake.read_stream(BOARD, columns=columns, where="state = 'planned'", options=AT_ONCE)
     return _written(lake, contributions(changes), DELAYS, checkpoints, ends=ends)
 
 

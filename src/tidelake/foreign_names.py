@@ -7,10 +7,14 @@ the same tables. A name that the class has itself stands in none of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 DELTA, ICEBERG, PYPAIMON = "Delta", "pyiceberg", "pypaimon"
 FRAMES = "pandas or Polars"
@@ -52,21 +56,21 @@ OF_TABLE = _by_name(
     (
         "to_pyarrow_dataset",
         DELTA,
-        "`table.to_batches()` streams; `table.scan(filter=)` prunes files",
+        "`table.to_batches()` streams; `table.scan(where=)` prunes files",
     ),
     ("toDF", DELTA, "`table.to_pandas()`; on Spark `spark.table()` or `tl.table()`"),
     ("load_as_version", DELTA, "`table.scan(snapshot_id=)`, `(tag=)` or `(timestamp=)`"),
     ("load_cdf", DELTA, "`table.changes(start, end)`"),
     ("incremental_append_scan", ICEBERG, "`table.changes(start, end, mode='delta')`"),
     ("to_daft to_bodo", ICEBERG, "`table.to_arrow()`"),
-    ("new_read_builder", PYPAIMON, "`table.scan(columns=, filter=, limit=).to_arrow()`"),
+    ("new_read_builder", PYPAIMON, "`table.scan(columns=, where=, limit=).to_arrow()`"),
     ("new_stream_read_builder", PYPAIMON, "`table.stream()`, `table.follow()`"),
     ("to_arrow_batch_reader", PYPAIMON, "`table.to_batches()`"),
     ("to_ray to_torch", PYPAIMON, "`table.to_batches()`"),
     ("read read_all to_table collect rows", OTHERS, "`table.to_arrow()`, `table.to_batches()`"),
     ("to_df", FRAMES, "`table.to_pandas()`, `table.to_polars()`"),
     ("to_pylist to_dicts to_list", FRAMES, "`table.to_arrow().to_pylist()`"),
-    ("filter select where query", FRAMES, "`table.scan(filter=, columns=)`"),
+    ("filter select where query", FRAMES, "`table.scan(where=, columns=)`"),
     ("columns", FRAMES, "`table.schema.names`"),
     ("num_rows shape size", FRAMES, "`table.count()`"),
     # writes
@@ -218,14 +222,14 @@ OF_SCAN = _by_name(
     (
         "filter select use_ref update",
         ICEBERG,
-        "`table.scan(filter=, columns=, snapshot_id=, tag=)`",
+        "`table.scan(where=, columns=, snapshot_id=, tag=)`",
     ),
     ("projection", ICEBERG, "`scan.schema`"),
     ("to_ray", ICEBERG, "`scan.reader()`"),
     ("to_torch to_iterator", PYPAIMON, "`scan.batches()`"),
     ("splits", PYPAIMON, "`scan.plan.splits`"),
     ("new_scan new_read", PYPAIMON, "`scan.to_arrow()`, `scan.batches()`"),
-    ("with_filter with_projection with_limit", PYPAIMON, "`table.scan(filter=, columns=, limit=)`"),
+    ("with_filter with_projection with_limit", PYPAIMON, "`table.scan(where=, columns=, limit=)`"),
 )
 """Of :class:`tidelake.table.TableScan`."""
 
@@ -269,6 +273,41 @@ def foreign_name_error(owner: str, found: ForeignName) -> AttributeError:
     said = f". {instead}" if instead[0].isupper() else f": use {instead}."
     # without `obj` Python adds no near name of its own, which may contradict the message
     return AttributeError(f"{owner} has no '{found.name}'{whose}{said}", name=found.name)
+
+
+OF_SCAN_ARGUMENTS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("filter", "filters", "row_filter", "predicate", "condition"), "where")
+    | dict.fromkeys(("selected_fields", "projection", "fields"), "columns")
+    | dict.fromkeys(("version", "version_as_of", "snapshot"), "snapshot_id")
+    | dict.fromkeys(("as_of", "timestamp_as_of"), "timestamp")
+)
+"""Arguments of reads that others have, and their names here."""
+
+
+def with_hints(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a read that is given an argument of another library say how it is called here.
+
+    Examples
+    --------
+    >>> @with_hints
+    ... def scan(*, where=None):
+    ...     return where
+    >>> scan(filter="k > 1")
+    Traceback (most recent call last):
+        ...
+    TypeError: scan() has no argument 'filter': use where=.
+    """
+
+    @functools.wraps(function)
+    def checked(*given: P.args, **named: P.kwargs) -> R:
+        for name in named:
+            if name in OF_SCAN_ARGUMENTS:
+                here = OF_SCAN_ARGUMENTS[name]
+                message = f"{function.__name__}() has no argument '{name}': use {here}=."
+                raise TypeError(message)
+        return function(*given, **named)
+
+    return checked
 
 
 def missing_from_package(name: str) -> object:

@@ -107,8 +107,8 @@ def test_every_listed_state_reads_equal(catalog, oracle_dir, name):
         elif match := re.fullmatch(rf"SELECT \* FROM {name} VERSION AS OF '(\w+)'", text):
             assert read(table, query["columns"], tag=match[1]) == want, text
         elif match := re.fullmatch(rf"SELECT \* FROM {name}(?: WHERE (.*))?", text):
-            assert read(table, query["columns"], filter=match[1]) == want, text
-            assert table.count(filter=match[1]) == len(want)
+            assert read(table, query["columns"], where=match[1]) == want, text
+            assert table.count(where=match[1]) == len(want)
         else:
             continue
         compared += 1
@@ -280,11 +280,11 @@ def test_tables_of_java_1_3_1_read_equal(old_catalog):
     rows = [{"a": 1, "s": "x"}, {"a": 2, "s": "y"}, {"a": 42, "s": None}]
     assert avro.to_arrow().sort_by("a").to_pylist() == rows
     for row in rows:  # each is alone in its bucket
-        assert avro.to_arrow(filter=f"a = {row['a']}").to_pylist() == [row]
+        assert avro.to_arrow(where=f"a = {row['a']}").to_pylist() == [row]
     assert old_catalog.table("old.pk_postpone").count() == 0  # rows wait for their buckets
     dynamic.write([{"k": 1, "v": "z"}])
     assert dynamic.count() == 3
-    assert dynamic.to_arrow(filter="k = 1").to_pylist() == [{"k": 1, "v": "z"}]
+    assert dynamic.to_arrow(where="k = 1").to_pylist() == [{"k": 1, "v": "z"}]
 
 
 def test_a_row_that_a_lookup_found_in_a_higher_level_counts_once(old_catalog):
@@ -316,9 +316,9 @@ def test_rows_that_deletion_vectors_name_are_gone(old_catalog, name):
         for k, v in zip(*table.to_arrow(snapshot_id=2).to_pydict().values(), strict=True)
         if k not in {5, 7}
     }
-    assert table.count(filter="k < 8") == table.to_arrow(filter="k < 8").num_rows == 7
-    assert table.to_arrow(filter="k = 7").num_rows == 0
-    assert table.to_arrow(filter="v = 'n5'").to_pylist() == [{"k": 5, "v": "n5"}]
+    assert table.count(where="k < 8") == table.to_arrow(where="k < 8").num_rows == 7
+    assert table.to_arrow(where="k = 7").num_rows == 0
+    assert table.to_arrow(where="v = 'n5'").to_pylist() == [{"k": 5, "v": "n5"}]
     assert table.to_arrow(limit=99).num_rows == 99  # rows that are deleted fill no limit
     assert "2, by the deletion vectors of 1 files" in str(table.explain())
     changes = table.changes(2, 4).to_pylist()

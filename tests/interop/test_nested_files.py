@@ -81,7 +81,7 @@ def test_tables_of_java_are_read_and_written_on(peer, tmp_path, file_format):
         assert difference(expected, table_cells(found), found.column_names) is None
         columns, theirs = peer.read(place)
         assert difference(expected, theirs, columns) is None
-    assert table.count(filter="point is null") == sum(r[6] is None for r in model.values())
+    assert table.count(where="point is null") == sum(r[6] is None for r in model.values())
 
 
 @pytest.mark.parametrize("file_format", FORMATS)

@@ -132,9 +132,9 @@ def _everything(fileio: MemoryFileIO, *, writes: bool) -> tuple[object, ...]:
         table.to_arrow().to_pylist(),
         table.to_arrow(snapshot_id=1).to_pylist(),
         table.to_arrow(tag="first").to_pylist(),
-        table.to_arrow(filter="k >= 3 and p = 'a'").to_pylist(),
-        table.to_arrow(filter="n = 5").to_pylist(),
-        table.to_arrow(filter="v = 'new'").to_pylist(),
+        table.to_arrow(where="k >= 3 and p = 'a'").to_pylist(),
+        table.to_arrow(where="n = 5").to_pylist(),
+        table.to_arrow(where="v = 'new'").to_pylist(),
         table.count(),
         _after_upsert(table) if writes else None,
     )

@@ -58,10 +58,10 @@ def check_bounds_are_inclusive() -> None:
     options = {"bucket": "1", "write-only": "true"}
     table, _ = _run(options, [(_rows(range(10, 20), "a"), None), (_rows(range(20, 30), "b"), None)])
     for key in (10, 19, 20, 29):
-        found = table.to_arrow(filter=col("k") == key)["k"].to_pylist()
+        found = table.to_arrow(where=col("k") == key)["k"].to_pylist()
         assert found == [key], f"k = {key} finds {found}"
-    assert table.to_arrow(filter=col("k") <= 10).num_rows == 1
-    assert table.to_arrow(filter=col("k") >= 29).num_rows == 1
+    assert table.to_arrow(where=col("k") <= 10).num_rows == 1
+    assert table.to_arrow(where=col("k") >= 29).num_rows == 1
 
 
 def check_value_statistics_do_not_resurrect() -> None:
@@ -69,8 +69,8 @@ def check_value_statistics_do_not_resurrect() -> None:
     options = {"bucket": "1", "write-only": "true"}
     old, new = _rows([1, 2, 3], "old", n=5), _rows([1, 2, 3], "new", n=40)
     table, _ = _run(options, [(old, None), (new, None)])
-    assert table.to_arrow(filter=col("n") == 5).num_rows == 0
-    assert table.to_arrow(filter=col("n") == 40).num_rows == 3
+    assert table.to_arrow(where=col("n") == 5).num_rows == 0
+    assert table.to_arrow(where=col("n") == 40).num_rows == 3
 
 
 def check_sequence_field() -> None:

@@ -465,7 +465,7 @@ class Episode:
                 (~(col(name) > bound), lambda v: v is not None and not v > bound),
             ]
         )
-        got = content_of(self.table, filter=predicate)
+        got = content_of(self.table, where=predicate)
         expected = sorted_rows(r for r in self.model.content() if test(r[name]))
         if got != expected:
             raise ModelMismatch(f"filter {predicate}: {_difference(got, expected)}")

@@ -154,7 +154,7 @@ def run(seed: int) -> FilteredCase:
             if case.producer == "full-compaction":
                 table.compact(full=True)
             read(state)
-            kept = table.to_arrow(filter=case.filter).to_pylist()
+            kept = table.to_arrow(where=case.filter).to_pylist()
             expected = {row["k"]: (row["v"], row["p"]) for row in kept}
             if state != expected:
                 raise FilterLosesRows(f"{case}, commit {number}: {state}, not {expected}")
@@ -171,21 +171,21 @@ def _reader(
         start: int | str = 1 if case.door == "stream" else "latest-full"
         state.clear()
         limits = {"read.stream.maxFilesPerTrigger": 1} if rng.random() < 0.5 else {}
-        for batch in table.stream(start=start, filter=case.filter, options=limits, timeout=0):
+        for batch in table.stream(start=start, where=case.filter, options=limits, timeout=0):
             fold(state, batch.data.to_pylist())
 
     def by_consumer(state: dict[int, tuple[object, ...]]) -> None:
-        for batch in table.stream(consumer_id="c", filter=case.filter, timeout=0):
+        for batch in table.stream(consumer_id="c", where=case.filter, timeout=0):
             fold(state, batch.data.to_pylist())
 
     def by_follow(state: dict[int, tuple[object, ...]]) -> None:
         def take(batch: StreamBatch) -> None:
             fold(state, batch.data.to_pylist())
 
-        table.follow(take, consumer_id="f", filter=case.filter, timeout=0)
+        table.follow(take, consumer_id="f", where=case.filter, timeout=0)
 
     def by_changes(state: dict[int, tuple[object, ...]]) -> None:
-        found: pa.Table = table.changes(seen[0], filter=case.filter, mode="auto")
+        found: pa.Table = table.changes(seen[0], where=case.filter, mode="auto")
         seen[0] = table.latest_snapshot_id or 0
         fold(state, found.to_pylist())
 

@@ -296,15 +296,15 @@ class FilteredChanges:
         return self.rng.choice([*FILTERS]), self.rng.choice(COLUMNS)
 
     def _read(
-        self, read: Read, mode: str, filter: str, columns: Sequence[str], first: int, last: int
+        self, read: Read, mode: str, where: str, columns: Sequence[str], first: int, last: int
     ) -> list[Change]:
         """Read the changes of steps, and fold them."""
         (start, before), (end, after) = self._states[first], self._states[last]
-        changes = list(read(start, end, mode, filter, columns))
+        changes = list(read(start, end, mode, where, columns))
         logged = self._named(mode) != "diff"
         if not (logged and self._overwritten & {*range(first + 1, last + 1)}):  # those tell nothing
-            where = f"steps {first + 1} to {last}, {mode}, {filter}, {columns}: {changes}"
-            self._check_fold(changes, mode, filter, columns, before, after, where)
+            told = f"steps {first + 1} to {last}, {mode}, {where}, {columns}: {changes}"
+            self._check_fold(changes, mode, where, columns, before, after, told)
         self.seen[mode] += len(changes)
         return changes
 
@@ -318,13 +318,13 @@ class FilteredChanges:
         self,
         changes: Sequence[Change],
         mode: str,
-        filter: str,
+        where: str,
         columns: Sequence[str],
         before: State,
         after: State,
-        where: str,
+        told: str,
     ) -> None:
-        wanted, named = FILTERS[filter], self._named(mode)
+        wanted, named = FILTERS[where], self._named(mode)
         has_old = named == "diff" or (named == "changelog" and self.producer in OLD_ROWS)
         expected = _seen(after, wanted, columns)
         for passes_over in ((), ("-U",)):
@@ -332,33 +332,33 @@ class FilteredChanges:
             for kind, row in changes:
                 key = self._key(row)
                 if kind in {"+I", "+U"}:
-                    self._check("v" not in columns or wanted(row), f"{where}: not wanted, {row}")
+                    self._check("v" not in columns or wanted(row), f"{told}: not wanted, {row}")
                     held[key] = row
                 elif kind not in passes_over:
                     gone = held.pop(key, None)
                     if has_old and not passes_over:
-                        self._check(gone == row, f"{where}: {row} is not the old row {gone}")
+                        self._check(gone == row, f"{told}: {row} is not the old row {gone}")
             at = f" passing over {passes_over}" if passes_over else ""
-            self._check(held == expected, f"{where}{at}: gives {held}, not {expected}")
+            self._check(held == expected, f"{told}{at}: gives {held}, not {expected}")
         if has_old:
             gone = before.keys() & after.keys()
             self.seen["left"] += sum(wanted(before[k]) and not wanted(after[k]) for k in gone)
 
     def _read_range(
-        self, read: Read, mode: str, filter: str, columns: Sequence[str], first: int
+        self, read: Read, mode: str, where: str, columns: Sequence[str], first: int
     ) -> None:
         """Several steps in one read have the changes of each."""
         start, end = self._states[first][0], self._states[STEPS][0]
         if self._named(mode) == "diff":
-            self._read(read, mode, filter, columns, first, STEPS)
+            self._read(read, mode, where, columns, first, STEPS)
             return
-        found = Counter(map(repr, read(start, end, mode, filter, columns)))
+        found = Counter(map(repr, read(start, end, mode, where, columns)))
         steps = Counter(
             repr(change)
             for number in range(first, STEPS)
-            for change in self._read(read, mode, filter, columns, number, number + 1)
+            for change in self._read(read, mode, where, columns, number, number + 1)
         )
-        at = f"steps {first + 1} to {STEPS}, {mode}, {filter}, {columns}"
+        at = f"steps {first + 1} to {STEPS}, {mode}, {where}, {columns}"
         self._check(found == steps, f"{at}: {found}, and by steps {steps}")
 
     def _check(self, is_right: bool, what: str) -> None:

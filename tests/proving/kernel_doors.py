@@ -72,7 +72,7 @@ def _by_stream(pipeline: Pipeline) -> Callable[[Pipeline], None]:
 
     def run(_: Pipeline) -> None:
         stream = pipeline.source.stream(
-            consumer_id=CONSUMER, filter=pipeline.filter, options=pipeline.stream_options, timeout=0
+            consumer_id=CONSUMER, where=pipeline.filter, options=pipeline.stream_options, timeout=0
         )
         for rows in _gathered((batch.data for batch in stream), pipeline):
             _write(pipeline, rows)
@@ -95,7 +95,7 @@ def _by_follow(pipeline: Pipeline) -> Callable[[Pipeline], None]:
             pipeline.source.follow(
                 take,
                 consumer_id=CONSUMER,
-                filter=pipeline.filter,
+                where=pipeline.filter,
                 options=pipeline.stream_options,
                 timeout=0,
             )
@@ -148,14 +148,14 @@ def _from_moment(pipeline: Pipeline, door: str) -> Callable[[Pipeline], None]:
     def run(_: Pipeline) -> None:
         source = pipeline.source
         if door == "net":
-            rows = source.changes(at[0], filter=pipeline.filter)
+            rows = source.changes(at[0], where=pipeline.filter)
         elif door == "audit":
             view = source.system_table("audit_log")
             rows = view.changes(at[0]).rename_columns({"rowkind": "_row_kind"})
         else:
             modes = ["auto", "delta" if pipeline.producer == "none" else "changelog"]
             mode = pipeline.rng.choice(modes)
-            rows = source.changes(at[0], filter=pipeline.filter, mode=mode)
+            rows = source.changes(at[0], where=pipeline.filter, mode=mode)
         at[0] = source.latest_snapshot_id or 0
         _write(pipeline, rows)
 

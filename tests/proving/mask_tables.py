@@ -192,7 +192,7 @@ def run_seed(
         table = table.with_options({"read.mask-cache-size": rng.choice(BOUNDS)})
         scans = [{}, *({"snapshot_id": m} for m in rng.sample(drawn.moments()[-6:] or [None], 1))]
         if rng.random() < 0.4:
-            scans.append({"filter": _filter(rng, table)})
+            scans.append({"where": _filter(rng, table)})
         for scan in scans:
             _check(reader, table, scan, seed)
         _check_beside(reader, table, drawn)

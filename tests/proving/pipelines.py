@@ -364,7 +364,7 @@ class Pipeline:
 
     def state(self, table: Table, wanted: str | None = None) -> State:
         """A batch read by key."""
-        rows = table.to_arrow(filter=wanted).to_pylist()
+        rows = table.to_arrow(where=wanted).to_pylist()
         found = {self._key(row): row for row in rows}
         assert len(found) == len(rows), f"{self.shown}: a key is there twice"
         return found

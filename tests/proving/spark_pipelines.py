@@ -291,7 +291,7 @@ _EVENTS: dict[str, Callable[[SparkPipeline], None]] = {
 def _stream(self: SparkPipeline) -> DataFrame:
     given = self.pipeline.filter if self.filter_is_given else None
     frame = self.lake.read_stream(
-        self.pipeline.source_name, filter=given, options=self.pipeline.stream_options
+        self.pipeline.source_name, where=given, options=self.pipeline.stream_options
     )
     return _behind(self, frame)
 
@@ -299,7 +299,7 @@ def _stream(self: SparkPipeline) -> DataFrame:
 def _of_format(self: SparkPipeline) -> DataFrame:
     options = {"path": self.pipeline.source.paths.location, "read.changelog": "true"}
     if self.filter_is_given and self.pipeline.filter is not None:
-        options["filter"] = self.pipeline.filter
+        options["where"] = self.pipeline.filter
     reader = self.lake.spark.readStream.format("tidelake")
     return _behind(self, reader.options(**options, **self.pipeline.stream_options).load())
 

@@ -287,7 +287,7 @@ class Doors:
     def _kernel(self, given: Statement, said: str) -> None:
         table = self.tables["kernel"]
         if given.kind == "select":
-            self._check(given, table.to_arrow(filter=predicate(given.where)), said)
+            self._check(given, table.to_arrow(where=predicate(given.where)), said)
         elif given.kind == "show":
             text = text_of(given, self.names["kernel"], self.drawn.by)
             zone = ZoneInfo(given.zones[1])

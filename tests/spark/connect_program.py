@@ -173,9 +173,9 @@ def frames(spark, lake) -> object:
     ).save(place)
     read = spark.read.format("tidelake").option("columns", "id,day").load(place)
     return [
-        rows(lake.table("shop.wide", columns=["id", "text"], filter="id < 8")),
+        rows(lake.table("shop.wide", columns=["id", "text"], where="id < 8")),
         lake.table("shop.wide").count(),
-        rows(lake.changes("shop.wide", 1, 2, columns=["id"], filter="id = 5")),
+        rows(lake.changes("shop.wide", 1, 2, columns=["id"], where="id = 5")),
         rows(read.where("id < 10")),
         rows(lake.sql("SELECT count(*) FROM copied")),
     ]
@@ -249,7 +249,7 @@ def streams(spark, lake) -> object:
 def _copied(spark, lake) -> list[list[object]]:
     """The Python reader gives the table as a stream, with what it pushes down."""
     lake.sql("CREATE TABLE streamed (k BIGINT)")
-    reader = spark.readStream.format("tidelake").option("columns", "k").option("filter", "v > 10")
+    reader = spark.readStream.format("tidelake").option("columns", "k").option("where", "v > 10")
     query = lake.write_stream(
         reader.load(str(WAREHOUSE / "shop.db" / "sunk")),
         "shop.streamed",

@@ -117,7 +117,7 @@ def shown(spark, lake, pickles: list[bytes], work: Path) -> dict[str, str]:
     """All texts in which somebody might find a key."""
     sc = spark.sparkContext
     sc.setLocalProperty("callSite.short", "a program that looks for keys")
-    frame = lake.table("db.t", filter="k > 5")
+    frame = lake.table("db.t", where="k > 5")
     frame.count()
     texts = {
         "plan": frame._jdf.queryExecution().toString(),

@@ -38,13 +38,13 @@ def test_executors_read_the_views(lake, logged):
     state = {(row.k, row.v): row.rowkind for row in lake.table("db.t$audit_log").collect()}
     assert len(state) == 10
     assert (state[2, 20], state[3, 30], state[5, 5]) == ("+U", "-D", "+I")
-    found = lake.table("db.t$audit_log", columns=["k"], filter="rowkind = '-D'", snapshot_id=2)
+    found = lake.table("db.t$audit_log", columns=["k"], where="rowkind = '-D'", snapshot_id=2)
     assert [tuple(row) for row in found.collect()] == [(3,)]
-    binlog = lake.table("db.t$binlog", columns=["v", "rowkind"], filter="rowkind = '+U'")
+    binlog = lake.table("db.t$binlog", columns=["v", "rowkind"], where="rowkind = '+U'")
     assert sorted(tuple(row) for row in binlog.collect()) == [([20], "+U"), ([40], "+U")]
     assert lake.table("db.t$ro").count() == 0
     logged.compact(full=True)
-    rows = [tuple(row) for row in lake.table("db.t$ro", filter="v >= 9").collect()]
+    rows = [tuple(row) for row in lake.table("db.t$ro", where="v >= 9").collect()]
     assert sorted(rows) == [(2, 20), (4, 40), (9, 9)]
 
 

@@ -89,9 +89,9 @@ def test_changes_are_of_the_moment_they_were_asked_for(spark, lake, logged):
 def test_changes_of_some_columns_and_rows(spark, lake, logged, mode):
     condition = "p = 'a' AND v > 300"
     names = ["v", "k", "p"]  # what leaves the filter is named by its key
-    frame = lake.changes("db.t", 2, columns=names, filter=condition, mode=mode)
+    frame = lake.changes("db.t", 2, columns=names, where=condition, mode=mode)
     assert frame.columns == ["_row_kind", *names]
-    expected = logged.changes(2, columns=names, filter=condition, mode=mode)
+    expected = logged.changes(2, columns=names, where=condition, mode=mode)
     assert expected.num_rows
     assert rows_of(frame) == lines(expected)
     read = between(spark, lake, f"2,{logged.latest_snapshot_id}", mode, columns="v,k")
@@ -107,13 +107,13 @@ def test_issue_36_an_update_that_leaves_a_filter_is_a_delete_by_every_door(
     spark, lake, logged, mode, condition
 ):
     """-U behind which no +U satisfies the filter comes as -D, on executors too."""
-    expected = lines(logged.changes(1, columns=["p", "k", "v"], filter=condition, mode=mode))
+    expected = lines(logged.changes(1, columns=["p", "k", "v"], where=condition, mode=mode))
     assert expected
     wanted = ["p", "k", "v"]
-    found = lake.changes("db.t", 1, columns=wanted, filter=condition, mode=mode)
+    found = lake.changes("db.t", 1, columns=wanted, where=condition, mode=mode)
     assert rows_of(found) == expected
     ends = f"1,{logged.latest_snapshot_id}"
-    read = between(spark, lake, ends, mode, columns=",".join(wanted), filter=condition)
+    read = between(spark, lake, ends, mode, columns=",".join(wanted), where=condition)
     assert rows_of(read) == expected
 
 

@@ -72,7 +72,7 @@ def test_every_statement_takes_columns_of_any_name(spark, here, layout):
         (6, 12, 22, 42, None),
         (9, 90, 23, None, None),
     ]
-    assert here.table(f"default.{table}", filter=f"{A} = 90").count() == 1
+    assert here.table(f"default.{table}", where=f"{A} = 90").count() == 1
 
 
 def test_partitions_of_any_name_are_overwritten(spark, here):

@@ -42,7 +42,7 @@ def test_rows_that_are_replaced_or_deleted_are_seen_no_more(spark, lake, options
     plan = plan_of(lake.table("db.t"))
     assert "row_index" in plan  # files with deleted rows, under a mask of their vectors
     assert "MapInArrow" not in plan
-    assert lake.table("db.t", filter="v = 'new'").count() == 17
+    assert lake.table("db.t", where="v = 'new'").count() == 17
     table = lake.catalog.table("db.t")
     assert "rows deleted" in str(table.explain())
     check_table(LocalFileIO(), table.paths.location)
@@ -97,7 +97,7 @@ def test_all_readers_see_the_same_rows_before_and_after_the_compaction(spark, la
         assert sorted(map(tuple, frame.collect()), key=repr) == own
         assert frame.count() == table.count(snapshot_id=snapshot_id) == len(own)
         few = frame.where("v = 2").selectExpr("k").collect()
-        named = table.to_arrow(snapshot_id=snapshot_id, filter="v = 2", columns=["k"])
+        named = table.to_arrow(snapshot_id=snapshot_id, where="v = 2", columns=["k"])
         assert sorted(row.k for row in few) == sorted(named["k"].to_pylist())
         return own
 

@@ -88,7 +88,7 @@ def test_the_streams_are_late_and_the_board_is_right(demo, raw, acted):
     newest = max(max(d.rows[stamp].to_pylist()) for d, stamp in stamps(demo, acted.delivered))
     assert 0 < marks[-1] < newest.timestamp() * 1000
     assert board.count() == len(raw.flights)
-    assert board.count(filter="state = 'cancelled'") == cancelled
+    assert board.count(where="state = 'cancelled'") == cancelled
     # found here once more, beside what the act compares itself
     found = board.to_arrow(columns=["dep_delay"])["dep_delay"].to_pandas()
     assert found.sum() == raw.flights["dep_delay"].sum()

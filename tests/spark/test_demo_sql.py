@@ -24,4 +24,4 @@ def test_the_demo_in_sql(settings_as_they_were, s3, tmp_path, monkeypatch, capsy
     assert SECRET not in shown
     board = tidelake.open("s3://lake/demo", storage=s3.storage()).table("air.board")
     assert board.count() == flights > 6000
-    assert board.count(filter="state = 'cancelled'") > 0
+    assert board.count(where="state = 'cancelled'") > 0

@@ -41,8 +41,8 @@ def test_an_altered_table_reads_and_writes_as_it_is_now(spark, lake, keys):
     lake.write(added, "db.t")
     both = [*old, (20, "n", 5_000_000_000, 3)]
     assert rows(lake.table("db.t")) == both
-    assert rows(lake.table("db.t", filter="s = 3")) == [both[3], both[-1]]
-    assert rows(lake.table("db.t", columns=["wide"], filter="new IS NULL AND wide > 6")) == [
+    assert rows(lake.table("db.t", where="s = 3")) == [both[3], both[-1]]
+    assert rows(lake.table("db.t", columns=["wide"], where="new IS NULL AND wide > 6")) == [
         (7,), (8,)
     ]  # fmt: skip
     assert rows(spark.read.format("tidelake").load(lake.catalog.table("db.t").paths.location)) == (

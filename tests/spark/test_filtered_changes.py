@@ -16,15 +16,15 @@ def test_drawn_changes_through_a_filter_give_what_was_written(lake, spark, monke
         monkeypatch.setattr(changes_frame, "ONE_TASK_BYTES", 1)
     case = FilteredChanges(seed, lake.catalog, "db.t", DRAWS[seed])
 
-    def by_name(start, end, mode, filter, columns):
-        return lake.changes("db.t", start, end, columns=columns, filter=filter, mode=mode)
+    def by_name(start, end, mode, where, columns):
+        return lake.changes("db.t", start, end, columns=columns, where=where, mode=mode)
 
-    def by_format(start, end, mode, filter, columns):
+    def by_format(start, end, mode, where, columns):
         options = {
             "incremental-between": f"{start},{end}",
             "incremental-between-scan-mode": mode,
             "columns": ",".join(columns),
-            "filter": filter,
+            "where": where,
         }
         return spark.read.format("tidelake").options(**options).load(case.table.paths.location)
 

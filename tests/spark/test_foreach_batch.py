@@ -53,7 +53,7 @@ def lake(spark, tmp_path):
 
 
 def rows(lake, below=12):
-    return sorted(map(tuple, lake.table("default.t", filter=f"k < {below}").collect()))
+    return sorted(map(tuple, lake.table("default.t", where=f"k < {below}").collect()))
 
 
 def test_a_batch_is_written_once(lake, run):

@@ -50,9 +50,7 @@ def test_rows_of_every_type_go_in_and_come_out(spark, lake, file_format):
     assert shown(lake.table("db.t")) == wanted
     lake.write(frame.where("k < 10").withColumn("_row_kind", F.lit("-D")), "db.t")
     lake.write(frame.where("k >= 5 AND k < 20"), "db.t")
-    left = lake.table(
-        "db.t", columns=["k", "s", "r"], filter="n IS NOT NULL AND day < '1970-01-01'"
-    )
+    left = lake.table("db.t", columns=["k", "s", "r"], where="n IS NOT NULL AND day < '1970-01-01'")
     assert shown(left) == shown(
         frame.where("k >= 5 AND n IS NOT NULL AND day < '1970-01-01'").select("k", "s", "r")
     )
@@ -83,7 +81,7 @@ def test_levels_of_several_formats_without_copies_of_keys(spark, lake):
     assert "MapInArrow" in plan
     want = [(k, f"v{k}", int(k % 10 == 3)) for k in range(50, 300)]
     assert sorted(map(tuple, found.collect())) == want
-    assert lake.table("db.t", filter="n = 1 AND k > 100").count() == 20
+    assert lake.table("db.t", where="n = 1 AND k > 100").count() == 20
     assert lake.table("db.t", snapshot_id=1).count() == 150
 
 
@@ -118,7 +116,7 @@ def test_files_from_before_an_alter_are_read_as_the_table_is_now(spark, lake, fi
     expected = spark.range(8).selectExpr(*old, struct).unionAll(changed)
     columns = ["k", "wide", "s", "gone", "r"]
     assert shown(lake.table("db.t", columns=columns)) == shown(expected)
-    assert lake.table("db.t", filter="wide > 6 AND gone IS NULL").count() == 1
+    assert lake.table("db.t", where="wide > 6 AND gone IS NULL").count() == 1
     assert shown(lake.table("db.t", snapshot_id=1)) == shown(frame)
 
 
@@ -138,15 +136,15 @@ def test_an_index_rules_files_out_so_that_nobody_opens_them(spark, lake, file_fo
     table = lake.create_table("db.t", frame, options=options)
     lake.write(frame, "db.t")
     assert table.system_table("file_indexes").to_arrow().num_rows == 8
-    plan = table.plan(filter="name = 'name-333'")
+    plan = table.plan(where="name = 'name-333'")
     (kept,) = (file for split in plan.splits for file in split.files)
     assert plan.pruned == {"file index": 3}
     for path in Path(table.handle.paths.location).rglob("data-*"):
         if path.suffix == f".{file_format}" and path.name != kept.file_name:
             path.unlink()
-    assert lake.table("db.t", filter="name = 'name-333'").first()["k"] == 333
+    assert lake.table("db.t", where="name = 'name-333'").first()["k"] == 333
     source = spark.read.format("tidelake").load(table.handle.paths.location)
     assert source.where("name = 'name-333' AND kind = 'kind-1'").count() == 1
-    assert lake.table("db.t", filter="kind = 'kind-7'").collect() == []
+    assert lake.table("db.t", where="kind = 'kind-7'").collect() == []
     with pytest.raises(Exception, match=r"data-|FILE_NOT_EXIST|no such file"):
-        lake.table("db.t", filter="name = 'name-1'").collect()
+        lake.table("db.t", where="name = 'name-1'").collect()

@@ -41,7 +41,7 @@ def test_a_topic_is_read_by_tl_table_and_written_into_a_table(lake, topics, decl
     topic = topics.make()
     topics.send(topic, *messages(1, 2))
     declare("events", COLUMNS, topic)
-    assert rows(lake.table("events", columns=["name"], filter="id > 1")) == [("n2",)]
+    assert rows(lake.table("events", columns=["name"], where="id > 1")) == [("n2",)]
     lake.sql("CREATE TABLE sink (id BIGINT, name STRING, at TIMESTAMP(3))")
     lake.sql("INSERT INTO sink SELECT * FROM events")
     assert lake.catalog.table("default.sink").to_arrow().num_rows == 2

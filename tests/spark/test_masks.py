@@ -94,8 +94,8 @@ def test_rows_are_the_kernels(lake, numbers):
 )
 def test_a_filter_brings_no_replaced_row_to_light(lake, numbers, condition):
     for columns in (None, ["v"]):
-        found = lake.table("db.t", columns=columns, filter=condition)
-        expected = numbers.to_arrow(columns=columns, filter=condition).to_pylist()
+        found = lake.table("db.t", columns=columns, where=condition)
+        expected = numbers.to_arrow(columns=columns, where=condition).to_pylist()
         rows = [tuple(row) for row in found.collect()]
         assert in_order(rows) == in_order(tuple(r.values()) for r in expected)
 
@@ -126,7 +126,7 @@ def test_sparks_row_reader_counts_rows_alike(spark, lake, numbers):
         before = spark.conf.get(key)
         spark.conf.set(key, "false")
         try:
-            check(lake, numbers, filter="k > 300 AND x < 1500")
+            check(lake, numbers, where="k > 300 AND x < 1500")
         finally:
             spark.conf.set(key, before)
 
@@ -167,8 +167,8 @@ def test_many_files_with_many_row_groups(lake, monkeypatch):
     check(lake, table)
     # the run of the first partition is alone: its deletes are left out by their kind
     assert plan_of(lake.table("db.t")).count("FileScan parquet") == 2
-    check(lake, table, filter="k >= 500 AND k < 600")
-    check(lake, table, filter="p = 2 AND v < 3000")
+    check(lake, table, where="k >= 500 AND k < 600")
+    check(lake, table, where="p = 2 AND v < 3000")
 
 
 def test_composite_keys_of_any_length(lake):
@@ -260,10 +260,10 @@ def test_of_engines_that_combine_rows_keys_of_several_files_alone_meet_python(la
     )
     table.write(pa.table({"k": [1, 3, -7], "s": [None, 8, 9], "v": ["a", None, "c"]}))
     check(lake, table, merged=True)
-    check(lake, table, merged=True, columns=["v"], filter="s > 9 OR v IS NULL")
-    check(lake, table, merged=True, filter="k = 3")
+    check(lake, table, merged=True, columns=["v"], where="s > 9 OR v IS NULL")
+    check(lake, table, merged=True, where="k = 3")
     check(lake, table, merged=True, snapshot_id=table.latest_snapshot_id - 1)
-    rows = table.to_arrow(columns=["s"], filter="k < 6").num_rows
+    rows = table.to_arrow(columns=["s"], where="k < 6").num_rows
     (found,) = lake.sql("SELECT count(*), sum(s) FROM db.t WHERE k < 6").collect()
     assert found[0] == rows
     # where most keys are in several files, all rows are merged
@@ -309,7 +309,7 @@ def test_a_mask_is_found_once_and_extended_by_the_next_commit(lake, numbers, mon
     check(lake, numbers)
     assert counts == [14]  # rows of the two newer runs
     check(lake, numbers, columns=["v"])
-    check(lake, numbers, filter="x > 10")
+    check(lake, numbers, where="x > 10")
     assert len(counts) == 1
     numbers.write(pa.table({"k": [4, 6], "v": ["a", "b"], "x": [1.0, 2.0]}))
     check(lake, numbers)
@@ -336,7 +336,7 @@ def test_a_column_that_was_added_is_null_in_masked_files_of_before(lake, numbers
     table.write(pa.table({"k": [0, 4], "v": ["l", "m"], "x": [0.5, 1.5], "late": late}))
     check(lake, table)
     # the files of before have none of these columns: the kernel merges them
-    check(lake, table, masked=False, columns=["late"], filter="late IS NULL")
+    check(lake, table, masked=False, columns=["late"], where="late IS NULL")
 
 
 @pytest.mark.parametrize(

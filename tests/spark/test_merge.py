@@ -260,7 +260,7 @@ def test_files_are_pruned_and_columns_left_out(lake, monkeypatch):
         " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
     assert scans == [(("day", "k"), 1, "k < 100 AND day IN ('b') AND k IN (3, 50)")]
-    found = lake.catalog.table("default.t").to_arrow(filter="w = 'n'").sort_by("k").to_pylist()
+    found = lake.catalog.table("default.t").to_arrow(where="w = 'n'").sort_by("k").to_pylist()
     assert [(r["day"], r["k"], r["v"]) for r in found] == [("b", 3, 30), ("b", 50, 50)]
 
 
@@ -432,7 +432,7 @@ def test_merges_and_writes_bring_new_columns_along_where_they_may(spark, lake):
     lake.write(wider, "default.t", options={"write.merge-schema": "true"})
     found = lake.catalog.table("default.t")
     assert found.table_schema.id == 5
-    last = found.to_arrow(filter="id >= 4").sort_by("id").to_pylist()
+    last = found.to_arrow(where="id >= 4").sort_by("id").to_pylist()
     assert [(r["day"] is None, r["list"], r["nested"]) for r in last] == [
         (False, None, None),
         (True, [1], None),

@@ -141,12 +141,12 @@ def test_frames_of_files_are_counted_without_reading_them(spark, warehouse):
         assert counted.collect() == [(90,)]
     assert whole.unionAll(whole).count() == 180
     assert is_told(whole.unionAll(whole).groupBy().count())
-    assert warehouse.table("db.t", filter="p = 1").count() == 23
+    assert warehouse.table("db.t", where="p = 1").count() == 23
     for frame in (
         whole.where("k > 3"),
         whole.limit(3),
         whole.distinct(),
-        warehouse.table("db.t", filter="k > 3"),
+        warehouse.table("db.t", where="k > 3"),
         warehouse.table("db.cut"),
         warehouse.table("db.merged"),
     ):

@@ -118,8 +118,8 @@ def test_filters_on_other_columns_prune(lake, run):
     for text in ("day = 'd2'", "v = 'c'", "id = 3"):
         found = run(f"SELECT {PATH} FROM @parts WHERE {text}")
         assert ["day=d2" in r[PATH] for r in found] == [True]
-    scans = lake.catalog.table("d.parts").plan(filter="id = 3")
-    frame = lake.table("d.parts", columns=[PATH, "id"], filter="id = 3")
+    scans = lake.catalog.table("d.parts").plan(where="id = 3")
+    frame = lake.table("d.parts", columns=[PATH, "id"], where="id = 3")
     assert scans.files_read == 1 < lake.catalog.table("d.parts").plan().files_read
     assert len(frame.collect()) == 1
     assert frame.rdd.getNumPartitions() == 1  # a task a split, and one split is left
@@ -148,7 +148,7 @@ def test_moments_have_their_own_files(lake, run):
 
 
 def test_dataframes(lake):
-    frame = lake.table("d.parts", columns=[INDEX, "id", PARTITION], filter="day = 'd1'")
+    frame = lake.table("d.parts", columns=[INDEX, "id", PARTITION], where="day = 'd1'")
     assert frame.columns == [INDEX, "id", PARTITION]
     assert sorted((r.id, r[INDEX]) for r in frame.collect()) == [(1, 0), (2, 1), (5, 0)]
     named = lake.spark.table("meta.d.parts").select("id", BUCKET).where("id = 1")

@@ -49,8 +49,8 @@ def test_nested_columns_go_in_and_come_out(lake, frame):
     merged = lake.table("db.t")
     assert "MapInArrow" not in plan_of(merged)
     assert shown(merged) == shown(frame)
-    assert lake.table("db.t", filter="s is null").count() == 12
-    rows = lake.catalog.table("db.t").to_arrow(filter="k = 11").to_pylist()
+    assert lake.table("db.t", where="s is null").count() == 12
+    rows = lake.catalog.table("db.t").to_arrow(where="k = 11").to_pylist()
     assert rows[0]["ints"] == [11, None, 33]
     assert rows[0]["s"]["d"] == Decimal("11.0000")
 

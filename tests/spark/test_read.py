@@ -41,15 +41,15 @@ def test_raw_files_are_scanned_by_spark_and_others_merged(lake, half_merged):
     plan = plan_of(lake.table("db.t"))
     assert "parquet" in plan
     assert "MapInArrow" in plan
-    assert "MapInArrow" not in plan_of(lake.table("db.t", filter="p = 1"))
-    assert "parquet" not in plan_of(lake.table("db.t", filter="p = 2"))
+    assert "MapInArrow" not in plan_of(lake.table("db.t", where="p = 1"))
+    assert "parquet" not in plan_of(lake.table("db.t", where="p = 2"))
 
 
 def test_a_lone_run_with_deletes_is_scanned_by_spark(spark, lake):
     frame = spark.sql("SELECT id AS k, IF(id % 2 = 0, '-D', '+I') AS _row_kind FROM range(10)")
     lake.create_table("db.t", "k bigint", primary_keys=["k"], options={"bucket": 1})
     lake.write(frame, "db.t")
-    found = lake.table("db.t", filter="k < 6")
+    found = lake.table("db.t", where="k < 6")
     assert "MapInArrow" not in plan_of(found)
     assert sorted(row.k for row in found.collect()) == [1, 3, 5]
 
@@ -66,11 +66,11 @@ def test_rows_that_deletion_vectors_name_are_not_read(spark, lake, bitmap64):
     left = [k for k in range(400) if not (k % 4 == 2 and k < 100) and k != 7]
     assert sorted(row.k for row in found.collect()) == left
     assert found.count() == len(left)
-    assert lake.table("db.t", columns=["x"], filter="k < 10").count() == 7
+    assert lake.table("db.t", columns=["x"], where="k < 10").count() == 7
     plan = plan_of(found)
     assert "row_index" in plan
     assert "MapInArrow" not in plan
-    assert "row_index" not in plan_of(lake.table("db.t", filter="p < 2"))
+    assert "row_index" not in plan_of(lake.table("db.t", where="p < 2"))
     lake.write(frame.where("k < 8"), "db.t")
     assert lake.table("db.t").count() == len(left) + 8
     assert table.compact(full=True).compactions_dropped == 0
@@ -95,7 +95,7 @@ def test_only_wanted_columns_are_read(lake, half_merged):
 
 
 def test_a_column_of_the_filter_need_not_be_wanted(lake, half_merged):
-    frame = lake.table("db.t", columns=["k"], filter="x > 150 AND v LIKE 'v1%'")
+    frame = lake.table("db.t", columns=["k"], where="x > 150 AND v LIKE 'v1%'")
     expected = {k for k in range(101, 200) if k % 4 != 2 and f"v{k}".startswith("v1")}
     assert {row.k for row in frame.collect()} == expected
     assert frame.columns == ["k"]
@@ -114,14 +114,14 @@ def test_a_column_of_the_filter_need_not_be_wanted(lake, half_merged):
     ],
 )
 def test_filters_agree_with_sparks(lake, half_merged, condition):
-    pushed = sorted(tuple(r) for r in lake.table("db.t", filter=condition).collect())
+    pushed = sorted(tuple(r) for r in lake.table("db.t", where=condition).collect())
     plain = sorted(tuple(r) for r in lake.table("db.t").where(condition).collect())
     assert pushed == plain
 
 
 def test_filters_may_be_built_of_columns_or_tuples(lake, half_merged):
-    by_column = lake.table("db.t", filter=(col("k") > 5) & (col("k") < 8))
-    by_tuples = lake.table("db.t", filter=[("k", ">", 5), ("k", "<", 8)])
+    by_column = lake.table("db.t", where=(col("k") > 5) & (col("k") < 8))
+    by_tuples = lake.table("db.t", where=[("k", ">", 5), ("k", "<", 8)])
     assert (
         {row.k for row in by_column.collect()} == {row.k for row in by_tuples.collect()} == {6, 7}
     )
@@ -130,7 +130,7 @@ def test_filters_may_be_built_of_columns_or_tuples(lake, half_merged):
 def test_sparks_own_operations_work_on_top(lake, half_merged):
     found = lake.table("db.t").groupBy("p").agg(F.sum("k"), F.count("*")).orderBy("p").collect()
     assert [tuple(r) for r in found] == [(p, sum(range(p, 200, 4)), 50) for p in range(4)]
-    joined = lake.table("db.t").join(lake.table("db.t", filter="k < 10"), "k")
+    joined = lake.table("db.t").join(lake.table("db.t", where="k < 10"), "k")
     assert joined.count() == 10
 
 
@@ -141,8 +141,8 @@ def test_time_travel(spark, lake, half_merged):
         if hasattr(table.history(), "to_pylist")
         else table.history()[0]
     )
-    assert lake.table("db.t", snapshot_id=1, filter="p = 2").where("v = 'new'").count() == 0
-    assert lake.table("db.t", filter="p = 2").where("v = 'new'").count() == 50
+    assert lake.table("db.t", snapshot_id=1, where="p = 2").where("v = 'new'").count() == 0
+    assert lake.table("db.t", where="p = 2").where("v = 'new'").count() == 50
     with pytest.raises(NotFoundError, match="99"):
         lake.table("db.t", snapshot_id=99)
     with pytest.raises(NotFoundError):
@@ -167,7 +167,7 @@ def test_system_tables_are_frames(lake, half_merged):
     files = lake.table("db.t$files")
     assert files.count() == 5
     levels = [row.level for row in files.collect()]
-    top = lake.table("db.t$files", columns=["level", "bucket"], filter=f"level = {max(levels)}")
+    top = lake.table("db.t$files", columns=["level", "bucket"], where=f"level = {max(levels)}")
     assert top.columns == ["level", "bucket"]
     assert [row.level for row in top.collect()] == [max(levels)] * levels.count(max(levels))
     assert 0 < lake.table("db.t$files", snapshot_id=1).count() < 5
@@ -286,7 +286,7 @@ def test_values_of_every_type_are_the_kernels(spark, lake, typed):
 @pytest.mark.parametrize("name", [n for n in TYPE_TEXTS if n != "f_time"])
 def test_equality_with_a_value_finds_its_row(lake, typed, name):
     _, values = TYPE_TEXTS[name]
-    found = lake.table("db.t", columns=["k"], filter=col(name) == values[0]).collect()
+    found = lake.table("db.t", columns=["k"], where=col(name) == values[0]).collect()
     assert [row.k for row in found] == [0]
 
 
@@ -315,8 +315,8 @@ def test_nan_is_kept_alike_in_both_halves(spark, lake):
             "x <> 3",
             "x IN (1, 3)",
         ):
-            expected = sorted(kernel.to_arrow(columns=["k"], filter=condition)["k"].to_pylist())
-            found = lake.table("db.t", columns=["k"], filter=condition).collect()
+            expected = sorted(kernel.to_arrow(columns=["k"], where=condition)["k"].to_pylist())
+            found = lake.table("db.t", columns=["k"], where=condition).collect()
             assert sorted(row.k for row in found) == expected, condition
         lake.write(frame, "db.t")
 

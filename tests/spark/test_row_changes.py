@@ -212,7 +212,7 @@ def test_values_that_do_not_fit_and_updates_that_would_be_lost_change_nothing(sp
     lake.update("db.p", {"s": "'y'"}, "k = 1")
     lake.update("db.a", {"s": None}, "k = 1")
     for name, n, s in [("db.s", 2, "y"), ("db.p", 1, "y"), ("db.a", 1, None)]:
-        assert lake.table(name, filter="k = 1").select("n", "s").first() == (n, s)
+        assert lake.table(name, where="k = 1").select("n", "s").first() == (n, s)
 
 
 def test_a_change_that_gives_a_row_twice_is_refused(spark, lake):

@@ -87,10 +87,10 @@ def test_offered_filters_become_a_predicate_of_the_kernel():
 
 
 def test_reads_a_moment_and_a_filter(spark, lake, place):
-    lake.write(lake.table("db.t", filter="k < 30").withColumn("_row_kind", F.lit("-D")), "db.t")
+    lake.write(lake.table("db.t", where="k < 30").withColumn("_row_kind", F.lit("-D")), "db.t")
     assert load(spark, place).count() == 30
     assert load(spark, place, **{"snapshot-id": "1"}).count() == 60
-    assert load(spark, place, filter="k >= 50").count() == 10
+    assert load(spark, place, where="k >= 50").count() == 10
     lake.catalog.table("db.t")
     with pytest.raises(AnalysisException, match="snapshot-id"):
         load(spark, place, **{"snapshot-id": "first"})
@@ -103,7 +103,7 @@ def test_appends_upsert_and_delete(spark, lake, place):
     )
     changes.write.format("tidelake").mode("append").save(place)
     assert lake.table("db.t").count() == 55
-    assert lake.table("db.t", filter="v = -1").count() == 5
+    assert lake.table("db.t", where="v = -1").count() == 5
 
 
 def test_one_row_of_a_key_survives_when_tasks_share_buckets(spark, lake, place):
@@ -120,14 +120,14 @@ def test_one_row_of_a_key_survives_when_tasks_share_buckets(spark, lake, place):
 
 
 def test_overwrite_replaces_the_partitions_that_rows_come_for(spark, lake, place):
-    frame = lake.table("db.t", filter="p = 1 AND k < 10")
+    frame = lake.table("db.t", where="p = 1 AND k < 10")
     frame.write.format("tidelake").mode("overwrite").save(place)
-    assert {row.k for row in lake.table("db.t", filter="p = 1").collect()} == {1, 4, 7}
+    assert {row.k for row in lake.table("db.t", where="p = 1").collect()} == {1, 4, 7}
     assert lake.table("db.t").count() == 43
 
 
 def test_overwrite_replaces_the_whole_table_where_it_is_told_so(spark, lake, place):
-    frame = lake.table("db.t", filter="p = 1 AND k < 10")
+    frame = lake.table("db.t", where="p = 1 AND k < 10")
     writer = frame.write.format("tidelake").option("dynamic-partition-overwrite", "false")
     writer.mode("overwrite").save(place)
     assert {row.k for row in lake.table("db.t").collect()} == {1, 4, 7}

@@ -56,7 +56,7 @@ def test_subqueries_are_pruned_and_read_again_where_another_commit_was_faster(la
     frame_of = table_sources.table_frame
 
     def frame(spark, found, name, **given):
-        asked.append((name, given["columns"], str(given["filter"])))
+        asked.append((name, given["columns"], str(given["where"])))
         return frame_of(spark, found, name, **given)
 
     monkeypatch.setattr(table_sources, "table_frame", frame)
@@ -74,7 +74,7 @@ def test_subqueries_are_pruned_and_read_again_where_another_commit_was_faster(la
     lake.sql("UPDATE t SET n = 0 WHERE id IN (SELECT id FROM u WHERE u.extra = 'x' AND id < 4)")
     assert asked
     assert all(given == ("u", ["id", "extra"], "extra == 'x' AND id < 4") for given in asked)
-    zeros = lake.catalog.table("default.t").to_arrow(filter="n = 0").sort_by("id")
+    zeros = lake.catalog.table("default.t").to_arrow(where="n = 0").sort_by("id")
     assert zeros.to_pylist() == [
         {"id": 2, "item": "new", "n": 0},
         {"id": 3, "item": "new", "n": 0},

@@ -55,8 +55,8 @@ def compacted(table):
         table.compact(full=True)
 
 
-def rows(table, filter=None):
-    return sorted(tuple(r.values()) for r in table.to_arrow(filter=filter).to_pylist())
+def rows(table, where=None):
+    return sorted(tuple(r.values()) for r in table.to_arrow(where=where).to_pylist())
 
 
 def streamed(lake, frame, name, checkpoint, **given):
@@ -77,7 +77,7 @@ def test_issue_36_what_leaves_a_filter_leaves_the_target(lake, checkpoints, prod
         places.append((text, target, next(checkpoints), options))
     for step in (1, 2):
         for text, target, checkpoint, options in places:
-            frame = lake.read_stream("db.s", filter=text, options=options)
+            frame = lake.read_stream("db.s", where=text, options=options)
             streamed(lake, frame, target.identifier.partition(".")[2], checkpoint)
             assert rows(target) == rows(source, text), (step, text)
         change(source)
@@ -94,16 +94,16 @@ def test_issue_36_by_format_what_leaves_a_filter_leaves_the_target(lake, checkpo
     source = made(lake, "s", changelog_producer="none")
     put(source, k1=9, k2=9, k3=1)
     target, checkpoint = made(lake, "t"), next(checkpoints)
-    wanted = {"filter": "v > 5", "read.changelog": "true"}
+    wanted = {"where": "v > 5", "read.changelog": "true"}
     for _ in range(2):
         streamed(lake, of_format(lake.spark.readStream, lake, **wanted), "t", checkpoint)
         assert rows(target) == rows(source, "v > 5")
         put(source, k1=1, k3=9)
         source.delete([{"k": 2}])
-    between = {"filter": "v > 5", "incremental-between": "1,3"}
+    between = {"where": "v > 5", "incremental-between": "1,3"}
     found = sorted(map(repr, of_format(lake.spark.read, lake, **between).collect()))
     assert found == sorted(
-        map(repr, lake.changes("db.s", 1, 3, filter="v > 5", mode="auto").collect())
+        map(repr, lake.changes("db.s", 1, 3, where="v > 5", mode="auto").collect())
     )
     assert any("'-D'" in row for row in found)
     lacking = of_format(lake.spark.readStream, lake, columns="v", **wanted).writeStream
@@ -159,7 +159,7 @@ def test_issue_36_a_filter_of_a_stream_leaves_a_target_that_removes_at_deletes_a
     target, checkpoint = removing(lake, engine), next(checkpoints)
     for _ in range(2):
         change(source)
-        streamed(lake, lake.read_stream("db.s", filter="v > 5"), "t", checkpoint)
+        streamed(lake, lake.read_stream("db.s", where="v > 5"), "t", checkpoint)
         assert rows(target) == rows(source, "v > 5")
 
 
@@ -170,7 +170,7 @@ def test_issue_36_a_filter_behind_a_stream_into_a_target_that_removes_at_deletes
     """An update that leaves it is -U alone, at which such a target keeps its row."""
     made(lake, "s", changelog_producer="lookup")
     removing(lake, engine)
-    with pytest.raises(UnsupportedError, match=r"-U alone.*read_stream\(name, filter=") as refused:
+    with pytest.raises(UnsupportedError, match=r"-U alone.*read_stream\(name, where=") as refused:
         streamed(lake, lake.read_stream("db.s").where("v > 5"), "t", next(checkpoints))
     assert refused.value.kind == "incomplete_changes"
     streamed(lake, lake.read_stream("db.s").where("k > 5"), "t", next(checkpoints))
@@ -186,7 +186,7 @@ def test_issue_36_a_filter_that_would_lose_rows_is_refused(lake, checkpoints):
     dim = F.broadcast(lake.table("db.dim").select(F.col("k").alias("d"), F.col("v").alias("dv")))
     by_name = lake.spark.readStream.table("filtered.db.s")
     for frame, name, found in (
-        (stream.where("v > 5"), "t", r"the filter .*v.* > 5.*filter=.*'db.s' to 'lookup'"),
+        (stream.where("v > 5"), "t", r"the filter .*v.* > 5.*where=.*'db.s' to 'lookup'"),
         (stream.withColumn("v", F.col("v") + 1).where("k > 1 AND v > 5"), "t", "the filter"),
         (stream.join(dim, F.col("v") == F.col("d")).drop("d", "dv"), "t", "the join .INNER. drops"),
         (stream.dropDuplicates(["k"]), "t", "dropDuplicates"),

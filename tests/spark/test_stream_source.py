@@ -158,13 +158,13 @@ def test_changes_in_order_are_read_by_spark(lake, keyed, plan_of):
 
 
 def test_columns_and_filter_may_be_said_at_once(lake, queue, run):
-    frame = lake.read_stream("db.q", columns=["name"], filter="id >= 8 AND qty IN (8, 9)")
+    frame = lake.read_stream("db.q", columns=["name"], where="id >= 8 AND qty IN (8, 9)")
     assert frame.columns == ["name"]
     assert run(frame) == [[("n18",), ("n19",), ("n28",), ("n29",), ("n8",), ("n9",)]]
     with pytest.raises(NotFoundError, match="namen"):
         lake.read_stream("db.q", columns=["namen"])
     with pytest.raises(NotFoundError, match="qyt"):
-        lake.read_stream("db.q", filter="qyt = 1")
+        lake.read_stream("db.q", where="qyt = 1")
 
 
 def test_rows_of_a_keyed_table_say_their_kind(lake, keyed, run):
@@ -704,7 +704,7 @@ def by_format(spark, lake):
 
 
 def test_a_stream_by_format_gives_the_state_and_then_every_commit(lake, queue, by_format, run):
-    frame = by_format("db.q", columns="id,name", filter="qty = 3")
+    frame = by_format("db.q", columns="id,name", where="qty = 3")
     assert run(frame, "c") == [[(3, "n3"), (13, "n13"), (23, "n23")]]
     queue.write(rows_of(100, 5))
     assert run(frame, "c") == [[(103, "n103")]]

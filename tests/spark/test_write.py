@@ -38,7 +38,7 @@ def test_the_kernel_reads_what_spark_wrote(lake, keyed):
 def test_each_row_lies_in_the_bucket_of_its_key(lake, keyed):
     """Else a filter on the whole key, which reads one bucket, would miss it."""
     for row in keyed.collect():
-        found = lake.catalog.table("db.keyed").to_arrow(filter=f"a = {row.a} AND b = '{row.b}'")
+        found = lake.catalog.table("db.keyed").to_arrow(where=f"a = {row.a} AND b = '{row.b}'")
         assert found.to_pylist() == [row.asDict()]
 
 
@@ -60,7 +60,7 @@ def test_one_of_two_rows_of_a_key_survives(lake, keyed, spark):
         [(1, "k1", v) for v in range(500, 600)], "a bigint, b string, v bigint"
     )
     lake.write(frame, "db.keyed")
-    found = lake.table("db.keyed", filter="a = 1 AND b = 'k1'").collect()
+    found = lake.table("db.keyed", where="a = 1 AND b = 'k1'").collect()
     assert len(found) == 1
     assert 500 <= found[0].v < 600
 
@@ -94,7 +94,7 @@ def test_partitions_and_buckets_are_each_written_by_one_task(spark, lake, tasks)
     assert Counter((f["partition"], f["bucket"]) for f in files).most_common(1)[0][1] == 2
     assert lake.table("db.t").count() == 1000
     day = dt.date(2026, 1, 2)
-    found = lake.table("db.t", columns=["k"], filter=f"p = 3 AND d = DATE '{day}'").collect()
+    found = lake.table("db.t", columns=["k"], where=f"p = 3 AND d = DATE '{day}'").collect()
     assert {row.k for row in found} == {k for k in range(1000) if k % 7 == 3 and k % 3 == 1}
 
 
@@ -104,7 +104,7 @@ def test_append_tables_keep_every_row(spark, lake):
     for _ in range(2):
         lake.write(frame, "db.t")
     assert lake.table("db.t").count() == 1000
-    assert lake.table("db.t", filter="p = 4").count() == 200
+    assert lake.table("db.t", where="p = 4").count() == 200
 
 
 def test_bucketed_append_tables_take_null_bucket_keys(spark, lake):
@@ -115,7 +115,7 @@ def test_bucketed_append_tables_take_null_bucket_keys(spark, lake):
     lake.create_table("db.t", frame, options={"bucket": 4, "bucket-key": "a,t"})
     lake.write(frame, "db.t")
     assert {row.v for row in lake.table("db.t").collect()} == {1, 2, 3, 4}
-    assert [r.v for r in lake.table("db.t", filter="a = 'y' AND t IS NULL").collect()] == [4]
+    assert [r.v for r in lake.table("db.t", where="a = 'y' AND t IS NULL").collect()] == [4]
 
 
 @pytest.mark.parametrize("key_type", ["double", "float", "decimal(30,5)"])
@@ -145,7 +145,7 @@ def test_overwrite_of_a_named_partition_fills_in_its_column(spark, lake):
     lake.write(
         spark.range(2).selectExpr("id + 100 AS v"), "db.t", mode="overwrite", partition={"p": 2}
     )
-    assert {row.v for row in lake.table("db.t", filter="p = 2").collect()} == {100, 101}
+    assert {row.v for row in lake.table("db.t", where="p = 2").collect()} == {100, 101}
     with pytest.raises(InvalidInputError, match="p=0"):
         lake.write(frame, "db.t", mode="overwrite", partition={"p": 2})
     assert lake.table("db.t").count() == 22
@@ -201,12 +201,12 @@ def test_decimals_of_any_width_arrive_as_they_are(spark, lake):
         (*row[:-1], None if row.nested is None else {"d": row.nested.d})
         for row in frame.orderBy("`a key`").collect()
     ]
-    assert table.to_arrow(filter="`a key` = 2").num_rows == 1  # in the bucket of its key
+    assert table.to_arrow(where="`a key` = 2").num_rows == 1  # in the bucket of its key
 
 
 def test_narrower_numbers_widen(lake, keyed, spark):
     lake.write(spark.sql("SELECT tinyint(1) AS a, 'k1' AS b, 5 AS v"), "db.keyed")
-    assert [r.v for r in lake.table("db.keyed", filter="a = 1 AND b = 'k1'").collect()] == [5]
+    assert [r.v for r in lake.table("db.keyed", where="a = 1 AND b = 'k1'").collect()] == [5]
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_engines_that_keep_a_key_where_it_is_equal_those_of_python(spark, lake, 
     changed = [(None, k, 9, "+I") for k in range(90, 93)] + [("a", 91, 9, "+I")]
     lake.write(spark.createDataFrame(changed, f"{COLUMNS}, kind string"), "db.moving", tasks=2)
     wanted = {"partial-update": 9, "aggregation": 18, "first-row": 9}[engine]
-    (row,) = tables[0].to_arrow(filter="k = 91").to_pylist()
+    (row,) = tables[0].to_arrow(where="k = 91").to_pylist()
     assert row["v"] == wanted
 
 

@@ -50,7 +50,7 @@ def rows(frame):
 
 
 def test_files_that_need_no_merge_are_read_by_sparks_own_scan(spark, lake):
-    frame = lake.table("db.a", filter="n > 0")
+    frame = lake.table("db.a", where="n > 0")
     assert "FileScan parquet" in plan(frame)
     assert "s3a://lake/" in plan(frame)
     assert "MapInArrow" not in plan(frame)

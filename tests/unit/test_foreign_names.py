@@ -57,7 +57,7 @@ WORKS = [
     ("pyiceberg", "table.overwrite(rows).rows", 2),
     ("pyiceberg", "keyed.upsert(rows).rows", 2),
     ("pyiceberg", "table.scan().to_arrow().num_rows", 2),
-    ("pyiceberg", "table.scan(filter='k > 1', columns=['v']).to_pandas()['v'].tolist()", ["b"]),
+    ("pyiceberg", "table.scan(where='k > 1', columns=['v']).to_pandas()['v'].tolist()", ["b"]),
     ("pyiceberg", "table.scan(limit=1).to_polars().shape", (1, 3)),
     ("pyiceberg", "table.scan().to_duckdb().fetchall().__len__()", 2),
     ("pyiceberg", "table.scan(snapshot_id=1).count()", 2),
@@ -106,7 +106,7 @@ SAYS = [
     ("pypaimon", "tidelake.CatalogFactory", "tidelake.open(warehouse, catalog={...})"),
     ("pypaimon", "tidelake.Schema", "catalog.create_table(name, schema)"),
     ("pypaimon", "catalog.get_table('db.t')", "catalog.table(name)"),
-    ("pypaimon", "table.new_read_builder()", "table.scan(columns=, filter=, limit=).to_arrow()"),
+    ("pypaimon", "table.new_read_builder()", "table.scan(columns=, where=, limit=).to_arrow()"),
     ("pypaimon", "table.new_batch_write_builder()", "table.write(rows), table.writer()"),
     ("pypaimon", "table.snapshot_manager()", "table.history()"),
     ("pypaimon", "table.table_path", "table.location"),
@@ -251,7 +251,7 @@ def test_an_append_is_done_once_with_its_identity(world):
 
 
 def test_a_scan_gives_one_set_of_rows_to_every_library(world):
-    scan = world["table"].scan(columns=["k", "v"], filter="k >= 1")
+    scan = world["table"].scan(columns=["k", "v"], where="k >= 1")
     expected = {"k": [1, 2], "v": ["a", "b"]}
     assert scan.to_arrow().sort_by("k").to_pydict() == expected
     assert scan.to_pandas().sort_values("k").to_dict("list") == expected
@@ -262,7 +262,7 @@ def test_a_scan_gives_one_set_of_rows_to_every_library(world):
 
 @pytest.mark.parametrize("name", ["table", "keyed"])
 @pytest.mark.parametrize(
-    ("wanted", "rows"), [({}, 2), ({"limit": 1}, 1), ({"limit": 0}, 0), ({"filter": "k > 1"}, 1)]
+    ("wanted", "rows"), [({}, 2), ({"limit": 1}, 1), ({"limit": 0}, 0), ({"where": "k > 1"}, 1)]
 )
 def test_the_length_of_a_scan_is_the_number_of_its_rows(world, name, wanted, rows):
     scan = world[name].scan(**wanted)
@@ -310,3 +310,19 @@ def test_completion_offers_what_users_need(world):
 
 def _public(value):
     return {name for name in dir(value) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("argument", "here"),
+    [("filter", "where"), ("row_filter", "where"), ("selected_fields", "columns"),
+     ("version", "snapshot_id")],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["scan", "to_arrow", "count", "stream", "explain"])
+def test_arguments_of_others_say_what_they_are_called_here(world, method, argument, here):
+    with pytest.raises(TypeError, match=rf"{argument}': use {here}="):
+        getattr(world["table"], method)(**{argument: "k > 1"})
+
+
+def test_an_argument_that_nobody_has_is_python_s_own_error(world):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wehre'"):
+        world["table"].scan(wehre="k > 1")

@@ -86,7 +86,7 @@ class TailArguments:
     table: str
     start: str | None = None
     columns: tuple[str, ...] | None = None
-    filter: str | None = None
+    where: str | None = None
     format: str = "table"
     limit: int | None = None
     timeout: float | None = None
@@ -272,7 +272,7 @@ def _tail_arguments(given: Mapping[str, Any], warehouse: str) -> TailArguments:
         table=_qualified(given["table"], given),
         start=given["from"],
         columns=None if columns is None else _names(columns),
-        filter=given["filter"],
+        where=given["filter"],
         format=given["format"] or "table",
         limit=_number(given["limit"], "--limit", int, least=1),
         timeout=_number(given["timeout"], "--timeout", float, least=0),

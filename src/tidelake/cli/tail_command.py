@@ -65,7 +65,7 @@ def _stream(arguments: TailArguments) -> Generator[StreamBatch, None, None]:
         start=_start(arguments),
         consumer_id=arguments.consumer_id,
         columns=arguments.columns,
-        filter=arguments.filter,
+        where=arguments.where,
         options=arguments.options,
         timeout=arguments.timeout,
     )

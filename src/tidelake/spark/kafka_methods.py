@@ -65,7 +65,7 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
         self,
         table: KafkaTable,
         columns: Sequence[str] | None,
-        filter: object,
+        where: object,
         moment: Mapping[str, object],
     ) -> DataFrame:
         """Read the messages of a topic as a batch; changes have ``_row_kind`` in front."""
@@ -76,10 +76,10 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
             )
             raise InvalidInputError(message, kind="no_time_travel", table=table.name)
         every = [*([KIND] if table.has_changes else []), *(f.name for f in table.fields)]
-        if filter is None:
+        if where is None:
             return batch_frame(self.spark, self.catalog, table, _wanted(table, columns))
         rows = batch_frame(self.spark, self.catalog, table, every)
-        return _selected(rows, table, columns, filter)
+        return _selected(rows, table, columns, where)
 
     def _write_kafka(self, table: KafkaTable, frame: object, mode: str) -> WriteResult:
         """Write rows as messages, at least once; the result has their number but no snapshot."""
@@ -129,14 +129,14 @@ class KafkaMethods(StreamReadMethods, StreamWriteMethods):
         self,
         name: str,
         columns: Sequence[str] | None,
-        filter: object,
+        where: object,
         options: Mapping[str, object] | None,
     ) -> DataFrame | None:
         found = self._declaration(name)
         if found is None:
             return None
         rows = declared_stream(self.spark, self.catalog, found, _texts(options))
-        return _selected(rows, kafka_table(found, _texts(options)), columns, filter)
+        return _selected(rows, kafka_table(found, _texts(options)), columns, where)
 
     def _write_declared(
         self, frame: DataFrame, name: str, given: Mapping[str, Any]
@@ -204,15 +204,15 @@ def _wanted(table: KafkaTable, columns: Sequence[str] | None) -> list[str]:
 
 
 def _selected(
-    rows: DataFrame, table: KafkaTable, columns: Sequence[str] | None, filter: object
+    rows: DataFrame, table: KafkaTable, columns: Sequence[str] | None, where: object
 ) -> DataFrame:
     """Select the rows and columns wanted."""
-    if filter is not None:
-        if not isinstance(filter, str):
+    if where is not None:
+        if not isinstance(where, str):
             message = (
                 f"A filter of table '{table.name}' of Kafka must be text; use a later where() for"
                 " others."
             )
             raise InvalidInputError(message, kind="bad_filter", table=table.name)
-        rows = rows.where(filter)
+        rows = rows.where(where)
     return rows.select(*(F.col(quoted(name)) for name in _wanted(table, columns)))

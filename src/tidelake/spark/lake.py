@@ -5,7 +5,7 @@
 >>> tl = tidelake.spark.attach(spark, "/tmp/warehouse")      # doctest: +SKIP
 >>> tl.create_table("shop.orders", frame, primary_keys=["id"])  # doctest: +SKIP
 >>> tl.write(frame, "shop.orders")                           # doctest: +SKIP
->>> tl.table("shop.orders", columns=["id", "price"], filter="price > 10").show()  # doctest: +SKIP
+>>> tl.table("shop.orders", columns=["id", "price"], where="price > 10").show()  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tidelake.engine.streams import ChangesMode, planned_changes
 from tidelake.engine.tables import Catalog, Moment, SystemTable, Table, facts_html
 from tidelake.engine.write import CommitIdentity, WriteResult
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
+from tidelake.foreign_names import with_hints
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import opened_catalog, register
 from tidelake.spark.catalog.streams.provider import offer_streams, ready_class
@@ -209,11 +210,12 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
             )
         return self._statements
 
+    @with_hints
     def table(
         self,
         name: str,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         *,
         snapshot_id: int | None = None,
         timestamp: int | str | datetime | None = None,
@@ -230,7 +232,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
             The columns wanted; all by default. **Name them here** and not only in a later
             ``select``: Spark's optimiser cannot reach into the merging part of the plan, so
             unwanted columns cost as much as wanted ones.
-        filter : str, Predicate or list of tuples, optional
+        where : str, Predicate or list of tuples, optional
             The rows wanted, e.g. ``"day = '2026-11-21' AND price > 10"``. It prunes files and is
             applied where the rows are read; a later ``where`` gives the same rows, but slower.
         snapshot_id, timestamp, tag
@@ -253,7 +255,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         at_ms = session_ms(self.spark, timestamp)
         moment = {"snapshot_id": snapshot_id, "timestamp": at_ms, "tag": tag}
         if (declared := self._kafka_table(name, options)) is not None:
-            return self._kafka_rows(declared, columns, filter, moment)
+            return self._kafka_rows(declared, columns, where, moment)
         found = self.catalog.table(name)
         if isinstance(found, SystemTable) and options is not None:
             base, _, system = name.partition("$")
@@ -272,10 +274,11 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
             found,
             name,
             columns=columns,
-            filter=filter,
+            where=where,
             moment=moment,
         )
 
+    @with_hints
     def changes(
         self,
         name: str,
@@ -283,7 +286,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         end: Moment | None = None,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         mode: ChangesMode = "diff",
         options: Mapping[str, object] | None = None,
     ) -> DataFrame:
@@ -316,7 +319,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         table = self._in_session(self._data_table(name, use="changes are read of"), options)
         zone, h = session_zone(self.spark), table.handle
         changes = planned_changes(
-            h, start, end, columns=columns, filter=filter, mode=mode, zone=zone, retracts=True
+            h, start, end, columns=columns, where=where, mode=mode, zone=zone, retracts=True
         )
         return changes_frame(self.spark, changes, table=name)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.engine.tables import Catalog
+from tidelake.foreign_names import with_hints
 from tidelake.spark.streamread.opening import stream_frame
 
 
@@ -26,16 +27,17 @@ class StreamReadMethods:
         self,
         name: str,
         columns: Sequence[str] | None,
-        filter: object,
+        where: object,
         options: Mapping[str, object] | None,
     ) -> DataFrame | None:
         """Read a declared table of another system as a stream; None for a table of ours."""
 
+    @with_hints
     def read_stream(
         self,
         name: str,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         *,
         options: Mapping[str, object] | None = None,
     ) -> DataFrame:
@@ -49,7 +51,7 @@ class StreamReadMethods:
         columns : sequence of str, optional
             The columns wanted; all by default. A later ``select`` does the same: Spark reads only
             the columns that the query needs.
-        filter : str, Predicate or list of tuples, optional
+        where : str, Predicate or list of tuples, optional
             The rows wanted, as in :meth:`table`; a later ``where`` does the same.
         options : mapping, optional
             Options of the table for this stream, over those of the session: where it begins
@@ -82,9 +84,9 @@ class StreamReadMethods:
         ...     "checkpointLocation", "/tmp/checkpoint"
         ... ).start()  # doctest: +SKIP
         """
-        declared = self._read_declared(name, columns, filter, options)
+        declared = self._read_declared(name, columns, where, options)
         if declared is not None:
             return declared
         return stream_frame(
-            self.spark, self.catalog, name, columns=columns, filter=filter, options=options
+            self.spark, self.catalog, name, columns=columns, where=where, options=options
         )

@@ -6,6 +6,7 @@ import abc
 import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 
+from tidelake.foreign_names import with_hints
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.follow import Start, StreamBatch, stream_batches
 
@@ -18,13 +19,14 @@ class StreamMethods(abc.ABC):
     def handle(self) -> TableHandle:
         """The table."""
 
+    @with_hints
     def stream(
         self,
         *,
         start: Start = None,
         consumer_id: str | None = None,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         options: Mapping[str, object] | None = None,
         timeout: float | None = None,
     ) -> Generator[StreamBatch, None, None]:
@@ -41,7 +43,7 @@ class StreamMethods(abc.ABC):
             then on overrides `start`. Snapshots that it has not read do not expire.
         columns : sequence of str, optional
             The columns; all by default.
-        filter : str, Predicate or DNF list, optional
+        where : str, Predicate or DNF list, optional
             As of :meth:`scan`; each row is tested on its own. Where changes have no old rows
             (``changelog-producer`` is ``none`` or ``input``), a new row that does not satisfy it
             comes as ``-D`` of its key, and `columns` need the primary key.
@@ -87,11 +89,12 @@ class StreamMethods(abc.ABC):
             start=start,
             consumer_id=consumer_id,
             columns=columns,
-            filter=filter,
+            where=where,
             options=options,
             timeout=timeout,
         )
 
+    @with_hints
     def follow(
         self,
         callback: Callable[[StreamBatch], object],
@@ -99,7 +102,7 @@ class StreamMethods(abc.ABC):
         start: Start = None,
         consumer_id: str | None = None,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         options: Mapping[str, object] | None = None,
         timeout: float | None = None,
     ) -> int:
@@ -123,7 +126,7 @@ class StreamMethods(abc.ABC):
             start=start,
             consumer_id=consumer_id,
             columns=columns,
-            filter=filter,
+            where=where,
             options=options,
             timeout=timeout,
         )

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.fileio import FileIO
-from tidelake.foreign_names import OF_TABLE, AnswersForeignNames
+from tidelake.foreign_names import OF_TABLE, AnswersForeignNames, with_hints
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ScanPlan
@@ -291,7 +291,7 @@ class Table(
         partitions : dict, list of dict, str, Predicate or list of tuples, optional
             Which partitions; all by default. Dicts hold values of some or all partition columns, as
             in :meth:`drop_partitions`; anything else is a condition on partition columns, as
-            ``filter`` of :meth:`scan` takes it: ``"dt < '2026-01-01'"``.
+            ``where`` of :meth:`scan` takes it: ``"dt < '2026-01-01'"``.
         buckets : collection of int, optional
             Only buckets of these numbers.
         options : mapping, optional
@@ -395,11 +395,12 @@ class Table(
 
     # ---- read
 
+    @with_hints
     def scan(
         self,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         limit: int | None = None,
         snapshot_id: int | None = None,
         timestamp: Time | None = None,
@@ -412,7 +413,7 @@ class Table(
         ----------
         columns : sequence of str, optional
             The columns wanted, in order; all by default.
-        filter : str, Predicate or list of tuples, optional
+        where : str, Predicate or list of tuples, optional
             The rows wanted: ``"v > 10 AND name LIKE 'a%'"``, ``col("v") > 10``, or
             ``[("v", ">", 10)]``.
         limit : int, optional
@@ -430,7 +431,7 @@ class Table(
         InvalidInputError
             The filter or an argument is wrong.
         """
-        request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
+        request = ScanRequest(columns, where, limit, snapshot_id, timestamp, tag)
         return scan_table(self._for_call(options), request)
 
     def plan(self, **scan: Any) -> ScanPlan:
@@ -452,11 +453,12 @@ class Table(
         """Number of rows, from metadata if possible. Arguments as of :meth:`scan`."""
         return self.scan(**scan).count()
 
+    @with_hints
     def explain(
         self,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         limit: int | None = None,
         snapshot_id: int | None = None,
         timestamp: Time | None = None,
@@ -464,14 +466,14 @@ class Table(
         options: Mapping[str, object] | None = None,
     ) -> ScanExplanation:
         """Explain what a read would do; arguments as of :meth:`scan`. Only metadata is read."""
-        request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
+        request = ScanRequest(columns, where, limit, snapshot_id, timestamp, tag)
         scan = scan_table(self._for_call(options), request)
         return ScanExplanation(
             table=self.identifier,
             snapshot=scan.snapshot,
             plan=scan.plan,
             columns=scan.columns,
-            filter_text="none" if filter is None else str(filter),
+            filter_text="none" if where is None else str(where),
             limit=limit,
             context=scan.context,
             masks=scan.masks,
@@ -483,27 +485,27 @@ class Table(
 
     # ---- time
 
+    @with_hints
     def changes(
         self,
         start: Moment,
         end: Moment | None = None,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         mode: ChangesMode = "diff",
     ) -> pa.Table:
         """Return the changes after `start`, up to and with `end`; see :meth:`changes_batches`."""
-        return self.changes_batches(
-            start, end, columns=columns, filter=filter, mode=mode
-        ).read_all()
+        return self.changes_batches(start, end, columns=columns, where=where, mode=mode).read_all()
 
+    @with_hints
     def changes_batches(
         self,
         start: Moment,
         end: Moment | None = None,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         mode: ChangesMode = "diff",
     ) -> pa.RecordBatchReader:
         """The change after `start`, up to and with `end`, as a stream.
@@ -515,7 +517,7 @@ class Table(
             has that name); `end` is the newest snapshot by default.
         columns : sequence of str, optional
             The columns wanted besides ``_row_kind``.
-        filter : optional
+        where : optional
             As of :meth:`scan`; each row is tested on its own. Where changes have no old rows
             (``changelog-producer`` is ``none`` or ``input``, and `mode` is not ``'diff'``), a new
             row that does not satisfy it comes as ``-D``. Where they have, the old row of an update
@@ -550,7 +552,7 @@ class Table(
             start,
             end,
             columns=columns,
-            filter=filter,
+            where=where,
             mode=mode,
             retracts=True,
         ).reader()

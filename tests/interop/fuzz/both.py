@@ -351,7 +351,7 @@ class _Run:
                     continue
                 with _words("tidelake does not read", f"{name} = {cell}: "):
                     wanted = tidelake.col(name) == _scalar(cell, kind)
-                    found = table_cells(table.to_arrow(filter=wanted))
+                    found = table_cells(table.to_arrow(where=wanted))
                 rows = [r for r in self.model.rows() if r[at] == cell]
                 wrong = difference(rows, found, self.model.names)
                 if wrong:

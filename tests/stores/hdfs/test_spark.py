@@ -96,7 +96,7 @@ def test_files_that_need_no_merge_are_read_by_sparks_own_scan(spark, lake, house
     )
     days = [("x/y", 1), ("x/y", 2), ("ü z=1%", 3)]
     spark.createDataFrame(days, "day string, n int").writeTo("dfs.db.a").append()
-    frame = lake.table("db.a", filter="n > 0")
+    frame = lake.table("db.a", where="n > 0")
     shown = plan(frame)
     assert "FileScan parquet" in shown
     assert house in shown

@@ -262,7 +262,7 @@ def test_a_plan_that_does_not_fit_the_memory_is_refused(tmp_path, monkeypatch):
         table.write([{"p": part, "k": 1}])
     with pytest.raises(InvalidInputError, match=r"4 manifest entries, .* there are 64 mb"):
         table.count()
-    assert table.count(filter="p = 1") == 1  # the manifests of other partitions stay closed
+    assert table.count(where="p = 1") == 1  # the manifests of other partitions stay closed
     assert tidelake.open(tmp_path).table("db.t").count() == 4
 
 

@@ -28,9 +28,7 @@ def test_every_option_that_a_table_sets_is_shown(catalog):
         ("b", "t", "bucket", "2"),
         ("b", "t", "file.format", "orc"),
     ]
-    one = catalog.table("sys.all_table_options").to_arrow(
-        columns=["value"], filter="key = 'bucket'"
-    )
+    one = catalog.table("sys.all_table_options").to_arrow(columns=["value"], where="key = 'bucket'")
     assert one.to_pylist() == [{"value": "2"}]
 
 

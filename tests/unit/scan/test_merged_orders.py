@@ -89,24 +89,24 @@ def test_a_count_opens_no_file(monkeypatch):
 )
 def test_filters_of_partitions_and_values_are_applied_to_the_rows_given(condition, monkeypatch):
     table, plain = make(), make({"read.mask-cache-size": "0"})
-    expected = plain.to_arrow(filter=condition, columns=["k", "a"])
+    expected = plain.to_arrow(where=condition, columns=["k", "a"])
     assert expected.num_rows
     assert not len(plain.handle.orders)
     for _ in range(2):
-        assert table.to_arrow(filter=condition, columns=["k", "a"]).equals(expected)
+        assert table.to_arrow(where=condition, columns=["k", "a"]).equals(expected)
     assert len(table.handle.orders)
     columns = Columns(monkeypatch)
-    table.to_arrow(filter=condition, columns=["k", "a"])
+    table.to_arrow(where=condition, columns=["k", "a"])
     assert not {n for n in columns.names if n.startswith("_")}
 
 
 def test_a_filter_of_keys_goes_below_the_merge():
     table = make()
-    found = table.to_arrow(filter=col("k") < 40)
+    found = table.to_arrow(where=col("k") < 40)
     assert not len(table.handle.orders)
     table.to_arrow()
     assert len(table.handle.orders) == 2
-    assert table.to_arrow(filter=col("k") < 40).equals(found)
+    assert table.to_arrow(where=col("k") < 40).equals(found)
 
 
 def test_a_commit_a_rollback_and_a_time_travel_find_their_own_orders():

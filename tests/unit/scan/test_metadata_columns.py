@@ -45,17 +45,17 @@ def test_ordinals_count_deleted_rows_and_those_that_a_filter_leaves_out(table):
     }
     for row in found[::100]:
         assert pq.read_table(row[PATH])["k"][row[INDEX]].as_py() == row["k"]
-    kept = located(table, [INDEX], filter="k >= 495 AND k < 505")
+    kept = located(table, [INDEX], where="k >= 495 AND k < 505")
     assert [r[INDEX] for r in kept] == [495, 496, 497, 498, 499, 500, 503, 504]
 
 
 def test_a_path_alone_has_its_filter_in_the_file(table):
-    assert len({r[PATH] for r in located(table, [PATH], filter="k > 998")}) == 2
-    assert located(table, [PATH], filter="k > 5000") == []
+    assert len({r[PATH] for r in located(table, [PATH], where="k > 998")}) == 2
+    assert located(table, [PATH], where="k > 5000") == []
 
 
 def test_without_partitions_the_partition_is_empty(table):
-    assert located(table, [PARTITION, BUCKET], filter="k = 3") == [{PARTITION: {}, BUCKET: 0}]
+    assert located(table, [PARTITION, BUCKET], where="k = 3") == [{PARTITION: {}, BUCKET: 0}]
 
 
 def test_only_buckets_and_partitions_are_known_of_merged_rows(tmp_path):
@@ -69,7 +69,7 @@ def test_only_buckets_and_partitions_are_known_of_merged_rows(tmp_path):
     assert located(table, [INDEX, PARTITION]) == [{INDEX: 0, PARTITION: {"p": day}}]
     table.write([{"k": 1, "p": day, "v": "b"}])
     wanted = [{"v": "b", PARTITION: {"p": day}, BUCKET: 0}]
-    assert located(table, ["v", PARTITION, BUCKET], filter="v = 'b'") == wanted
+    assert located(table, ["v", PARTITION, BUCKET], where="v = 'b'") == wanted
     for name in (PATH, INDEX):
         with pytest.raises(
             UnsupportedError, match=f"{name} of table 't' cannot be read: in 1 of 1"

@@ -78,8 +78,8 @@ def test_rows_are_those_of_the_local_table(stored):
         expected = local.table(name).to_arrow().sort_by("k")
         assert catalog.table(name).to_arrow().sort_by("k").equals(expected)
         where = "k > 7 and k < 30"
-        expected = local.table(name).to_arrow(filter=where, columns=["v", "k"]).sort_by("k")
-        found = catalog.table(name).to_arrow(filter=where, columns=["v", "k"])
+        expected = local.table(name).to_arrow(where=where, columns=["v", "k"]).sort_by("k")
+        found = catalog.table(name).to_arrow(where=where, columns=["v", "k"])
         assert found.sort_by("k").equals(expected)
 
 

@@ -107,8 +107,8 @@ def test_partitions_by_themselves(catalog):
     assert sorted(part.rows_count for part in parts) == [10] * 4
     assert sorted(part.columns["k"].low for part in parts) == [0, 1, 2, 3]
     assert sorted(part.columns["p"].nulls_count for part in parts) == [0, 0, 0, 10]
-    assert summary(table, filter="p = 'p1'").rows_count == 10
-    assert summary(table, filter="p = 'p1' AND k > 3") is None
+    assert summary(table, where="p = 'p1'").rows_count == 10
+    assert summary(table, where="p = 'p1' AND k > 3") is None
 
 
 def test_rows_that_are_merged_or_filtered_are_not_told(catalog):
@@ -120,7 +120,7 @@ def test_rows_that_are_merged_or_filtered_are_not_told(catalog):
     assert summary(table) is None
     table.compact(full=True)
     check(table)
-    assert summary(table, filter="i > 3") is None
+    assert summary(table, where="i > 3") is None
 
 
 def test_rows_that_vectors_delete_are_counted_but_may_be_the_extremes(catalog):

@@ -132,11 +132,11 @@ def test_a_numpy_number_is_a_commit_identifier(keyed):
 def test_a_filter_that_is_always_the_same_counts_on_every_table(keyed, appended):
     for table in (keyed, appended):
         table.write(ROWS)
-        assert table.to_arrow(filter="true").num_rows == len(ROWS)
-        assert table.count(filter="false") == 0
-        assert table.count(filter="true AND k < 2") == 2
-        assert table.count(filter="false OR k < 2") == 2
-        assert table.to_arrow(filter="true", columns=["v"]).num_rows == len(ROWS)
+        assert table.to_arrow(where="true").num_rows == len(ROWS)
+        assert table.count(where="false") == 0
+        assert table.count(where="true AND k < 2") == 2
+        assert table.count(where="false OR k < 2") == 2
+        assert table.to_arrow(where="true", columns=["v"]).num_rows == len(ROWS)
 
 
 @pytest.mark.parametrize("limit", ["3", 3.5, -1, True])
@@ -168,7 +168,7 @@ def test_columns_are_names_each_once(keyed):
 def test_another_case_is_a_near_name(keyed):
     keyed.write(ROWS)
     with pytest.raises(NotFoundError, match="Did you mean 'k'"):
-        keyed.to_arrow(filter="K = 1")
+        keyed.to_arrow(where="K = 1")
 
 
 def test_moments_may_come_out_of_a_data_frame(keyed):
@@ -189,7 +189,7 @@ def test_a_tag_is_text(keyed):
 
 def test_a_condition_in_one_tuple_deletes_as_it_reads(keyed):
     keyed.write(ROWS)
-    assert keyed.count(filter=("n", ">", 1)) == 2
+    assert keyed.count(where=("n", ">", 1)) == 2
     keyed.delete(("n", ">", 1))
     assert keyed.count() == 2
 

@@ -128,7 +128,7 @@ class TableChangelog(Relation, implements=(f"{CATALOG}.Changelog",)):
         wanted = [name for name in columns if name in names] or [names[0]]
         for step in self._steps:
             changes = planned_changes(
-                handle, step.before, step.after, columns=wanted, filter=None, mode="diff"
+                handle, step.before, step.after, columns=wanted, where=None, mode="diff"
             )
             time_ms = handle.snapshots.load(step.after).time_ms
             kind = F.lit(None).cast("string")

@@ -50,7 +50,7 @@ def table_frame(
     name: str,
     *,
     columns: Sequence[str] | None = None,
-    filter: object = None,
+    where: object = None,
     moment: Mapping[str, Any] | None = None,
     exact: bool = True,
 ) -> DataFrame:
@@ -67,14 +67,14 @@ def table_frame(
     """
     when = dict(moment or {})
     if isinstance(found, RowView):
-        view = found.scan(columns=columns, filter=filter, **when)
+        view = found.scan(columns=columns, where=where, **when)
         return rows_frame(spark, view.rows, view.plan.splits, table=name)
     if isinstance(found, SystemTable):
-        return spark.createDataFrame(found.to_arrow(columns=columns, filter=filter, **when))
+        return spark.createDataFrame(found.to_arrow(columns=columns, where=where, **when))
     metadata = metadata_fields(found.table_schema)
     wanted = column_names(columns, (), table=name)
     own = columns
     if not metadata.keys().isdisjoint(wanted):
         own = [c for c in wanted if c not in metadata]
-    scan = found.scan(columns=own, filter=filter, **when)
+    scan = found.scan(columns=own, where=where, **when)
     return frame_of(spark, scan, table=name, columns=wanted, exact=exact)

@@ -185,7 +185,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         location = TableLocation.of(self.options).reached(self.attached)
         asked = StreamOptions.of(self.options)
         table = _open(location, asked.table_options)
-        return TidelakeStreamReader(table, schema.names, asked.filter)
+        return TidelakeStreamReader(table, schema.names, asked.where)
 
     @_briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001
@@ -434,7 +434,7 @@ def _offered(
     table: Table, options: SourceReadOptions, filters: Sequence[Filter]
 ) -> Predicate | None:
     """The predicate of the user's option and Spark's filters."""
-    asked = parse_filter(options.filter)
+    asked = parse_filter(options.where)
     offered = from_spark_filters(filters, table.table_schema.fields)
     return conjoin([p for p in (asked, offered) if p is not None])
 
@@ -448,7 +448,7 @@ def _scan(
 ) -> TableScan:
     return table.scan(
         columns=columns,
-        filter=_offered(table, options, filters),
+        where=_offered(table, options, filters),
         snapshot_id=options.snapshot_id,
         timestamp=options.timestamp,
         tag=options.tag,
@@ -466,13 +466,13 @@ def _changes(
     handle = table.handle
     start, end = moments_between(handle, options.between)
     # Spark tests its own filters again; a row that leaves the user's must come as a delete
-    is_asked = options.filter is not None
+    is_asked = options.where is not None
     return planned_changes(
         handle,
         start,
         end,
         columns=columns,
-        filter=_offered(table, options, () if is_asked else filters),
+        where=_offered(table, options, () if is_asked else filters),
         mode=cast("ChangesMode", options.changes_mode),
         retracts=is_asked,
     )

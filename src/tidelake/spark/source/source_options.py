@@ -30,7 +30,7 @@ AUTO = declared.INCREMENTAL_BETWEEN_SCAN_MODE.default
 READ_KEYS = (
     *LOCATION_KEYS,
     "columns",
-    "filter",
+    "where",
     "snapshot-id",
     "timestamp",
     "tag",
@@ -133,7 +133,7 @@ class SourceReadOptions:
 
     location: TableLocation
     columns: tuple[str, ...] | None = None
-    filter: str | None = None
+    where: str | None = None
     snapshot_id: int | None = None
     timestamp: Time | None = None
     tag: str | None = None
@@ -165,7 +165,7 @@ class SourceReadOptions:
         return cls(
             location=TableLocation.of(given),
             columns=None if columns is None else tuple(c.strip() for c in columns.split(",")),
-            filter=given.get("filter"),
+            where=given.get("where"),
             snapshot_id=snapshot_id,
             timestamp=timestamp,
             tag=tag,

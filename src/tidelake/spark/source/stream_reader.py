@@ -2,7 +2,7 @@
 
 For Spark Connect, and for tools that know formats only: rows are handed from Python to the JVM, and
 Spark prunes no columns (2 to 2.3 times the CPU of Spark's own file stream). ``option("columns",
-...)`` and ``option("filter", ...)`` say what is read. In a classic session
+...)`` and ``option("where", ...)`` say what is read. In a classic session
 :meth:`tidelake.spark.Lake.read_stream` is faster.
 
 1. Spark runs this in a separate Python process, which plans: offsets are those of
@@ -49,7 +49,7 @@ from tidelake.spark.streamread.request import (
 from tidelake.types import RowKind
 from tidelake.types.predicate import bind, parse_filter
 
-_OWN = ("path", "warehouse", "table", "columns", "filter")
+_OWN = ("path", "warehouse", "table", "columns", "where")
 _MOMENTS = {
     "snapshot-id": declared.SCAN_SNAPSHOT_ID.key,
     "timestamp": declared.SCAN_TIMESTAMP.key,
@@ -62,7 +62,7 @@ _MOMENTS = {
 class StreamOptions:
     """The arguments of a stream, besides the table."""
 
-    filter: str | None
+    where: str | None
     table_options: Mapping[str, str]
 
     @classmethod
@@ -76,7 +76,7 @@ class StreamOptions:
         """
         folded = {key.lower(): str(value) for key, value in options.items()}
         own = {_MOMENTS.get(key, key): text for key, text in folded.items() if key not in _OWN}
-        return cls(folded.get("filter"), stream_options(own))
+        return cls(folded.get("where"), stream_options(own))
 
 
 @dataclass
@@ -91,8 +91,8 @@ class UnitPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no
 class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Plans the batches of one query, and reads partitions of them."""
 
-    def __init__(self, table: Table, names: Sequence[str], filter: str | None) -> None:
-        parsed = parse_filter(filter)
+    def __init__(self, table: Table, names: Sequence[str], where: str | None) -> None:
+        parsed = parse_filter(where)
         self._predicate = None if parsed is None else bind(parsed, table.handle.schema.fields)
         schema_id = table.table_schema.id
         request = StreamRequest.of(table, schema_id, names, predicate=self._predicate)

@@ -252,7 +252,7 @@ class StatementQueries:
         aggregates = Aggregates((), tuple((one.function, one.column) for one in asked))
         if not aggregates.can_be_known({f.name: f.type for f in source.fields}):
             return None
-        scan = source.table.scan(filter=row_filter, **(source.moment or {}))
+        scan = source.table.scan(where=row_filter, **(source.moment or {}))
         answer = aggregates.answer(scan)
         if answer is None:
             return None

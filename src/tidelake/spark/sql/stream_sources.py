@@ -155,7 +155,7 @@ class StreamSources:
             catalog,
             table.identifier,
             columns=[*columns, *timed, *kinds],
-            filter=row_filter,
+            where=row_filter,
             options=options,
         )
         return selected(read, [*columns, *kinds])
@@ -170,7 +170,7 @@ class StreamSources:
                 table,
                 table.identifier,
                 columns=columns,
-                filter=row_filter,
+                where=row_filter,
                 exact=False,
             ),
             shown=f"lookup of {table.identifier}",

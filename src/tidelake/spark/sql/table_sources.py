@@ -120,7 +120,7 @@ class TableSources:
                 table,
                 name,
                 columns=own,
-                filter=row_filter,
+                where=row_filter,
                 moment=moment,
                 exact=False,
             )
@@ -159,7 +159,7 @@ class TableSources:
 
         def frame(columns: list[str], row_filter: object) -> DataFrame:
             changes = planned_changes(
-                table.handle, *between, columns=columns, filter=row_filter, mode=mode
+                table.handle, *between, columns=columns, where=row_filter, mode=mode
             )
             rows = changes_frame(self.spark, changes, table=name)
             kept = rows.where(F.col("_row_kind").isin("+I", "+U"))
@@ -177,7 +177,7 @@ class TableSources:
 
         def frame(columns: list[str], _: object) -> DataFrame:
             own = [c for c in columns if c != ROW_KIND] or names[:1]
-            changes = planned_changes(table.handle, *between, columns=own, filter=None, mode=mode)
+            changes = planned_changes(table.handle, *between, columns=own, where=None, mode=mode)
             rows = changes_frame(self.spark, changes, table=name)
             return selected(rows.withColumnRenamed("_row_kind", ROW_KIND), columns)
 

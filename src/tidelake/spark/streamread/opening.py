@@ -48,7 +48,7 @@ def stream_frame(
     name: str,
     *,
     columns: Sequence[str] | None = None,
-    filter: object = None,
+    where: object = None,
     options: Mapping[str, object] | None = None,
 ) -> DataFrame:
     """Make a streaming DataFrame of a table; see :meth:`tidelake.spark.Lake.read_stream`."""
@@ -76,9 +76,9 @@ def stream_frame(
         SCHEMA: str(table.table_schema.id),
         CHANGES: changes_text(table.handle),
     }
-    condition = None if filter is None else _condition(table, filter)
-    if _is_left(table, names, columns, filter):
-        texts[FILTER] = _kept_filter(table, filter)
+    condition = None if where is None else _condition(table, where)
+    if _is_left(table, names, columns, where):
+        texts[FILTER] = _kept_filter(table, where)
         condition = None  # the source applies it
     frame = reader.options(**texts).load()
     declares = event_time(table.table_schema.options, table=table.identifier)
@@ -133,7 +133,7 @@ def _table(call: StreamCall) -> tuple[SparkSession, Table]:
 
 
 def _is_left(
-    table: Table, names: Sequence[str], columns: Sequence[str] | None, filter: object
+    table: Table, names: Sequence[str], columns: Sequence[str] | None, where: object
 ) -> bool:
     """Whether a stream with kinds has a filter which rows leave unseen, so that it needs more.
 
@@ -142,7 +142,7 @@ def _is_left(
     UnsupportedError
         The columns wanted lack the primary key.
     """
-    parsed = parse_filter(filter)
+    parsed = parse_filter(where)
     if parsed is None or ROW_KIND_COLUMN not in names:
         return False
     handle = table.handle
@@ -150,9 +150,9 @@ def _is_left(
     return change_filter(handle, bind(parsed, handle.schema.fields), wanted) is not None
 
 
-def _kept_filter(table: Table, filter: object) -> str:
+def _kept_filter(table: Table, where: object) -> str:
     """Keep a filter for the source that Spark opens in this process; return its name."""
-    parsed = parse_filter(filter)
+    parsed = parse_filter(where)
     assert parsed is not None
     predicate = bind(parsed, table.table_schema.fields)
     name = repr(predicate)
@@ -169,9 +169,9 @@ def _texts(options: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def _condition(table: Table, filter: object) -> object:
+def _condition(table: Table, where: object) -> object:
     """Write a filter as Spark's condition, which Spark passes to the source."""
-    parsed = parse_filter(filter)
+    parsed = parse_filter(where)
     if parsed is None:
         return F.lit(True)
     fields = table.table_schema.fields

@@ -58,7 +58,7 @@ _REMOVE_AT_DELETE = (
     declared.AGGREGATION_REMOVE_RECORD_ON_DELETE,
 )
 _GIVE = (
-    "Give the filter to the stream, tl.read_stream(name, filter=...) or the option 'filter' of"
+    "Give the filter to the stream, tl.read_stream(name, where=...) or the option 'where' of"
     " format('tidelake')"
 )
 _KEEP_EACH = "Join LEFT OUTER, which keeps each change"

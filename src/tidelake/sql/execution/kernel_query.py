@@ -63,7 +63,7 @@ class _SimpleSelect:
     columns: tuple[str, ...]
     names: tuple[str, ...]
     is_count: bool
-    filter: Predicate | None
+    where: Predicate | None
     limit: int | None
     order: tuple[tuple[str, bool], ...]
 
@@ -106,7 +106,7 @@ def kernel_answer(
     simple = _analyse(parsed, reference, fields, filterable)
     if simple is None or (simple.order and isinstance(table, Table | RowView)):
         return None
-    if simple.filter is not None and isinstance(table, RowView) and table.name == BINLOG:
+    if simple.where is not None and isinstance(table, RowView) and table.name == BINLOG:
         return None  # its columns are lists there
     return _answer(table, simple, time_travel)
 
@@ -380,16 +380,16 @@ def _answer(
     table: Table | SystemTable, simple: _SimpleSelect, time_travel: Mapping[str, Any]
 ) -> pa.RecordBatchReader:
     if simple.is_count:
-        number = table.count(filter=simple.filter, **time_travel)
+        number = table.count(where=simple.where, **time_travel)
         counted = pa.table({simple.names[0]: pa.array([number], pa.int64())})
         return counted.to_reader()
     read_columns = list(dict.fromkeys((*simple.columns, *(name for name, _ in simple.order))))
     if simple.order:
-        rows = table.to_arrow(columns=read_columns, filter=simple.filter, **time_travel)
+        rows = table.to_arrow(columns=read_columns, where=simple.where, **time_travel)
         reader = _sorted(rows, simple.order).slice(0, simple.limit).to_reader()
     else:
         reader = table.to_batches(
-            columns=read_columns, filter=simple.filter, limit=simple.limit, **time_travel
+            columns=read_columns, where=simple.where, limit=simple.limit, **time_travel
         )
     indexes = [read_columns.index(name) for name in simple.columns]
     fields = [

@@ -7,7 +7,7 @@ old and the new row of an update. It is refused, unless the SELECT that reads th
 ``_row_kind`` and so decides what each kind counts.
 
 1. A SELECT keeps kinds if one source of its FROM has them: a table, a subquery or a CTE. It may
-   filter, compute columns and join tables that are not streams.
+   where, compute columns and join tables that are not streams.
 2. A star over that source shows the kind; else it is added as the last column.
 3. A SELECT that names the kind of its source may group. Its rows have kinds only if it shows the
    column ``_row_kind``; then rule 1 applies to it, too. The exception holds for this SELECT only.

@@ -32,7 +32,7 @@ def planned_changes(
     end: Moment | None,
     *,
     columns: Sequence[str] | None,
-    filter: object,
+    where: object,
     mode: ChangesMode,
     zone: tzinfo | None = None,
     retracts: bool = False,
@@ -46,7 +46,7 @@ def planned_changes(
         localized = handle.time_travel.localized
         start, end = localized(start, zone), None if end is None else localized(end, zone)
     schema = handle.schema
-    parsed = parse_filter(filter)
+    parsed = parse_filter(where)
     return changes_between(
         handle,
         start,

@@ -39,7 +39,7 @@ class ScanRequest:
     """The arguments of a read, as :meth:`tidelake.Table.scan` describes them."""
 
     columns: Sequence[str] | None = None
-    filter: object = None
+    where: object = None
     limit: int | None = None
     snapshot_id: int | None = None
     timestamp: Time | None = None

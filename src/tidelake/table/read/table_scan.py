@@ -252,7 +252,7 @@ class TableScan(FrameMethods, AnswersForeignNames):
     >>> catalog = tidelake.open(tempfile.mkdtemp())
     >>> table = catalog.create_table("db.t", {"k": "INT", "s": "STRING"})
     >>> _ = table.append([{"k": k, "s": f"s{k}"} for k in range(5)])
-    >>> scan = table.scan(columns=["s"], filter="k >= 3")
+    >>> scan = table.scan(columns=["s"], where="k >= 3")
     >>> scan.to_arrow().to_pylist(), len(scan)
     ([{'s': 's3'}, {'s': 's4'}], 2)
     >>> list(scan.to_pandas()["s"])
@@ -351,7 +351,7 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
         fields = context.schema.fields
         names = column_names(request.columns, context.schema.field_names, table=handle.identifier)
         context.fields(names)  # refuses unknown columns
-        parsed = parse_filter(request.filter)
+        parsed = parse_filter(request.where)
         predicate = None if parsed is None else bind(parsed, fields)
         planned = plan_scan(
             context, snapshot, manifests=handle.manifests, predicate=predicate, limit=limit

@@ -70,7 +70,7 @@ def stream_batches(
     start: Start = None,
     consumer_id: str | None = None,
     columns: Sequence[str] | None = None,
-    filter: object = None,
+    where: object = None,
     options: Mapping[str, object] | None = None,
     timeout: float | None = None,
 ) -> Generator[StreamBatch, None, None]:
@@ -85,7 +85,7 @@ def stream_batches(
     if consumer_id is not None:
         asked[declared.CONSUMER_ID.key] = consumer_id
     plan = StreamPlan.of(handle, asked)
-    parsed = parse_filter(filter)
+    parsed = parse_filter(where)
     names = known_columns(columns, handle.schema.field_names, table=handle.identifier)
     predicate = None if parsed is None else bind(parsed, handle.schema.fields)
     timeout_ms = None if timeout is None else timeout * 1000

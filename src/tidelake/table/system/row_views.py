@@ -257,7 +257,7 @@ class RowView(MetadataTable):
         self,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         limit: int | None = None,
         snapshot_id: int | None = None,
         timestamp: Time | None = None,
@@ -270,11 +270,11 @@ class RowView(MetadataTable):
         handle = self.handle
         limit = row_limit(limit, table=self.identifier)
 
-        request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
+        request = ScanRequest(columns, where, limit, snapshot_id, timestamp, tag)
 
         def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> ViewScan:
             context = request.context(handle, schema_of)
-            rows = ViewRows.of(handle, context, self.name, columns, filter)
+            rows = ViewRows.of(handle, context, self.name, columns, where)
             last = self.name == READ_OPTIMIZED and bool(context.schema.primary_keys)
             planned = plan_scan(
                 context,
@@ -305,13 +305,11 @@ class RowView(MetadataTable):
         end: Moment | None = None,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         mode: ChangesMode = "auto",
     ) -> pa.Table:
         """Return the changes after `start`, up to and with `end`; see :meth:`changes_batches`."""
-        return self.changes_batches(
-            start, end, columns=columns, filter=filter, mode=mode
-        ).read_all()
+        return self.changes_batches(start, end, columns=columns, where=where, mode=mode).read_all()
 
     def changes_batches(
         self,
@@ -319,7 +317,7 @@ class RowView(MetadataTable):
         end: Moment | None = None,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         mode: ChangesMode = "auto",
     ) -> pa.RecordBatchReader:
         """The change after `start`, up to and with `end`, as a stream.
@@ -337,7 +335,7 @@ class RowView(MetadataTable):
         """
         if self.name == READ_OPTIMIZED:
             self._only_read()
-        rows = ViewRows.of(self.handle, self.handle.read_context(), self.name, columns, filter)
+        rows = ViewRows.of(self.handle, self.handle.read_context(), self.name, columns, where)
         changes = changes_between(
             self.handle, start, end, columns=rows.table_columns, predicate=rows.below, mode=mode
         )

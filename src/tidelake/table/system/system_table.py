@@ -151,7 +151,7 @@ class SystemTable(ConversionMethods, abc.ABC):
         self,
         *,
         columns: Sequence[str] | None = None,
-        filter: object = None,
+        where: object = None,
         limit: int | None = None,
         snapshot_id: int | None = None,
         timestamp: Time | None = None,
@@ -163,7 +163,7 @@ class SystemTable(ConversionMethods, abc.ABC):
         ----------
         columns : sequence of str, optional
             The columns wanted, in order; all by default.
-        filter : str, Predicate or list of tuples, optional
+        where : str, Predicate or list of tuples, optional
             The rows wanted, as of :meth:`tidelake.Table.scan`.
         limit : int, optional
             The most rows wanted.
@@ -184,7 +184,7 @@ class SystemTable(ConversionMethods, abc.ABC):
         names = known_columns(columns, schema.names, table=self.identifier)
         flat = [f for f in schema if not pa.types.is_nested(f.type)]
         fields = fields_from_arrow(pa.schema(flat))
-        parsed = parse_filter(filter)
+        parsed = parse_filter(where)
         predicate = None if parsed is None else bind(parsed, fields)
         table = self._read(snapshot_id, timestamp, tag)
         if predicate is not None:

@@ -67,7 +67,7 @@ def test_every_type_is_read_back(tmp_path):
     assert files == {"k < 5": 1, "k > 99": 0}
     for where in ("price >= -98", "at < '1970-01-01T00:00:00'", "huge = 1"):
         found = table.scan(row_filter=where).to_arrow()
-        assert found.num_rows == lake.table.to_arrow(filter=where.replace("T", " ")).num_rows
+        assert found.num_rows == lake.table.to_arrow(where=where.replace("T", " ")).num_rows
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_values_with_odd_characters_are_partitions_of_their_own(s3):
     found = {row["k"]: row["p"] for row in table.to_arrow().to_pylist()}
     assert found == dict(enumerate(odd))
     for value in ("x%2Fy", "+", "a b"):
-        assert table.to_arrow(filter=tidelake.col("p") == value)["p"].to_pylist() == [value]
+        assert table.to_arrow(where=tidelake.col("p") == value)["p"].to_pylist() == [value]
     catalog.drop_table("db.odd")
     assert [key for key in s3.listing() if "db.odd" in key or "/odd/" in key] == []
 

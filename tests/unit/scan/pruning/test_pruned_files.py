@@ -32,10 +32,10 @@ def test_a_place_or_a_slice_is_that_of_the_tuple(place):
 def test_pruned_files_are_listed_with_their_reasons(table):
     for low in (0, 100):
         table.write([{"p": p, "k": low + k, "v": low} for p in "ab" for k in range(3)])
-    plan = table.plan(filter="p = 'a' AND k >= 100")
+    plan = table.plan(where="p = 'a' AND k >= 100")
     assert plan.pruned == {"partition": 2, "key statistics": 1}
     assert {f.reason for f in plan.pruned_files} == {"partition", "key statistics"}
     assert plan.files_total == plan.files_read + len(plan.pruned_files) == 4
-    by_value = table.plan(filter="v = 100")
+    by_value = table.plan(where="v = 100")
     assert by_value.pruned == {"value statistics": 2}
     assert all(s.raw for s in by_value.splits)

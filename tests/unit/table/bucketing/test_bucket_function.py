@@ -27,8 +27,8 @@ def test_rows_are_found_by_the_function_they_were_written_with(catalog, function
     assert buckets == 5
     for row in rows:
         text = " AND ".join(f"{k} = {row[k]!r}" for k in keys)
-        assert table.to_arrow(filter=text).to_pylist() == [row]
-    plan = table.plan(filter=" AND ".join(f"{k} = {rows[0][k]!r}" for k in keys))
+        assert table.to_arrow(where=text).to_pylist() == [row]
+    plan = table.plan(where=" AND ".join(f"{k} = {rows[0][k]!r}" for k in keys))
     assert plan.pruned["bucket"] > 0
 
 

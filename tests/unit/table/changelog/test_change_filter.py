@@ -52,11 +52,11 @@ def shown(rows):
 
 
 def streamed(table):
-    return pa.Table.from_batches([b.data for b in table.stream(start=1, filter=WANTED, timeout=0)])
+    return pa.Table.from_batches([b.data for b in table.stream(start=1, where=WANTED, timeout=0)])
 
 
 @pytest.mark.parametrize(
-    "read", [streamed, lambda table: table.changes(0, filter=WANTED, mode="changelog")]
+    "read", [streamed, lambda table: table.changes(0, where=WANTED, mode="changelog")]
 )
 def test_issue_36_an_update_that_leaves_a_filter_is_a_delete_of_its_old_row(source, read):
     assert shown(read(source)) == [
@@ -70,7 +70,7 @@ def test_issue_36_a_target_that_removes_at_deletes_alone_has_the_filtered_rows(
     catalog, source, engine
 ):
     target = made(catalog, "t", **{"merge-engine": engine, **REMOVE_AT_DELETE[engine]})
-    for batch in source.stream(start=1, filter=WANTED, timeout=0):
+    for batch in source.stream(start=1, where=WANTED, timeout=0):
         target.write(batch.data)
     assert target.to_arrow().to_pylist() == [{"k": 2, "v": 8}, {"k": 3, "v": 7}]
 

@@ -65,11 +65,11 @@ def test_a_changelog_is_named_by_its_snapshot_alone(make):
 def test_a_row_that_leaves_a_filter_is_a_delete_where_old_rows_are_not_known(make):
     table = make(**{"changelog-producer": "input", "bucket": "1"})
     upsert(table, [(1, 10), (1, 10), (1, 99)], ["+I", "-U", "+U"])
-    found = changes(table, 0, mode="changelog", filter="v < 50", columns=["v", "k"])
+    found = changes(table, 0, mode="changelog", where="v < 50", columns=["v", "k"])
     assert found == [("+I", 10, 1), ("-U", 10, 1), ("-D", 99, 1)]
-    assert changes(table, 0, mode="changelog", filter="k > 1", columns=["v"]) == []
+    assert changes(table, 0, mode="changelog", where="k > 1", columns=["v"]) == []
     with pytest.raises(UnsupportedError, match="lack 'k'") as raised:
-        changes(table, 0, mode="changelog", filter="v < 50", columns=["v"])
+        changes(table, 0, mode="changelog", where="v < 50", columns=["v"])
     assert raised.value.kind == "incomplete_changes"
 
 
@@ -77,7 +77,7 @@ def test_an_update_that_leaves_a_filter_is_a_delete_of_the_old_row(make):
     table = make(**{"changelog-producer": "lookup", "bucket": "1"})
     upsert(table, [(1, 10)])
     upsert(table, [(1, 99)])
-    assert changes(table, 0, mode="changelog", filter="v < 50", columns=["v"]) == [
+    assert changes(table, 0, mode="changelog", where="v < 50", columns=["v"]) == [
         ("+I", 10),
         ("-D", 10),
     ]
@@ -219,6 +219,6 @@ def test_files_of_other_partitions_are_not_opened(tmp_path, mode):
     table.write([{"p": "a", "k": 1}, {"p": "b", "k": 2}])
     for path in tmp_path.rglob("p=b/**/*.parquet"):
         path.unlink()
-    assert changes(table, 0, mode=mode, filter="p = 'a' AND k < 9") == [("+I", "a", 1)]
+    assert changes(table, 0, mode=mode, where="p = 'a' AND k < 9") == [("+I", "a", 1)]
     with pytest.raises(tidelake.TidelakeError):
         changes(table, 0, mode=mode)

@@ -33,7 +33,7 @@ def lines(batches):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_parts_that_travel_as_bytes_give_the_rows_of_the_whole(table: Table, mode):
-    planned = planned_changes(table.handle, 1, None, columns=["v"], filter="v < 30", mode=mode)
+    planned = planned_changes(table.handle, 1, None, columns=["v"], where="v < 30", mode=mode)
     whole = lines(planned.reader())
     parts = [tuple(map(split_to_bytes, part)) for part in planned.parts()]
     assert len(parts) > 1
@@ -45,7 +45,7 @@ def test_parts_that_travel_as_bytes_give_the_rows_of_the_whole(table: Table, mod
 
 def test_files_that_are_in_both_states_are_no_part(table: Table):
     table.write({"k": 1, "v": 100})
-    [part] = planned_changes(table.handle, 3, None, columns=None, filter=None, mode="diff").parts()
+    [part] = planned_changes(table.handle, 3, None, columns=None, where=None, mode="diff").parts()
     assert {split.bucket for split in part} == {part[0].bucket}
 
 

@@ -16,8 +16,8 @@ from tidelake.table.changelog import change_filter
 def run(seed):
     case = FilteredChanges(seed, tidelake.open("/w", fileio=MemoryFileIO()), "db.t", DRAWS[seed])
 
-    def read(start, end, mode, filter, columns):
-        table = case.table.changes(start, end, columns=[*columns], filter=filter, mode=mode)
+    def read(start, end, mode, where, columns):
+        table = case.table.changes(start, end, columns=[*columns], where=where, mode=mode)
         for row in table.to_pylist():
             yield row.pop("_row_kind"), row
 

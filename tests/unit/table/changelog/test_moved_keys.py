@@ -113,7 +113,7 @@ def in_passes(table, rows):
     )
     newest = table.latest_snapshot_id
     changes = planned_changes(
-        table.handle, newest - 1, newest, columns=None, filter=None, mode="changelog"
+        table.handle, newest - 1, newest, columns=None, where=None, mode="changelog"
     )
     parts = moved_keys.parts_in_passes(list(changes.parts()))
     given = [
@@ -144,7 +144,7 @@ def test_a_filter_and_columns_apply_to_changes_in_passes(make):
     table = make(producer="input")
     moved(table, "abcab", 1)
     table.write([{"k": k, "p": p, "v": k} for k, p in enumerate("bcabb")])
-    stream = table.stream(start=2, columns=["k"], filter="p <> 'c' AND v >= 2", timeout=0)
+    stream = table.stream(start=2, columns=["k"], where="p <> 'c' AND v >= 2", timeout=0)
     rows = [tuple(row.values()) for batch in stream for row in batch.data.to_pylist()]
     assert [row for row in rows if row[0] in ROWS] == [("+I", 2), ("+I", 3), ("+I", 4)]
 

@@ -75,7 +75,7 @@ def test_changes_by_tag_and_time_with_columns_and_filter(keyed):
     keyed.write([{"k": k, "v": "a", "n": k} for k in range(4)])
     keyed.tags.create("t1")
     keyed.write([{"k": k, "v": "b", "n": k * 10} for k in range(3)])
-    assert keyed.changes("t1", 2, columns=["n"], filter="k > 1").to_pylist() == [
+    assert keyed.changes("t1", 2, columns=["n"], where="k > 1").to_pylist() == [
         {"_row_kind": "-U", "n": 2},
         {"_row_kind": "+U", "n": 20},
     ]
@@ -159,7 +159,7 @@ def test_issue_36_an_update_that_leaves_a_filter_is_a_delete_of_its_old_row():
     )
     table.write([{"k": 1, "v": 9}, {"k": 2, "v": 9}])
     table.write([{"k": 1, "v": 1}, {"k": 2, "v": 8}])
-    found = table.changes(1, filter="v > 5").to_pylist()
+    found = table.changes(1, where="v > 5").to_pylist()
     assert [(row["_row_kind"], row["k"], row["v"]) for row in found] == [
         ("-D", 1, 9), ("-U", 2, 9), ("+U", 2, 8),
     ]  # fmt: skip

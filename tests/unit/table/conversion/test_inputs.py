@@ -219,7 +219,7 @@ def test_variants_and_maps_go_through_pandas_and_back(catalog, rows):
     assert frame.to_dict("records") == rows
     again.write(frame)
     assert again.to_arrow().sort_by("k") == table.to_arrow().sort_by("k")
-    assert again.to_pandas(columns=["m", "k"], filter="k = 4").to_dict("list") == (
+    assert again.to_pandas(columns=["m", "k"], where="k = 4").to_dict("list") == (
         {"m": [{"x": 1}], "k": [4]} if len(rows) == 4 else {"m": [], "k": []}
     )
 

@@ -86,7 +86,7 @@ def test_writes_are_replayed_in_order_with_their_kinds(table):
     table.write([{"p": "a", "k": 0, "v": "second"}, {"p": "a", "k": 3, "v": "back"}])
     assert len(rows(table)) == 5
     table.compact(full=True)
-    assert rows(table, filter="k IN (0, 3)") == [
+    assert rows(table, where="k IN (0, 3)") == [
         {"p": "a", "k": 0, "v": "second"},
         {"p": "a", "k": 3, "v": "back"},
     ]
@@ -152,7 +152,7 @@ def test_a_partition_keeps_its_number_of_buckets_and_a_new_one_gets_the_default(
     assert {b for (p, b) in places(table) if p == "p=b"} == {0, 1}
     assert [r["v"] for r in rows(table)] == ["y"] * 40
     for k in range(20):
-        assert len(rows(table, filter=f"p = 'a' AND k = {k}")) == 1
+        assert len(rows(table, where=f"p = 'a' AND k = {k}")) == 1
 
 
 def test_a_partition_is_rescaled_while_rows_wait_in_it(table):
@@ -163,7 +163,7 @@ def test_a_partition_is_rescaled_while_rows_wait_in_it(table):
     assert places(table) == {("p=a", -2): -2, ("p=a", 0): 3, ("p=a", 1): 3, ("p=a", 2): 3}
     assert table.options.raw["bucket"] == "-2"
     table.compact()
-    assert rows(table, filter="k = 3") == [{"p": "a", "k": 3, "v": "waits"}]
+    assert rows(table, where="k = 3") == [{"p": "a", "k": 3, "v": "waits"}]
     with pytest.raises(InvalidInputError, match="must be a number"):
         table.rescale_bucket()
 

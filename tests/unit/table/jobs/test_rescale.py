@@ -47,7 +47,7 @@ def test_a_rescaled_table_holds_the_same_rows_in_its_new_buckets(catalog, partit
     assert len(result.snapshot_ids) == 2
     assert result.rows == len(before)
     table.write([{"p": "a", "k": 3, "v": "after"}])
-    assert rows(table, filter="p = 'a' AND k = 3") == [{"p": "a", "k": 3, "v": "after"}]
+    assert rows(table, where="p = 'a' AND k = 3") == [{"p": "a", "k": 3, "v": "after"}]
 
 
 def test_one_partition_is_rescaled_and_the_other_takes_no_rows_until_it_is(catalog, partitioned):
@@ -57,7 +57,7 @@ def test_one_partition_is_rescaled_and_the_other_takes_no_rows_until_it_is(catal
     assert totals(table) == {"p=a": 3, "p=b": 2}
     assert rows(table) == before
     for k in range(40):  # each partition's buckets prune by its own number
-        assert len(rows(table, filter=f"k = {k}")) == (1 if k == 2 else 2)
+        assert len(rows(table, where=f"k = {k}")) == (1 if k == 2 else 2)
     with pytest.raises(InvalidInputError, match="p=b was written with 2 buckets"):
         table.write([{"p": "b", "k": 1, "v": "x"}])
     table.write([{"p": "a", "k": 1, "v": "y"}, {"p": "c", "k": 1, "v": "z"}])
@@ -103,10 +103,10 @@ def test_rows_written_while_a_partition_is_rewritten_are_not_lost(
         partitioned.rescale_bucket(5)
     monkeypatch.undo()
     table = catalog.table("db.t")
-    assert rows(table, filter="k = 500") == [{"p": "a", "k": 500, "v": "meanwhile"}]
+    assert rows(table, where="k = 500") == [{"p": "a", "k": 500, "v": "meanwhile"}]
     table.rescale_bucket()
     assert totals(table) == {"p=a": 5, "p=b": 5}
-    assert rows(table, filter="k = 500") == [{"p": "a", "k": 500, "v": "meanwhile"}]
+    assert rows(table, where="k = 500") == [{"p": "a", "k": 500, "v": "meanwhile"}]
 
 
 def test_an_append_table_with_a_bucket_key_is_rescaled(catalog):
@@ -126,7 +126,7 @@ def test_an_older_snapshot_is_read_with_its_own_buckets(catalog, partitioned):
     table.truncate()
     assert rows(table) == []
     assert rows(table, snapshot_id=snapshot) == before
-    assert len(rows(table, snapshot_id=snapshot, filter="p = 'b' AND k = 7")) == 1
+    assert len(rows(table, snapshot_id=snapshot, where="p = 'b' AND k = 7")) == 1
 
 
 @pytest.mark.parametrize("buckets", [0, -1, "4", 2.5, True])
@@ -150,5 +150,5 @@ def test_the_table_takes_the_new_number_on(catalog, partitioned):
     partitioned.rescale_bucket(3)
     partitioned.write([{"p": "a", "k": 1, "v": "again"}])
     partitioned.rescale_bucket(4)
-    assert rows(catalog.table("db.t"), filter="k = 1 AND p = 'a'")[0]["v"] == "again"
+    assert rows(catalog.table("db.t"), where="k = 1 AND p = 'a'")[0]["v"] == "again"
     assert set(totals(partitioned).values()) == {4}

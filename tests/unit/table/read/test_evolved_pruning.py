@@ -75,5 +75,5 @@ def test_pruning_over_a_retyped_column_changes_no_answer(data):
     bound = bind(where, table.table_schema.fields)
     batch = rows.combine_chunks().to_batches()[0]
     expected = batch.filter(evaluate(bound, batch, table.table_schema.fields))
-    found = table.to_arrow(filter=where)
+    found = table.to_arrow(where=where)
     assert sorted(found.column("k").to_pylist()) == sorted(expected.column("k").to_pylist())

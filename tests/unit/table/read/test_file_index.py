@@ -47,7 +47,7 @@ def written_rows(count, start=0):
 
 
 def pruned(table, where):
-    return table.plan(filter=where).pruned.get("file index", 0)
+    return table.plan(where=where).pruned.get("file index", 0)
 
 
 THRESHOLDS = {"manifest": "1 mb", "file": "0 b"}
@@ -78,16 +78,16 @@ def test_a_file_without_the_value_is_not_opened(events):
         ("NOT (n < 790)", 2),
         ("k = 5 OR k = 95", 2),
     ]:
-        plan = events.plan(filter=where)
+        plan = events.plan(where=where)
         assert plan.files_read == left, where
         assert plan.pruned.get("file index", 0) == 5 - left, where
-        without = events.copy(WITHOUT_INDEX).to_arrow(filter=where)
-        assert events.to_arrow(filter=where).to_pylist() == without.to_pylist()
-        assert events.copy(WITHOUT_INDEX).plan(filter=where).files_read == 5
+        without = events.copy(WITHOUT_INDEX).to_arrow(where=where)
+        assert events.to_arrow(where=where).to_pylist() == without.to_pylist()
+        assert events.copy(WITHOUT_INDEX).plan(where=where).files_read == 5
 
 
 def test_the_plan_says_what_the_indexes_saved(events):
-    text = str(events.explain(filter="k = 33"))
+    text = str(events.explain(where="k = 33"))
     assert "4 by file index" in text
 
 
@@ -142,12 +142,12 @@ def test_a_damaged_or_missing_index_costs_time_and_no_row(events):
     paths[1].write_bytes(bytes(data))
     paths[2].write_bytes(b"not an index")
     for where in ("x = 33", "x >= 0", "kind = 'kind-1'", "k = 1000"):
-        rows = events.to_arrow(filter=where).sort_by("k")
-        assert rows == events.copy(WITHOUT_INDEX).to_arrow(filter=where).sort_by("k")
-    plan = events.plan(filter="x = 1000")
+        rows = events.to_arrow(where=where).sort_by("k")
+        assert rows == events.copy(WITHOUT_INDEX).to_arrow(where=where).sort_by("k")
+    plan = events.plan(where="x = 1000")
     assert len(plan.unused_indexes) == 3
     assert plan.files_read == 3
-    assert "3, so their files are read" in str(events.explain(filter="x = 1000"))
+    assert "3, so their files are read" in str(events.explain(where="x = 1000"))
 
 
 @pytest.fixture
@@ -165,25 +165,25 @@ def accounts(catalog):
 
 
 def test_a_newer_row_without_a_match_still_hides_the_older(accounts):
-    assert accounts.to_arrow(filter="kind = 'kind-1'").num_rows == 0
-    assert accounts.to_arrow(filter="kind = 'changed'").num_rows == 20
+    assert accounts.to_arrow(where="kind = 'kind-1'").num_rows == 0
+    assert accounts.to_arrow(where="kind = 'changed'").num_rows == 20
     # the file with the match is the older one: the newer must be read with it
-    assert accounts.plan(filter="kind = 'kind-1'").files_read == 2
+    assert accounts.plan(where="kind = 'kind-1'").files_read == 2
     # neither has one
     assert pruned(accounts, "kind = 'none of them'") == 2
 
 
 def test_an_index_on_the_key_prunes_single_files_that_overlap(accounts):
     accounts.write(written_rows(1, 0) + written_rows(1, 40))
-    plan = accounts.plan(filter="k = 7")
+    plan = accounts.plan(where="k = 7")
     assert plan.pruned.get("file index") == 1
-    assert accounts.to_arrow(filter="k = 7").column("kind").to_pylist() == ["changed"]
+    assert accounts.to_arrow(where="k = 7").column("kind").to_pylist() == ["changed"]
 
 
 def test_a_delete_is_not_pruned_away(accounts):
     accounts.delete([{"k": 3}])
-    assert accounts.to_arrow(filter="k = 3").num_rows == 0
-    assert accounts.to_arrow(filter="name = 'name-3'").num_rows == 0
+    assert accounts.to_arrow(where="k = 3").num_rows == 0
+    assert accounts.to_arrow(where="name = 'name-3'").num_rows == 0
 
 
 def test_merged_levels_are_pruned_file_by_file(catalog):
@@ -192,10 +192,10 @@ def test_merged_levels_are_pruned_file_by_file(catalog):
     )
     table.write(written_rows(400))
     table.compact(full=True)
-    plan = table.plan(filter="name = 'name-7'")
+    plan = table.plan(where="name = 'name-7'")
     assert plan.files_read == 1
     assert plan.pruned["file index"] == 3
-    assert table.to_arrow(filter="name = 'name-7'").column("k").to_pylist() == [7]
+    assert table.to_arrow(where="name = 'name-7'").column("k").to_pylist() == [7]
 
 
 def test_columns_are_found_by_the_file_s_own_name(catalog):
@@ -206,10 +206,10 @@ def test_columns_are_found_by_the_file_s_own_name(catalog):
     log = SchemaLog(table.fileio, table.paths)
     assert log.create(dataclasses.replace(table.table_schema, id=1, fields=fields))
     now = catalog.table("db.r")
-    assert now.plan(filter="kind = 'name-3'").files_read == 1
-    assert now.plan(filter="kind = 'kind-1'").files_read == 0
-    assert now.plan(filter="name = 'kind-1'").files_read == 1
-    assert now.to_arrow(filter="name = 'kind-1'").num_rows == 3
+    assert now.plan(where="kind = 'name-3'").files_read == 1
+    assert now.plan(where="kind = 'kind-1'").files_read == 0
+    assert now.plan(where="name = 'kind-1'").files_read == 1
+    assert now.to_arrow(where="name = 'kind-1'").num_rows == 3
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
@@ -219,7 +219,7 @@ def test_files_of_every_format_have_indexes(catalog, file_format):
     for start in (0, 20):
         table.write(written_rows(20, start))
     assert pruned(table, "name = 'name-33'") == 1
-    assert table.to_arrow(filter="name = 'name-33'").column("k").to_pylist() == [33]
+    assert table.to_arrow(where="name = 'name-33'").column("k").to_pylist() == [33]
 
 
 def test_a_write_that_is_given_up_leaves_no_index_behind(catalog):
@@ -286,7 +286,7 @@ def test_a_table_of_java_with_all_kinds_is_pruned_and_not_written(oracle_dir, tm
     column = table.table_schema.fields[0].name
     rows = table.to_arrow().column(column).to_pylist()
     for value in {v for v in rows if v is not None}:
-        assert table.to_arrow(filter=col(column) == value).num_rows == rows.count(value)
+        assert table.to_arrow(where=col(column) == value).num_rows == rows.count(value)
     with pytest.raises(UnsupportedError, match="bsi"):
         table.write(table.to_arrow())
 
@@ -347,7 +347,7 @@ def test_a_read_with_indexes_equals_one_without(tmp_path_factory, keyed, embedde
         table.write(rows)
     plain = table.copy(WITHOUT_INDEX)
     for condition in asked:
-        with_index = table.to_arrow(filter=condition).to_pylist()
+        with_index = table.to_arrow(where=condition).to_pylist()
         assert sorted(map(repr, with_index)) == sorted(
-            map(repr, plain.to_arrow(filter=condition).to_pylist())
+            map(repr, plain.to_arrow(where=condition).to_pylist())
         )

@@ -164,7 +164,7 @@ def shown(table):
 def test_filters_give_what_duckdb_gives(tables, kind, text):
     table, everything = tables[kind]
     want = duckdb.from_arrow(everything).filter(text).to_arrow_table()
-    got = table.to_arrow(filter=text)
+    got = table.to_arrow(where=text)
     assert shown(got) == shown(want.cast(got.schema))
-    assert table.count(filter=text) == got.num_rows
-    assert table.to_arrow(filter=text, columns=["m"], limit=3).num_rows == min(3, got.num_rows)
+    assert table.count(where=text) == got.num_rows
+    assert table.to_arrow(where=text, columns=["m"], limit=3).num_rows == min(3, got.num_rows)

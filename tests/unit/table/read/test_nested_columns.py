@@ -114,13 +114,11 @@ def test_rows_go_through_other_libraries(table):
 
 def test_changes_predicates_and_projection(table):
     table.write([{**ROW, "tags": None}, {**EMPTY, "k": 3}])
-    assert [r["k"] for r in table.to_arrow(filter="tags is null").to_pylist()] == [1]
-    assert sorted(r["k"] for r in table.to_arrow(filter="place is null").to_pylist()) == [2, 3]
-    assert table.to_arrow(columns=["place"], filter="k = 1").to_pylist() == [
-        {"place": ROW["place"]}
-    ]
+    assert [r["k"] for r in table.to_arrow(where="tags is null").to_pylist()] == [1]
+    assert sorted(r["k"] for r in table.to_arrow(where="place is null").to_pylist()) == [2, 3]
+    assert table.to_arrow(columns=["place"], where="k = 1").to_pylist() == [{"place": ROW["place"]}]
     with pytest.raises(InvalidInputError, match="tags"):
-        table.to_arrow(filter=tidelake.col("tags") == "a")
+        table.to_arrow(where=tidelake.col("tags") == "a")
     changes = [(r["_row_kind"], r["k"], r["tags"]) for r in table.changes(1, 2).to_pylist()]
     assert sorted(changes, key=repr) == sorted(
         [("-U", 1, ["a", None]), ("+U", 1, None), ("+I", 3, [])], key=repr

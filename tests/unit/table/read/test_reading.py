@@ -114,7 +114,7 @@ def test_columns_come_in_the_order_asked_for(keyed):
         {"n": 11, "k": 1},
         {"n": None, "k": 2},
     ]
-    assert keyed.to_arrow(columns=["v"], filter="n = 11").to_pylist() == [{"v": "b"}]
+    assert keyed.to_arrow(columns=["v"], where="n = 11").to_pylist() == [{"v": "b"}]
 
 
 @pytest.mark.parametrize(
@@ -136,16 +136,16 @@ def test_filters_see_only_the_newest_rows(keyed, where, keys):
     keyed.write([{"k": k, "v": f"old{k}", "n": k} for k in range(1, 5)])
     keyed.write([{"k": k, "v": f"new{k}", "n": 10 + k} for k in range(1, 5)])
     keyed.write([{"k": 9, "v": None, "n": None}])
-    assert [r["k"] for r in rows(keyed, filter=where)] == keys
-    assert keyed.count(filter=where) == len(keys)
+    assert [r["k"] for r in rows(keyed, where=where)] == keys
+    assert keyed.count(where=where) == len(keys)
 
 
 def test_value_filter_does_not_bring_deleted_or_replaced_rows_back(keyed):
     keyed.write([{"k": k, "v": "x", "n": 5} for k in range(100)])
     keyed.write([{"k": k, "v": "x", "n": 1000} for k in range(50)])
     keyed.delete([{"k": 60}])
-    assert keyed.count(filter="n = 5") == 49
-    assert keyed.count(filter="n < 900") == 49
+    assert keyed.count(where="n = 5") == 49
+    assert keyed.count(where="n < 900") == 49
 
 
 def test_a_limit_stops_early_and_never_short(keyed):
@@ -154,7 +154,7 @@ def test_a_limit_stops_early_and_never_short(keyed):
     keyed.delete("k < 400")
     for limit in (0, 1, 7, 599, 600, 601):
         assert keyed.to_arrow(limit=limit).num_rows == min(limit, 600)
-    assert keyed.to_arrow(limit=5, filter="v = 'y'").num_rows == 5
+    assert keyed.to_arrow(limit=5, where="v = 'y'").num_rows == 5
     assert keyed.count(limit=5) == 5
 
 
@@ -228,7 +228,7 @@ def test_explain_tells_files_reasons_splits_and_bytes(catalog):
     )
     for low in (0, 1000):
         table.write([{"p": p, "k": low + k, "n": low + k} for p in "ab" for k in range(100)])
-    text = str(table.explain(filter="p = 'a' AND k = 7"))
+    text = str(table.explain(where="p = 'a' AND k = 7"))
     for part in (
         "Scan of db.e",
         "2 (APPEND",
@@ -240,7 +240,7 @@ def test_explain_tells_files_reasons_splits_and_bytes(catalog):
         "splits merged  0",
     ):
         assert part in text, text
-    explained = table.explain(filter="n = 3", columns=["k"], limit=4)
+    explained = table.explain(where="n = 3", columns=["k"], limit=4)
     assert explained.plan.pruned == {"value statistics": 4}
     assert "limit" in str(explained)
     assert explained._repr_html_().startswith("<b>Scan of db.e")
@@ -278,7 +278,7 @@ def test_splits_and_context_travel_by_bytes(keyed):
 
     keyed.write(ARROW)
     keyed.write([{"k": 1, "v": "b", "n": 11}])
-    scan = keyed.scan(filter="n = 11")
+    scan = keyed.scan(where="n = 11")
     context = pickle.loads(pickle.dumps(scan.context))
     got = []
     for split in scan.plan.splits:
@@ -294,7 +294,7 @@ def test_many_splits_read_as_one_table(appended):
     small = appended.copy({"source.split.target-size": "1 b"})
     assert len(small.plan().splits) == 6
     assert small.to_arrow().sort_by("k").column("k").to_pylist() == list(range(60))
-    assert small.count(filter="n = 3") == 10
+    assert small.count(where="n = 3") == 10
 
 
 def test_the_module_opens_a_warehouse_given_as_uri(tmp_path):

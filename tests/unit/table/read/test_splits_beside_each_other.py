@@ -179,7 +179,7 @@ def test_a_read_that_is_left_waits_for_no_rows_that_match(monkeypatch):
             yield batch
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", small)
-    batches = table.scan(filter=col("a") == "m").batches()
+    batches = table.scan(where=col("a") == "m").batches()
     assert next(batches).num_rows
     while came[0] < 10:
         time.sleep(0.01)

@@ -64,7 +64,7 @@ def checked(table, expected):
     assert keys_in(table) == expected
     assert table.count() == len(expected)
     assert table.to_arrow(limit=5).num_rows == min(5, len(expected))
-    assert table.count(filter="s = 's1'") == sum(k % 5 == 1 for k in expected)
+    assert table.count(where="s = 's1'") == sum(k % 5 == 1 for k in expected)
     check_table(
         table.fileio, table.paths.location, read_data=not table.options.raw.get("file.format")
     )

@@ -149,9 +149,9 @@ def test_rows_of_an_append_table_move_with_their_partition_and_bucket_columns(la
     table.update({"p": "c", "k": add("k", 100)}, "k in (1, 2, 3)")
     moved = [row_of(k) | {"p": "c", "k": k + 100} for k in (1, 2, 3)]
     checked(table, [*moved, *(row_of(k) for k in (0, *range(4, 18)))])
-    assert table.count(filter="p = 'c'") == 3
+    assert table.count(where="p = 'c'") == 3
     table.compact(full=True)
-    assert [r["k"] for r in rows_in(table, filter="p = 'c'")] == [101, 102, 103]
+    assert [r["k"] for r in rows_in(table, where="p = 'c'")] == [101, 102, 103]
 
 
 @pytest.mark.parametrize("layout", ["append", "append, partitioned", "append, bucketed"])
@@ -218,9 +218,9 @@ def test_values_are_cast_as_those_of_a_write_and_may_be_of_any_type():
         "day": dt.date(2026, 1, 2),
     }
     table.update(row, "k = 1")
-    assert table.to_arrow(filter="k = 1", columns=list(row)).to_pylist() == [row]
+    assert table.to_arrow(where="k = 1", columns=list(row)).to_pylist() == [row]
     table.update({"tags": lambda rows: [["c"]] * rows.num_rows, "f": pa.scalar(2)}, "k = 2")
-    got = table.to_arrow(filter="k = 2", columns=["tags", "f"]).to_pylist()
+    got = table.to_arrow(where="k = 2", columns=["tags", "f"]).to_pylist()
     assert got == [{"tags": ["c"], "f": 2.0}]
     table.update({"k": lambda rows: np.arange(rows.num_rows), "who": None})
     assert table.to_arrow(columns=["who"]).column("who").null_count == 3
@@ -231,7 +231,7 @@ def test_values_are_cast_as_those_of_a_write_and_may_be_of_any_type():
 def test_functions_see_old_values_whatever_else_is_set():
     table = filled(files=1)
     table.update({"n": lambda rows: pc.add(rows["n"], 1), "s": lambda r: r["n"].cast(pa.string())})
-    assert rows_in(table, filter="k = 4") == [{"p": "a", "k": 4, "n": 5, "s": "4"}]
+    assert rows_in(table, where="k = 4") == [{"p": "a", "k": 4, "n": 5, "s": "4"}]
 
 
 @pytest.mark.parametrize(
@@ -267,14 +267,14 @@ def test_what_cannot_be_set_is_refused_and_changes_nothing(values, kind):
 def test_text_is_stored_that_computes_nothing(text):
     table = filled()
     table.update({"s": text}, "k < 4")
-    assert set(table.to_arrow(filter="k < 4")["s"].to_pylist()) == {text}
+    assert set(table.to_arrow(where="k < 4")["s"].to_pylist()) == {text}
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_an_arrow_scalar_says_that_an_expression_is_meant_as_text(text):
     table = filled()
     table.update({"s": pa.scalar(text)}, "k < 4")
-    assert set(table.to_arrow(filter="k < 4")["s"].to_pylist()) == {text}
+    assert set(table.to_arrow(where="k < 4")["s"].to_pylist()) == {text}
 
 
 def test_a_misspelt_column_is_told_its_name():
@@ -334,10 +334,10 @@ def test_a_row_written_back_with_an_equal_sequence_wins():
     table = filled(options={"sequence.field": "n"})
     table.update({"s": "x"}, "k = 3")
     table.write([{"p": "b", "k": 3, "n": 2, "s": "late"}])
-    assert rows_in(table, filter="k = 3")[0]["s"] == "x"
+    assert rows_in(table, where="k = 3")[0]["s"] == "x"
     table.update({"s": "y"}, "k = 3")
     table.compact(full=True)
-    assert rows_in(table, filter="k = 3")[0]["s"] == "y"
+    assert rows_in(table, where="k = 3")[0]["s"] == "y"
 
 
 @pytest.mark.parametrize("layout", ["fixed", "marked", "lookup"])
@@ -349,13 +349,13 @@ def test_an_older_sequence_is_refused_because_the_update_would_be_lost(layout):
     with pytest.raises(InvalidInputError):
         table.update({"n": None}, "k = 3")
     table.update({"n": add("n", 1), "s": "x"}, "k = 3")
-    assert rows_in(table, filter="k = 3") == [row_of(3) | {"n": 4, "s": "x"}]
+    assert rows_in(table, where="k = 3") == [row_of(3) | {"n": 4, "s": "x"}]
     down = {"sequence.field": "n", "sequence.field.sort-order": "descending"}
     table = filled(layout, options=down, name="db.down")
     with pytest.raises(InvalidInputError):
         table.update({"n": add("n", 1)}, "k = 3")
     table.update({"n": add("n", -1)}, "k = 3")
-    assert rows_in(table, filter="k = 3") == [row_of(3) | {"n": 2}]
+    assert rows_in(table, where="k = 3") == [row_of(3) | {"n": 2}]
 
 
 def test_partial_update_shows_values_and_refuses_nulls():
@@ -364,10 +364,10 @@ def test_partial_update_shows_values_and_refuses_nulls():
         table.update({"s": None}, "k in (3, 4)")
     assert caught.value.kind == "update_lost"
     table.update({"s": "x"}, "k = 3")
-    assert rows_in(table, filter="k = 3") == [row_of(3) | {"s": "x"}]
+    assert rows_in(table, where="k = 3") == [row_of(3) | {"s": "x"}]
     table.write([{"p": None, "k": 50, "n": None, "s": None}])
     table.update({"n": 1}, "k = 50")
-    assert rows_in(table, filter="k = 50") == [{"p": None, "k": 50, "n": 1, "s": None}]
+    assert rows_in(table, where="k = 50") == [{"p": None, "k": 50, "n": 1, "s": None}]
 
 
 def test_columns_of_a_sequence_group_are_updated_with_their_sequence():
@@ -389,13 +389,13 @@ def test_columns_of_a_sequence_group_are_updated_with_their_sequence():
     table.write(rows)
     table.update({"a": "y"}, "k = 1")
     table.update({"a": None}, "k = 1")  # a group takes nulls
-    assert rows_in(table, filter="k = 1")[0]["a"] is None
+    assert rows_in(table, where="k = 1")[0]["a"] is None
     with pytest.raises(InvalidInputError, match="sequence"):
         table.update({"g": 4}, "k = 1")
     with pytest.raises(InvalidInputError):
         table.update({"a": "y"}, "k = 2")  # its group has no sequence
     table.update({"a": "y", "g": 1}, "k = 2")
-    assert rows_in(table, filter="k = 2") == [rows[1] | {"a": "y", "g": 1}]
+    assert rows_in(table, where="k = 2") == [rows[1] | {"a": "y", "g": 1}]
     table = catalog.create_table("db.sum", schema, primary_keys=["k"], options=options)
     table.write(rows)
     with pytest.raises(InvalidInputError, match="total"):
@@ -426,10 +426,10 @@ def test_rows_that_wait_on_level_0_are_what_is_updated():
     table = filled("marked")
     table.write([row_of(3) | {"n": 33}], options={"write-only": "true"})
     as_java = table.with_options({"deletion-vectors.merge-on-read": "false"})
-    assert rows_in(as_java, filter="k = 3") == [row_of(3)]  # it waits
-    assert rows_in(table, filter="k = 3") == [row_of(3) | {"n": 33}]
+    assert rows_in(as_java, where="k = 3") == [row_of(3)]  # it waits
+    assert rows_in(table, where="k = 3") == [row_of(3) | {"n": 33}]
     table.update({"s": "x"}, "k = 3")
-    assert rows_in(table, filter="k = 3") == [row_of(3) | {"n": 33, "s": "x"}]
+    assert rows_in(table, where="k = 3") == [row_of(3) | {"n": 33, "s": "x"}]
 
 
 def test_a_changelog_tells_updates():
@@ -580,7 +580,7 @@ def test_an_update_with_an_identity_is_done_once(layout):
     identity = {"commit_user": "u", "commit_identifier": 1}
     assert table.update({"n": add("n", 1)}, "k = 3", **identity).rows == 1
     assert table.update({"n": add("n", 1)}, "k = 3", **identity).already_committed
-    assert rows_in(table, filter="k = 3")[0]["n"] == 4
+    assert rows_in(table, where="k = 3")[0]["n"] == 4
 
 
 @settings(deadline=None, max_examples=40)
@@ -678,9 +678,9 @@ def test_another_commit_at_the_same_moment_is_not_undone_by_some_columns(layout,
         table.write([row_of(k) for k in range(before)])
     fileio.meddle = lambda: table.write([row_of(2) | {"s": "theirs"}])
     table.upsert([{"k": 2, "n": 20}, {"k": 9, "n": 90}], columns=["n"])
-    assert rows_in(table, filter="k = 2") == [row_of(2) | {"s": "theirs", "n": 20}]
+    assert rows_in(table, where="k = 2") == [row_of(2) | {"s": "theirs", "n": 20}]
     new = {"p": None, "k": 9, "n": 90, "s": None}
-    assert rows_in(table, filter="k = 9") == [new]
+    assert rows_in(table, where="k = 9") == [new]
 
 
 def test_new_keys_get_defaults_and_refuse_to_lack_what_is_not_null():
@@ -734,7 +734,7 @@ def test_an_upsert_of_an_older_sequence_is_refused():
     with pytest.raises(InvalidInputError, match="older"):
         table.upsert([{"k": 3, "n": 1}], columns=["n"])
     table.upsert([{"k": 3, "s": "x"}], columns=["s"])
-    assert rows_in(table, filter="k = 3") == [row_of(3) | {"s": "x"}]
+    assert rows_in(table, where="k = 3") == [row_of(3) | {"s": "x"}]
 
 
 def test_an_upsert_of_some_columns_is_committed_once():
@@ -742,7 +742,7 @@ def test_an_upsert_of_some_columns_is_committed_once():
     once = {"commit_user": "me", "commit_identifier": 1}
     assert table.upsert([{"k": 3, "n": 1}], columns=["n"], **once).rows == 1
     assert table.upsert([{"k": 3, "n": 2}], columns=["n"], **once).already_committed
-    assert rows_in(table, filter="k = 3")[0]["n"] == 1
+    assert rows_in(table, where="k = 3")[0]["n"] == 1
 
 
 # ---- what a result knows

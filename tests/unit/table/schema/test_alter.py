@@ -220,7 +220,7 @@ def test_a_default_stands_in_for_every_null_that_is_written_later(table):
     table.add_column("new", "DATE").set_default("new", "2024-01-31")
     assert {r["new"] for r in table.to_arrow().to_pylist()} == {None}
     table.write([{**ROW, "k": 4, "new": None}])
-    assert table.count(filter="new = '2024-01-31'") == 1
+    assert table.count(where="new = '2024-01-31'") == 1
     with pytest.raises(InvalidInputError, match="'forty' cannot be cast"):
         table.set_default("a", "forty")
     with pytest.raises(UnsupportedError, match="no cast"):
@@ -416,8 +416,8 @@ def test_files_of_every_format_are_read_by_id_and_cast(catalog, file_format):
         RenameColumn("a", "b"), UpdateColumnType("b", "TINYINT"), UpdateColumnType("s", "INT"),
         RenameColumn("k", "id"), AddColumn("a", "DATE", None, Position.first()),
     )  # fmt: skip
-    assert only_row(table, filter="b = 127 AND s < 8") == {"a": None, "id": 1, "b": 127, "s": 7}
-    assert table.count(filter="s > 7") == 0
+    assert only_row(table, where="b = 127 AND s < 8") == {"a": None, "id": 1, "b": 127, "s": 7}
+    assert table.count(where="s > 7") == 0
     assert only_row(table, snapshot_id=1) == {"k": 1, "a": 383, "s": "7"}
     table.set_options({"file.format": "parquet"})
     table.write([{"a": None, "id": 2, "b": 1, "s": 1}])
@@ -455,7 +455,7 @@ def test_a_writer_with_an_older_schema_goes_on_and_its_file_says_which(table, ca
         )  # fmt: skip
         out.write([{**ROW, "k": 3}])
     now = catalog.table("db.t")
-    rows = now.to_arrow(filter="k > 1").to_pylist()
+    rows = now.to_arrow(where="k > 1").to_pylist()
     assert [(r["aa"], r["c"], r["r"]["x"]) for r in rows] == [(5, None, "1")] * 2
     files = catalog.table("db.t$files").to_arrow().to_pylist()
     assert {f["schema_id"] for f in files} == {0}
@@ -463,7 +463,7 @@ def test_a_writer_with_an_older_schema_goes_on_and_its_file_says_which(table, ca
     now.compact(full=True)
     # files that overlap nothing are only lifted to another level
     assert 1 in {f["schema_id"] for f in catalog.table("db.t$files").to_arrow().to_pylist()}
-    assert sorted(r["k"] for r in now.to_arrow(filter="aa = 5 AND c IS NULL").to_pylist()) == [
+    assert sorted(r["k"] for r in now.to_arrow(where="aa = 5 AND c IS NULL").to_pylist()) == [
         1,
         2,
         3,

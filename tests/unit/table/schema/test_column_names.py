@@ -55,7 +55,7 @@ def test_a_name_may_be_a_key_a_partition_and_a_value(catalog, key):
         for name in NAMES:
             assert again.to_arrow(columns=[name]).num_rows == 2
             quoted = "`" + name.replace("`", "``") + "`"
-            assert again.count(filter=f"{quoted} = '{row(1)[name].replace(chr(39), chr(39) * 2)}'")
+            assert again.count(where=f"{quoted} = '{row(1)[name].replace(chr(39), chr(39) * 2)}'")
         again.compact(full=True)
 
 
@@ -67,7 +67,7 @@ def test_a_name_may_partition_an_append_table(catalog, tmp_path, name):
     )
     table.write([{name: "x/y", value: 1}, {name: "z", value: 2}])
     table.write([{name: "z", value: 3}], mode="overwrite", partition={name: "z"})
-    rows = table.to_arrow(columns=[value], filter=col(name) == "z").to_pylist()
+    rows = table.to_arrow(columns=[value], where=col(name) == "z").to_pylist()
     assert rows == [{value: 3}]
     assert table.count() == 2
     directories = [p.name for p in (tmp_path / "warehouse/db.db/t").iterdir() if "=" in p.name]

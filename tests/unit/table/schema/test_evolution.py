@@ -45,7 +45,7 @@ def evolved(request, catalog):
 def test_old_and_new_files_read_alike(evolved):
     assert rows(evolved)[0] == {"k": 0, "renamed": "b0", "a": 0, "added": None, "c": None}
     assert rows(evolved)[-1]["k"] in {4, 10}
-    assert rows(evolved, filter="k = 10") == [
+    assert rows(evolved, where="k = 10") == [
         {"k": 10, "renamed": "new", "a": 2**40, "added": "x", "c": "y"}
     ]
 
@@ -63,12 +63,12 @@ def test_old_and_new_files_read_alike(evolved):
     ],
 )
 def test_filters_and_statistics_go_by_field_id(evolved, where, keys):
-    assert {r["k"] for r in rows(evolved, filter=where)} == keys
+    assert {r["k"] for r in rows(evolved, where=where)} == keys
 
 
 def test_time_travel_reads_with_the_columns_of_then(evolved):
     assert rows(evolved, snapshot_id=1)[0] == {"k": 0, "a": 0, "b": "b0", "c": 0}
-    assert rows(evolved, snapshot_id=1, filter="b = 'b2'", columns=["c"]) == [{"c": 2}]
+    assert rows(evolved, snapshot_id=1, where="b = 'b2'", columns=["c"]) == [{"c": 2}]
 
 
 def test_changes_show_both_states_with_the_columns_of_today(evolved):
@@ -123,12 +123,12 @@ def test_a_table_opened_before_an_alter_keeps_the_columns_of_newer_files(catalog
     now.write([{"k": 1, "a": 1, "added": "x"}])
     for number in range(2, 8):
         stale.write([{"k": number, "a": number}])
-    assert rows(now, filter="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
+    assert rows(now, where="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
     with pytest.raises(InvalidInputError, match=r"altered table 'db.s'.*open it again"):
         stale.compact(full=True)
-    assert rows(now, filter="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
+    assert rows(now, where="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
     catalog.table("db.s").compact(full=True)
-    assert rows(now, filter="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
+    assert rows(now, where="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
     assert now.count() == 8
 
 

@@ -138,7 +138,7 @@ def test_a_table_is_what_its_changes_make_it(keyed, program, data):
         some = next((r[name] for r in model.shown() if r[name] is not None), None)
         if some is not None:
             where = tidelake.col(name) == some
-            found = sorted(again.to_arrow(filter=where).to_pylist(), key=repr)
+            found = sorted(again.to_arrow(where=where).to_pylist(), key=repr)
             assert found == [r for r in model.shown() if r[name] == some], f"{i} {form}"
-        nulls = again.count(filter=tidelake.col(name).is_null())
+        nulls = again.count(where=tidelake.col(name).is_null())
         assert nulls == sum(r[name] is None for r in model.shown())

@@ -42,7 +42,7 @@ def write(table, *arrays, kind="+I"):
 
 
 def shown(table):
-    (value,) = table.to_arrow(filter="k = 1")["v"].to_pylist()
+    (value,) = table.to_arrow(where="k = 1")["v"].to_pylist()
     return " ".join(f"{row['item']}{row['pieces']}" for row in value)
 
 
@@ -182,5 +182,5 @@ def test_a_group_gives_back_the_same_when_rows_that_retract_are_merged_first(cat
     found = []
     for sequence in (2, 3, 4, 5):
         table.write([{"k": 1, "v": 1, "g": sequence}], row_kinds=["-D"])
-        found += table.to_arrow(columns=["v"], filter="k = 1")["v"].to_pylist()
+        found += table.to_arrow(columns=["v"], where="k = 1")["v"].to_pylist()
     assert found == ([99, 98, 97, 96] if function == "sum" else [None] * 4)

@@ -45,7 +45,7 @@ def files_of(table):
         lambda t: t.compact(full=True),
         lambda t: t.writer().write(ROWS),
         lambda t: t.to_arrow(),
-        lambda t: t.to_arrow(filter="a = 'A'"),
+        lambda t: t.to_arrow(where="a = 'A'"),
         lambda t: t.count(),
     ],
 )

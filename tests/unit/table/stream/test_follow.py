@@ -139,7 +139,7 @@ def test_replay_of_a_stream_gives_the_table(table):
 
 def test_columns_and_filter(table):
     put(table, 1, 2, 3)
-    (batch,) = table.stream(columns=["k"], filter="k > 1", timeout=0)
+    (batch,) = table.stream(columns=["k"], where="k > 1", timeout=0)
     assert batch.data.to_pylist() == [
         {"_row_kind": "+I", "k": 2},
         {"_row_kind": "+I", "k": 3},
@@ -450,21 +450,19 @@ def folded(batches, state=None):
 @pytest.mark.parametrize("start", [1, "latest-full"])
 def test_issue_36_a_row_that_leaves_a_filter_leaves_the_target(producer, start):
     table = leaves_of_a_filter(producer)
-    kept = {r["k"]: r["v"] for r in table.to_arrow(filter="v > 5").to_pylist()}
-    assert (
-        folded(table.stream(start=start, filter="v > 5", timeout=0)) == kept == {1: 9, 3: 7, 4: 9}
-    )
-    both = folded(table.stream(start=start, filter="v > 5 AND k > 1", timeout=0))
+    kept = {r["k"]: r["v"] for r in table.to_arrow(where="v > 5").to_pylist()}
+    assert folded(table.stream(start=start, where="v > 5", timeout=0)) == kept == {1: 9, 3: 7, 4: 9}
+    both = folded(table.stream(start=start, where="v > 5 AND k > 1", timeout=0))
     assert both == {3: 7, 4: 9}
-    assert folded(table.stream(start=start, filter="k > 1", timeout=0)) == {3: 7, 4: 9, 5: 1}
+    assert folded(table.stream(start=start, where="k > 1", timeout=0)) == {3: 7, 4: 9, 5: 1}
 
 
 @pytest.mark.parametrize("producer", ["none", "input"])
 def test_a_filter_on_changes_without_old_rows_needs_the_key(producer):
     table = leaves_of_a_filter(producer)
     with pytest.raises(UnsupportedError, match=r"lack 'k'.*'changelog-producer' to 'lookup'"):
-        table.stream(columns=["v"], filter="v > 5")
-    given = [b.data.num_rows for b in table.stream(columns=["v"], filter="k > 4", timeout=0)]
+        table.stream(columns=["v"], where="v > 5")
+    given = [b.data.num_rows for b in table.stream(columns=["v"], where="k > 4", timeout=0)]
     assert given == [1]
 
 
@@ -473,7 +471,7 @@ def test_the_first_state_leaves_out_what_a_filter_drops(producer):
     table = leaves_of_a_filter(producer)
     kinds = [
         row["_row_kind"]
-        for batch in table.stream(start="latest-full", filter="v > 5", timeout=0)
+        for batch in table.stream(start="latest-full", where="v > 5", timeout=0)
         for row in batch.data.to_pylist()
     ]
     assert kinds == ["+I"] * 3
@@ -492,7 +490,7 @@ def test_the_first_state_leaves_out_what_a_filter_drops(producer):
 def test_issue_36_changes_with_a_filter_fold_to_its_rows(producer, mode):
     table = leaves_of_a_filter(producer)
     state = {}
-    for row in table.changes(0, filter="v > 5", mode=mode).to_pylist():
+    for row in table.changes(0, where="v > 5", mode=mode).to_pylist():
         if row.pop("_row_kind") in ("+I", "+U"):
             state[row["k"]] = row["v"]
         else:

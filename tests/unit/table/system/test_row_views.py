@@ -62,12 +62,12 @@ def test_the_audit_log_of_a_state_has_the_kinds_as_they_were_written(table):
 
 
 def test_columns_filter_and_limit_of_the_audit_log(table):
-    assert view(table, "audit_log", columns=["v", "rowkind"], filter="k >= 2") == [
+    assert view(table, "audit_log", columns=["v", "rowkind"], where="k >= 2") == [
         (20, "-D"),
         (30, "+I"),
     ]
-    assert view(table, "audit_log", columns=["k"], filter="rowkind = '-D'") == [(2,)]
-    assert view(table, "audit_log", columns=["v"], filter="rowkind <> '-D' AND v > 11") == [(30,)]
+    assert view(table, "audit_log", columns=["k"], where="rowkind = '-D'") == [(2,)]
+    assert view(table, "audit_log", columns=["v"], where="rowkind <> '-D' AND v > 11") == [(30,)]
     assert view(table, "audit_log", columns=["rowkind"], limit=2) == [("+U",), ("-D",)]
     assert view(table, "audit_log", limit=0) == []
     with pytest.raises(NotFoundError, match="Its columns are rowkind, k"):
@@ -85,9 +85,9 @@ def test_the_audit_log_follows_the_changes(table):
         ("-D", 2, 20, [20]),
     ]
     assert rows_of(log.changes(0)) == changes
-    assert rows_of(log.changes(1, filter="rowkind = '-U'", columns=["k"])) == [(1,)]
+    assert rows_of(log.changes(1, where="rowkind = '-U'", columns=["k"])) == [(1,)]
     assert rows_of(log.changes(1, mode="diff")) == changes[3:]
-    assert rows_of(log.changes(0, 1, filter="v > 10", columns=["v", "rowkind"])) == [
+    assert rows_of(log.changes(0, 1, where="v > 10", columns=["v", "rowkind"])) == [
         (20, "+I"),
         (30, "+I"),
     ]
@@ -105,7 +105,7 @@ def test_the_binlog_holds_an_update_in_one_row(table):
         ("+U", [1, 1], [10, 11], [[10], [11]]),
         ("-D", [2], [20], [[20]]),
     ]
-    assert rows_of(log.changes(1, filter="rowkind = '+U'", columns=["v"])) == [([10, 11],)]
+    assert rows_of(log.changes(1, where="rowkind = '+U'", columns=["v"])) == [([10, 11],)]
 
 
 def test_the_binlog_pairs_updates_over_batches_and_leaves_lone_halves_alone(make):
@@ -129,7 +129,7 @@ def test_the_read_optimised_view_is_the_last_level_alone(make):
     table.compact(full=True)
     upsert(table, [(1, 11), (3, 30)])
     assert view(table, "ro") == [(1, 10, [10]), (2, 20, [20])]
-    scan = table.system_table("ro").scan(filter="v >= 20", columns=["k"])
+    scan = table.system_table("ro").scan(where="v >= 20", columns=["k"])
     assert [split.raw for split in scan.plan.splits] == [True]
     assert rows_of(scan.reader().read_all()) == [(2,)]
     assert table.system_table("ro").count() == 2

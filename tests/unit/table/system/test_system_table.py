@@ -52,7 +52,7 @@ def test_snapshots_tell_every_commit(catalog, table):
 
 
 def test_files_tell_what_is_live(catalog, table):
-    got = catalog.table("db.t$files").to_arrow(filter="partition = '{a}'").to_pylist()
+    got = catalog.table("db.t$files").to_arrow(where="partition = '{a}'").to_pylist()
     assert len(got) == 1
     file = got[0]
     assert file["file_path"].startswith(f"{table.paths.location}/p=a/bucket-0/data-")
@@ -101,12 +101,12 @@ def test_system_tables_take_the_arguments_of_tables(catalog, table):
     import duckdb
 
     system = catalog.table("db.t$snapshots")
-    wanted = {"columns": ["snapshot_id"], "filter": "total_record_count > 3"}
+    wanted = {"columns": ["snapshot_id"], "where": "total_record_count > 3"}
     assert system.to_arrow(**wanted).to_pylist() == [{"snapshot_id": 2}]
     assert system.to_arrow(columns="snapshot_id", limit=1).to_pylist() == [{"snapshot_id": 1}]
     assert system.head(1).num_rows == 1
     assert system.head(columns=["schema_id"]).to_pylist() == [{"schema_id": 0}] * 2
-    assert system.count(filter="snapshot_id = 1") == 1
+    assert system.count(where="snapshot_id = 1") == 1
     assert system.to_pandas(**wanted)["snapshot_id"].tolist() == [2]
     assert system.to_polars(**wanted)["snapshot_id"].to_list() == [2]
     assert system.to_batches(**wanted).read_all().to_pylist() == [{"snapshot_id": 2}]
@@ -114,7 +114,7 @@ def test_system_tables_take_the_arguments_of_tables(catalog, table):
     with duckdb.connect() as connection:
         relation = system.to_duckdb(connection)
         assert relation.aggregate("max(snapshot_id)").fetchall() == [(2,)]
-    assert catalog.table("db.t$files").count(filter=[("record_count", "=", 3)]) == 1
+    assert catalog.table("db.t$files").count(where=[("record_count", "=", 3)]) == 1
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_system_tables_take_the_arguments_of_tables(catalog, table):
         ({"limit": "x"}, "limit must be"),
         ({"columns": ["bucket", "bucket"]}, "more than once"),
         ({"columns": ["buckets"]}, "Did you mean 'bucket'"),
-        ({"filter": "buckets = 1"}, "Did you mean 'bucket'"),
-        ({"filter": "bucket >"}, "ends where a value"),
+        ({"where": "buckets = 1"}, "Did you mean 'bucket'"),
+        ({"where": "bucket >"}, "ends where a value"),
     ],
 )
 def test_wrong_arguments_are_refused_whether_there_are_rows_or_not(catalog, table, scan, says):
@@ -268,7 +268,7 @@ def test_table_indexes_show_hashes_and_deletion_vectors(catalog):
     marked.write([{"k": k} for k in range(4)])
     marked.delete("k = 1 or k = 3")
     shown = marked.system_table("table_indexes")
-    [row] = shown.to_arrow(filter="index_type = 'DELETION_VECTORS'").to_pylist()
+    [row] = shown.to_arrow(where="index_type = 'DELETION_VECTORS'").to_pylist()
     [vector] = row["dv_ranges"]
     assert list(vector) == ["f0", "f1", "f2", "_CARDINALITY"]
     assert vector["f0"] in marked.system_table("files").to_arrow()["file_path"][0].as_py()

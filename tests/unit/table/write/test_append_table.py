@@ -28,8 +28,8 @@ def test_bucketed_append_prunes_buckets(catalog):
         options={"bucket": 4, "bucket-key": "k"},
     )
     table.write([{"k": k, "v": str(k)} for k in range(100)])
-    assert rows(table, filter="k = 42") == [{"k": 42, "v": "42"}]
-    plan = table.plan(filter="k = 42")
+    assert rows(table, where="k = 42") == [{"k": 42, "v": "42"}]
+    plan = table.plan(where="k = 42")
     assert (plan.files_read, plan.pruned["bucket"]) == (1, 3)
     assert table.count() == 100
 
@@ -68,9 +68,9 @@ def test_partitions_of_many_types_come_back(catalog):
     source = pa.Table.from_pylist(data, schema=schema)
     table.write(source)
     assert table.to_arrow().sort_by("x") == source
-    assert table.to_arrow(filter="d = DATE '2024-02-29'").column("x").to_pylist() == [1]
-    assert table.to_arrow(filter="d IS NULL").column("x").to_pylist() == [2]
-    assert table.to_arrow(filter=[("s", "==", "é中")]).column("x").to_pylist() == [3]
+    assert table.to_arrow(where="d = DATE '2024-02-29'").column("x").to_pylist() == [1]
+    assert table.to_arrow(where="d IS NULL").column("x").to_pylist() == [2]
+    assert table.to_arrow(where=[("s", "==", "é中")]).column("x").to_pylist() == [3]
 
 
 def test_dynamic_overwrite_of_a_partitioned_append_table(catalog):

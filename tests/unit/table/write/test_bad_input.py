@@ -58,10 +58,10 @@ def test_an_unknown_mode_is_refused(keyed, mode):
     ("scan", "error", "says"),
     [
         ({"columns": ["kk"]}, NotFoundError, "Did you mean 'k'"),
-        ({"filter": "kk = 1"}, TidelakeError, "kk"),
-        ({"filter": "k = 'one'"}, TidelakeError, "k"),
-        ({"filter": "k ="}, TidelakeError, "k ="),
-        ({"filter": "k = 1; DROP TABLE x"}, TidelakeError, ";"),
+        ({"where": "kk = 1"}, TidelakeError, "kk"),
+        ({"where": "k = 'one'"}, TidelakeError, "k"),
+        ({"where": "k ="}, TidelakeError, "k ="),
+        ({"where": "k = 1; DROP TABLE x"}, TidelakeError, ";"),
         ({"limit": -1}, InvalidInputError, "limit"),
     ],
 )
@@ -158,7 +158,7 @@ def test_things_that_hold_no_rows_are_named_by_their_type(keyed, thing):
     [
         lambda t, long: t.to_arrow(columns=[long]),
         lambda t, long: t.to_arrow(columns=[long, long]),
-        lambda t, long: t.to_arrow(filter=col(long) > 1),
+        lambda t, long: t.to_arrow(where=col(long) > 1),
         lambda t, long: t.to_arrow(limit=long),
         lambda t, long: t.to_arrow(tag=long),
         lambda t, long: t.to_arrow(timestamp=long),

@@ -74,4 +74,4 @@ def test_a_write_that_another_one_overtook_says_so(catalog):
     assert mine.snapshot_ids[0] == 3
     assert {r["k"] for r in table.to_arrow().to_pylist()} == {0, 1, 2, 3}
     assert table.write([{"k": 1, "v": "last"}]).buckets_interleaved == 0
-    assert table.to_arrow(filter="k = 1").to_pylist() == [{"k": 1, "v": "last"}]
+    assert table.to_arrow(where="k = 1").to_pylist() == [{"k": 1, "v": "last"}]

@@ -96,7 +96,7 @@ def test_every_state_is_what_was_written(
         assert table.count(snapshot_id=snapshot_id) == len(expected)
     newest = states[max(states)]
     for bound in (0, 2):
-        found = content(table, filter=f"v = {bound}")
+        found = content(table, where=f"v = {bound}")
         assert found == {k: r for k, r in newest.items() if r["v"] == bound}
     diff = table.changes(0, max(states), mode="diff").to_pylist()
     assert {row["k"]: row["v"] for row in diff} == {k: r["v"] for k, r in newest.items()}
@@ -129,7 +129,7 @@ def test_what_is_only_written_is_merged_by_reads_until_it_is_compacted(make):
     later.write(rows((1,), 3), row_kinds=["-D"])
     expected = {**{k: 1 for k in range(10) if k != 1}, 50: 2}
     assert state(table) == expected
-    assert (table.count(), table.count(filter="v = 2")) == (10, 1)
+    assert (table.count(), table.count(where="v = 2")) == (10, 1)
     log = table.system_table("audit_log").to_arrow().to_pylist()
     assert [row["k"] for row in log if row["rowkind"] == "-D"] == [1]
     assert table.compact().files == 1
@@ -156,9 +156,9 @@ def test_values_prune_files_of_all_levels_but_what_replaced_them_stays_seen(make
     table = make(**{"file-index.bloom-filter.columns": "v"})
     table.write(rows(range(20_000), 1))
     table.write(rows(range(5), 2))
-    assert state(table, filter="v = 2") == dict.fromkeys(range(5), 2)
-    assert state(table, filter="v = 1 AND k < 7") == {5: 1, 6: 1}
-    plan = str(table.explain(filter="v = 2"))
+    assert state(table, where="v = 2") == dict.fromkeys(range(5), 2)
+    assert state(table, where="v = 1 AND k < 7") == {5: 1, 6: 1}
+    plan = str(table.explain(where="v = 2"))
     assert "value statistics" in plan or "file index" in plan
 
 
@@ -179,7 +179,7 @@ def test_rows_that_wait_on_level_0_are_what_is_deleted(make):
     table.write([{"k": k, "v": k} for k in range(6)])
     waiting = [{"k": 1, "v": 100}, {"k": 4, "v": 0}, {"k": 9, "v": 100}]
     table.write(waiting, options={"write-only": "true"})
-    assert state(table, filter="k = 1") == {1: 100}
+    assert state(table, where="k = 1") == {1: 100}
     assert state(table.with_options({"deletion-vectors.merge-on-read": "false"}))[1] == 1
     table.delete("v >= 4")
     table.compact()
@@ -204,7 +204,7 @@ def test_a_partition_that_is_overwritten_or_dropped_takes_its_vectors_along(cata
     index = index_entries(table.handle.fileio, table.paths, snapshot, table.handle.manifests)
     assert [table.paths.partition_path(e.partition) for e in index] == ["p=c"]
     table.write([{"p": "c", "k": 5, "v": 3}])
-    found = table.to_arrow(filter="k IN (1, 5)").to_pylist()
+    found = table.to_arrow(where="k IN (1, 5)").to_pylist()
     assert sorted((r["p"], r["k"], r["v"]) for r in found) == [
         ("a", 1, 7),
         ("c", 1, 1),
@@ -226,7 +226,7 @@ def test_keys_that_move_between_partitions(catalog):
     table.with_options({"write-only": "true"}).write([{"p": "c", "k": 5, "v": 3}])
     table.write([{"p": "d", "k": 5, "v": 4}])
     table.compact()
-    found = table.to_arrow(filter="k < 11").to_pylist()
+    found = table.to_arrow(where="k < 11").to_pylist()
     assert sorted((r["k"], r["p"], r["v"]) for r in found) == [
         *((k, "b", 2) for k in range(5)),
         (5, "d", 4),
@@ -495,11 +495,11 @@ def test_a_compaction_changes_no_row_that_a_read_sees_whoever_numbered_it(make, 
         lambda t: t.write(rows((5, 1), 1)),
         lambda t: t.write([*rows(range(30_000, 33_000), 2), *rows((1, 5), 2)]),
     )
-    assert state(table, filter="k < 10") == {1: 2, 5: 2}
+    assert state(table, where="k < 10") == {1: 2, 5: 2}
     table.compact()
-    assert state(table, filter="k < 10") == {1: 2, 5: 2}
+    assert state(table, where="k < 10") == {1: 2, 5: 2}
     table.compact(full=True)
-    assert state(table, filter="k < 10") == {1: 2, 5: 2}
+    assert state(table, where="k < 10") == {1: 2, 5: 2}
     assert table.count() == 19_900 + 3_000 + 2
 
 
@@ -528,9 +528,9 @@ def test_only_files_that_share_keys_with_level_0_are_merged(make):
     assert whole.files_read > 4
     assert sum(split.files_count for split in merged) == 2
     assert plan.files_read == whole.files_read + 1
-    found = state(table, filter="k BETWEEN 69 AND 71")
+    found = state(table, where="k BETWEEN 69 AND 71")
     assert (found.keys(), found[70]) == ({69, 70, 71}, 2)
-    assert all(split.raw for split in table.explain(filter="k > 15000").plan.splits)
+    assert all(split.raw for split in table.explain(where="k > 15000").plan.splits)
     assert table.count() == 20_000
 
 

@@ -264,9 +264,9 @@ def test_a_value_that_is_in_no_file_is_found(tmp_path):
     table, kinds = table_of(tmp_path, K_A_B, functions(a="sum", b="max"))
     for _ in range(3):
         write(table, kinds, "+I1,5,1 +I2,1,1")
-    assert table.to_arrow(filter="a = 15").to_pylist() == [{"k": 1, "a": 15, "b": 1}]
-    assert table.to_arrow(filter="a = 5").num_rows == 0
-    assert table.count(filter="a > 5") == 1
+    assert table.to_arrow(where="a = 15").to_pylist() == [{"k": 1, "a": 15, "b": 1}]
+    assert table.to_arrow(where="a = 5").num_rows == 0
+    assert table.count(where="a > 5") == 1
 
 
 HISTORY_OPTIONS = {
@@ -336,7 +336,7 @@ def test_compactions_of_some_runs_leave_a_retraction_newer_than_what_it_meets(ru
             table.compact(full=True)
         expected = [merged(history[k], options, keys=("k",)) for k in range(60)]
         shown = [row for kind, row in expected if kind == "+I"]
-        assert table.to_arrow(filter="k < 60").sort_by("k").to_pylist() == shown
+        assert table.to_arrow(where="k < 60").sort_by("k").to_pylist() == shown
 
 
 @pytest.mark.parametrize(("name", "then"), [("first_value", None), ("first_non_null_value", 1)])
@@ -366,5 +366,5 @@ def test_conditions_that_no_single_row_meets(tmp_path):
     table, kinds = table_of(tmp_path, K_A_B, PARTIAL)
     for commit in ("+I1,7,null +I2,7,null", "+I1,null,8", "+I3,1,1"):
         write(table, kinds, commit)
-    found = table.to_arrow(filter="a = 7 and b = 8").to_pylist()
+    found = table.to_arrow(where="a = 7 and b = 8").to_pylist()
     assert found == [{"k": 1, "a": 7, "b": 8}]

@@ -44,7 +44,7 @@ def test_levels_of_several_formats_are_merged_and_compacted(catalog, tmp_path, t
     table.compact(full=True)
     expected[0] = {"k": 0, "v": "last", "n": None}
     assert table.to_arrow().sort_by("k").to_pylist() == [expected[k] for k in sorted(expected)]
-    found = table.to_arrow(filter="v = 'v6' and k < 20").sort_by("k").to_pylist()
+    found = table.to_arrow(where="v = 'v6' and k < 20").sort_by("k").to_pylist()
     assert found == [r for k, r in sorted(expected.items()) if r["v"] == "v6" and k < 20]
 
 
@@ -62,8 +62,8 @@ def test_a_thin_file_has_no_copy_of_the_keys_and_statistics_of_them(catalog, tmp
     assert file.key_stats.null_counts == (0,)
     assert file.value_stats.null_counts == (0, None, None)
     assert file.value_stats_cols is None
-    assert table.count(filter="k = 3") == 1
-    assert table.plan(filter="k = 11").splits == ()
+    assert table.count(where="k = 3") == 1
+    assert table.plan(where="k = 11").splits == ()
 
 
 @pytest.mark.parametrize("file_format", FORMATS)

@@ -81,9 +81,9 @@ def test_the_first_row_stays_at_every_snapshot(commits, bucket, data):
 def test_a_table_without_overlaps_is_read_raw_and_pruned_by_values(table):
     table.write(rows([(k, "a", k) for k in range(100)]))
     table.write(rows([(k, "b", 1000 + k) for k in range(50, 150)]))
-    got = table.to_arrow(filter="v >= 1100")
+    got = table.to_arrow(where="v >= 1100")
     assert sorted(got["k"].to_pylist()) == list(range(100, 150))
-    splits = table.explain(filter="v >= 1100").plan.splits
+    splits = table.explain(where="v >= 1100").plan.splits
     assert splits
     assert all(split.raw for split in splits)
 

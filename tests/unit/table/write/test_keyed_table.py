@@ -181,7 +181,7 @@ def partitioned(catalog):
 
 def test_keys_live_in_their_partition(partitioned):
     partitioned.write([{"dt": "a", "k": 0, "v": "new"}])
-    assert {(r["dt"], r["v"]) for r in rows(partitioned, filter="k = 0")} == {
+    assert {(r["dt"], r["v"]) for r in rows(partitioned, where="k = 0")} == {
         ("a", "new"),
         ("b", "old"),
         ("c", "old"),
@@ -191,7 +191,7 @@ def test_keys_live_in_their_partition(partitioned):
 def test_dynamic_overwrite_replaces_the_partitions_of_the_rows(partitioned):
     partitioned.write([{"dt": "b", "k": 7, "v": "new"}], mode="overwrite")
     assert partitioned.count() == 7
-    assert rows(partitioned, filter="dt = 'b'") == [{"dt": "b", "k": 7, "v": "new"}]
+    assert rows(partitioned, where="dt = 'b'") == [{"dt": "b", "k": 7, "v": "new"}]
 
 
 def test_dynamic_overwrite_with_no_rows_changes_nothing(partitioned):
@@ -208,7 +208,7 @@ def test_overwrite_of_all_partitions_by_option(partitioned):
 
 def test_static_overwrite_fills_in_the_partition_and_refuses_others(partitioned):
     partitioned.write([{"k": 1, "v": "new"}], mode="overwrite", partition={"dt": "a"})
-    assert rows(partitioned, filter="dt = 'a'") == [{"dt": "a", "k": 1, "v": "new"}]
+    assert rows(partitioned, where="dt = 'a'") == [{"dt": "a", "k": 1, "v": "new"}]
     with pytest.raises(InvalidInputError, match="overwriting another partition"):
         partitioned.write([{"dt": "b", "k": 1, "v": "no"}], mode="overwrite", partition={"dt": "a"})
     assert partitioned.count() == 7
@@ -326,10 +326,10 @@ def test_a_changed_number_of_buckets_is_refused_until_overwritten(catalog, keyed
     more = catalog.table("db.keyed")
     with pytest.raises(InvalidInputError, match="written with 2 buckets"):
         more.write([{"k": 1, "v": "y", "n": 1}])
-    assert rows(more, filter="k = 3") == [{"k": 3, "v": "x", "n": 3}]
+    assert rows(more, where="k = 3") == [{"k": 3, "v": "x", "n": 3}]
     more.write(more.to_arrow(), mode="overwrite")
     assert more.count() == 10
-    assert rows(more, filter="k = 3") == [{"k": 3, "v": "x", "n": 3}]
+    assert rows(more, where="k = 3") == [{"k": 3, "v": "x", "n": 3}]
     assert {s.total_buckets for s in more.plan().splits} == {5}
 
 
@@ -381,7 +381,7 @@ def test_the_smaller_sequence_field_wins_where_it_descends(catalog, compacted):
     assert settle() == {0: "five", 1: "three", 2: "five again"}
     table.compact(full=True)
     assert settle() == {0: "five", 1: "three", 2: "five again"}
-    assert rows(table, filter="v = 'four' OR v = 'nine' OR k = 3") == []
+    assert rows(table, where="v = 'four' OR v = 'nine' OR k = 3") == []
     last = table.latest_snapshot_id
     changed = table.changes(1, last, columns=["k", "v"]).to_pylist()
     assert {(r["_row_kind"], r["k"]) for r in changed} == {

@@ -90,7 +90,7 @@ def test_a_write_that_merges_refuses_a_sum_that_does_not_fit(tmp_path, merges, e
     wide.compact(full=True)
     assert content(tidelake.open(tmp_path).table("db.t")) == {1: MAX + 1, 2: 6, 3: 1}
     if "changelog-producer" in MERGES[merges]:
-        told = wide.changes(0, mode="auto", filter="k = 1").to_pylist()
+        told = wide.changes(0, mode="auto", where="k = 1").to_pylist()
         changes = [(row["_row_kind"], row["v"]) for row in told]
         assert changes == [("+I", MAX), ("-U", MAX), ("+U", MAX + 1)]
 
@@ -107,7 +107,7 @@ def test_rows_that_were_accepted_are_read_and_compacted_in_a_wider_column(tmp_pa
     assert_refused(tmp_path, lambda: writer.compact(full=True), COMPACTS)
     writer.write(rows((2, 1)))
     assert_refused(tmp_path, table.to_arrow, REFUSAL)
-    assert content(table, filter="k = 2") == {2: 6}
+    assert content(table, where="k = 2") == {2: 6}
 
     wide = table.retype_column("v", "BIGINT")
     assert content(wide) == {1: MAX + 1, 2: 6}
@@ -168,7 +168,7 @@ def test_a_part_of_the_rows_that_does_not_fit_is_compacted_with_the_others(deep)
     table, newest, result = deep
     table.write(newest)
     assert levels(table) == [3]
-    assert content(table, filter="k = 1") == {1: result}
+    assert content(table, where="k = 1") == {1: result}
 
 
 def test_a_compaction_by_itself_takes_the_others_along_too(deep):
@@ -177,7 +177,7 @@ def test_a_compaction_by_itself_takes_the_others_along_too(deep):
     assert levels(table) == [0, 0, 3]
     table.compact()
     assert levels(table) == [3]
-    assert content(table, filter="k = 1") == {1: result}
+    assert content(table, where="k = 1") == {1: result}
 
 
 def test_a_part_that_fits_is_compacted_alone(deep):
@@ -192,7 +192,7 @@ def test_a_sum_that_does_not_fit_with_the_others_either_is_refused(tmp_path):
     table.compact(full=True)
     table.write(rows((1, MAX)))
     assert_refused(tmp_path, lambda: table.write(rows((1, 101))), COMPACTS + OTHER_WAY)
-    assert content(table, filter="k = 1") == {1: MAX - 100}
+    assert content(table, where="k = 1") == {1: MAX - 100}
 
 
 def test_a_delete_by_key_takes_a_row_away_that_has_no_result(tmp_path):

@@ -167,7 +167,7 @@ class LakeScanBuilder(
         own = {f.name for f in self._fields}
         return self._table.scan(
             columns=[c for c in self._columns if c in own],
-            filter=self._predicate,
+            where=self._predicate,
             limit=self._limit,
             **moment,  # type: ignore[arg-type]
         )

@@ -54,7 +54,7 @@ from rich.progress import track  # noqa: E402
 from servers.s3 import S3Server  # noqa: E402
 from sizes import SIZES as NUMBERS  # noqa: E402
 
-from tidelake.fileio import FaultMode  # noqa: E402
+from tidelake.testing import FaultMode  # noqa: E402
 
 CONSOLE = Console(stderr=True)
 SOUND = {"violations": 0}

@@ -41,8 +41,8 @@ from tidelake.errors import (
     OutcomeUnknownError,
     TidelakeError,
 )
-from tidelake.fileio import SimulatedCrash
 from tidelake.telemetry import ManualClock
+from tidelake.testing import SimulatedCrash
 
 ROUNDS = 6
 SLOTS = 4

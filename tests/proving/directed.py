@@ -17,7 +17,8 @@ from proving.one_key import merged
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
 from tidelake import col
 from tidelake.errors import ConflictError, OutcomeUnknownError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
+from tidelake.testing import FaultMode, FaultyFileIO
 
 
 def _rows(keys, tag: str, **values: object) -> list[dict]:

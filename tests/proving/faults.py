@@ -29,7 +29,8 @@ from proving.scenarios import scenarios
 from proving.steps import Step
 from proving.world import LOCATION, NAME, WAREHOUSE, arrow_of, content_of, open_catalog
 from tidelake.errors import AlreadyExistsError, OutcomeUnknownError, TidelakeError
-from tidelake.fileio import FaultMode, FaultyFileIO, FileIO, MemoryFileIO, SimulatedCrash, parent_of
+from tidelake.fileio import FileIO, MemoryFileIO, parent_of
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 LATE_CALLS = (1, 2, 4, 8, 16, 10_000)
 """Calls that see nothing of a late effect; the last one lasts until the recovery."""

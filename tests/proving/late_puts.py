@@ -22,8 +22,9 @@ from typing import Any, Protocol
 from proving.fsck import check_table
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
 from tidelake.errors import ConflictError, NotFoundError, TidelakeError
-from tidelake.fileio import FileIO, MemoryFileIO, OpenDirectory, SimulatedCrash
+from tidelake.fileio import FileIO, MemoryFileIO, OpenDirectory
 from tidelake.telemetry import ManualClock
+from tidelake.testing import SimulatedCrash
 
 SHAPE = Shape(
     ("k",), (), None, (("bucket", "1"), ("write-only", "true"), ("commit.max-retries", "4"))

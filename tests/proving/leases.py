@@ -16,13 +16,14 @@ from proving.expiring import ALL, make, rows, work
 from proving.reach import missing
 from proving.turns import Process, take_turns
 from tidelake.errors import ConflictError, NotFoundError, TidelakeError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.table.stream import StreamLease
 from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
 from tidelake.table.stream.follow import StreamBatch
 from tidelake.table.stream.lease import LEASE_TIMEOUT_MS
 from tidelake.telemetry import Env, ManualClock
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 HELD = 2
 """The snapshot that a reader wants, which expires beside it."""

@@ -71,7 +71,7 @@ from proving.world import Shape, draw_shape
 from tidelake.commit.expiry.consumers import HeldSnapshots
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.errors import CorruptError, TidelakeError
-from tidelake.fileio import FaultMode, MemoryFileIO, OpenDirectory
+from tidelake.fileio import MemoryFileIO, OpenDirectory
 from tidelake.merge import merge_buffer
 from tidelake.merge.engines.first_row import FirstRow
 from tidelake.merge.engines.partial_update import PartialUpdate
@@ -83,6 +83,7 @@ from tidelake.store import LsmBucketWriter
 from tidelake.store.lsm.lookup_strategy import LookupStrategy
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.table.handle.time_travel import TimeTravel
+from tidelake.testing import FaultMode
 from tidelake.types import RowKind
 
 SEEDS = 12

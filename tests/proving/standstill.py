@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tidelake.errors import TidelakeError
-from tidelake.fileio import FaultyFileIO, FileIO
+from tidelake.fileio import FileIO
+from tidelake.testing import FaultyFileIO
 
 DECISIVE = frozenset({"open_dir", "put_if_absent", "replace", "delete", "move_dir"})
 """Calls that change what others see, or hold it; one stands still before and after each."""

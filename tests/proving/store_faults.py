@@ -14,15 +14,9 @@ from proving.fsck import check_table, walk
 from proving.interleave import Meddled
 from proving.world import LOCATION, NAME, WAREHOUSE, Shape, arrow_of, content_of, open_catalog
 from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
-from tidelake.fileio import (
-    FaultMode,
-    FaultyFileIO,
-    FileIO,
-    MemoryFileIO,
-    OpenDirectory,
-    SimulatedCrash,
-)
+from tidelake.fileio import FileIO, MemoryFileIO, OpenDirectory
 from tidelake.telemetry import ManualClock
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 SHAPE = Shape(
     ("k",),

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tidelake.fileio import FileIO, OutputFile, SimulatedCrash
+from tidelake.fileio import FileIO, OutputFile
+from tidelake.testing import SimulatedCrash
 
 CALLS_MAX = 20_000
 """Calls of one process, before it counts as one that never ends."""

@@ -19,10 +19,10 @@ from proving.faults import FaultViolation
 from proving.scenario import Scenario
 from proving.scenarios import scenarios
 from tidelake.errors import TidelakeError
-from tidelake.fileio import FaultyFileIO
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.object_store import ObjectStoreFileIO, parse_settings
 from tidelake.telemetry import Env
+from tidelake.testing import FaultyFileIO
 
 NAMES = (
     "append",

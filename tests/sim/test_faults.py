@@ -14,8 +14,8 @@ from proving.scenarios import scenarios
 from sizes import SIZE
 
 from tidelake.errors import ConflictError
-from tidelake.fileio import FaultMode
 from tidelake.table import Table
+from tidelake.testing import FaultMode
 
 RECOVERED: dict[str, set[bytes]] = collections.defaultdict(set)
 WITHOUT_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

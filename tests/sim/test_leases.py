@@ -11,9 +11,9 @@ from sizes import SIZE
 from tidelake.commit.expiry import snapshots
 from tidelake.commit.expiry.consumers import HeldSnapshots
 from tidelake.errors import NotFoundError
-from tidelake.fileio import FaultMode
 from tidelake.metadata.log.consumer import ConsumerLog, Lease
 from tidelake.table.stream import lease
+from tidelake.testing import FaultMode
 
 BLOCKS = 8
 

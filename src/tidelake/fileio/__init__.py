@@ -1,11 +1,9 @@
-"""Storage behind one protocol: local, in memory, cached, with delays or faults.
+"""Storage behind one protocol: local, in memory, cached.
 
 The protocol defines what is atomic in each call. No layout of a table may enter.
 """
 
 from tidelake.fileio.cached import CachedFileIO
-from tidelake.fileio.delayed import DelayedFileIO, RequestCounts
-from tidelake.fileio.faulty import FaultMode, FaultyFileIO, SimulatedCrash, TraceEntry
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
     ByteRange,
@@ -26,18 +24,12 @@ __all__ = [
     "SMALL_FILE_BYTES_MAX",
     "ByteRange",
     "CachedFileIO",
-    "DelayedFileIO",
-    "FaultMode",
-    "FaultyFileIO",
     "FileIO",
     "FileStatus",
     "LocalFileIO",
     "MemoryFileIO",
     "OpenDirectory",
     "OutputFile",
-    "RequestCounts",
-    "SimulatedCrash",
-    "TraceEntry",
     "check_range",
     "parent_of",
     "put_new",

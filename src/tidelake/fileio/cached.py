@@ -98,7 +98,8 @@ class CachedFileIO:
     Examples
     --------
     >>> import tempfile
-    >>> from tidelake.fileio import DelayedFileIO, MemoryFileIO
+    >>> from tidelake.fileio import MemoryFileIO
+    >>> from tidelake.testing import DelayedFileIO
     >>> files = DelayedFileIO(MemoryFileIO(), delay_ms=0)
     >>> name = "/t/bucket-0/data-0b2f4c3e-52cf-4b3a-9f0e-6f0d7c1f5a11-0.parquet"
     >>> files.write_once(name, b"0123456789")

@@ -284,7 +284,8 @@ def put_new(fileio: FileIO, path: str, data: bytes, *, within: OpenDirectory | N
 
     Examples
     --------
-    >>> from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+    >>> from tidelake.fileio import MemoryFileIO
+    >>> from tidelake.testing import FaultMode, FaultyFileIO
     >>> files = FaultyFileIO(MemoryFileIO(), {1: FaultMode.CONFLICT})
     >>> put_new(files, "/a", b"1"), put_new(files, "/a", b"2")
     (True, False)

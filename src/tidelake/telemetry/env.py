@@ -205,6 +205,14 @@ class Env:
 
     Parameters
     ----------
+    clock : Clock
+        Time, and waits.
+    rng : Rng
+        Randomness of back-off waits.
+    ids : Ids
+        Unique names of files, and of users of commits.
+    executor : Executor
+        Where tasks of one call run side by side.
     zone : str, optional
         The local time zone, which casts between local times and instants take, by its IANA name.
         It is that of the machine where the catalog was opened, on every executor too.

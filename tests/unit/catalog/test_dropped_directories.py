@@ -13,8 +13,9 @@ import pytest
 import tidelake
 from tidelake import InvalidInputError, NotFoundError, StorageError, TidelakeError
 from tidelake.catalog.dropped_directories import STAGING_DIRECTORY, DroppedDirectories
-from tidelake.fileio import FaultMode, FaultyFileIO, LocalFileIO, MemoryFileIO, SimulatedCrash
+from tidelake.fileio import LocalFileIO, MemoryFileIO
 from tidelake.telemetry import Env
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 COLUMNS = pa.schema({"k": pa.int64()})
 SEEDS = itertools.count(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unit.metadata.made import BIGINT, EMPTY_ROW, data_file, partition
 
 from tidelake.commit import CommitContext, Committer
-from tidelake.fileio import FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata import (
     CommitMessage,
     ManifestCache,
@@ -16,6 +16,7 @@ from tidelake.metadata import (
 )
 from tidelake.options import Options
 from tidelake.telemetry import Env
+from tidelake.testing import FaultyFileIO
 from tidelake.types import DataField, TableSchema, parse_type
 
 LOCATION = "/wh/db.db/t"

@@ -17,8 +17,8 @@ import pytest
 from unit.commit.commit_world import EMPTY_ROW, Racing, World, data_file, message
 
 from tidelake.errors import OutcomeUnknownError, TidelakeError
-from tidelake.fileio import FaultMode, FaultyFileIO, SimulatedCrash
 from tidelake.fileio.file_io import file_missing
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 OLD = data_file("old", keys=(1, 9), sequences=(0, 9))
 NEW = tuple(data_file(f"new{i}", keys=(1, 9), sequences=(20 + i, 20 + i)) for i in range(2))

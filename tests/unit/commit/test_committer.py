@@ -26,13 +26,13 @@ from tidelake.errors import (
     StorageError,
     UnsupportedError,
 )
-from tidelake.fileio import FaultMode, FaultyFileIO
 from tidelake.metadata import BATCH_IDENTIFIER, CommitKind, ManifestCache, SchemaLog, Snapshot
 from tidelake.metadata.index.index_manifest import write_index_manifest
 from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFile
 from tidelake.metadata.log.chain import BASE
 from tidelake.metadata.manifest.snapshot_entries import manifest_files
 from tidelake.telemetry import Env, ManualClock, SeededIds, SeededRng, SerialExecutor
+from tidelake.testing import FaultMode, FaultyFileIO
 from tidelake.types import TableSchema, parse_type
 
 

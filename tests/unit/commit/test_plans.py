@@ -17,9 +17,9 @@ from tidelake.commit.plans import (
     StatisticsPlan,
 )
 from tidelake.errors import ConflictError
-from tidelake.fileio import FaultyFileIO
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.snapshot import CommitKind
+from tidelake.testing import FaultyFileIO
 
 
 def said(planned):

@@ -28,9 +28,9 @@ from unit.commit.test_commit_faults import Watched, fault, run
 from unit.commit.test_taken_back_snapshots import OF_ANOTHER, recreate
 
 from tidelake.errors import ConflictError, NotFoundError, StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO
 from tidelake.metadata import SchemaLog
 from tidelake.telemetry import Env, ReadThreads, SerialExecutor
+from tidelake.testing import FaultMode, FaultyFileIO
 
 MUTATING = {"write_once", "put_if_absent", "replace", "delete"}
 SECONDS_MAX = 20

@@ -11,11 +11,11 @@ from unit.commit.commit_world import KEYED, RemoteHolding, RemoteMemory, World, 
 
 import tidelake
 from tidelake.errors import ConflictError, NotFoundError, OutcomeUnknownError
-from tidelake.fileio import FaultyFileIO
 from tidelake.fileio.object_store import ObjectStoreFileIO
 from tidelake.metadata import SchemaLog
 from tidelake.metadata.log.chain import BASE
 from tidelake.metadata.log.incarnation import OPENED_SCHEMA
+from tidelake.testing import FaultyFileIO
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 PATH = "/w/db.db/t"

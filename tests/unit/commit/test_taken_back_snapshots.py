@@ -8,9 +8,9 @@ import pytest
 from unit.commit.commit_world import APPEND, KEYED, RemoteMemory, World, message
 
 from tidelake.errors import ConflictError, NotFoundError, OutcomeUnknownError
-from tidelake.fileio import FaultyFileIO
 from tidelake.metadata import SchemaLog
 from tidelake.metadata.log.chain import BASE, marked
+from tidelake.testing import FaultyFileIO
 
 MINE = [message("mine")]
 OF_ANOTHER = KEYED.time_ms + 1

@@ -12,8 +12,9 @@ from unit.fileio.contract import FileIOContract
 
 import tidelake
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import CachedFileIO, DelayedFileIO, LocalFileIO, MemoryFileIO
+from tidelake.fileio import CachedFileIO, LocalFileIO, MemoryFileIO
 from tidelake.telemetry import SeededIds
+from tidelake.testing import DelayedFileIO
 
 UUID = "0b2f4c3e-52cf-4b3a-9f0e-6f0d7c1f5a11"
 DATA = f"/t/bucket-0/data-{UUID}-0.parquet"

@@ -10,13 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError
-from tidelake.fileio import DelayedFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
 from tidelake.format import FormatOptions, ReadAhead, files_in_turn, open_writer, read_batches
 from tidelake.format.fetching.fetched_file import FetchedBytes
 from tidelake.format.parquet import column_fetch
 from tidelake.format.parquet.column_fetch import HOLE_BYTES, JOINED_BYTES, joined, windows_of
 from tidelake.format.parquet.reader import REMOTE_TAIL_BYTES, WHOLE_FILE_BYTES
 from tidelake.telemetry import ReadThreads
+from tidelake.testing import DelayedFileIO
 from tidelake.types import DataField, parse_type
 from tidelake.types.predicate import bind, parse_filter
 

@@ -3,10 +3,11 @@
 import pytest
 
 from tidelake.errors import AlreadyExistsError, StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata import unique_file
 from tidelake.metadata.unique_file import TogetherFiles, write_unique
 from tidelake.telemetry import SerialExecutor
+from tidelake.testing import FaultMode, FaultyFileIO
 
 
 def test_a_put_that_the_storage_sent_twice_is_no_error():

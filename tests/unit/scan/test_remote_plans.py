@@ -10,8 +10,9 @@ import pytest
 
 import tidelake
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import DelayedFileIO, LocalFileIO, MemoryFileIO
+from tidelake.fileio import LocalFileIO, MemoryFileIO
 from tidelake.telemetry import Env, ManualClock
+from tidelake.testing import DelayedFileIO
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("s", pa.string())])
 

@@ -10,9 +10,10 @@ from unit.store.bucket_world import Bucket, kinds, schema_of, upserts
 
 from tidelake.codec.binary_row import serialize_row
 from tidelake.errors import StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.data_file import EMPTY_ROW
 from tidelake.store import LsmBucketWriter, MemoryBudget, StoreContext
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 
 def history(bucket: Bucket) -> dict[tuple[int], tuple[int, str, int]]:

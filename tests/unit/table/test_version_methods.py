@@ -16,7 +16,8 @@ from tidelake import (
     TidelakeError,
 )
 from tidelake.errors import OutcomeUnknownError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
+from tidelake.fileio import MemoryFileIO
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 SCHEMA = pa.schema({"k": pa.int64()})
 

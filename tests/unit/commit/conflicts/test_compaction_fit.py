@@ -10,8 +10,8 @@ from unit.commit.commit_world import (
 )
 
 from tidelake.errors import ConflictError, StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO
 from tidelake.metadata import CommitKind
+from tidelake.testing import FaultMode, FaultyFileIO
 
 
 def test_a_compaction_of_files_that_are_gone_gives_way_and_the_data_stays():

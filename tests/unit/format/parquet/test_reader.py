@@ -26,8 +26,9 @@ from unit.format.rows import (
 )
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
-from tidelake.fileio import FaultMode, FaultyFileIO, LocalFileIO, MemoryFileIO
+from tidelake.fileio import LocalFileIO, MemoryFileIO
 from tidelake.format import FormatOptions, read_batches
+from tidelake.testing import FaultMode, FaultyFileIO
 from tidelake.types import TableSchema
 from tidelake.types.predicate import Compare
 

@@ -21,15 +21,10 @@ from tidelake.errors import (
     StorageError,
     UnsupportedError,
 )
-from tidelake.fileio import (
-    FaultMode,
-    FaultyFileIO,
-    LocalFileIO,
-    MemoryFileIO,
-    SimulatedCrash,
-)
+from tidelake.fileio import LocalFileIO, MemoryFileIO
 from tidelake.format import FormatOptions, format_options, kv_fields, open_writer, read_batches
 from tidelake.options import Options
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 from tidelake.types import TableSchema
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "parquet_schema.txt"

@@ -7,8 +7,9 @@ import pytest
 from unit.metadata.made import PATHS, fixture_tables
 
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import SMALL_FILE_BYTES_MAX, FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import SMALL_FILE_BYTES_MAX, MemoryFileIO
 from tidelake.metadata import SchemaLog
+from tidelake.testing import FaultMode, FaultyFileIO
 from tidelake.types import DataField, TableSchema, parse_type
 from tidelake.types.json_checksum import check_and_drop
 

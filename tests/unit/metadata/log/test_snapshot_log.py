@@ -4,9 +4,10 @@ import pytest
 from unit.metadata.made import PATHS, publish, snapshot
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata import SnapshotLog
 from tidelake.metadata.log import snapshot_log
+from tidelake.testing import FaultMode, FaultyFileIO
 
 
 def log_of(count, *, first=1, hints=True):

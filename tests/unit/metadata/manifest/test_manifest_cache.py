@@ -6,13 +6,14 @@ import pytest
 from unit.metadata.made import PATHS, added, write_manifest, written
 
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import DelayedFileIO, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata import (
     EntryTable,
     ManifestCache,
     ManifestFile,
 )
 from tidelake.metadata.manifest.manifest_cache import TABLE_BYTES
+from tidelake.testing import DelayedFileIO, FaultyFileIO
 
 
 def test_a_manifest_is_decoded_once():

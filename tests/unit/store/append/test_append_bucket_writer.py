@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from unit.store.bucket_world import Bucket, kinds, schema_of
 
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS
 from tidelake.store.append import append_file
+from tidelake.testing import FaultMode, FaultyFileIO
 
 COLUMNS = (("id", "BIGINT"), ("name", "STRING"))
 

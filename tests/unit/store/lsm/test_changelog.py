@@ -10,8 +10,9 @@ import pytest
 from unit.store.bucket_world import Bucket, schema_of
 
 from tidelake.errors import StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
 from tidelake.telemetry import UNLIMITED, Env, Memory
+from tidelake.testing import FaultMode, FaultyFileIO
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
 

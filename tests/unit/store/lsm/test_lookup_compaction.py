@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from unit.store.bucket_world import Bucket, schema_of
 
 from tidelake.errors import NotFoundError, StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, held_bytes
 from tidelake.merge import rows_with_keys
 from tidelake.store.lsm import lookup
 from tidelake.telemetry import UNLIMITED, Env, Memory
+from tidelake.testing import FaultMode, FaultyFileIO
 from tidelake.types import DataField, parse_type
 
 FIRST_ROW = {"merge-engine": "first-row"}

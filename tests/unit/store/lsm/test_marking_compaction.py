@@ -12,7 +12,8 @@ from unit.store.bucket_world import Bucket, kinds, schema_of
 
 import tidelake.store.lsm.read_file as read_file
 from tidelake.errors import CorruptError, NotFoundError, StorageError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.fileio import MemoryFileIO
+from tidelake.testing import FaultMode, FaultyFileIO
 from tidelake.types import RowKind
 
 MARKS = {"deletion-vectors.enabled": "true"}

@@ -10,7 +10,8 @@ from unit.table.test_version_methods import Meanwhile
 
 import tidelake
 from tidelake import CorruptError, StorageError, UnsupportedError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
+from tidelake.fileio import MemoryFileIO
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.int64()})
 OPTIONS = {"bucket": 1, "changelog-producer": "input", "num-sorted-run.compaction-trigger": "3"}

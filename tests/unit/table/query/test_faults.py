@@ -10,9 +10,9 @@ import pytest
 import tidelake
 from tidelake.errors import StorageError, TidelakeError
 from tidelake.fileio import LocalFileIO
-from tidelake.fileio.faulty import FaultMode, FaultyFileIO
 from tidelake.table.query import local_query
 from tidelake.telemetry import Env
+from tidelake.testing.faulty import FaultMode, FaultyFileIO
 
 ROWS = 30
 

@@ -7,8 +7,9 @@ import pytest
 
 import tidelake
 from tidelake import StorageError
-from tidelake.fileio import FaultyFileIO, MemoryFileIO, parent_of
+from tidelake.fileio import MemoryFileIO, parent_of
 from tidelake.telemetry import Env
+from tidelake.testing import FaultyFileIO
 
 COLUMNS = pa.schema({"p": pa.string(), "q": pa.int32(), "k": pa.int64()})
 ROWS = [{"p": p, "q": q, "k": k} for p in ("a", "b") for q in (1, 2) for k in range(20)]

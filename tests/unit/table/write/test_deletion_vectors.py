@@ -27,9 +27,9 @@ import tidelake.table.write.transaction as table_write
 from tidelake import ConflictError, InvalidInputError
 from tidelake.commit import Committer
 from tidelake.commit.publisher import Publisher
-from tidelake.fileio import SimulatedCrash
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.log.snapshot import CommitKind
+from tidelake.testing import SimulatedCrash
 
 MARKS = {"deletion-vectors.enabled": "true"}
 SUM = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}

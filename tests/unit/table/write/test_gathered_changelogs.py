@@ -10,9 +10,10 @@ import tidelake
 from tidelake import ConflictError
 from tidelake.commit import Committer
 from tidelake.errors import CorruptError, TidelakeError
-from tidelake.fileio import FaultMode, FaultyFileIO, LocalFileIO, MemoryFileIO
+from tidelake.fileio import LocalFileIO, MemoryFileIO
 from tidelake.format.compacted import slice_of
 from tidelake.metadata.manifest.snapshot_entries import changelog_manifests, read_manifests
+from tidelake.testing import FaultMode, FaultyFileIO
 
 SCHEMA = {"p": "STRING NOT NULL", "k": "INT NOT NULL", "v": "INT"}
 KEYS = range(12)

@@ -7,7 +7,8 @@ import pytest
 from unit.fileio.contract import FileIOContract
 
 from tidelake.errors import AlreadyExistsError, NotFoundError, StorageError, StorageRefusedError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash, put_new
+from tidelake.fileio import MemoryFileIO, put_new
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 
 class TestFaultyFileIOWithoutFaults(FileIOContract):

@@ -117,6 +117,8 @@ class FaultyFileIO:
 
     Parameters
     ----------
+    inner : FileIO
+        The storage that the calls go to.
     plan : mapping of int to FaultMode
         By call number, from 1, how it fails.
     late_calls : int

@@ -9,8 +9,9 @@ import pytest
 from unit.fileio.contract import FileIOContract
 
 from tidelake.errors import StorageError
-from tidelake.fileio import DelayedFileIO, LocalFileIO, MemoryFileIO, RequestCounts, check_range
+from tidelake.fileio import LocalFileIO, MemoryFileIO, check_range
 from tidelake.telemetry import ManualClock
+from tidelake.testing import DelayedFileIO, RequestCounts
 
 
 class TestDelayedFileIO(FileIOContract):

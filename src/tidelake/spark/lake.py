@@ -296,7 +296,7 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         ----------
         name : str
             ``"database.table"``.
-        start, end, columns, filter, mode
+        start, end, columns, where, mode
             As of :meth:`tidelake.Table.changes_batches`.
         options : mapping, optional
             Options of the table for this read, over those of the session: see :class:`Lake`.

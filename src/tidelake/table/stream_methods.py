@@ -112,7 +112,7 @@ class StreamMethods(abc.ABC):
         ----------
         callback : callable
             Receives each batch. If it raises, the next run receives that batch again.
-        start, consumer_id, columns, filter, options, timeout
+        start, consumer_id, columns, where, options, timeout
             As of :meth:`stream`.
 
         Returns

@@ -58,7 +58,7 @@ def table_frame(
 
     Parameters
     ----------
-    columns, filter
+    columns, where
         As of :meth:`tidelake.spark.Lake.table`; a table's metadata columns too.
     moment : mapping, optional
         ``snapshot_id``, ``timestamp`` and ``tag``.

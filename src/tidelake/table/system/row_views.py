@@ -324,7 +324,7 @@ class RowView(MetadataTable):
 
         Parameters
         ----------
-        start, end, filter, mode
+        start, end, where, mode
             As of :meth:`tidelake.Table.changes_batches`; but by default each snapshot gives its own
             changes. The filter may name ``rowkind``; for ``$binlog`` it may name nothing else.
 

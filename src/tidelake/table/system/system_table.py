@@ -221,9 +221,8 @@ class SystemTable(ConversionMethods, abc.ABC):
         raise UnsupportedError(message, kind="system_table", name=self.identifier)
 
     write = writer = append = overwrite = upsert = update = delete = compact = _only_read
-    create_tag = delete_tag = _only_read
-    compact_manifests = drop_partitions = truncate = rescale_bucket = _only_read
-    replace_tag = rename_tag = rollback_to = analyze = purge_files = _only_read
+    drop_partitions = truncate = rescale_bucket = rollback_to = _only_read
+    tags = maintenance = property(_only_read)
     plan = explain = copy = with_options = _only_read
     scan: ClassVar[Callable[..., Any]] = _only_read
     changes: ClassVar[Callable[..., Any]] = _only_read

@@ -85,7 +85,7 @@ $ tidelake tail orders --consumer-id mailer --format csv | ./mail.sh
 
 With `--consumer-id` the next run goes on after the last snapshot that was printed whole, whatever
 `--from` says; rows of one that was not come again. So do all rows of `--from full` that a
-`--limit` or Ctrl-C cut off. What it has not shown does not expire. `--filter` on a table with a
+`--limit` or Ctrl-C cut off. What it has not shown does not expire. `--where` on a table with a
 primary key shows `-D` for a row that [leaves the filter](streams.md#filters).
 """
 

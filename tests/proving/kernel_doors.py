@@ -110,7 +110,7 @@ def _by_tail(pipeline: Pipeline) -> Callable[[Pipeline], None]:
     for key, value in pipeline.stream_options.items():
         given += ["-o", f"{key}={value}"]
     if pipeline.filter is not None:
-        given += ["--filter", pipeline.filter]
+        given += ["--where", pipeline.filter]
 
     def run(_: Pipeline) -> None:
         out = io.StringIO()

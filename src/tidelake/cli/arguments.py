@@ -272,7 +272,7 @@ def _tail_arguments(given: Mapping[str, Any], warehouse: str) -> TailArguments:
         table=_qualified(given["table"], given),
         start=given["from"],
         columns=None if columns is None else _names(columns),
-        where=given["filter"],
+        where=given["where"],
         format=given["format"] or "table",
         limit=_number(given["limit"], "--limit", int, least=1),
         timeout=_number(given["timeout"], "--timeout", float, least=0),

@@ -166,7 +166,7 @@ TAIL = Command(
         ),
         Flag(("--columns",), "The columns to show, as `a,b`.", value="NAMES", default="all"),
         Flag(
-            ("--filter",), "The rows to show, as `price > 10 AND item = 'tea'`.", value="CONDITION"
+            ("--where",), "The rows to show, as `price > 10 AND item = 'tea'`.", value="CONDITION"
         ),
         FORMAT,
         Flag(("-n", "--limit"), "End after this many rows.", value="N", default="no limit"),

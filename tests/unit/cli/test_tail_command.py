@@ -152,7 +152,7 @@ def test_it_ends_after_so_many_rows(orders, tail, meanwhile):
 def test_rows_are_filtered_and_options_are_the_streams(orders, tail):
     orders.write([order(1, "tea"), order(2, "rye")])
     orders.write([order(3, "oat")], mode="overwrite")
-    given = ("--from", "1", "--format", "csv", "--columns", "id", "--filter", "item = 'tea'")
+    given = ("--from", "1", "--format", "csv", "--columns", "id", "--where", "item = 'tea'")
     code, lines, err = tail(*given)
     assert (code, lines) == (1, ["op,id", "+I,1", "-D,2"])
     assert "streaming-read-overwrite" in err
@@ -207,7 +207,7 @@ def test_an_append_table_has_inserts(tmp_path, tail):
         (("--from", "yesterday"), "--from takes 'latest', 'full', the number of a snapshot"),
         (("--from", "3", "-o", "scan.mode=latest"), "--from 3 and --option scan.mode both set"),
         (("-o", "scan.mod=latest"), "Did you mean 'scan.mode'"),
-        (("--filter", "itm = 'tea'"), "itm"),
+        (("--where", "itm = 'tea'"), "itm"),
         (("--memory", "plenty"), "plenty"),
     ],
 )

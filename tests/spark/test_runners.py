@@ -108,6 +108,7 @@ def both(tables, runners, job, *, files=True):
     assert done[0] == done[1]
     here, on_spark = (commits(table, files=files) for table in tables)
     assert here == on_spark
+    return done[0]
 
 
 @pytest.mark.parametrize("kind", KEYED)
@@ -137,8 +138,31 @@ def test_rows_that_wait_get_their_buckets_in_one_commit(spark, catalog, runners,
         move = None if runner is HERE else SparkMover(spark, TASKS)
         return compact_postponed(table.handle, Chosen(), full=full, runner=runner, move=move)
 
-    both(tables, runners, job)
+    done = both(tables, runners, job)
+    assert len(done.snapshot_ids) == 1
     assert {len(job(t, r).snapshot_ids) for t, r in zip(tables, runners, strict=True)} == {0}
+
+
+def test_buckets_without_new_rows_are_compacted_in_the_commit_of_those_with_some(
+    spark, catalog, runners
+):
+    options = {"bucket": "-2", "postpone.default-bucket-num": "2"}
+    tables = pair(catalog, options, keys=["p", "k"], commits=1)
+    for table in tables:
+        table.compact()
+        table.write([{"p": p, "k": k, "v": -k, "s": "b"} for p in "ab" for k in range(9)])
+        table.compact()
+        table.write([{"p": "a", "k": k, "v": 0, "s": "a"} for k in range(5)])
+
+    def job(table, runner):
+        move = None if runner is HERE else SparkMover(spark, TASKS)
+        return compact_postponed(table.handle, Chosen(), full=True, runner=runner, move=move)
+
+    done = both(tables, runners, job)
+    assert len(done.snapshot_ids) == 1
+    for table in tables:
+        files = table.system_table("files").to_arrow().select(["partition", "bucket"])
+        assert len(files) == len(set(map(str, files.to_pylist())))  # one in each bucket
 
 
 @pytest.mark.parametrize("kind", APPEND)

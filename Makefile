@@ -161,8 +161,8 @@ memory-small: setup ## the memory contract with input as large as the memory
 	$(BIN)/python scripts/memory.py --size small
 
 ##@ Quality; `check` is exactly what CI runs
-.PHONY: check gates fmt fmt-check lint types arch spelling changelog docs-gen docs-check docs serve-docs clean
-GATES := types bench-small docs docs-check fmt-check lint arch spelling changelog
+.PHONY: check gates fmt fmt-check lint types arch java spelling changelog docs-gen docs-check docs serve-docs clean
+GATES := types bench-small docs docs-check java fmt-check lint arch spelling changelog
 check: gates test ## all of it
 
 gates: setup ## what `check` runs beside the tests, two at a time
@@ -183,6 +183,9 @@ types: setup ## mypy, strict
 
 arch: setup ## the layer contracts
 	$(BIN)/lint-imports --no-cache
+
+java: setup ## compile the Java classes against the Spark that is installed
+	$(BIN)/python scripts/compile_java.py
 
 spelling: setup ## codespell
 	$(BIN)/codespell src tests docs bench scripts examples changes *.md pyproject.toml Makefile

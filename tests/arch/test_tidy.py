@@ -35,7 +35,6 @@ FACES = {
     "src/tidelake/codec/zstd.py",
     "src/tidelake/errors.py",
     "src/tidelake/service/client/connection/tls.py",
-    "src/tidelake/spark/catalog/streams/java_class.py",
     "src/tidelake/sql/syntax/sqlglot_dialect.py",
     "src/tidelake/table/write/new_writer.py",
     "src/tidelake/types/schema.py",

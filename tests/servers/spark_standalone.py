@@ -18,7 +18,7 @@ from typing import Self
 
 import pyspark
 
-from tidelake.spark.sessions.jvm import java_home
+from tidelake.spark.sessions.java_runtime import java_home
 
 START_S = 120
 HIDE = 'for each in $HIDDEN; do mount -t tmpfs none "$each" || exit 1; done; exec "$@"'

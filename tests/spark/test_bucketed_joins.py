@@ -7,7 +7,7 @@ import pytest
 from quick_spark import settings
 
 import tidelake.spark
-from tidelake.spark.catalog.scans.bucketed_joins import ALL_KEYS, BUCKETED_JOINS
+from tidelake.spark.catalog.scans.bucketed_joins import BUCKETED_JOINS
 
 pytestmark = pytest.mark.usefixtures("production_conf")
 
@@ -138,7 +138,7 @@ def test_other_joins_are_shuffled(spark, warehouse, no_broadcast, name):
 def test_more_columns_are_compared_without_a_shuffle_where_the_session_allows_it(
     spark, warehouse, no_broadcast
 ):
-    with settings(spark, {ALL_KEYS: "false"}):
+    with settings(spark, {"spark.sql.requireAllClusterKeysForCoPartition": "false"}):
         check(spark, WITH_SHUFFLE["more columns"], buckets=2, shuffles=0)
 
 

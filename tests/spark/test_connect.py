@@ -15,7 +15,7 @@ import pytest
 import quick_spark
 from servers.s3 import S3Server
 
-from tidelake.spark.sessions.jvm import java_home
+from tidelake.spark.sessions.java_runtime import java_home
 
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 pytestmark = pytest.mark.timeout(1_000)  # the first test waits for all scenarios

@@ -66,7 +66,7 @@ def test_own_settings_hold(spark):
 def test_without_java_the_error_says_what_to_do(tmp_path):
     program = """
 import json, sys
-import tidelake.spark.sessions.jvm as jvm
+import tidelake.spark.sessions.java_runtime as jvm
 jvm._wheel_home = lambda: None
 import tidelake.spark
 from tidelake.errors import NotFoundError

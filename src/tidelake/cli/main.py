@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # libraries warn of what a user of SQL cannot change
+        warnings.filterwarnings("default", module=r"tidelake\.spark\.jvm\.")  # what is slower
     # libraries also log the errors they raise; without a handler Python prints the log
     logging.getLogger().addHandler(logging.NullHandler())
     try:

@@ -15,6 +15,7 @@ from pyspark.sql import types as st
 from tidelake.spark.catalog.scans import frame_scan as module
 from tidelake.spark.catalog.scans import scan_rule
 from tidelake.spark.catalog.scans.frame_scan import AnswerScan, FrameScan
+from tidelake.spark.jvm import slower
 
 SCHEMA = st.StructType([st.StructField("k", st.LongType())])
 GATEWAY = SimpleNamespace(schema=lambda schema: schema, optional_long=lambda value: value)
@@ -70,14 +71,32 @@ def test_an_answer_is_as_small_as_its_rows():
     assert "SupportsReportStatistics" in str(scan.Java.implements)
 
 
-@pytest.mark.parametrize("kind", [Py4JError, TypeError])
-def test_a_rule_that_spark_does_not_take_is_told_once(monkeypatch, caplog, kind):
+@pytest.fixture
+def old_spark(monkeypatch):
+    monkeypatch.setattr(slower, "_SAID", set())
+    return SimpleNamespace(spark=SimpleNamespace(version="9.9"))
+
+
+def refusal(kind):
     def refuse(*_):
         raise kind("no such class o17")
 
-    monkeypatch.setattr(scan_rule, "defined_class", refuse)
-    monkeypatch.setattr(scan_rule, "_WARNED_OF", set())
-    gateway = SimpleNamespace(spark=SimpleNamespace(version="9.9"))
-    assert not any(scan_rule.install_rule(gateway) for _ in range(2))
-    (said,) = caplog.messages
-    assert "Spark 9.9 does not take our optimiser rule: no such class" in said
+    return refuse
+
+
+@pytest.mark.parametrize("kind", [Py4JError, TypeError])
+def test_a_rule_that_spark_does_not_take_is_told_once(monkeypatch, old_spark, kind):
+    monkeypatch.setattr(scan_rule, "defined_class", refusal(kind))
+    with pytest.warns(RuntimeWarning) as said:
+        assert not any(scan_rule.install_rule(old_spark) for _ in range(2))
+    (told,) = (str(one.message) for one in said)
+    assert "by RDDs, which costs about twice as much, because Spark 9.9 does not take" in told
+    assert "no such class" in told
+
+
+@pytest.mark.parametrize("kind", [Py4JError, TypeError])
+def test_joins_that_spark_shuffles_are_told_of_once(monkeypatch, old_spark, kind):
+    monkeypatch.setattr(scan_rule, "install_bucketed_joins", refusal(kind))
+    with pytest.warns(RuntimeWarning, match="^Joins on bucket keys are shuffled"):
+        scan_rule._install_bucketed_joins(old_spark)
+    scan_rule._install_bucketed_joins(old_spark)  # a second warning would be an error

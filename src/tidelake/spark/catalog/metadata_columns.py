@@ -2,7 +2,7 @@
 
 Spark asks each relation of each query for them, and each of them for five properties: with Python
 objects these were 20 calls from the JVM for every table. So they are objects of a Java class
-(:mod:`tidelake.spark.catalog.streams.java_class`), made once for a list of columns. A Spark that
+(:mod:`tidelake.spark.jvm.java_class`), made once for a list of columns. A Spark that
 does not take the class gets Python objects.
 """
 
@@ -12,30 +12,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import types as st
 
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
+from tidelake.spark.jvm.java_class import PACKAGE, defined_class
+from tidelake.spark.jvm.slower import warn_slower
 
 _INTERFACE = f"{CONNECTOR}.catalog.MetadataColumn"
 _NAME = "TidelakeMetadataColumn"
-_JAVA = f"""
-package {PACKAGE};
-
-public final class {_NAME} implements {_INTERFACE} {{
-  private final String name;
-  private final org.apache.spark.sql.types.DataType dataType;
-
-  public {_NAME}(String name, org.apache.spark.sql.types.DataType dataType) {{
-    this.name = name;
-    this.dataType = dataType;
-  }}
-
-  public String name() {{ return name; }}
-  public org.apache.spark.sql.types.DataType dataType() {{ return dataType; }}
-  public boolean isNullable() {{ return true; }}
-  public String comment() {{ return null; }}
-  public org.apache.spark.sql.connector.expressions.Transform transform() {{ return null; }}
-  public String metadataInJSON() {{ return null; }}
-}}
-"""
+_SLOWER = "Statements take some milliseconds more for each of their tables"
 
 
 def metadata_columns(gateway: Gateway, struct: st.StructType) -> JavaObject:
@@ -45,12 +27,13 @@ def metadata_columns(gateway: Gateway, struct: st.StructType) -> JavaObject:
 
 def _made(gateway: Gateway, struct: st.StructType) -> JavaObject:
     try:
-        defined_class(gateway, _NAME, _JAVA)
+        defined_class(gateway.spark, _NAME)
         kind = gateway.java(f"{PACKAGE}.{_NAME}")
         return gateway.array(
             _INTERFACE, [kind(f.name, gateway.data_type(f.dataType)) for f in struct.fields]
         )
-    except (Py4JError, TypeError):  # py4j calls a class that is missing a package
+    except (Py4JError, TypeError) as error:  # py4j calls a class that is missing a package
+        warn_slower(_SLOWER, gateway.spark.version, error)
         return gateway.proxies(_INTERFACE, [LakeMetadataColumn(gateway, f) for f in struct.fields])
 
 

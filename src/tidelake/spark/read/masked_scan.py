@@ -19,7 +19,6 @@ Cost, per row of a file with a mask: an array access and a few shifts, about 5 n
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -34,16 +33,22 @@ from pyspark.sql import types as st
 
 from tidelake.engine.env import RecentlyUsed
 from tidelake.engine.scan import HiddenRows, words_count
+from tidelake.spark.jvm.java_class import PACKAGE
+from tidelake.spark.jvm.slower import warn_slower
 from tidelake.spark.read.buckets import Buckets
 from tidelake.spark.read.listed_files import MASK, ROW_INDEX, SCAN_PLAN, define_listed_files
 from tidelake.spark.read.partition_columns import PartitionColumns
-from tidelake.spark.sessions.java_class import PACKAGE
 
 NO_MASK = -1
 KEPT_BYTES_MAX = 64 << 20
 """The most bytes of masks that are kept in the JVM, and with them here."""
 KEPT_MAX = 256
 """The most arrays of masks that are kept in the JVM, however small."""
+
+_MERGED = (
+    "Rows that newer files replace are left out by merges in Python, which cost several times as"
+    " much as Spark's own scan"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +83,8 @@ def takes_masks(spark: SparkSession) -> bool:
     try:
         define_listed_files(spark)
     except (Py4JError, TypeError) as error:  # py4j calls a class that is missing a package
-        logging.getLogger(__name__).warning(
-            "Rows that newer files replace are left out by merges in Python, which cost several"
-            " times as much as Spark's own scan, because Spark %s does not take our list of"
-            " files: %s",
-            spark.version,
-            error,
-        )
         _TAKES_MASKS[context] = False
+        warn_slower(_MERGED, spark.version, error)
         return False
     _TAKES_MASKS[context] = True
     return True

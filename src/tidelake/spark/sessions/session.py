@@ -1,10 +1,10 @@
 """Starts a Spark session for Tidelake, or adopts the running one.
 
 A session of our own gets: this interpreter for the Python workers (stock PySpark takes the system's
-Python), a Java that was looked for (:mod:`tidelake.spark.sessions.jvm`), no web page, a log of
-errors only (:mod:`tidelake.spark.sessions.log_output`), and the settings of :data:`RUNTIME_CONF`. A
-session that runs keeps all that its owner set; only those of :data:`RUNTIME_CONF` that nobody set
-are added.
+Python), a Java that was looked for (:mod:`tidelake.spark.sessions.java_runtime`), no web page, a
+log of errors only (:mod:`tidelake.spark.sessions.log_output`), and the settings of
+:data:`RUNTIME_CONF`. A session that runs keeps all that its owner set; only those of
+:data:`RUNTIME_CONF` that nobody set are added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
-from tidelake.spark.sessions.jvm import java_home
+from tidelake.spark.sessions.java_runtime import java_home
 from tidelake.spark.sessions.log_output import leave_errors_to_exceptions, log4j_file
 from tidelake.spark.sessions.secret_broadcast import carry_secrets
 

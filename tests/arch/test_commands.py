@@ -26,7 +26,7 @@ quick, proof = script("quick"), script("proof")
 def test_quick_runs_the_tests_of_a_package_whose_module_changed():
     changed = [Path("src/tidelake/scan/plan.py"), Path("tests/unit/scan/test_plan.py")]
     assert quick.tests_for(changed) == [Path("tests/unit/scan")]
-    assert quick.tests_for([Path("docs/index.md"), Path("tests/spark/test_sql.py")]) == []
+    assert quick.tests_for([Path("docs/index.md"), Path("tests/spark/sql/test_sql.py")]) == []
 
 
 def test_quick_runs_the_tests_of_the_room_whose_module_changed():

@@ -315,6 +315,15 @@ def test_tests_of_a_room_lie_where_the_room_does():
     assert not sorted(str(folder) for folder in folders if not (package / folder).is_dir())
 
 
+def test_tests_on_spark_lie_in_rooms_of_spark():
+    """Those of several rooms, and programs for processes of their own, lie beside the rooms."""
+    spark, package = ROOT / "tests" / "spark", SRC / "tidelake" / "spark"
+    folders = {path.parent.relative_to(spark) for path in FILES if path.is_relative_to(spark)}
+    own = {Path(), Path("paimon_docs"), Path("seeds")}
+    assert not sorted(str(folder) for folder in folders - own if not (package / folder).is_dir())
+    assert len(folders) > 10
+
+
 def test_tests_of_a_module_lie_where_the_module_does():
     """A test named as exactly one module is in the folder that mirrors the module's."""
     unit, package = ROOT / "tests" / "unit", SRC / "tidelake"

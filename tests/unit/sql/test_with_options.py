@@ -49,7 +49,7 @@ KEPT = {
 """Without an effect yet: a value that is taken, and one that is not of the option's kind."""
 
 OF_STREAMS = ("scan.bounded.watermark",)
-"""Tested with streams: ``tests/spark/test_stream_sql.py``."""
+"""Tested with streams: ``tests/spark/sql/test_stream_sql.py``."""
 
 ALL = (*OF_STATEMENTS, *OF_TASKS, *OF_STREAMS, *ACTING, *KEPT)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kafka_broker import mortal_broker
 from pyspark.sql import functions as F
-from spark.test_kafka import COLUMNS, messages, rows
+from spark.kafka.test_kafka import COLUMNS, messages, rows
 from unit.kafka.conftest import Topics
 
 from tidelake.errors import InvalidInputError, NotFoundError, StorageError, UnsupportedError
@@ -189,7 +189,7 @@ def test_a_table_that_is_not_declared_is_not_found(lake):
 
 
 def test_the_code_of_the_page_runs(topics, spark, tmp_path, capsys):
-    page = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "kafka.md").read_text(encoding="utf-8")
     topic = topics.make(name="flights")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     code = "\n".join(blocks).replace("/tmp/", f"{tmp_path}/")

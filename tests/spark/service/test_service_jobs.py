@@ -129,7 +129,7 @@ def test_when_the_session_ends_so_does_the_service(tmp_path):
 ENDED = """
 import pathlib, sys, time
 import quick_spark
-from spark.test_service_jobs import CLOCK, process_of, serving
+from spark.service.test_service_jobs import CLOCK, process_of, serving
 from tidelake.spark.service.executor_jobs import ExecutorJobs
 place = pathlib.Path(sys.argv[1])
 spark = quick_spark.session(place)

@@ -8,7 +8,7 @@ from arch.sources import ROOT, SRC, trees
 
 GLOSSARY = ROOT / "docs" / "internals" / "glossary.md"
 WHERE_IS = ROOT / "docs" / "internals" / "where-is.md"
-QUESTIONS = 30
+QUESTIONS = 40
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

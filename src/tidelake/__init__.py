@@ -57,7 +57,7 @@ from tidelake.types.variant.variant import variant_objects, variants
 if not TYPE_CHECKING:  # for a type checker a misspelt name stays an error
     from tidelake.foreign_names import missing_from_package as __getattr__  # noqa: F401
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 __all__ = [

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
@@ -352,6 +353,14 @@ def test_the_extra_spark_brings_what_pyspark_asks_of_mapinarrow():
 def test_the_package_knows_its_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert tidelake.__version__ == project["version"]
+
+
+def test_the_environment_has_the_version_of_the_source():
+    installed = metadata.version("tidelake")
+    told = (
+        f"the environment has tidelake {installed}: run `make setup`, or pip install --editable ."
+    )
+    assert installed == tidelake.__version__, told
 
 
 def test_the_layers_hold():

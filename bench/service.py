@@ -206,7 +206,7 @@ async def timed_redis(store: Any, keys: list[int]) -> float:
 
 async def checked_async(place: Path, keys: list[int]) -> bool:
     """Whether single gets of coroutines are right."""
-    async with tidelake.query_async(place, TABLE) as query:
+    async with tidelake.lookup_client_async(place, TABLE) as query:
         rows = await asyncio.gather(*map(query.get, keys))
     return all(
         (row is None) == (key % 2 == 1) and (row is None or row["w"] == f"{key // 2:016d}")
@@ -216,7 +216,7 @@ async def checked_async(place: Path, keys: list[int]) -> bool:
 
 async def timed_async(place: Path, keys: list[int]) -> float:
     """Wall time of all gets by 64 coroutines."""
-    async with tidelake.query_async(place, TABLE) as query:
+    async with tidelake.lookup_client_async(place, TABLE) as query:
         await query.get(keys[0])
 
         async def caller(number: int) -> None:
@@ -236,7 +236,11 @@ def batch_lines(size_name: str) -> Iterator[Line]:
     lists = [keys[at : at + BATCH] for at in range(0, len(keys), BATCH)]
     arrays = list(map(pa.array, lists))
     packed = [[k.to_bytes(8, "little") for k in one] for one in lists]
-    with service(size) as place, redis(size) as store, tidelake.query(place, TABLE) as query:
+    with (
+        service(size) as place,
+        redis(size) as store,
+        tidelake.lookup_client(place, TABLE) as query,
+    ):
         table = query.get_many(arrays[0])
         wanted = [None if k % 2 else f"{k // 2:016d}" for k in lists[0]]
         assert table.column("w").to_pylist() == wanted, "the right rows"
@@ -265,7 +269,11 @@ def lone_lines(size_name: str) -> Iterator[Line]:
     """One caller of single keys: medians of single calls."""
     size = SIZES[size_name]
     keys = drawn(size, size.lone_gets)
-    with service(size) as place, redis(size) as store, tidelake.query(place, TABLE) as query:
+    with (
+        service(size) as place,
+        redis(size) as store,
+        tidelake.lookup_client(place, TABLE) as query,
+    ):
         assert query.get(4)["w"] == f"{2:016d}"
         assert query.get(5) is None
 

@@ -93,7 +93,7 @@ def lines(size_name: str) -> Iterator[Line]:
         if java is None:
             return
         assert asyncio.run(service.checked_async(place, keys[:BATCH])), "the right rows"
-        with tidelake.query(place, TABLE) as query:
+        with tidelake.lookup_client(place, TABLE) as query:
 
             def singly() -> float:
                 return asyncio.run(service.timed_async(place, keys)) / len(keys)

@@ -92,7 +92,7 @@ def _gets(lake: Lake, raw: Raw) -> tuple[str, str]:
         for row in (r.asDict() for r in lake.sql(f"SELECT * FROM {FLIGHTS}").collect())
         if (key := tuple(row[name] for name in data.KEY)) in wanted
     }
-    with tidelake.query(lake.catalog, FLIGHTS, deadline_seconds=DEADLINE_S) as client:
+    with tidelake.lookup_client(lake.catalog, FLIGHTS, deadline_seconds=DEADLINE_S) as client:
         began = time.perf_counter()
         found = client.get_many(keys)
         seconds = time.perf_counter() - began
@@ -147,7 +147,7 @@ def _counts(rows: list[Any]) -> dict[str | None, int]:
 def _killed(lake: Lake, service: Any) -> tuple[str, str]:
     """A client that asks while the executor is killed and an airport is written anew."""
     stop, asked = threading.Event(), Asked()
-    with tidelake.query(lake.catalog, AIRPORTS, deadline_seconds=DEADLINE_S) as client:
+    with tidelake.lookup_client(lake.catalog, AIRPORTS, deadline_seconds=DEADLINE_S) as client:
         old = client.get("JFK")
         assert old is not None
         thread = threading.Thread(target=_ask, args=(client, stop, asked))

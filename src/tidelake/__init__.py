@@ -34,7 +34,7 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
-from tidelake.service.client.opening import query, query_async
+from tidelake.service.client.opening import lookup_client, lookup_client_async
 from tidelake.service.serving import serve
 from tidelake.table import SystemTable, Table, WriteResult
 from tidelake.types.predicate import col
@@ -91,9 +91,9 @@ __all__ = [
     "WriteResult",
     "__version__",
     "col",
+    "lookup_client",
+    "lookup_client_async",
     "open",
-    "query",
-    "query_async",
     "serve",
     "variant_objects",
     "variants",

@@ -234,6 +234,11 @@ OF_SCAN = _by_name(
 """Of :class:`tidelake.table.TableScan`."""
 
 OF_PACKAGE = _by_name(
+    (
+        "query",
+        OTHERS,
+        "`tidelake.lookup_client(warehouse, 'db.t')` for rows by key, `tl.sql` for SQL",
+    ),
     ("DeltaTable", DELTA, "`tidelake.open(warehouse).table('db.t')`"),
     (
         "write_deltalake",

@@ -284,7 +284,7 @@ class Answer:
 def _ask(warehouse: Path, seed: int, stop: threading.Event, into: list[Answer]) -> None:
     """One client, until told to stop."""
     rng = random.Random(seed)
-    with tidelake.query(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
+    with tidelake.lookup_client(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
         while not stop.is_set():
             size = rng.choice((1, 1, BATCH_MAX))
             keys = tuple(rng.randrange(KEYS + MISSING) for _ in range(size))

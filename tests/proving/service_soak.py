@@ -168,14 +168,16 @@ async def call_async(client: Any, caller: Caller, stop: threading.Event) -> None
 
 async def call_all(warehouse: Path, callers: Sequence[Caller], stop: threading.Event) -> None:
     """Ask by coroutines that share a client."""
-    async with tidelake.query_async(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
+    async with tidelake.lookup_client_async(
+        warehouse, TABLE, deadline_seconds=DEADLINE_S
+    ) as client:
         await asyncio.gather(*(call_async(client, caller, stop) for caller in callers))
 
 
 def visit(warehouse: Path, caller: Caller, stop: threading.Event) -> None:
     """Come with a new client, ask once, and go, until told to stop."""
     while not stop.wait(VISITOR_PAUSE_S):
-        with tidelake.query(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
+        with tidelake.lookup_client(warehouse, TABLE, deadline_seconds=DEADLINE_S) as client:
             caller.check([7], [client.get(7)])
 
 
@@ -192,7 +194,9 @@ def ask(work: Path) -> None:
             threading.Thread(target=visit, args=(warehouse, visitor, stop)),
         ]
         clients = [
-            stack.enter_context(tidelake.query(warehouse, TABLE, deadline_seconds=DEADLINE_S))
+            stack.enter_context(
+                tidelake.lookup_client(warehouse, TABLE, deadline_seconds=DEADLINE_S)
+            )
             for _ in range(CLIENTS)
         ]
         threads += [
@@ -322,7 +326,9 @@ def soak(work: Path, *, seconds: float) -> dict[str, object]:
                 sys.stderr.write(f"{spent:.0f} s: {json.dumps(samples[-1][1])}\n")
             time.sleep(COMMIT_PAUSE_S)
         told = json.loads(end(asker))
-        with tidelake.query(work / "warehouse", TABLE, deadline_seconds=DEADLINE_S) as client:
+        with tidelake.lookup_client(
+            work / "warehouse", TABLE, deadline_seconds=DEADLINE_S
+        ) as client:
             rows = client.get_many(list(range(KEYS)), min_snapshot=table.latest_snapshot_id)
         end(server)
     finally:

@@ -34,10 +34,10 @@ def test_every_call_takes_the_keys_that_a_write_takes(tmp_path, data_type):
     with (
         running(catalog, directory=tmp_path / "lookup", count=1) as service,
         table.local_query(directory=tmp_path / "lookup") as query,
-        tidelake.query(catalog, "db.t") as client,
+        tidelake.lookup_client(catalog, "db.t") as client,
         asyncio.Runner() as runner,
     ):
-        other = tidelake.query_async(catalog, "db.t")
+        other = tidelake.lookup_client_async(catalog, "db.t")
 
         def only(rows):
             (row,) = rows

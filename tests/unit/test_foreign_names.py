@@ -324,5 +324,5 @@ def test_arguments_of_others_say_what_they_are_called_here(world, method, argume
 
 
 def test_an_argument_that_nobody_has_is_python_s_own_error(world):
-    with pytest.raises(TypeError, match="unexpected keyword argument 'wehre'"):
-        world["table"].scan(wehre="k > 1")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'no_such'"):
+        world["table"].scan(no_such="k > 1")

@@ -158,7 +158,7 @@ def _answer(
 
 def _client(catalog: Catalog, arguments: GetArguments) -> TableQuery:
     token = arguments.token
-    return tidelake.query(
+    return tidelake.lookup_client(
         catalog,
         arguments.table,
         deadline_seconds=arguments.timeout,

@@ -85,7 +85,8 @@ class LookupMethods:
         options : mapping, optional
             Options of the table for this use, over those of the session.
         service : mapping, optional
-            Further arguments of :func:`tidelake.query`: ``token``, ``tls``, ``deadline_seconds``.
+            Further arguments of :func:`tidelake.lookup_client`: ``token``, ``tls``,
+            ``deadline_seconds``.
 
         Returns
         -------

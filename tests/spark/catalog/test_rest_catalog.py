@@ -117,7 +117,7 @@ def test_rows_are_looked_up_in_files_and_by_a_service(spark, lake):
     assert rows(lake.lookup_join(asked, "db.d", on="k", via="local")) == wanted
     with lake.serve(["db.d"], parallelism=1) as service:
         service.wait_ready(30)
-        with tidelake.query(lake.catalog, "db.d", deadline_seconds=30) as client:
+        with tidelake.lookup_client(lake.catalog, "db.d", deadline_seconds=30) as client:
             assert client.get(4) == {"k": 4, "v": "v4"}
         assert rows(lake.lookup_join(asked, "db.d", on="k", via="service")) == wanted
         joined = lake.lookup_join(asked, "db.d", on="k", via="service").select(F.max("v"))

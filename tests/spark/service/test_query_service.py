@@ -55,7 +55,9 @@ def query(lake, service):
     made = []
 
     def open_query(table):
-        made.append(tidelake.query(lake.catalog.warehouse, table, deadline_seconds=DEADLINE_S))
+        made.append(
+            tidelake.lookup_client(lake.catalog.warehouse, table, deadline_seconds=DEADLINE_S)
+        )
         return made[-1]
 
     yield open_query

@@ -22,7 +22,7 @@ def query(tmp_path):
     made_table(catalog)
     with running(catalog, count=1) as service:
         service.wait_ready()
-        with tidelake.query(catalog, "db.t") as client:
+        with tidelake.lookup_client(catalog, "db.t") as client:
             client.get(KEY)
             yield client
 

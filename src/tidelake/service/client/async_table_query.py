@@ -26,7 +26,7 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
 
 class AsyncTableQuery:
-    """Rows of one table by key, awaited. Made by :func:`tidelake.query_async`.
+    """Rows of one table by key, awaited. Made by :func:`tidelake.lookup_client_async`.
 
     The methods, promises and errors of :class:`~tidelake.service.client.table_query.TableQuery`, as
     coroutines of one event loop. Gets that are begun together are answered by one call.

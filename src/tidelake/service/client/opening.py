@@ -1,4 +1,4 @@
-"""Opens clients: :func:`query` and :func:`query_async`. gRPC is loaded by the first call."""
+"""Opens clients for threads and for coroutines. gRPC is loaded by the first call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOM = "tidelake.service.client"
 
 
-def query(
+def lookup_client(
     warehouse: str | Path | Catalog,
     table: str,
     *,
@@ -63,7 +63,7 @@ def query(
 
     Examples
     --------
-    ``tidelake.query("/warehouse", "air.airports").get("JFK")`` gives the row of a key as a dict.
+    ``tidelake.lookup_client("/warehouse", "air.airports").get("JFK")`` gives a row as a dict.
     """
     module = load(f"{ROOM}.table_query", what="A client of the query service")
     settings = Settings(deadline_seconds, token, tls_of(tls), fallback, consistent)
@@ -72,7 +72,7 @@ def query(
     return made
 
 
-def query_async(
+def lookup_client_async(
     warehouse: str | Path | Catalog,
     table: str,
     *,
@@ -82,11 +82,11 @@ def query_async(
     fallback: bool = False,
     consistent: bool = True,
 ) -> AsyncTableQuery:
-    """Open a client for coroutines; everything else is as in :func:`query`.
+    """Open a client for coroutines; everything else is as in :func:`lookup_client`.
 
     Examples
     --------
-    ``await tidelake.query_async("/warehouse", "air.airports").get("JFK")``.
+    ``await tidelake.lookup_client_async("/warehouse", "air.airports").get("JFK")``.
     """
     module = load(f"{ROOM}.async_table_query", what="A client of the query service")
     settings = Settings(deadline_seconds, token, tls_of(tls), fallback, consistent)

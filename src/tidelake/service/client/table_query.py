@@ -24,7 +24,7 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 
 
 class TableQuery:
-    """Rows of one table by key, from its query service. Made by :func:`tidelake.query`.
+    """Rows of one table by key, from its query service. Made by :func:`tidelake.lookup_client`.
 
     Threads may share it: their single gets are joined into few calls. A pickled one connects again
     where it is opened. A forked child gets an error and opens its own.

@@ -39,7 +39,7 @@ class LookupMeans:
     catalog : Catalog, optional
         Where the service finds the table; without one rows are looked up in local files.
     service : mapping
-        Further arguments of :func:`tidelake.query`.
+        Further arguments of :func:`tidelake.lookup_client`.
     """
 
     via: Via = "auto"

@@ -17,7 +17,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.engine.env import PerProcess
 from tidelake.engine.storage import SentSecrets
 from tidelake.engine.tables import Catalog, Table
-from tidelake.service.client.opening import query
+from tidelake.service.client.opening import lookup_client
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.spark.lookupjoin.task import Found
 
@@ -44,7 +44,7 @@ class ServiceLookup:
     key : str
         A column of its primary key, which is null in no row that is found.
     settings : mapping
-        Further arguments of :func:`tidelake.query`.
+        Further arguments of :func:`tidelake.lookup_client`.
     """
 
     catalog: Catalog
@@ -97,6 +97,6 @@ class ServiceLookup:
         client = clients.get(key)
         if client is None:
             secrets: dict[str, Any] = {} if self.secrets is None else self.secrets.reveal()
-            client = query(self.catalog, self.identifier, **self.settings, **secrets)
+            client = lookup_client(self.catalog, self.identifier, **self.settings, **secrets)
             client = clients.setdefault(key, client)
         return client

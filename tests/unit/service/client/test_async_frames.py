@@ -22,7 +22,7 @@ def test_gets_and_batches_of_coroutines_go_by_frames(tmp_path):
     wanted = [{"id": k, "v": f"v{k}"} if k < 50 else None for k in keys]
 
     async def act(executor):
-        async with tidelake.query_async(catalog, "db.t") as query:
+        async with tidelake.lookup_client_async(catalog, "db.t") as query:
             assert await query.get(3) == {"id": 3, "v": "v3"}
             assert await query.get(3, columns=["v"]) == {"v": "v3"}
             assert await asyncio.gather(*map(query.get, keys * 5)) == wanted * 5

@@ -20,7 +20,7 @@ def run(catalog, act, **options):
     """Run a coroutine function with a client."""
 
     async def whole():
-        async with tidelake.query_async(catalog, "db.t", **options) as query:
+        async with tidelake.lookup_client_async(catalog, "db.t", **options) as query:
             return await act(query)
 
     return asyncio.run(whole())

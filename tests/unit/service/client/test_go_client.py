@@ -34,7 +34,7 @@ def test_a_client_in_go_gets_what_was_written(tmp_path):
     catalog = tidelake.open(tmp_path / "warehouse")
     table = made_table(catalog, rows=100, buckets=4)
     with running(catalog):
-        with tidelake.query(catalog, "db.t") as query:
+        with tidelake.lookup_client(catalog, "db.t") as query:
             query.get(1)  # both executors are ready
         done = subprocess.run(
             [place / "client", table.paths.location, "db.t", "v", "7", "98", "-3", "500"],

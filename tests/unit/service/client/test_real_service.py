@@ -80,7 +80,7 @@ def test_answers_are_those_of_a_batch_read(catalog, columns, given, rows, key):
     table.delete(tidelake.col("k") == rows[5]["k"])
     held = {tuple(row[c] for c in key): row for row in table.to_arrow().to_pylist()}
     keys = [tuple(row[c] for c in key) for row in rows]
-    with running(catalog), tidelake.query(catalog, "db.t") as query:
+    with running(catalog), tidelake.lookup_client(catalog, "db.t") as query:
         assert query.get_many(keys) == [held.get(k) for k in keys]
         assert [query.get(k) for k in keys[:9]] == [held.get(k) for k in keys[:9]]
         arrow = pa.Table.from_pylist([dict(zip(key, k, strict=True)) for k in keys])
@@ -94,14 +94,14 @@ def test_answers_are_those_of_a_batch_read(catalog, columns, given, rows, key):
 def test_a_write_is_read_at_once_and_a_service_that_ends_is_told(catalog):
     table = made_table(catalog, rows=20)
     with running(catalog):
-        query = tidelake.query(catalog, "db.t", deadline_seconds=20)
+        query = tidelake.lookup_client(catalog, "db.t", deadline_seconds=20)
         assert query.get(3) == {"id": 3, "v": "v3"}
         for n in range(3):
             written = table.write([{"id": 3, "v": f"new {n}"}])
             found = query.get(3, min_snapshot=written.snapshot_ids[-1])
             assert found == {"id": 3, "v": f"new {n}"}
             assert query.snapshot_id >= written.snapshot_ids[-1]
-    with tidelake.query(catalog, "db.t", deadline_seconds=0.3, fallback=True) as local:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=0.3, fallback=True) as local:
         assert local.get(3) == {"id": 3, "v": "new 2"}
         assert local.is_local
         table.write([{"id": 3, "v": "later"}])
@@ -111,7 +111,7 @@ def test_a_write_is_read_at_once_and_a_service_that_ends_is_told(catalog):
         with pytest.raises(StorageError, match="no snapshot 99 yet"):
             local.get(3, min_snapshot=99)
     query.close()
-    with tidelake.query(catalog, "db.t", deadline_seconds=2, fallback=True) as gone:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=2, fallback=True) as gone:
         gone.get(3)
         with running(catalog) as back:
             back.wait_ready()
@@ -122,7 +122,7 @@ def test_a_write_is_read_at_once_and_a_service_that_ends_is_told(catalog):
 
 def test_a_table_that_is_evolved_rescaled_and_rolled_back_is_followed(catalog):
     table = made_table(catalog, rows=20)
-    with running(catalog), tidelake.query(catalog, "db.t", deadline_seconds=20) as query:
+    with running(catalog), tidelake.lookup_client(catalog, "db.t", deadline_seconds=20) as query:
         assert query.get(3) == {"id": 3, "v": "v3"}
         table.add_column("n", pa.int32())
         table = catalog.table("db.t")
@@ -180,16 +180,19 @@ def test_tls_on_both_sides_and_tokens_by_table(catalog, tmp_path):
     )
     mutual = Tls(files["ca.pem"], files["client.pem"], files["client.key"])
     with running(catalog, security=security):
-        with tidelake.query(catalog, "db.t", tls=mutual, token="open sesame") as query:
+        with tidelake.lookup_client(catalog, "db.t", tls=mutual, token="open sesame") as query:
             assert query.get(3) == {"id": 3, "v": "v3"}
         with (
-            tidelake.query(catalog, "db.t", tls=mutual, token="wrong") as query,
+            tidelake.lookup_client(catalog, "db.t", tls=mutual, token="wrong") as query,
             pytest.raises(InvalidInputError, match="refused the token"),
         ):
             query.get(3)
         for tls in (files["ca.pem"], None):
             options = {"tls": tls, "token": "open sesame", "deadline_seconds": 0.5}
-            with tidelake.query(catalog, "db.t", **options) as query, pytest.raises(StorageError):
+            with (
+                tidelake.lookup_client(catalog, "db.t", **options) as query,
+                pytest.raises(StorageError),
+            ):
                 query.get(3)
 
 
@@ -205,14 +208,14 @@ def test_a_key_of_another_certificate_is_named(catalog, tmp_path):
 def test_a_damaged_service_file_is_not_the_end(catalog):
     table = made_table(catalog, rows=9)
     path = service_file_path(table.paths.location)
-    with running(catalog) as service, tidelake.query(catalog, "db.t") as query:
+    with running(catalog) as service, tidelake.lookup_client(catalog, "db.t") as query:
         service.wait_ready()
         table.fileio.replace(path, b"garbage")  # its service writes it anew within a second
         assert query.get(3) == {"id": 3, "v": "v3"}
     table.fileio.replace(path, b"garbage")
     with pytest.raises(CorruptError, match="does not name an address server"):
-        tidelake.query(catalog, "db.t")
-    with tidelake.query(catalog, "db.t", fallback=True) as query:
+        tidelake.lookup_client(catalog, "db.t")
+    with tidelake.lookup_client(catalog, "db.t", fallback=True) as query:
         assert query.get(3) == {"id": 3, "v": "v3"}
         assert query.is_local
 
@@ -225,7 +228,7 @@ def test_an_address_server_that_does_not_answer_is_named(catalog):
             table.fileio, table.paths.location, ServiceFile(address, "x", False, PROTOCOL)
         )
         with (
-            tidelake.query(catalog, "db.t", deadline_seconds=0.3) as query,
+            tidelake.lookup_client(catalog, "db.t", deadline_seconds=0.3) as query,
             pytest.raises(StorageError, match=f"The service at {address} did not answer"),
         ):
             query.get(1)
@@ -237,7 +240,7 @@ def test_files_of_tls_are_checked(catalog):
     made_table(catalog, rows=1)
     with (
         running(catalog),
-        tidelake.query(catalog, "db.t", tls="/nowhere/ca.pem") as query,
+        tidelake.lookup_client(catalog, "db.t", tls="/nowhere/ca.pem") as query,
         pytest.raises(InvalidInputError, match="cannot be read"),
     ):
         query.get(1)
@@ -251,7 +254,7 @@ def test_a_table_made_anew_with_another_key_is_followed(catalog, kind, partition
     given = {"primary_keys": ["id", "part"], "options": {"bucket": 2}}
     catalog.create_table("db.t", columns, **given).write([{"id": 1, "part": 0, "v": "old"}])
     keys = [(id, 0) for id in range(50)]
-    with running(catalog, count=1) as service, tidelake.query(catalog, "db.t") as query:
+    with running(catalog, count=1) as service, tidelake.lookup_client(catalog, "db.t") as query:
         assert query.get((1, 0)) == {"id": 1, "part": 0, "v": "old"}
         catalog.drop_table("db.t")
         columns["id"] = kind  # as wide as before: nothing in the bytes tells

@@ -36,7 +36,7 @@ def test_a_service_has_the_rows_of_a_read(catalog, tmp_path, engine, buckets, ty
     keys = keys_of(table, KEYS_COUNT)
     with (
         running(catalog, directory=tmp_path / "lookup"),
-        tidelake.query(catalog, "db.t", deadline_seconds=300) as client,
+        tidelake.lookup_client(catalog, "db.t", deadline_seconds=300) as client,
         ThreadPoolExecutor(CALLERS) as callers,
     ):
         for _ in range(STEPS):

@@ -193,7 +193,7 @@ def test_a_stream_that_is_cut_is_begun_again(client, service):
 
 def test_the_deadline_ends_it(catalog, service):
     service.hidden = {0, 1}
-    with tidelake.query(catalog, "db.t", deadline_seconds=0.5) as query:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=0.5) as query:
         begin = time.monotonic()
         with pytest.raises(StorageError, match=r"within 0\.5 seconds") as caught:
             query.get(1)
@@ -204,7 +204,7 @@ def test_the_deadline_ends_it(catalog, service):
 
 
 def test_a_slow_server_is_not_waited_for_beyond_the_deadline(catalog, service):
-    with tidelake.query(catalog, "db.t", deadline_seconds=0.5) as query:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=0.5) as query:
         query.get(1)
         for executor in service.executors:
             executor.script.append(slow(2))
@@ -282,7 +282,7 @@ def test_a_batch_is_of_one_snapshot(client, service):
 
 
 def test_a_batch_may_be_of_several_snapshots_if_the_caller_says_so(catalog, service):
-    with tidelake.query(catalog, "db.t", consistent=False) as query:
+    with tidelake.lookup_client(catalog, "db.t", consistent=False) as query:
         service.commit(rows_of("second"))
         service.executors[0].snapshot = 1
         words = {r["v"].split()[0] for r in query.get_many(list(range(50)))}
@@ -385,7 +385,7 @@ def test_threads_each_get_their_own_answer_through_failures(client, service):
 
 
 def test_an_error_reaches_every_thread_that_waits(catalog, service):
-    with tidelake.query(catalog, "db.t", deadline_seconds=0.6) as query:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=0.6) as query:
         query.get(1)
         for executor in service.executors:
             executor.script.extend([slow(0.05), slow(0.05)])
@@ -441,7 +441,7 @@ def test_a_closed_client_says_so(client):
 
 def test_no_service_is_said_at_once(catalog, table):
     with pytest.raises(NotFoundError, match=r"tidelake serve db\.t") as caught:
-        tidelake.query(catalog, "db.t")
+        tidelake.lookup_client(catalog, "db.t")
     assert caught.value.kind == "service_not_found"
 
 
@@ -451,16 +451,16 @@ def test_tables_without_keys_are_refused(catalog):
     service.table, service.port, service.service_id, service.credentials = log, 1, "x", None
     service.register()
     with pytest.raises((UnsupportedError, InvalidInputError), match="no primary key"):
-        tidelake.query(catalog, "db.log")
+        tidelake.lookup_client(catalog, "db.log")
 
 
 def test_a_token_is_sent_with_each_call(catalog, table):
     with serving(table, rows_of("first"), token="s3cret") as service:
-        with tidelake.query(catalog, "db.t", token="s3cret") as query:
+        with tidelake.lookup_client(catalog, "db.t", token="s3cret") as query:
             assert query.get_many(KEYS) == rows(KEYS)
         for token in (None, "other"):
             with (
-                tidelake.query(catalog, "db.t", token=token) as query,
+                tidelake.lookup_client(catalog, "db.t", token=token) as query,
                 pytest.raises(InvalidInputError, match="refused the token"),
             ):
                 query.get(1)
@@ -469,7 +469,7 @@ def test_a_token_is_sent_with_each_call(catalog, table):
 
 @pytest.mark.parametrize("token", ["s3cret\n", "a\nb", "\u00fc", " a"])
 def test_a_token_that_no_request_can_carry_is_refused_at_once(tmp_path, token):
-    for opened in (tidelake.query, tidelake.query_async):
+    for opened in (tidelake.lookup_client, tidelake.lookup_client_async):
         with pytest.raises(InvalidInputError, match="token of the query service holds") as caught:
             opened(tmp_path, "db.t", token=token)
         assert "s3cret" not in caught.value.message
@@ -485,7 +485,7 @@ def test_a_key_that_may_be_in_any_partition_is_asked_of_all(catalog):
     )
     held = {(k,): {"k": k, "v": f"p{k}"} for k in range(40)}
     running = serving(table, held, cross=True)
-    with running as service, tidelake.query(catalog, "db.moves") as query:
+    with running as service, tidelake.lookup_client(catalog, "db.moves") as query:
         assert query.get(3) == held[3,]
         assert query.get(99) is None
         service.executors[1].script.append(fails(Code.UNAVAILABLE))

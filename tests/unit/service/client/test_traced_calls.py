@@ -21,11 +21,11 @@ catalog = tidelake.open(tempfile.mkdtemp())
 made_table(catalog, rows=20)
 
 async def gets():
-    async with tidelake.query_async(catalog, "db.t") as query:
+    async with tidelake.lookup_client_async(catalog, "db.t") as query:
         await query.get(1)
         await query.get_many([1, 2, 3])
 
-with running(catalog, count=1), tidelake.query(catalog, "db.t") as query:
+with running(catalog, count=1), tidelake.lookup_client(catalog, "db.t") as query:
     query.get(1)
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))

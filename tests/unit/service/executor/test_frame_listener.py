@@ -48,7 +48,7 @@ def frames_open(executor):
 
 def test_single_gets_and_batches_go_by_frames(catalog):
     made_table(catalog, rows=50)
-    with running(catalog, count=1) as service, tidelake.query(catalog, "db.t") as query:
+    with running(catalog, count=1) as service, tidelake.lookup_client(catalog, "db.t") as query:
         (executor,) = service.executors
         assert query.get(3) == {"id": 3, "v": "v3"}
         assert frames_open(executor) == 1
@@ -64,7 +64,7 @@ def test_single_gets_and_batches_go_by_frames(catalog):
 
 def test_what_is_no_frame_ends_its_own_connection(catalog):
     made_table(catalog, rows=5)
-    with running(catalog, count=1) as service, tidelake.query(catalog, "db.t") as query:
+    with running(catalog, count=1) as service, tidelake.lookup_client(catalog, "db.t") as query:
         (executor,) = service.executors
         query.get(1)
         for sent in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(64), b"TLQ1" + b"\xff" * 4, b"TL"):
@@ -89,7 +89,7 @@ def test_what_is_no_frame_ends_its_own_connection(catalog):
 
 def test_a_request_that_is_wrong_leaves_the_session(catalog):
     made_table(catalog, rows=5)
-    with running(catalog, count=1) as service, tidelake.query(catalog, "db.t") as query:
+    with running(catalog, count=1) as service, tidelake.lookup_client(catalog, "db.t") as query:
         query.get(1)
         with connected(service.executors[0]) as connection:
             connection.sendall(MAGIC + framed(b""))
@@ -103,7 +103,7 @@ def test_a_request_that_is_wrong_leaves_the_session(catalog):
 def test_a_client_that_finds_no_place_uses_grpc(catalog, monkeypatch):
     monkeypatch.setattr(frame_listener, "CONNECTIONS_MAX", 0)
     made_table(catalog, rows=5)
-    with running(catalog, count=1) as service, tidelake.query(catalog, "db.t") as query:
+    with running(catalog, count=1) as service, tidelake.lookup_client(catalog, "db.t") as query:
         assert query.get(2) == query.get(2) == {"id": 2, "v": "v2"}
         assert frames_open(service.executors[0]) == 0
 
@@ -115,7 +115,10 @@ def test_a_client_whose_session_finds_no_place_uses_grpc(catalog):
         wait = pb.LookupRequest(
             protocol=1, table="db.t", wait_ms=5000, at_least=pb.Version(generation=2**60)
         )
-        with connected(service.executors[0]) as busy, tidelake.query(catalog, "db.t") as query:
+        with (
+            connected(service.executors[0]) as busy,
+            tidelake.lookup_client(catalog, "db.t") as query,
+        ):
             busy.sendall(hello + framed(wait.SerializeToString()))
             until(lambda: service.executors[0].in_flight.counts()[1] == 1)
             assert query.get(2) == {"id": 2, "v": "v2"}
@@ -182,7 +185,7 @@ def test_a_token_is_asked_for_by_frames_too(catalog, tmp_path):
     digest = hashlib.sha256(b"a token of 16 characters").hexdigest()
     tokens.write_text(json.dumps({"tokens": [{"name": "a", "sha256": digest, "tables": ["db.*"]}]}))
     with running(catalog, count=1, security=Security(tokens=str(tokens))) as service:
-        with tidelake.query(catalog, "db.t", token="a token of 16 characters") as query:
+        with tidelake.lookup_client(catalog, "db.t", token="a token of 16 characters") as query:
             assert query.get(2) == {"id": 2, "v": "v2"}
             assert frames_open(service.executors[0]) == 1
         for hello in (MAGIC + framed(b""), MAGIC + framed(b"another token of 16")):
@@ -193,7 +196,7 @@ def test_a_token_is_asked_for_by_frames_too(catalog, tmp_path):
 
 def test_connections_that_break_are_begun_again(catalog):
     made_table(catalog, rows=50)
-    with running(catalog, count=1) as service, tidelake.query(catalog, "db.t") as query:
+    with running(catalog, count=1) as service, tidelake.lookup_client(catalog, "db.t") as query:
         (executor,) = service.executors
         query.get(1)
         stop = threading.Event()

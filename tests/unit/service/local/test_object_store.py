@@ -22,7 +22,7 @@ def test_tables_of_a_store_are_served_asked_and_followed(s3, tmp_path, capsys):
     file.write_text("".join(f"{key}={value}\n" for key, value in s3.storage().items()))
     where = ["-w", URI, "--catalog-file", str(file)]
     with pytest.raises(NotFoundError, match="No query service"):
-        tidelake.query(catalog, "db.t")
+        tidelake.lookup_client(catalog, "db.t")
     with tidelake.serve(
         URI, ["db.t"], storage=s3.storage(), parallelism=1, directory=tmp_path / "lookup"
     ) as service:
@@ -30,7 +30,7 @@ def test_tables_of_a_store_are_served_asked_and_followed(s3, tmp_path, capsys):
         puts = [r for r in s3.requests if r.method == "PUT" and r.target.endswith(FILE)]
         assert [r.condition for r in puts] == ["if-none-match=*"]
         assert asked_everywhere(service, table, range(20)).keys() == set(range(20))
-        with tidelake.query(catalog, "db.t") as query:
+        with tidelake.lookup_client(catalog, "db.t") as query:
             assert query.get(3) == table.get(3)
         assert main(["get", "db.t", "3", "--json", *where]) == 0
         shown = capsys.readouterr()

@@ -45,7 +45,7 @@ def test_tables_of_a_rest_catalog_are_served_asked_and_followed(server, tmp_path
         service.wait_ready()
         assert asked_everywhere(service, table, range(20)).keys() == set(range(20))
         table.delete("id = 3")
-        with tidelake.query(catalog, "db.t") as query:
+        with tidelake.lookup_client(catalog, "db.t") as query:
             assert query.get(3, min_snapshot=table.latest_snapshot_id) is None
             assert query.get(4) == table.get(4)
         assert main(["get", "db.t", "4", "--json", "--catalog-file", str(file)]) == 0

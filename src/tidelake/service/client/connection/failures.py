@@ -163,7 +163,7 @@ def _final(code: grpc.StatusCode, said: str, address: str) -> TidelakeError:
     if code in {Code.UNAUTHENTICATED, Code.PERMISSION_DENIED}:
         message = (
             f"The service at {address} refused the token ({said}): give a valid one,"
-            " tidelake.query(..., token=...), or have the table added to it."
+            " tidelake.lookup_client(..., token=...), or have the table added to it."
         )
         return InvalidInputError(message, kind="service_access", address=address)
     if code is Code.NOT_FOUND:

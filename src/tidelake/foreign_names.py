@@ -8,6 +8,7 @@ the same tables. A name that the class has itself stands in none of them.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -123,6 +124,10 @@ OF_TABLE = _by_name(
         "`table.maintenance.expire_snapshots()`; files of no snapshot by Paimon's procedure",
     ),
     ("expire_snapshots", PYPAIMON, "`table.maintenance.expire_snapshots()`"),
+    ("expire_changelogs", PYPAIMON, "`table.maintenance.expire_changelogs()`"),
+    ("purge_files", PYPAIMON, "`table.maintenance.purge_files()`"),
+    ("compact_manifests", PYPAIMON, "`table.maintenance.compact_manifests()`"),
+    ("sync_iceberg", OTHERS, "`table.maintenance.sync_iceberg()`"),
     ("create_tag", PYPAIMON, "`table.tags.create(name)`"),
     ("rename_tag", PYPAIMON, "`table.tags.rename(name, new_name)`"),
     ("replace_tag", PYPAIMON, "`table.tags.replace(name)`"),
@@ -235,7 +240,7 @@ OF_SCAN = _by_name(
 
 OF_PACKAGE = _by_name(
     (
-        "query",
+        "query query_async",
         OTHERS,
         "`tidelake.lookup_client(warehouse, 'db.t')` for rows by key, `tl.sql` for SQL",
     ),
@@ -302,12 +307,13 @@ def with_hints(function: Callable[P, R]) -> Callable[P, R]:
         ...
     TypeError: scan() has no argument 'filter': use where=.
     """
+    own = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def checked(*given: P.args, **named: P.kwargs) -> R:
         for name in named:
-            if name in OF_SCAN_ARGUMENTS:
-                here = OF_SCAN_ARGUMENTS[name]
+            here = OF_SCAN_ARGUMENTS.get(name)
+            if here in own:
                 message = f"{function.__name__}() has no argument '{name}': use {here}=."
                 raise TypeError(message)
         return function(*given, **named)

@@ -317,10 +317,27 @@ def _public(value):
     [("filter", "where"), ("row_filter", "where"), ("selected_fields", "columns"),
      ("version", "snapshot_id")],
 )  # fmt: skip
-@pytest.mark.parametrize("method", ["scan", "to_arrow", "count", "stream", "explain"])
+@pytest.mark.parametrize("method", ["scan", "to_arrow", "count", "explain"])
 def test_arguments_of_others_say_what_they_are_called_here(world, method, argument, here):
     with pytest.raises(TypeError, match=rf"{argument}': use {here}="):
         getattr(world["table"], method)(**{argument: "k > 1"})
+
+
+@pytest.mark.parametrize("method", ["stream", "changes"])
+def test_only_arguments_that_there_are_are_named(world, method):
+    start = () if method == "stream" else (0,)
+    with pytest.raises(TypeError, match="row_filter': use where="):
+        getattr(world["table"], method)(*start, row_filter="k > 1")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'version'"):
+        getattr(world["table"], method)(*start, version=1)
+
+
+def test_to_look_for_a_namespace_of_a_system_table_is_no_error(world):
+    files = world["catalog"].table("db.t$files")
+    assert hasattr(files, "tags")
+    assert inspect.getmembers(files)
+    with pytest.raises(UnsupportedError, match="is a system table"):
+        files.maintenance.expire_snapshots()
 
 
 def test_an_argument_that_nobody_has_is_python_s_own_error(world):

@@ -32,6 +32,8 @@ class CatalogEntry:
 
     Parameters
     ----------
+    schema : TableSchema
+        Its newest schema.
     guard : Guard
         Held while a file is put.
     served : ManagedTable, optional

@@ -78,6 +78,8 @@ class TailArguments:
     ----------
     columns : tuple of str, optional
         The columns; all by default.
+    limit : int, optional
+        Most rows.
     timeout : float, optional
         It ends after this many seconds without a change.
     """

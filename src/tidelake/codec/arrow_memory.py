@@ -53,6 +53,11 @@ def joined(chunks: Sequence[pa.Array]) -> pa.Array:
 
     So a large batch that was cut into parts on its way is joined for free.
 
+    Parameters
+    ----------
+    chunks : sequence of pyarrow.Array
+        At least one, of one type.
+
     Examples
     --------
     >>> whole = pa.array([1, 2, 3, 4])
@@ -112,6 +117,8 @@ def fixed_values(array: pa.Array, dtype: npt.DTypeLike, *, per_row: int = 1) -> 
     ----------
     array : pyarrow.Array [n]
         The column.
+    per_row : int
+        Items of `dtype` per row.
 
     Returns
     -------

@@ -121,6 +121,8 @@ def take_blocks(
 
     Parameters
     ----------
+    sync : bytes
+        The marker behind each block.
     decompress : callable
         One of :data:`tidelake.codec.avro_block.DECOMPRESS`.
     """

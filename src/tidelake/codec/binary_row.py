@@ -109,6 +109,8 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
     ----------
     values : sequence of storage values
         As :mod:`tidelake.types.values` says; None is null.
+    types : sequence of DataType
+        One per value.
 
     Returns
     -------
@@ -230,6 +232,8 @@ def decode_row(serialized: bytes, types: Sequence[DataType]) -> tuple[object, ..
     ----------
     serialized : bytes
         Number of fields and raw row; arbitrary bytes are safe.
+    types : sequence of DataType
+        One per field.
 
     Returns
     -------

@@ -66,6 +66,8 @@ def field_column(
 
     Parameters
     ----------
+    rows : BinaryArray
+        Serialized rows, none null.
     fields_count : int
         How many fields a row has; one with another number is not sound.
 

@@ -94,6 +94,8 @@ def encode_keys(
     ----------
     columns : sequence of pyarrow.Array or pyarrow.ChunkedArray [n]
         Most significant first. Nulls only where the type is nullable.
+    widths : sequence of int
+        At least what :func:`key_widths` gives for these columns.
 
     Returns
     -------

@@ -56,6 +56,8 @@ class _Turn:
     ----------
     until_ms : int
         The end of the lease, ms since the epoch.
+    holder : str
+        Digest of the commit user.
     """
 
     until_ms: int
@@ -85,6 +87,8 @@ def in_turns(
         Reads the newest snapshot and commits.
     kinds : collection of str
         The kinds of conflict after which it is repeated.
+    tries : int
+        The most tries.
 
     Raises
     ------

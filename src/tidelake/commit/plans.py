@@ -372,6 +372,8 @@ class CompactionPlan:
 
     Parameters
     ----------
+    compactions : tuple of Compaction
+        One per bucket.
     all_or_nothing : bool
         Whether one that does not fit is a conflict of all.
     """

@@ -67,6 +67,8 @@ class Published:
     ----------
     snapshot : Snapshot or None
         The published snapshot; None if there was nothing to commit.
+    planned : Planned
+        The plan's changes in the last base.
     replayed : bool
         Whether the snapshot had been published before.
     """

@@ -44,6 +44,8 @@ class Covered:
     ----------
     begin : str, optional
         Digest of the offsets before it; None if they are not known any more.
+    end : str
+        Digest of the offsets behind it.
     offsets : str
         The offsets behind it, for messages; cut if they are long.
     """
@@ -81,8 +83,12 @@ class MadeCommit:
 
     Parameters
     ----------
+    snapshot_id : int
+        The first snapshot of the commit, which has its rows.
     identity : str
         That snapshot's :attr:`~tidelake.metadata.log.snapshot.Snapshot.identity`.
+    end : str, optional
+        Digest of the offsets behind the batch.
     """
 
     identifier: int
@@ -120,7 +126,13 @@ class MadeCommit:
 
 @dataclass(frozen=True, slots=True)
 class StreamStep:
-    """One batch of a stream: what it covers, and the commit that it follows."""
+    """One batch of a stream: what it covers, and the commit that it follows.
+
+    Parameters
+    ----------
+    before : MadeCommit, optional
+        The last commit that the stream has acknowledged.
+    """
 
     covered: Covered
     before: MadeCommit | None = None

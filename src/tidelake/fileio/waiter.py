@@ -48,6 +48,11 @@ class Waiter(Protocol):
 class PollingWaiter:
     """Waits by the clock, longer each time.
 
+    Parameters
+    ----------
+    poll_ms_max : float
+        The longest wait.
+
     Examples
     --------
     >>> from tidelake.telemetry import ManualClock

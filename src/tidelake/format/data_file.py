@@ -122,6 +122,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         The columns of the schema that the file was written with, if known: one that the file
         lacks is damage, and not a column added later. In ORC and Avro files a column is found by
         its name there; one of another type is cast.
+    batch_rows : int
+        Most rows per batch.
     batch_bytes : int
         A batch has fewer rows if it would be larger, by their mean size in the file. With a text
         dictionary that size is unknown, and batches are smaller.

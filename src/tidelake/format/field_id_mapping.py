@@ -57,6 +57,8 @@ class ColumnOrigin:
         The column's name in the file; None if the file lacks it.
     is_int96 : bool
         Whether the file stores it, or a timestamp inside it, as INT96.
+    children : tuple of ColumnOrigin
+        For a nested column: the origin of each inner column.
     as_it_is : bool
         Whether the column as read only needs another name for its type.
     is_shredded : bool

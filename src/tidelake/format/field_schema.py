@@ -193,6 +193,8 @@ def dictionary_columns(table: pa.Table, fields: Sequence[DataField]) -> list[str
 
     Parameters
     ----------
+    table : pyarrow.Table
+        The file's first rows.
     fields : sequence of DataField
         The columns that may have one.
 

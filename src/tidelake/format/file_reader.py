@@ -40,6 +40,8 @@ class ReadRequest:
         ids finds columns by their names there.
     predicate : Predicate, optional
         Bound. A reader may leave out rows that do not match, but need not.
+    batch_rows : int
+        Most rows per batch.
     batch_bytes : int
         A batch has fewer rows if it would be larger, as far as the file shows it before the read.
     deleted : int64 array, optional

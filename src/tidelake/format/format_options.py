@@ -85,6 +85,8 @@ class OrcOptions:
         Size at which a stripe is written. Larger: fewer seeks, more memory of writers and readers.
     compression_block_bytes : int
         Bytes compressed at once; as Java's default, Arrow's 64 KiB compress worse.
+    index_rows : int
+        Rows per entry of the row index.
     dictionary_share_max : float
         A text column gets a dictionary if at most this share of its values is distinct.
     """

@@ -108,6 +108,13 @@ def fails_on_loss(table: KafkaTable) -> bool:
 def checked_start(client: Client, start: KafkaOffsets, latest: KafkaOffsets) -> KafkaOffsets:
     """Find where a read goes on: at `start`, unless Kafka lost those messages.
 
+    Parameters
+    ----------
+    client : Client
+        Finds the oldest offsets.
+    latest : KafkaOffsets
+        The latest offset of each partition.
+
     Returns
     -------
     KafkaOffsets

@@ -291,6 +291,8 @@ def column_from(
     ----------
     kind : pyarrow.DataType
         Its type; with wide offsets text and lists become their large forms.
+    nodes, buffers : iterator
+        Depth first, at this column; those of the column are taken from them.
     wide : bool
         Whether offsets have 64 bits.
     """

@@ -46,7 +46,13 @@ def map_file(file: int, size_bytes: int, *, populated: bool = False) -> mmap.mma
 
 
 class MappedBudget:
-    """How many bytes of lookup files are mapped at a time. Thread-safe."""
+    """How many bytes of lookup files are mapped at a time. Thread-safe.
+
+    Parameters
+    ----------
+    bytes_max : int
+        The most of them.
+    """
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max

@@ -90,6 +90,8 @@ class LookupHeader:
     ----------
     has_wide_offsets : bool
         Whether offsets have 64 bits.
+    nodes, buffers : tuple
+        Depth first.
     body_checksum : int
         XXH3 of the body.
     """

@@ -21,6 +21,8 @@ class RawColumn(NamedTuple):
 
     Parameters
     ----------
+    values : bytes
+        Of all rows, joined.
     offsets : bytes
         Of text and bytes: where each value begins and the last one ends, u32.
     valid : bytes
@@ -40,6 +42,8 @@ class RawRows:
     ----------
     snapshot_id : int or None
         The snapshot that answers; None for a table without one.
+    found : bytes
+        A bit for each key, the lowest first.
     columns : list of RawColumn
         Their rows, in the order of the keys.
     """

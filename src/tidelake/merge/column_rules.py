@@ -41,6 +41,8 @@ class SequenceGroup:
 
     Parameters
     ----------
+    columns : tuple of str
+        The sequence: rows compare by these, null smallest.
     removes : bool
         Whether a -D removes the whole row if its sequence is not below the largest so far.
     """

@@ -490,6 +490,8 @@ def check_retained(what: str, least: int, most: int, *, table: str) -> None:
     ----------
     what : str
         ``"snapshot"`` or ``"changelog"``.
+    least, most : int
+        The least and the most number to keep.
 
     Raises
     ------

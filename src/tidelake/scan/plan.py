@@ -97,6 +97,8 @@ class ScanPlan:
     ----------
     snapshot_id : int or None
         The snapshot; None for a table without one.
+    splits : tuple of Split
+        Raw ones first.
     manifests_total, manifests_pruned : int
         Manifests of the snapshot, and those not opened.
     raw_rows_exact : bool
@@ -167,6 +169,8 @@ def plan_scan(
         The snapshot to read; None gives the empty plan.
     predicate : Predicate, optional
         Bound. The splits may hold rows that do not satisfy it; `read_split` drops them.
+    limit : int, optional
+        The most rows wanted.
     mode : {'all', 'delta'}
         The snapshot's state, or only the files that its commit added (splits are then merge splits,
         one per bucket, to be read with ``keep_kinds=True``).

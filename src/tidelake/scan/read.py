@@ -380,6 +380,8 @@ def read_file(  # noqa: PLR0913 - all that is known of one file
 
     Parameters
     ----------
+    context, split, file
+        The file, and its split; the split's deletion vectors are ignored.
     predicate : Predicate, optional
         Bound to ``context.schema``.
     deleted : int64 array, optional

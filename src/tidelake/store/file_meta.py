@@ -22,6 +22,11 @@ SEQUENCE_NUMBER_MAX = 2**63 - 1
 def check_sequence_numbers(context: StoreContext, first: int, count: int, where: str) -> None:
     """Refuse rows for which a bucket has no sequence numbers left; none of them is written yet.
 
+    Parameters
+    ----------
+    first : int
+        The number of the first row.
+
     Raises
     ------
     UnsupportedError
@@ -39,7 +44,13 @@ def check_sequence_numbers(context: StoreContext, first: int, count: int, where:
 
 
 def simple_stats(fields: Sequence[DataField], stats: Sequence[ColumnStats]) -> SimpleStats:
-    """Give the statistics of some columns as rows."""
+    """Give the statistics of some columns as rows.
+
+    Parameters
+    ----------
+    stats : sequence of ColumnStats
+        One per column.
+    """
     if not fields:
         return EMPTY_STATS
     types = [field.type.as_nullable() for field in fields]
@@ -57,6 +68,8 @@ def value_stats(
 
     Parameters
     ----------
+    stats : sequence of ColumnStats
+        One per column.
     dense : bool
         Whether columns without statistics are left out.
     """

@@ -235,7 +235,8 @@ class RowMethods(abc.ABC):
             New values by column: a Python value or an Arrow scalar for all rows, or a function. The
             function receives a batch of rows with all columns and their old values, and returns an
             Arrow array (or a list) with one value per row. It may be called several times, each
-            time with some of the rows.
+            time with some of the rows. Text is text; text that would compute with columns on Spark
+            (``"upper(s)"``) is refused, and stored as ``pa.scalar("upper(s)")``.
         where : str, Predicate or list of tuples, optional
             Which rows: a predicate as of :meth:`delete`; all rows by default.
         commit_user, commit_identifier, options

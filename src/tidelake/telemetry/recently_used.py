@@ -26,6 +26,8 @@ class RecentlyUsed(Generic[K, V]):
 
     Parameters
     ----------
+    entries_max : int, optional
+        Most entries.
     bytes_max : int, optional
         Bound of the values' sizes together; :meth:`keep` may give another.
 

@@ -67,6 +67,8 @@ class DataType:
         DECIMAL: digits after the point.
     children : tuple of DataType
         ARRAY and MULTISET: the element; MAP: key and value; ROW: one per field.
+    child_fields : tuple of (int, str)
+        ROW: id and name of each field.
     child_details : tuple of (str or None, str or None)
         ROW: description and default value of each field; empty if no field has any.
 

@@ -22,6 +22,8 @@ def with_new_ids(fields: Iterable[DataField], *, after: int = -1) -> tuple[DataF
 
     Parameters
     ----------
+    fields : iterable of DataField
+        The columns; their current ids are ignored.
     after : int
         The largest id ever given in the table; -1 for a new table.
 

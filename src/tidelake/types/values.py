@@ -68,6 +68,8 @@ def to_storage(value: object, data_type: DataType) -> object:
     value : object
         bool, int, float, Decimal, str, bytes, date, time, datetime, numpy scalars, or None.
         Dates, times and timestamps may be ISO text.
+    data_type : DataType
+        The type; its nullability is ignored.
 
     Returns
     -------

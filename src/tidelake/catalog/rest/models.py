@@ -30,6 +30,8 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
         Its name, without the database's.
     path : str
         Its directory, perhaps with a scheme.
+    schema_id : int
+        The newest schema.
     is_external : bool
         Whether the server does not own the files.
     """

@@ -51,6 +51,10 @@ def fitting_compactions(
 
     Parameters
     ----------
+    compactions : sequence of Compaction
+        One per bucket.
+    base : Snapshot or None
+        The snapshot that the attempt builds on; None for the empty table.
     all_or_nothing : bool
         Whether a conflict of one is raised.
 

@@ -57,6 +57,8 @@ def check_history_continues(
 
     Parameters
     ----------
+    base : Snapshot or None
+        The snapshot that the attempt builds on; None for the empty table.
     first_base : Snapshot or None
         The one that the commit's first attempt built on; None where this is the first.
     base_snapshot_id : int or None
@@ -208,6 +210,8 @@ def check_rows_unchanged(
 
     Parameters
     ----------
+    base : Snapshot or None
+        The snapshot that the attempt builds on; None for the empty table.
     since : Snapshot or None
         The snapshot that the old rows were read from, or a later one that was checked already;
         None for the empty table.
@@ -253,6 +257,8 @@ def check_keys_unmoved(
     ----------
     new_files : EntryTable
         Files that would be added, with the rows that delete keys in other partitions.
+    base : Snapshot or None
+        The snapshot that the attempt builds on; None for the empty table.
 
     Raises
     ------

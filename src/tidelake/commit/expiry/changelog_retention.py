@@ -48,6 +48,11 @@ def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[s
     the oldest changelog: an older changelog names them. They expire with the changelog that removed
     them.
 
+    Parameters
+    ----------
+    oldest : Snapshot
+        The oldest of its snapshots.
+
     Notes
     -----
     Reads all such changelogs.

@@ -48,6 +48,8 @@ def expire_changelogs(
     ----------
     retention : Retention, optional
         What is kept; None removes all of them.
+    newest_id : int, optional
+        The newest snapshot as a commit knows it.
     dry_run : bool
         Whether to report only what would be removed.
 

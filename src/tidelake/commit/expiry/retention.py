@@ -33,6 +33,8 @@ class Retention:
 
     Parameters
     ----------
+    count_min, count_max : int
+        The least and the most number to keep.
     older_than_ms : int
         One may expire if the next was committed before this time, ms since the epoch.
     limit : int
@@ -56,8 +58,12 @@ class Retention:
 
         Parameters
         ----------
+        oldest_id, newest_id : int
+            The oldest one there is, and the table's newest snapshot.
         time_ms : callable
             Returns the commit time of an id; None if it was removed.
+        consumer_next_id : int, optional
+            The oldest that a consumer still has to read.
 
         Examples
         --------

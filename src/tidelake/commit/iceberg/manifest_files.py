@@ -62,7 +62,13 @@ _AVRO_TYPES: dict[TypeRoot, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
-    """Writes and reads the manifests of one table."""
+    """Writes and reads the manifests of one table.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The table's newest schema.
+    """
 
     fileio: FileIO
     settings: IcebergSettings

@@ -154,6 +154,8 @@ def document_of(
         The Iceberg snapshots, ascending; the last is current.
     tags : mapping of str to int
         Snapshot ids by tag; those of unknown snapshots are left out.
+    next_row_id : int
+        The first row id that is free.
     last_column_id : int
         The largest column id known before.
     """

@@ -37,6 +37,8 @@ class IcebergSettings:
         Compression of manifests, by its name in Avro files.
     has_older_names : bool
         Whether manifest lists have the names of fields that Iceberg 1.4 had.
+    level_min : int
+        The lowest level that is shown.
     shows_vectors : bool
         Whether deletion vectors are shown.
     merge_count_min, merge_count_max : int

@@ -80,7 +80,13 @@ _LOG = logging.getLogger("tidelake")
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The result of a synchronisation."""
+    """The result of a synchronisation.
+
+    Parameters
+    ----------
+    metadata_file : str
+        The newest metadata file.
+    """
 
     metadata_file: str
     snapshot_id: int

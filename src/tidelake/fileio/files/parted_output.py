@@ -14,7 +14,13 @@ from tidelake.telemetry import ProcessMark
 
 
 class PartedOutput:
-    """A new file. For one thread."""
+    """A new file. For one thread.
+
+    Parameters
+    ----------
+    part_bytes : int
+        Length of each part but the last.
+    """
 
     def __init__(self, path: str, part_bytes: int) -> None:
         self._path = path

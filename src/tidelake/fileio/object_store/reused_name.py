@@ -72,6 +72,8 @@ class StoreTime:
 
     Parameters
     ----------
+    behind_s : float
+        By how much this machine's clock was behind the store's.
     has_warned : bool
         Whether it was said that no URL is taken.
     """

@@ -43,6 +43,8 @@ def whole_name(uuid: str, bucket: int, first_bytes: int, file_format: str) -> st
         Any unique text without ``$``, ``.`` and ``/``.
     bucket : int
         The bucket of the first part, in whose directory the file lies.
+    first_bytes : int
+        Length of the first part.
 
     Examples
     --------

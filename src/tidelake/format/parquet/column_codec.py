@@ -22,6 +22,8 @@ def column_codecs(table: pa.Table, candidates: Sequence[str], codec: str) -> dic
 
     Parameters
     ----------
+    table : pyarrow.Table
+        The file's first rows.
     candidates : sequence of str
         Columns that are written plainly, neither with a dictionary nor as differences; all others
         keep the codec.

@@ -81,6 +81,8 @@ def side_by_side(
     ----------
     stack : ExitStack
         Ends the reads; it gets them in this call. Requires: it closes what they read from, too.
+    parts : sequence of iterators of pyarrow.RecordBatch
+        At least one. Each checks that it gives all rows.
 
     Returns
     -------

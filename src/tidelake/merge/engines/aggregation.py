@@ -30,6 +30,8 @@ class Aggregation:
 
     Parameters
     ----------
+    functions : tuple of ColumnFunction
+        One per column outside the key.
     remove_on_delete : bool
         Whether a -D removes the row of its key.
     """

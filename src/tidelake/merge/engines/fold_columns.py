@@ -38,6 +38,8 @@ def fold_columns(
     ----------
     winners : int64 array [m]
         For each key in key order a row: the only one of a key that has no more.
+    functions : iterable of ColumnFunction
+        One per column.
     actions_of : callable
         The action of each row of the layout on the column; one shared array for columns with the
         same actions.

@@ -85,6 +85,8 @@ class PartialUpdate:
 
     Parameters
     ----------
+    functions : tuple of ColumnFunction
+        One per column outside the key.
     ignore_delete : bool
         Rows that retract take no part.
     remove_on_delete : bool

@@ -43,6 +43,8 @@ class MergedOrder:
         The run of each row, 0 for the oldest.
     kept : tuple of uint8 arrays
         For each run a bit per row that is read, lowest first: whether the result has it.
+    rows_counts : tuple of int
+        The rows of each run.
     """
 
     run_of: npt.NDArray[np.uint8]

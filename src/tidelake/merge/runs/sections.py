@@ -42,6 +42,8 @@ class KeyRange:
 
     Parameters
     ----------
+    min_key, max_key : KeyRank
+        First and last key, both inside.
     level : int
         Level 0 is newer than every other level, level 1 newer than level 2, and so on.
     max_sequence_number : int
@@ -65,6 +67,11 @@ class KeyRange:
 
 def key_rank(values: Sequence[object], types: Sequence[DataType]) -> KeyRank:
     """Turn a key's storage values into a tuple that compares in key order.
+
+    Parameters
+    ----------
+    values : sequence of storage values
+        One per key column.
 
     Examples
     --------

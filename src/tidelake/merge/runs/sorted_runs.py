@@ -142,6 +142,8 @@ def group_segments(slices: Sequence[RunSlice], spec: MergeSpec, rows: pa.Table) 
 
     Parameters
     ----------
+    slices : sequence of RunSlice
+        The group, oldest run first.
     rows : pyarrow.Table
         The slices' rows, one after the other.
     """

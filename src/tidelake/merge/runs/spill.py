@@ -100,6 +100,8 @@ class SpillFiles:
 
     Parameters
     ----------
+    directory : str
+        The directory of the files; created with the first.
     name : str
         Prefix of the files' names; unique to the owner.
     batches_held : int
@@ -207,6 +209,8 @@ class SpillStack:
 
     Parameters
     ----------
+    directory : str
+        The directory of the files; created at the first spill.
     name : str
         Prefix of the files' names; unique to the writer.
     join : callable

@@ -74,6 +74,11 @@ class HashIndexFile:
 
         Each piece is valid until the next one.
 
+        Parameters
+        ----------
+        first : int
+            The number of the first hash wanted.
+
         Raises
         ------
         CorruptError, UnsupportedError, NotFoundError

@@ -193,6 +193,8 @@ class ConsumerState:
         The snapshot in its file; None without a file.
     modified_ms : int
         Time of the file's last write, ms since the epoch; 0 without a file.
+    lease : Lease, optional
+        The lease of the highest term.
     """
 
     consumer_id: str

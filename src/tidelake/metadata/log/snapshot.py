@@ -44,6 +44,8 @@ class Snapshot:
     ----------
     id : int
         Number of the snapshot, from 1.
+    schema_id : int
+        The table's newest schema when it was committed.
     base_manifest_list, delta_manifest_list : str
         File names: the state before this commit, and its changes.
     commit_user, commit_identifier, commit_kind

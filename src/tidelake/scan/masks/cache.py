@@ -68,7 +68,13 @@ class MaskCache:
             return None if hidden is None else (found, hidden)
 
     def keep(self, path: str, newer: NewerFiles, hidden: HiddenRows, *, bytes_max: int) -> None:
-        """Keep a mask, unless it is larger than the whole bound."""
+        """Keep a mask, unless it is larger than the whole bound.
+
+        Parameters
+        ----------
+        newer : frozenset of str
+            The newer files that the mask was computed against.
+        """
         nbytes = hidden.nbytes + ENTRY_BYTES + NAME_BYTES * len(newer)
         if nbytes > bytes_max:
             return

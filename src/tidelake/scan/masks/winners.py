@@ -43,6 +43,8 @@ def losing_rows(
 
     Parameters
     ----------
+    split, section
+        The section, oldest run first, and its split.
     spec : MergeSpec
         The table's rules. Requires: a merged row is one of its key's rows.
 

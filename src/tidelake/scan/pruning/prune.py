@@ -101,6 +101,8 @@ def matching_partitions(
 
     Parameters
     ----------
+    partitions : sequence of storage-value tuples
+        One per partition.
     predicate : Predicate
         Bound; names partition columns only.
 

@@ -61,6 +61,11 @@ def verdicts(
 ) -> Verdicts:
     """Decide for each entry whether its file may hold rows that match.
 
+    Parameters
+    ----------
+    partitions : sequence of storage-value tuples
+        The values of each of the entries' partitions.
+
     Returns
     -------
     ndarray of int8, shape [entries]

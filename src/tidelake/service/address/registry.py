@@ -129,6 +129,11 @@ class Registry:
     def oldest_snapshot(self, table: str, generation: int, newest: int) -> int:
         """The oldest snapshot of a generation whose files an executor may still open.
 
+        Parameters
+        ----------
+        newest : int
+            The newest snapshot.
+
         Returns
         -------
         int

@@ -50,6 +50,8 @@ class TableVersion:
         Goes up when snapshot ids went back or the table was recreated.
     snapshot : int
         Its id; 0 where the table has none.
+    schema : int
+        The newest schema's id.
     """
 
     generation: int = 0

@@ -64,6 +64,8 @@ class Goal:
     ----------
     columns : tuple of str, optional
         None for all.
+    min_snapshot : int, optional
+        The least snapshot.
     consistent : bool
         Whether all keys are answered from one snapshot.
     """

@@ -17,6 +17,8 @@ class Limits:
 
     Parameters
     ----------
+    keys : int
+        The most keys of a request.
     flight_bytes : int
         All answers that clients have not taken yet.
     slow_reader_seconds : float

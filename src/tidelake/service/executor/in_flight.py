@@ -54,6 +54,8 @@ class InFlight:
 
     Parameters
     ----------
+    limits : Limits
+        The most of each.
     now : callable
         A monotonic clock, in seconds.
     """

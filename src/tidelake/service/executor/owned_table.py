@@ -69,6 +69,8 @@ class OpenTable:
     ----------
     identity : str
         Tells the table from one that was made anew under its name.
+    first_generation : int
+        The oldest generation that is known to be of this very table.
     counts : dict of int to (mapping of bytes to int)
         By snapshot: the number of buckets of the partitions whose number is not the table's. It has
         the snapshot that the query is at, and during a swap the next one too.
@@ -298,6 +300,8 @@ class OwnedTable:
 
         Parameters
         ----------
+        wanted : TableVersion
+            The oldest that will do.
         end : float
             Until when to wait, by the monotonic clock.
         poke : callable

@@ -35,6 +35,8 @@ class TableFigures:
         How long ago the newest snapshot was committed, where the table is ahead; else 0.
     hit_ratio : float, optional
         Share of these keys that were found; None without keys.
+    p50_us, p99_us : int
+        Microseconds of a request, of the slowest executor.
     problem : str
         Why it is not served; empty if it is.
     """

@@ -81,7 +81,13 @@ def _packed(values: Sequence[object], data_type: DataType) -> pb.Column:
 
 
 def pack_rows(rows: Sequence[Mapping[str, object]], fields: Sequence[DataField]) -> pb.PackedRows:
-    """Pack rows of Python values, as Arrow's ``to_pylist`` gives them; nulls are allowed."""
+    """Pack rows of Python values, as Arrow's ``to_pylist`` gives them; nulls are allowed.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        The value of each column by name.
+    """
     columns = [_packed_nullable([row[f.name] for row in rows], f.type) for f in fields]
     return pb.PackedRows(count=len(rows), columns=columns)
 

@@ -51,6 +51,8 @@ class TableChangelog(Relation, implements=(f"{CATALOG}.Changelog",)):
 
     Parameters
     ----------
+    gateway, name
+        As of every table.
     context : JavaObject
         Spark's ``ChangelogContext``: the range, and what to leave out.
     """

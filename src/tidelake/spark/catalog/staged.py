@@ -30,6 +30,8 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
 
     Parameters
     ----------
+    gateway, name
+        As of every table.
     replaces : bool
         Whether it replaces a table of its name, if there is one.
     """

@@ -78,6 +78,8 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
 
     Parameters
     ----------
+    gateway, name
+        As of every table.
     moment : mapping
         The moment to read, if one is given.
     """
@@ -141,6 +143,8 @@ class LakeTable(
 
     Parameters
     ----------
+    gateway, name
+        As of every table.
     moment : mapping
         The moment to read, if one is given.
     is_write : bool

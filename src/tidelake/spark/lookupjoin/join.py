@@ -61,6 +61,8 @@ def joined(
     ----------
     table : Table
         As :func:`~tidelake.spark.read.table_frame.in_session` gives it.
+    request : LookupRequest
+        What is joined.
 
     Returns
     -------

@@ -21,6 +21,11 @@ def present_keys(
 
     A null is equal to nothing; nor is a time finer than the key's type, or a text longer than it.
 
+    Parameters
+    ----------
+    columns : sequence of Array
+        In Spark's types, one per column of the key.
+
     Returns
     -------
     RecordBatch

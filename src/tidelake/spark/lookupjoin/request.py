@@ -78,6 +78,8 @@ class LookupRequest:
 
         Parameters
         ----------
+        on, how, columns
+            As of that method.
         case_sensitive : bool
             Whether names that differ by case alone are different in the session.
 

@@ -76,6 +76,8 @@ class NativeGroup:
 
     Parameters
     ----------
+    source : tuple of (DataField or None)
+        The files' own fields, one per wanted column.
     live_only : bool
         Whether the files may hold deletes, which must be left out.
     masked : tuple of MaskedFile

@@ -89,6 +89,8 @@ class RowsTask:
     ----------
     files : tuple of bytes
         By number the file, as a split of that file alone.
+    shares : tuple of tuple of int
+        The numbers of each task's files.
     """
 
     handle: TableHandle

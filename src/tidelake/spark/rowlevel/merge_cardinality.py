@@ -26,7 +26,13 @@ TOO_MANY_KEYS = "merge_keys_kept"
 
 @dataclass(frozen=True, slots=True)
 class KeysOnce:
-    """Checks that no key is changed twice, or inserted and changed. Picklable."""
+    """Checks that no key is changed twice, or inserted and changed. Picklable.
+
+    Parameters
+    ----------
+    bytes_max : int
+        The most memory for a task's keys.
+    """
 
     table: str
     keys: Sequence[DataField]

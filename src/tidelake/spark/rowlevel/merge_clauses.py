@@ -72,6 +72,8 @@ class MergeInto:
     ----------
     source : callable
         Returns the source's rows; called once per attempt.
+    clauses : sequence of MergeClause
+        The first clause of a kind that holds counts.
     equal : sequence of (str, str)
         Columns of target and source that `on` equates, as far as known.
     predicate : Predicate, optional

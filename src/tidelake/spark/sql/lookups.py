@@ -52,6 +52,8 @@ class QueryLookups:
     ----------
     mark : str
         Stands around the name of a frame in a text.
+    joins : mapping of TableReference to (int, int, str)
+        Start, end and new text of each join.
     hints : list of (int, int, str)
         The hints for lookups, which Spark is not given.
     """

@@ -87,6 +87,8 @@ class Statements:
 
         Parameters
         ----------
+        catalog : Catalog
+            The first catalog.
         runner_of : callable
             Returns what compacts a catalog's tables on the executors.
         """

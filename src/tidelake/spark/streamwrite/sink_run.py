@@ -44,9 +44,13 @@ class SinkRun:
 
     Parameters
     ----------
+    batch_id : int
+        Its first batch.
     spark : SparkSession or None
         The classic session that the query was started in; through Spark Connect there is none, and
         the process ends with the query.
+    batch_spark : SparkSession
+        The session of the first batch.
 
     Raises
     ------

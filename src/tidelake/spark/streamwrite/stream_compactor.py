@@ -44,6 +44,8 @@ class StreamCompactor:
 
     Parameters
     ----------
+    handle : TableHandle
+        The table, with the options of the first stream.
     table : hashable
         Identity of the table, which a later table of its name does not have.
     """

@@ -212,6 +212,11 @@ class NoteReader:
 def check_one_attempt(digests: Sequence[AttemptDigest], *, table: str) -> None:
     """Check that all writing tasks got rows from the same attempts.
 
+    Parameters
+    ----------
+    digests : sequence of AttemptDigest
+        Of each writing task.
+
     Raises
     ------
     ConflictError

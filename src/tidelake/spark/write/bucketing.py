@@ -70,6 +70,8 @@ class DynamicBucketing:
 
     Parameters
     ----------
+    tasks : int, optional
+        The most assigning tasks, and the number of writing tasks.
     base_snapshot_id : int or None
         The snapshot whose index is read, 0 for the empty table; None for an overwrite.
     """

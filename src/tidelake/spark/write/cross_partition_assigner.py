@@ -81,6 +81,8 @@ def cross_partition_rows(
     ----------
     frame : DataFrame
         The table's columns, and row kinds as bytes.
+    tasks : int, optional
+        The most assigning tasks, and the number of writing tasks.
     base_snapshot_id : int or None
         The snapshot of the live keys, 0 for the empty table; None for an overwrite of the whole
         table.

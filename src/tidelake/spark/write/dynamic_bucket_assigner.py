@@ -67,7 +67,13 @@ def assigners_of(options: Options, tasks: int) -> int:
 def assigned_rows(
     handle: TableHandle, frame: DataFrame, *, tasks: int | None, base_snapshot_id: int | None
 ) -> DataFrame:
-    """Assign dynamic buckets, and bring the rows to the tasks that write them."""
+    """Assign dynamic buckets, and bring the rows to the tasks that write them.
+
+    Parameters
+    ----------
+    tasks : int, optional
+        The most assigning tasks, and the number of writing tasks.
+    """
     count = tasks or tasks_count(frame)
     assigners = assigners_of(handle.options, count)
     hashed = frame.withColumn(HASH_COLUMN, key_hash(handle, frame, handle.schema.bucket_keys))

@@ -108,7 +108,13 @@ def in_task(handle: TableHandle) -> TableHandle:
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer:
-    """The answers of all tasks."""
+    """The answers of all tasks.
+
+    Parameters
+    ----------
+    digests : tuple of AttemptDigest
+        The attempts that assigned buckets, as a digest from each task with assigned rows.
+    """
 
     rows_count: int
     messages: tuple[CommitMessage, ...]

@@ -116,6 +116,8 @@ class SqlSession:
 
     Parameters
     ----------
+    catalog : Catalog
+        The first catalog.
     runner_of : callable, optional
         Returns what runs the compactions of a catalog's tables; this process by default.
     time_zone : callable

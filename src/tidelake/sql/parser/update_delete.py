@@ -45,7 +45,13 @@ def update(cursor: Cursor) -> Update:
 
 @dataclass(frozen=True, slots=True)
 class SetClause:
-    """The assignments of SET."""
+    """The assignments of SET.
+
+    Parameters
+    ----------
+    positions : mapping of str to int
+        First offsets of the columns.
+    """
 
     values: Mapping[str, Query]
     field_values: Mapping[str, tuple[FieldAssignment, ...]]
@@ -134,6 +140,8 @@ def read_expression(
 
     Parameters
     ----------
+    cursor : Cursor
+        At its first token.
     is_query : bool
         A query in parentheses: all keywords may occur in it.
     """

@@ -25,6 +25,8 @@ class SelectList:
     ----------
     start : int
         Behind the word SELECT, where hints may stand.
+    end : int
+        Behind the last item.
     """
 
     start: int

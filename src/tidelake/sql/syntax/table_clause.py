@@ -88,8 +88,12 @@ class Window:
 
     Parameters
     ----------
+    size_ms : int
+        Window size; the largest for CUMULATE, the gap for SESSION.
     step_ms : int
         Slide of HOP, step of CUMULATE; `size_ms` for TUMBLE and SESSION.
+    offset_ms : int
+        Shift of all windows against the epoch.
     """
 
     kind: str

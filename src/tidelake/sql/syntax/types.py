@@ -76,6 +76,11 @@ DECIMAL_PRECISION_DEFAULT = 10
 def read_type(cursor: Cursor, spelling: Spelling) -> DataType:
     """Read a type with its NOT NULL.
 
+    Parameters
+    ----------
+    cursor : Cursor
+        At the first token of the type.
+
     Returns
     -------
     DataType

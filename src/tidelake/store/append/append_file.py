@@ -25,6 +25,8 @@ class AppendFile:
 
     Parameters
     ----------
+    first_sequence : int
+        Sequence number of its first row.
     source : FileSource
         Whether rows were added or compacted.
     """

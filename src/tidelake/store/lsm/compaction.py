@@ -139,6 +139,8 @@ def plan(
 
     Parameters
     ----------
+    max_level : int
+        The bucket's last level.
     may_be_expired : callable, optional
         Whether a file may have expired rows: it is then rewritten in any case.
 

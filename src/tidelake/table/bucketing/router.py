@@ -75,6 +75,8 @@ class Router:
 
         Parameters
         ----------
+        kinds : ndarray of int8, optional
+            One per row.
         given : ndarray of int32, optional
             The rows' buckets, if another task assigned them.
 

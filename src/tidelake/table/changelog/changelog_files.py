@@ -161,6 +161,8 @@ class LoggedChanges:
     ----------
     of_changelog : bool
         Whether to read changelog files; otherwise the new data files.
+    rows : LoggedRows
+        What is read of each part.
     """
 
     handle: TableHandle

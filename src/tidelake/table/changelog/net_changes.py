@@ -120,6 +120,8 @@ class TableChanges:
     ----------
     start, end : Snapshot or None
         After `start`, up to and with `end`; None is the empty table before the first snapshot.
+    rows : NetRows
+        What is read of each part.
     """
 
     handle: TableHandle

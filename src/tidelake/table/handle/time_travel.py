@@ -145,6 +145,8 @@ class TimeTravel:
 
         Parameters
         ----------
+        snapshot_id, timestamp, tag, watermark
+            At most one of them.
         default : Options, optional
             The table's options, which count where no argument is given: :func:`option_moment`.
 

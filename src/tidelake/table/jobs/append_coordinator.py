@@ -57,6 +57,11 @@ class AppendCoordinator:
     def plan(self, handle: TableHandle) -> TableCompaction | None:
         """Plan a round; None if there is nothing to do.
 
+        Parameters
+        ----------
+        handle : TableHandle
+            The table with its newest schema.
+
         Raises
         ------
         InvalidInputError

@@ -30,6 +30,7 @@ from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
 from tidelake.table.job.plan import HERE, Gathered, Plan, Runner
+from tidelake.table.write.bucket_state import BucketStates
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.result import WriteResult
 from tidelake.table.write.transaction import WriteTransaction
@@ -58,6 +59,8 @@ class TableCompaction(Plan[CompactionPart]):
 
     Parameters
     ----------
+    tasks : tuple of CompactionPart
+        The largest first.
     full : bool
         Whether to merge everything.
     """
@@ -72,10 +75,16 @@ class TableCompaction(Plan[CompactionPart]):
         return self.snapshot_id
 
     def run(self, tasks: Sequence[CompactionPart], into: Gathered) -> None:
-        """Compact parts, each with its own writer, which frees its memory before the next."""
+        """Compact parts, each with its own writer, which frees its memory before the next.
+
+        They begin from the newest snapshot, read once for all, and from that of the plan where it
+        names files.
+        """
+        newest = BucketStates(into.handle)
+        planned = BucketStates(into.handle, snapshot_id=self.snapshot_id)
         for part in tasks:
-            as_planned = None if part.names is None else self.snapshot_id
-            with into.writing(new_writer(into.handle, base_snapshot_id=as_planned)) as writer:
+            states = newest if part.names is None else planned
+            with into.writing(new_writer(into.handle, states=states)) as writer:
                 writer.compact(part.partition, part.bucket, full=self.full, names=part.names)
 
     def commit(self, out: WriteTransaction, gathered: Gathered) -> WriteResult:  # noqa: ARG002

@@ -29,7 +29,7 @@ def expire_snapshots_now(
     max_deletes: int | None = None,
     dry_run: bool = False,
 ) -> Expired:
-    """Expire snapshots; see :meth:`tidelake.Table.expire_snapshots`."""
+    """Expire snapshots; see :meth:`tidelake.table.Maintenance.expire_snapshots`."""
     handle.schemas.check_same(handle.schema, table=handle.identifier)
     _check_limit(max_deletes, table=handle.identifier)
     of_snapshots, of_changelogs = retentions(
@@ -65,7 +65,7 @@ def expire_changelogs_now(
     delete_all: bool = False,
     dry_run: bool = False,
 ) -> Expired:
-    """Expire changelogs; see :meth:`tidelake.Table.expire_changelogs`."""
+    """Expire changelogs; see :meth:`tidelake.table.Maintenance.expire_changelogs`."""
     handle.schemas.check_same(handle.schema, table=handle.identifier)
     _check_limit(max_deletes, table=handle.identifier)
     _, configured = retentions(handle.options, now_ms=_now_ms(handle))

@@ -199,7 +199,13 @@ def _roll_back_by_server(
 
 @dataclass(slots=True)
 class _Step:
-    """Removes what came after the target."""
+    """Removes what came after the target.
+
+    Parameters
+    ----------
+    target : Snapshot
+        The newest snapshot afterwards.
+    """
 
     handle: TableHandle
     place: OpenDirectory

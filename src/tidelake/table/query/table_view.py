@@ -111,6 +111,8 @@ class TableView:
     ----------
     snapshot : Snapshot or None
         The snapshot; None for a table without one.
+    states : mapping of BucketId to QueriedBucket
+        The files of each bucket.
     """
 
     def __init__(

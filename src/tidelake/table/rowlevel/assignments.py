@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError, near_names, sho
 from tidelake.table.conversion.inputs import record_batches
 from tidelake.table.handle.arguments import check_dict
 from tidelake.table.handle.handle import TableHandle
-from tidelake.types import DataField
+from tidelake.types import DataField, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.conform import conform
 from tidelake.types.default_value import default_scalars, filled_in
@@ -35,9 +35,10 @@ from tidelake.types.predicate import Predicate, col
 
 Computed: TypeAlias = Callable[[pa.RecordBatch], object]
 
+_TEXTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'")
-_WORD = re.compile(r"\b([A-Za-z_]\w*)\b(\s*\()?")
-_OPERATOR = re.compile(r"[-+*/%|]")
+_WORD = re.compile(r"\b([A-Za-z_]\w*)\b(\()?")
+_OPERATOR = re.compile(r"(?<=[\w)'])\s*(?:\|\||[-+*/%])\s*(?=[\w('])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +162,10 @@ def _unknown(handle: TableHandle, column: object, known: tuple[str, ...]) -> Inv
 
 
 def _check_text(value: object, field: DataField, handle: TableHandle) -> None:
-    """Refuse text that is an SQL expression over the table's columns."""
-    if not isinstance(value, str) or not _is_expression(value, handle.schema.field_names):
+    """Refuse text for a text column that is an SQL expression over the table's columns."""
+    if not isinstance(value, str) or field.type.root not in _TEXTS:
+        return  # of other types it is refused as a value
+    if not _is_expression(value, handle.schema.fields):
         return
     message = (
         f"Column '{field.name}' of table '{handle.identifier}' is set to {shortened(repr(value))},"
@@ -175,14 +178,20 @@ def _check_text(value: object, field: DataField, handle: TableHandle) -> None:
     )
 
 
-def _is_expression(text: str, columns: Collection[str]) -> bool:
-    """Whether text computes with columns: all its words are columns or functions."""
-    unquoted = _QUOTED.sub("", text)
-    words = _WORD.findall(unquoted)
-    known = {name.casefold() for name in columns}
-    of_columns = [word.casefold() in known for word, is_call in words if not is_call]
-    computes = len(of_columns) < len(words) or _OPERATOR.search(unquoted) is not None
-    return computes and any(of_columns) and all(of_columns)
+def _is_expression(text: str, fields: Sequence[DataField]) -> bool:
+    """Whether text computes with columns, as ``upper(s)``, ``n + 1`` and ``s || '!'`` do.
+
+    Its words are columns or functions, and there is a column among them. Arithmetic is only of
+    columns that hold no text: ``"sku-17"`` is text.
+    """
+    roots = {field.name.casefold(): field.type.root for field in fields}
+    words = _WORD.findall(_QUOTED.sub("''", text))
+    columns = [word.casefold() for word, bracket in words if not bracket]
+    if not columns or not roots.keys() >= set(columns):
+        return False
+    if len(columns) < len(words) or "||" in text:
+        return True
+    return bool(_OPERATOR.search(text)) and not any(roots[name] in _TEXTS for name in columns)
 
 
 def _constant(value: object, field: DataField, table: str) -> pa.Array:

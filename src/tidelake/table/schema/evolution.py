@@ -91,6 +91,8 @@ def evolved_schema(
 
     Parameters
     ----------
+    schema : TableSchema
+        The newest schema.
     changes : sequence of SchemaChange
         The changes, in order.
     has_snapshots : bool

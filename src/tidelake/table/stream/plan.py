@@ -204,6 +204,8 @@ class StreamPlan:
             The columns wanted; all by default.
         predicate : Predicate, optional
             Bound; leaves out each row that does not satisfy it.
+        leaving : ChangeFilter or UpdateFilter, optional
+            Instead of `predicate`: as of :meth:`change_filter`.
 
         Raises
         ------

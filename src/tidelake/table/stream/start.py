@@ -81,10 +81,14 @@ class Beginning:
 
     Parameters
     ----------
+    snapshot : int
+        The first snapshot.
     phase : {'full', 'delta'}
         Whether the stream gives its state, or its changes.
     created_ms : int, optional
         Give only files of the state that were created at this time or later, ms.
+    end : int, optional
+        The last snapshot.
     before : str, optional
         Identity of the snapshot before the first one, as the stream's consumer has read it.
     """

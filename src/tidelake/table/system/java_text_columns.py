@@ -42,6 +42,11 @@ _NUMPY_SCIENTIFIC_FROM = 1e6
 def row_texts(rows: pa.Array, types: Sequence[DataType]) -> list[pa.Array]:
     """Print the fields of serialized rows.
 
+    Parameters
+    ----------
+    rows : BinaryArray
+        Serialized BinaryRows, none null.
+
     Returns
     -------
     list of StringArray

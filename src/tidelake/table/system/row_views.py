@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidelake.foreign_names import with_hints
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import levels_count
 from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
@@ -196,6 +197,10 @@ class ViewScan(FrameMethods):
     ----------
     identifier : str
         ``"database.table$view"``.
+    rows : ViewRows
+        What is read of each split.
+    limit : int, optional
+        The most rows wanted.
     """
 
     identifier: str
@@ -253,6 +258,7 @@ class RowView(MetadataTable):
     def _frames(self, **scan: Any) -> FrameMethods:
         return self.scan(**scan)
 
+    @with_hints
     def scan(
         self,
         *,
@@ -299,6 +305,7 @@ class RowView(MetadataTable):
         """Number of rows; arguments as of :meth:`scan`."""
         return self.scan(**scan).count()
 
+    @with_hints
     def changes(
         self,
         start: Moment,
@@ -311,6 +318,7 @@ class RowView(MetadataTable):
         """Return the changes after `start`, up to and with `end`; see :meth:`changes_batches`."""
         return self.changes_batches(start, end, columns=columns, where=where, mode=mode).read_all()
 
+    @with_hints
     def changes_batches(
         self,
         start: Moment,

@@ -222,7 +222,13 @@ class SystemTable(ConversionMethods, abc.ABC):
 
     write = writer = append = overwrite = upsert = update = delete = compact = _only_read
     drop_partitions = truncate = rescale_bucket = rollback_to = _only_read
-    tags = maintenance = property(_only_read)
+
+    @property
+    def tags(self) -> _Refusing:
+        """Refuse what tags do."""
+        return _Refusing(self._only_read)
+
+    maintenance = tags
     plan = explain = copy = with_options = _only_read
     scan: ClassVar[Callable[..., Any]] = _only_read
     changes: ClassVar[Callable[..., Any]] = _only_read
@@ -266,6 +272,18 @@ class SystemTable(ConversionMethods, abc.ABC):
                 f"<b>{html.escape(self.identifier)}</b>: cannot be read: {html.escape(str(error))}"
             )
         return History(self.identifier, table)._repr_html_()
+
+
+class _Refusing:
+    """A namespace whose methods refuse; to look for it is no error."""
+
+    def __init__(self, refuse: Callable[..., NoReturn]) -> None:
+        self._refuse = refuse
+
+    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._refuse
 
 
 @dataclass(frozen=True, slots=True, repr=False)

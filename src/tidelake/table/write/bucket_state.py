@@ -91,6 +91,11 @@ class BucketStates:
             self._read()
 
     @property
+    def has_begun(self) -> bool:
+        """Whether the snapshot is read."""
+        return self._snapshot_id is not None
+
+    @property
     def snapshot(self) -> Snapshot | None:
         """The snapshot that is read; None for the empty table."""
         if self._snapshot_id is None:

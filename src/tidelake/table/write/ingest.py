@@ -74,6 +74,8 @@ class Ingest:
             Row kinds; by default from the column ``rowkind.field``, or inserts.
         buckets : int32 array [n], optional
             The rows' buckets, if another task chose them.
+        first_row : int, optional
+            The number of the first row in the caller's data, for messages.
 
         Yields
         ------

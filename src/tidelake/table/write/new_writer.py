@@ -36,6 +36,7 @@ def new_writer(
     user: str = "",
     overwrite: Overwrite | None = None,
     base_snapshot_id: int | None = None,
+    states: BucketStates | None = None,
     fills_defaults: bool = True,
     reads_now: bool = False,
 ) -> TableWriter:
@@ -50,6 +51,9 @@ def new_writer(
         rows for partitions that are not replaced are refused.
     base_snapshot_id : int, optional
         The snapshot to begin from, 0 for the empty table; by default the newest.
+    states : BucketStates, optional
+        What an earlier writer of the same job has read, in place of a base. The table was checked
+        when it was read.
     fills_defaults : bool
         Whether nulls become their columns' defaults; not for existing rows.
     reads_now : bool
@@ -63,14 +67,15 @@ def new_writer(
         The table was dropped, and perhaps recreated, since it was opened.
     """
     context = handle.store_context()
-    read = BucketStates(handle, snapshot_id=base_snapshot_id)
-    states: BucketStates | EmptyStates = read
+    read = states or BucketStates(handle, snapshot_id=base_snapshot_id)
+    begun: BucketStates | EmptyStates = read
     needs_states = overwrite is None and handle.bucket_mode is not BucketMode.POSTPONE
     is_chosen = reads_now or base_snapshot_id is not None
-    _check_and_begin(handle, read if needs_states and is_chosen else None)
+    if not read.has_begun:
+        _check_and_begin(handle, read if needs_states and is_chosen else None)
     if overwrite is not None:  # its commit would not name changelog files
         context = replace(context, options=_without_changelog(context.options))
-        states = EmptyStates()
+        begun = EmptyStates()
     dynamic = None
     cross_partition = None
     mode = handle.bucket_mode
@@ -78,21 +83,21 @@ def new_writer(
         cross_partition = CrossPartitionWriter(
             context,
             budget_bytes=write_buffer_bytes(handle.options, handle.env.memory),
-            live_keys=LiveKeys(handle, states),
+            live_keys=LiveKeys(handle, begun),
             assigner=CrossPartitionAssigner(
                 handle.schema,
                 handle.paths,
                 engine=handle.options.get(declared.MERGE_ENGINE),
-                live_counts=states.bucket_rows,
+                live_counts=begun.bucket_rows,
                 fill=fill_of(handle.options),
             ),
         )
     elif mode is BucketMode.DYNAMIC:
         dynamic = DynamicBuckets(
-            context, entries_of=states.index_entries, fill=fill_of(handle.options)
+            context, entries_of=begun.index_entries, fill=fill_of(handle.options)
         )
     elif mode is BucketMode.POSTPONE:
-        states = EmptyStates()  # new files come after the waiting ones
+        begun = EmptyStates()  # new files come after the waiting ones
         number = int(handle.env.rng.uniform(0, WRITER_NUMBER_MAX))
         options = postpone_options(handle.options, handle.schema, user=user, writer_number=number)
         context = replace(context, options=options)
@@ -100,7 +105,7 @@ def new_writer(
     return TableWriter(
         context,
         table=handle.identifier,
-        state_of=states,
+        state_of=begun,
         check_partition=None if static is None else PartitionCheck(handle, static),
         dynamic=dynamic,
         cross_partition=cross_partition,

@@ -54,6 +54,8 @@ class BucketState:
 
     Parameters
     ----------
+    files : tuple of DataFileMeta
+        Its live files; none for an overwrite.
     partition_buckets : int or None
         The number of buckets of the partition's live files; None if it has none.
     snapshot_id : int or None
@@ -169,6 +171,8 @@ class TableWriter:
         buckets : ndarray of int32, optional
             The rows' dynamic buckets, if another task assigned them; if keys may change partition,
             the partitions too.
+        first_row : int, optional
+            The number of the first row in the caller's data, for messages.
 
         Raises
         ------

@@ -20,6 +20,8 @@ def cast_values(
 
     Parameters
     ----------
+    source, target : DataType
+        The old and the new type; nullability is ignored.
     zone : str, optional
         The local time zone, by its IANA name; needed only if
         :func:`~tidelake.types.cast.rules.needs_zone` says so.

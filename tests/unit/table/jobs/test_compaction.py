@@ -16,9 +16,12 @@ from tidelake.fileio import LocalFileIO
 from tidelake.scan import live_buckets
 from tidelake.table.jobs import compaction
 from tidelake.telemetry import Env
+from tidelake.testing import FaultyFileIO
 
 PARTITIONED = {"primary_keys": ["p", "k"], "partition_keys": ["p"]}
 WAITS = {"bucket": 2, "write-only": True}
+SNAPSHOTS_READ = 18
+"""Of a compaction by hand, however many buckets it has."""
 COLUMNS = {"p": "STRING", "k": "INT", "v": "INT"}
 
 
@@ -350,3 +353,17 @@ def test_a_commit_between_the_plan_and_the_first_bucket_is_not_half_seen(catalog
     assert seen == [5]
     assert (len(result.snapshot_ids), result.compactions_dropped) == (1, 0)
     assert {row[2] for row in state(table)} == ({9} if keyed else {0, 1, 2, 3, 4, 9})
+
+
+@pytest.mark.parametrize("buckets", [2, 8])
+def test_snapshots_and_manifests_are_read_once_for_all_buckets(tmp_path, buckets):
+    seen = FaultyFileIO(LocalFileIO())
+    catalog = tidelake.open(tmp_path, fileio=seen)
+    options = {"bucket": buckets, "write-only": True}
+    table = catalog.create_table("db.t", COLUMNS, primary_keys=["k"], options=options)
+    for v in range(3):
+        table.write(rows(range(40), v, "a"))
+    before = len(seen.trace)
+    assert len(table.compact(full=True).snapshot_ids) == 1
+    read = [entry.path for entry in seen.trace[before:] if entry.op.startswith("read")]
+    assert len([path for path in read if "/snapshot/snapshot-" in path]) == SNAPSHOTS_READ

@@ -48,7 +48,11 @@ APPENDED = {
     "append, marked, bucketed": ([], [], {"bucket": "2", "bucket-key": "k"} | DV),
 }
 LAYOUTS = KEYED | APPENDED
-EXPRESSIONS = ["upper(s)", "n + 1", "s || '!'", "concat(S, 'it''s (k)')", "-n"]
+EXPRESSIONS = ["upper(s)", "n + 1", "n*2", "s || '!'", "concat(S, 'it''s (k)')", "k - n"]
+TEXTS = [
+    *("n", "new (n or k)", "well-known", "a + b", "(k)", "'n + 1'", "", "100%", "n/a"),
+    *("s-17", "S-7", "p/42", "s-", "s%", "-s-", "s (p)", "k-", "-n", "2026-01-01", "n: 1"),
+]
 
 
 def row_of(k):
@@ -263,7 +267,7 @@ def test_what_cannot_be_set_is_refused_and_changes_nothing(values, kind):
     assert table.latest_snapshot_id == newest
 
 
-@pytest.mark.parametrize("text", ["n", "new (n or k)", "well-known", "a + b", "(k)", "'n + 1'", ""])
+@pytest.mark.parametrize("text", TEXTS)
 def test_text_is_stored_that_computes_nothing(text):
     table = filled()
     table.update({"s": text}, "k < 4")

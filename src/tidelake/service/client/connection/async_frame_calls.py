@@ -23,7 +23,13 @@ from tidelake.service.protocol.framing import HEAD, MAGIC, framed
 
 
 class AsyncFrameCalls:
-    """The connections of one event loop to one address."""
+    """The connections of one event loop to one address.
+
+    Parameters
+    ----------
+    answer_bytes_max : int
+        The largest answer that is taken.
+    """
 
     def __init__(
         self, address: str, token: str | None, clock: Clock, *, answer_bytes_max: int

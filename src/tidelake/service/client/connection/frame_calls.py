@@ -113,7 +113,13 @@ class _Socket:
 
 
 class FrameCalls:
-    """The sockets to one address. Threads share it."""
+    """The sockets to one address. Threads share it.
+
+    Parameters
+    ----------
+    answer_bytes_max : int
+        The largest answer that is taken.
+    """
 
     def __init__(
         self, address: str, token: str | None, clock: Clock, *, answer_bytes_max: int

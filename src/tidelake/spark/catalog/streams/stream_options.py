@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.foreign_names import OF_SCAN_ARGUMENTS
 from tidelake.options import declared, is_option
 from tidelake.spark.catalog.streams.provider import FILTER, SCHEMA, TABLE, WAREHOUSE
 from tidelake.spark.streamwrite.kept_changes import CHANGES
@@ -51,10 +52,11 @@ def stream_options(given: Mapping[str, str], own: tuple[str, ...] = SOURCE_KEYS)
             continue
         known = option_key(key)
         if not is_option(known):
+            here = OF_SCAN_ARGUMENTS.get(folded)
+            near = f" Use '{here}'." if here else near_names(folded, declared.BY_KEY)
             message = (
-                f"A stream of a table has no option '{shortened(key)}'."
-                f"{near_names(folded, declared.BY_KEY)} Its options are those of the table"
-                " (docs/options.md)."
+                f"A stream of a table has no option '{shortened(key)}'.{near}"
+                " Its options are those of the table (docs/options.md)."
             )
             raise InvalidInputError(message, kind="unknown_option", option=key)
         found[known] = value

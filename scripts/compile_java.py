@@ -53,6 +53,8 @@ def by_javac(files: Sequence[Path]) -> str | None:
         command += ["-Xmaxerrs", "1000", "-cp", str(JARS / "*"), "-d", made, *map(str, files)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     errors = [line for line in done.stderr.splitlines() if "compiler.err." in line]
+    if done.returncode and not errors:  # it could not compile at all
+        return done.stderr or f"{javac} ended with {done.returncode}"
     return "\n".join(line for line in errors if SCALA_ONLY not in line or INHERITED not in line)
 
 

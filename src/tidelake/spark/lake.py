@@ -629,8 +629,8 @@ class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
         full, partitions, buckets
             As of :meth:`tidelake.Table.compact`.
         tasks : int, optional
-            The most tasks; by default one for each bucket that needs it, or, in an append table
-            without buckets, for each bin of small files.
+            The most tasks of Spark's; by default as many as a scan of so many bytes has. A bucket
+            is compacted by one of them; in an append table without buckets, a bin of small files.
         options : mapping, optional
             Options of the table for this use, such as ``target-file-size`` or
             ``postpone.default-bucket-num``.

@@ -91,6 +91,14 @@ def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]
     return in_shares(splits, count=count, cost=cost)
 
 
+def even_shares(spark: SparkSession, context: ReadContext, work: Sequence[W]) -> list[list[W]]:
+    """Spread work that is no read over tasks, by its bytes and the session's cores alone."""
+    cost = context.options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
+    most = context.options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
+    count = _tasks_count(work, most=most, cost=cost, cores=parallelism(spark))
+    return in_shares(work, count=count, cost=cost)
+
+
 def tasks_asked(spark: SparkSession, options: Options) -> int | None:
     """The largest number of tasks by the options; None without such an option."""
     asked = options.get(declared.SCAN_PARALLELISM)

@@ -12,7 +12,8 @@ The plan commits on the driver, as it does without Spark (:mod:`tidelake.table.j
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from tidelake.engine.jobs import Gathered, Plan, in_shares
 from tidelake.engine.tables import TableHandle
-from tidelake.spark.read.shares import packed_splits, share_frame
+from tidelake.spark.read.shares import even_shares, share_frame
 from tidelake.spark.write.write_task import (
     ANSWER_SCHEMA,
     TaskAnswer,
@@ -49,12 +50,13 @@ class SparkRunner:
         if not plan.tasks:
             return
         if self.tasks is None:
-            shares = packed_splits(self.spark, into.handle.read_context(), _numbered(plan))
+            shares = even_shares(self.spark, into.handle.read_context(), _numbered(plan))
         else:
             shares = in_shares(_numbered(plan), count=self.tasks)
-        numbers = [tuple(task.number for task in share) for share in shares]
-        task = _PlanTask(for_task(into.handle), plan)
-        frame = share_frame(self.spark, numbers, task.answers, ANSWER_SCHEMA)
+        # each share is decoded by its own task alone
+        blobs = [pickle.dumps([plan.tasks[task.number] for task in share]) for share in shares]
+        task = _PlanTask(for_task(into.handle), plan.without_tasks())
+        frame = share_frame(self.spark, blobs, task.answers, ANSWER_SCHEMA)
         answer = TaskAnswer.gather(frame.collect())
         into.add(answer.messages, rows_count=answer.rows_count)
         if answer.errors:
@@ -63,7 +65,7 @@ class SparkRunner:
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    """A task by its number: shares travel as numbers, beside one copy of the plan."""
+    """A task by its number, while tasks are shared out."""
 
     number: int
     size_bytes: int
@@ -76,17 +78,17 @@ def _numbered(plan: Plan[Any]) -> list[_Numbered]:
 
 @dataclass(frozen=True, slots=True)
 class _PlanTask:
-    """Does tasks of a plan on an executor. Picklable."""
+    """Does tasks of a plan, which comes without them, on an executor. Picklable."""
 
     handle: TableHandle
     plan: Plan[Any]
 
-    def answers(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Do a share, given as the numbers of its tasks."""
+    def answers(self, share: bytes) -> Iterator[pa.RecordBatch]:
+        """Do a share: pickled tasks of the plan."""
         into = Gathered(in_task(self.handle), self.plan.base_snapshot_id)
 
         def run() -> int:
-            self.plan.run([self.plan.tasks[number] for number in numbers], into)
+            self.plan.run(pickle.loads(share), into)
             return into.rows_count
 
         yield answered(into, run)

@@ -17,13 +17,15 @@ import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.result import WriteResult
 from tidelake.table.write.table_writer import delete_new_files
 from tidelake.table.write.transaction import MessageSource, WriteTransaction
+from tidelake.telemetry import ProcessMark
 
 
 class Weighed(Protocol):
@@ -50,6 +52,7 @@ class Gathered:
 
     def __init__(self, handle: TableHandle, base_snapshot_id: int | None = None) -> None:
         self.handle = handle
+        self._mark = ProcessMark()
         self.base_snapshot_id = base_snapshot_id
         self.rows_count = 0
         self.messages: list[CommitMessage] = []
@@ -86,11 +89,20 @@ class Gathered:
             self._open.close()
 
     def abort(self) -> None:
-        """Delete the files, of a task that did not end too."""
-        if self._open is not None:
-            self._open.abort()
-        delete_new_files(self.handle.fileio, self.handle.paths, self.messages)
-        self.messages.clear()
+        """Delete the files, of a task that did not end too; a forked child deletes none.
+
+        Interrupts that arrive meanwhile are raised at the end.
+        """
+        self.handle.env.executor.uninterrupted(self._abort)
+
+    def _abort(self) -> None:
+        try:
+            if self._open is not None:
+                self._open.abort()
+        finally:
+            if self._mark.is_here:
+                delete_new_files(self.handle.fileio, self.handle.paths, self.messages)
+            self.messages.clear()
 
 
 class Plan(ABC, Generic[T]):
@@ -105,6 +117,10 @@ class Plan(ABC, Generic[T]):
     @abstractmethod
     def base_snapshot_id(self) -> int | None:
         """The snapshot that the commit builds on; None where each task takes the newest."""
+
+    def without_tasks(self) -> Self:
+        """The plan for a process that gets its tasks apart from it."""
+        return cast("Self", replace(cast("Any", self), tasks=()))
 
     @abstractmethod
     def run(self, tasks: Sequence[T], into: Gathered) -> None:

@@ -82,6 +82,8 @@ class TableCompaction(Plan[CompactionPart]):
         """
         newest = BucketStates(into.handle)
         planned = BucketStates(into.handle, snapshot_id=self.snapshot_id)
+        if any(part.names is not None for part in tasks):
+            planned.begin()  # it may expire while other parts are compacted
         for part in tasks:
             states = newest if part.names is None else planned
             with into.writing(new_writer(into.handle, states=states)) as writer:

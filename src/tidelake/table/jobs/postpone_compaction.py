@@ -265,9 +265,13 @@ class MovedRows:
             part.close()
 
     def abort(self) -> None:
-        """Delete the new files."""
-        for part in self._parts:
-            part.abort()
+        """Delete the new files. Interrupts that arrive meanwhile are raised at the end."""
+        self._handle.env.executor.uninterrupted(self._abort)
+
+    def _abort(self) -> None:
+        with contextlib.ExitStack() as all_of_them:
+            for part in self._parts:
+                all_of_them.callback(part.abort)
 
     def commit(self, transaction: WriteTransaction) -> WriteResult:
         """Commit all of it or nothing.

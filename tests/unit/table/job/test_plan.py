@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import os
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelake.errors import ConflictError, StorageError
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.table.job.plan import HERE, Gathered, Plan, in_shares
 from tidelake.table.jobs.compaction import Chosen, plan_compaction
 from tidelake.table.write.new_writer import new_writer
@@ -138,3 +141,55 @@ def test_what_a_source_wrote_is_counted_once():
     into.replace(["ab"])
     assert into.prepare_commit() == ["ab"]
     assert into.rows_count == 5
+
+
+def finished_and_open(table, source):
+    """The output of a job: one part is written, a second source is open."""
+    into = Gathered(table.handle)
+    HERE.run(planned(table), into)
+    into._open = source
+    return into
+
+
+def test_an_interrupt_of_the_clean_up_leaves_no_file_of_finished_tasks(table):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    before = files_of(table)
+    into = finished_and_open(table, SimpleNamespace(abort=interrupted))
+    assert files_of(table) > before
+    with pytest.raises(KeyboardInterrupt):
+        into.abort()
+    assert files_of(table) == before
+
+
+def test_a_forked_child_deletes_no_file_of_its_parent(table):
+    into = finished_and_open(table, SimpleNamespace(abort=lambda: None))
+    made = files_of(table)
+    child = os.fork()
+    if child == 0:
+        try:
+            into.abort()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert files_of(table) == made
+    into.abort()
+    assert files_of(table) < made
+
+
+def test_a_compaction_of_parts_needs_its_snapshot_at_the_beginning_alone(catalog):
+    options = {"bucket": -1, "write-only": "true", "compaction.min.file-num": "2"}
+    options["target-file-size"] = "4 kb"
+    table = catalog.create_table("db.append", {"k": "BIGINT"}, options=options)
+    for n in range(24):
+        table.write([{"k": k} for k in range(n * 50, n * 50 + 50)])
+    plan = plan_compaction(table.handle, Chosen(), full=False)
+    assert len(plan.tasks) > 1
+    assert all(task.names is not None for task in plan.tasks)
+    seen = mock.Mock(side_effect=SnapshotLog.load, autospec=True)
+    with mock.patch.object(SnapshotLog, "load", lambda log, number: seen(log, number)):
+        into = Gathered(table.handle)
+        plan.run(plan.tasks, into)
+    into.abort()
+    assert [call.args[1] for call in seen.call_args_list].count(plan.snapshot_id) <= 1

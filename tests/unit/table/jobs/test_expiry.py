@@ -180,7 +180,7 @@ def test_a_tag_made_while_its_snapshot_expires_is_kept_or_refused(fileio, how, a
 
     def tag():
         try:
-            method = table.create_tag if how == "create" else table.replace_tag
+            method = table.tags.create if how == "create" else table.tags.replace
             method("late", snapshot_id=2)
             outcome.append("kept")
         except NotFoundError as error:

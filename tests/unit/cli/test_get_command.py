@@ -135,7 +135,7 @@ def test_the_service_answers_where_there_is_one(catalog, get, monkeypatch):
         def close(self):
             asked.append("closed")
 
-    monkeypatch.setattr(tidelake, "query", Client)
+    monkeypatch.setattr(tidelake, "lookup_client", Client)
     write_service_file(
         catalog.fileio, orders.handle.paths.location, ServiceFile("10.0.0.1:77", "s1")
     )

@@ -116,7 +116,7 @@ def test_a_where_behind_the_format_that_would_lose_rows_is_refused(lake, checkpo
     source, target = made(lake, "s", changelog_producer="none"), made(lake, "t")
     change(source)
     stream = of_format(lake.spark.readStream, lake, **{"read.changelog": "true"})
-    with pytest.raises(UnsupportedError, match=r"the filter .*v.* > 5.*option 'filter'") as refused:
+    with pytest.raises(UnsupportedError, match=r"the filter .*v.* > 5.*option 'where'") as refused:
         streamed(lake, stream.where("v > 5"), "t", next(checkpoints))
     assert refused.value.kind == "incomplete_changes"
     named = stream.where("v > 5").writeStream.format(tidelake.spark.STREAM)

@@ -83,6 +83,8 @@ class TableCompaction(Plan[CompactionPart]):
         newest = BucketStates(into.handle)
         planned = BucketStates(into.handle, snapshot_id=self.snapshot_id)
         if any(part.names is not None for part in tasks):
+            handle = into.handle
+            handle.schemas.check_same(handle.schema, table=handle.identifier)
             planned.begin()  # it may expire while other parts are compacted
         for part in tasks:
             states = newest if part.names is None else planned

@@ -29,6 +29,8 @@ from tidelake.errors import near_names
 
 N = TypeVar("N", int, float)
 PORT_MAX = 65_535
+_VALUE = re.compile(r"-\.?\d")
+"""How a value begins that is no flag: a negative number, alone or in a key of several columns."""
 _CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>[^)]*)\)")
 """How argparse refuses a choice."""
 
@@ -193,6 +195,10 @@ Arguments: TypeAlias = (
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._negative_number_matcher = _VALUE
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of ending the process; a misspelt choice gets the near ones."""
         choice = _CHOICE.search(message)
@@ -223,7 +229,10 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
     >>> given.warehouse, given.texts, given.format
     ('lake', ('SHOW TABLES',), 'json')
     """
-    given = vars(_parser().parse_args(list(argv)))
+    parsed, unknown = _parser().parse_known_args(list(argv))
+    given = vars(parsed)
+    if unknown:
+        raise _unknown(unknown, given["command_name"])
     if given["command_name"] is None:
         names = ", ".join(command.name for command in COMMANDS)
         message = f"a command is missing; there are: {names}"
@@ -237,6 +246,16 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
             message += "; the first table creates the directory"
         raise UsageError(message)
     return _READERS[given["command_name"]](given, warehouse)
+
+
+def _unknown(arguments: Sequence[str], command_name: str | None) -> UsageError:
+    """Say which argument is not known, and which one may be meant."""
+    name = next((one for one in arguments if one.startswith("-")), arguments[0])
+    flags = [flag for one in COMMANDS if one.name == command_name for flag in one.flags]
+    near = near_names(name.partition("=")[0], [n for flag in flags for n in flag.names])
+    whose = PROGRAM if command_name is None else f"{PROGRAM} {command_name}"
+    message = f"unrecognized arguments: {' '.join(arguments)}.{near}".rstrip(".")
+    return UsageError(f"{message}\nTry '{whose} --help'.")
 
 
 def _sql_arguments(given: Mapping[str, Any], warehouse: str) -> SqlArguments:

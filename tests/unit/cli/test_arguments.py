@@ -75,6 +75,12 @@ def test_a_catalog_in_a_database_is_used_by_each_command(tmp_path, capsys):
         (["sql", "-w", "x", "-f", "-", "-f", "-"], "only once"),
         (["sql", "-w", "x", "--form", "csv"], "--form"),
         (["sql", "-w", "x", "SELECT 1"], "SELECT 1"),
+        (
+            ["sql", "-w", "x", "--formt=csv"],
+            "--formt=csv. Did you mean '--format'?\nTry 'tidelake sql",
+        ),
+        (["tail", "-w", "x", "t", "--timout", "1"], "Did you mean '--timeout'"),
+        (["--versoin"], "unrecognized arguments: --versoin"),
     ],
 )
 def test_what_is_wrong_is_said(argv, words, monkeypatch, capsys):
@@ -86,6 +92,12 @@ def test_what_is_wrong_is_said(argv, words, monkeypatch, capsys):
     shown = capsys.readouterr()
     assert words in shown.err
     assert shown.out == ""
+
+
+@pytest.mark.parametrize("key", ["-5", "-5,7", "-.5,x", "2026-11-25,-7"])
+def test_a_key_may_begin_with_a_negative_number(key):
+    given = read_arguments(["get", "-w", "x", "t", key, "1", "--json"], {})
+    assert given.keys == (key, "1")
 
 
 def test_every_option_is_in_the_help(capsys):

@@ -18,7 +18,7 @@ from unittest import mock
 import pyarrow as pa
 
 from tidelake.spark.streamread.cursor import StreamCursor
-from tidelake.spark.streamwrite import batch_sink, sink_run
+from tidelake.spark.streamwrite import batch_rows, batch_sink, sink_run
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark
 from tidelake.table import Table
 from tidelake.table.stream import StreamPlan
@@ -38,10 +38,8 @@ def beside_spark() -> Iterator[None]:
         mock.patch.object(sink_run.threading, "Thread"),
         mock.patch.object(sink_run, "OPEN_TRIES_MAX", 1),
         mock.patch.object(batch_sink, "check_columns"),
-        mock.patch.object(batch_sink.BatchSink, "_warn_of_buckets"),
-        mock.patch.object(batch_sink, "watermark_of", return_value=None),
         mock.patch.object(
-            batch_sink.BatchSink, "_write_rows", lambda _, writes, given: writes.write(given.rows)
+            batch_rows.BatchRows, "write", lambda _, writes, given: writes.write(given.rows)
         ),
     ):
         yield

@@ -28,7 +28,7 @@ from tidelake.errors import InvalidInputError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.streamread.cursor import StreamCursor
-from tidelake.spark.streamwrite import batch_sink, sink_run
+from tidelake.spark.streamwrite import batch_rows, batch_sink, sink_run
 from tidelake.spark.streamwrite.batch_claim import RETAINED_MS
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark
 from tidelake.spark.streamwrite.sink_run import SinkRun
@@ -402,9 +402,8 @@ def _write_batch(table: Table, checkpoint: Checkpoint, run_id: str, batch_id: in
     with (
         mock.patch.object(batch_sink, "SinkRun"),
         mock.patch.object(batch_sink, "check_columns"),
-        mock.patch.object(batch_sink.BatchSink, "_warn_of_buckets"),
         mock.patch.object(
-            batch_sink.BatchSink, "_write_rows", lambda _, writes, given: writes.write(given.rows)
+            batch_rows.BatchRows, "write", lambda _, writes, given: writes.write(given.rows)
         ),
     ):
         sink.write(frame, batch_id)

@@ -23,7 +23,12 @@ from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.overwrite import Overwrite, partial_overwrite_error, write_target
 from tidelake.table.write.result import UNKNOWN_COUNTS, CommitIdentity, RowCounts
 from tidelake.table.write.table_writer import FullCompactions, delete_new_files
-from tidelake.table.write.transaction import MessageSource, WriteTransaction, compact_due
+from tidelake.table.write.transaction import (
+    MessageSource,
+    WriteTransaction,
+    compact_due,
+    replay_of,
+)
 from tidelake.table.write.writable import check_writable
 
 __all__ = [
@@ -59,6 +64,7 @@ __all__ = [
     "last_commit",
     "new_writer",
     "partial_overwrite_error",
+    "replay_of",
     "with_row_kinds",
     "write_target",
 ]

@@ -17,7 +17,7 @@ from pyspark.errors import StreamingQueryException
 import tidelake.spark
 from tidelake.errors import ConflictError, InvalidInputError, TidelakeError
 from tidelake.metadata.log.consumer import ConsumerLog
-from tidelake.spark.streamwrite import batch_sink, sink_run
+from tidelake.spark.streamwrite import batch_rows, sink_run
 from tidelake.table.stream.lease import StreamLease
 
 TABLE, FIRST_S = "default.t", 1_700_000_000
@@ -162,13 +162,13 @@ def test_rows_are_written_where_their_number_says(lake, stream, run, monkeypatch
     lake.sql(APPEND)
     seen = []
     for name in ("write_batch", "rows_up_to"):
-        original = getattr(batch_sink, name)
+        original = getattr(batch_rows, name)
 
         def noted(*given, _name=name, _original=original, **named):
             seen.append(_name)
             return _original(*given, **named)
 
-        monkeypatch.setattr(batch_sink, name, noted)
+        monkeypatch.setattr(batch_rows, name, noted)
     for count in (2, 9, 9, 2, 2):
         stream.feed(range(count), range(count))
     run(options={"sink.local-rows": 4})

@@ -9,12 +9,39 @@ operator without rows in this batch counts with the previous watermark, which is
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from tidelake.spark.streamwrite.checkpoint import Checkpoint
 
 OPERATOR = "EventTimeWatermarkExec"
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchWatermark:
+    """The watermark of a batch; a commit asks for it when the rows are written.
+
+    Parameters
+    ----------
+    spark : SparkSession or None
+        The classic session of the query; through Spark Connect there is none, and the watermark is
+        that of the batch before, from the checkpoint.
+    """
+
+    spark: SparkSession | None
+    checkpoint: Checkpoint
+    query_id: str
+    batch_id: int
+
+    def __call__(self) -> int | None:
+        """Compute it."""
+        if self.spark is None or is_remote():
+            return self.checkpoint.watermark_before(self.batch_id)
+        return watermark_of(self.spark, self.query_id)
 
 
 def watermark_of(spark: SparkSession, query_id: str) -> int | None:

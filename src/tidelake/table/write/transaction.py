@@ -206,24 +206,11 @@ class WriteTransaction:
             It is a batch of a stream whose number was committed with other rows, or whose last
             commit was rolled back.
         """
-        handle, identity = self.handle, self.identity
-        if not identity.is_given:
+        found = replay_of(self.handle, self.identity)
+        if found is None:
             return None
-        committer = handle.committer()
-        if identity.step is not None:
-            is_done, found = committer.committed_batch(
-                identity.user, identity.identifier, identity.step
-            )
-            self.made = None if found is None else MadeCommit.of(found)
-            if not is_done:
-                return None
-        elif committer.filter_committed(identity.user, [identity.identifier]):
-            return None
-        done = WriteResult(already_committed=True)
-        if not _looks_up(handle):
-            return done
-        buckets = committer.uncompacted_buckets(identity.user, identity.identifier)
-        return replace(_compacted_again(handle, done, buckets), compactions_dropped=0)
+        self.made = found.made
+        return found.result
 
     def run(
         self, statement: Statement, *, kinds: Collection[str] = _CHANGED, tries: int | None = None
@@ -485,6 +472,42 @@ class _Rows:
         with self.transaction as out:
             out.add(self.data, row_kinds=self.row_kinds)
             return out.commit()
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What is known of a commit that was made before under the same identity.
+
+    Parameters
+    ----------
+    made : MadeCommit or None
+        None if the commit is not the step of a stream, or has no snapshot that is kept.
+    """
+
+    result: WriteResult
+    made: MadeCommit | None = None
+
+
+def replay_of(handle: TableHandle, identity: CommitIdentity) -> Replay | None:
+    """Find a commit that was made before; errors and side effects as of `replayed` above."""
+    if not identity.is_given:
+        return None
+    committer, made = handle.committer(), None
+    if identity.step is not None:
+        is_done, found = committer.committed_batch(
+            identity.user, identity.identifier, identity.step
+        )
+        if not is_done:
+            return None
+        made = None if found is None else MadeCommit.of(found)
+    elif committer.filter_committed(identity.user, [identity.identifier]):
+        return None
+    done = WriteResult(already_committed=True)
+    if not _looks_up(handle):
+        return Replay(done, made)
+    buckets = committer.uncompacted_buckets(identity.user, identity.identifier)
+    again = replace(_compacted_again(handle, done, buckets), compactions_dropped=0)
+    return Replay(again, made)
 
 
 def _looks_up(handle: TableHandle) -> bool:

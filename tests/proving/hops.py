@@ -98,7 +98,7 @@ def _count(code: CodeType) -> int:
 
 def hops(root: Call, ends: frozenset[str]) -> list[str]:
     """The hops that lead to some functions, each once, in the order of the calls."""
-    leads = _leading(root, ends)
+    leads = leading(root, ends)
     found: list[str] = []
 
     def walk(one: Call) -> None:
@@ -114,11 +114,11 @@ def hops(root: Call, ends: frozenset[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _leading(call: Call, ends: frozenset[str]) -> set[int]:
+def leading(call: Call, ends: frozenset[str]) -> set[int]:
     """Calls that lead to an end, or are one."""
     leads: set[int] = set()
     for inner in call.calls:
-        leads |= _leading(inner, ends)
+        leads |= leading(inner, ends)
     if call.name in ends or any(id(inner) in leads for inner in call.calls):
         leads.add(id(call))
     return leads

@@ -46,7 +46,7 @@ def test_a_get_goes_the_way_that_the_page_says(query):
 
 
 def test_an_executor_answers_a_get_by_the_way_that_the_page_says(query):
-    (connection,) = query._session.view.executors.values()
+    (connection,) = query._client.session.view.executors.values()
     connection.frames._idle.take().close()  # the thread of a new connection is traced
     root = traced(lambda: query.get(KEY), is_key_or_row)
     found = hops(of_thread(root, "FrameListener._serve"), FOUND)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidelake.engine.codec import take_rows
 from tidelake.errors import InvalidInputError, StorageError
-from tidelake.service.client.steps import Answer
+from tidelake.service.client.lookup import Answer
 from tidelake.service.protocol.packed_columns import bits_set, rows_of_arrow_body, unpack
 from tidelake.service.protocol.packed_values import python_columns
 from tidelake.types.arrow import to_arrow_schema

@@ -13,11 +13,11 @@ import pyarrow as pa
 from tidelake.engine.lookup import LocalTableQuery, LookupResult
 from tidelake.errors import InvalidInputError, NotFoundError, StorageError
 from tidelake.service.client.answers import Row
-from tidelake.service.client.keys.work import Work
+from tidelake.service.client.keys.key_batch import KeyBatch
+from tidelake.service.client.lookup import LookupOptions
 from tidelake.service.client.open_table import opened_table
 from tidelake.service.client.session import Floor, Session
 from tidelake.service.client.settings import LOOK_AGAIN_SECONDS
-from tidelake.service.client.steps import Goal
 
 
 class LocalAnswers:
@@ -51,24 +51,24 @@ class LocalAnswers:
         """Say that the service has answered."""
         self._asked_at = None
 
-    def dicts(self, work: Work, goal: Goal) -> list[Row | None]:
+    def dicts(self, keys: KeyBatch, options: LookupOptions) -> list[Row | None]:
         """The rows as dicts."""
-        return self._lookup(work, goal).dicts()
+        return self._lookup(keys, options).dicts()
 
-    def table(self, work: Work, goal: Goal) -> pa.Table:
+    def table(self, keys: KeyBatch, options: LookupOptions) -> pa.Table:
         """The rows as Arrow, all null where a key has none."""
-        return self._lookup(work, goal).table()
+        return self._lookup(keys, options).table()
 
-    def _lookup(self, work: Work, goal: Goal) -> LookupResult:
+    def _lookup(self, keys: KeyBatch, options: LookupOptions) -> LookupResult:
         session = self._session
         with self._lock:
             query = self._refreshed()
-            wanted = None if goal.columns is None else list(goal.columns)
-            result = query.lookup(work.rows(), columns=wanted)
+            wanted = None if options.columns is None else list(options.columns)
+            result = query.lookup(keys.rows(), columns=wanted)
             found = result.snapshot_id or 0
-            if goal.min_snapshot is not None and found < goal.min_snapshot:
+            if options.min_snapshot is not None and found < options.min_snapshot:
                 message = (
-                    f"Table '{session.identifier}' has no snapshot {goal.min_snapshot} yet: its"
+                    f"Table '{session.identifier}' has no snapshot {options.min_snapshot} yet: its"
                     f" newest is {found}."
                 )
                 raise StorageError(message, kind="snapshot_awaited", table=session.identifier)

@@ -30,6 +30,7 @@ from tidelake.errors import (
     TidelakeError,
     shortened,
 )
+from tidelake.service.client.connection.caller import ClientCaller
 from tidelake.service.client.connection.connections import Connection, Connections
 from tidelake.service.client.connection.failures import Failure, Remedy, failure_of_call
 from tidelake.service.client.keys.key_columns import KeyColumns
@@ -81,7 +82,10 @@ class ServiceView:
 class Session:
     """What the calls of one client share. Threads share it."""
 
-    def __init__(self, catalog: Catalog, identifier: str, settings: Settings) -> None:
+    def __init__(
+        self, catalog: Catalog, identifier: str, settings: Settings, caller: ClientCaller
+    ) -> None:
+        self.caller = caller
         self.catalog = catalog
         self.identifier = identifier
         self.settings = settings
@@ -92,7 +96,7 @@ class Session:
         self.shown = Floor(0, 0)
         clock = catalog.env.clock
         self.now = clock.monotonic_seconds
-        self._connections = Connections(settings.tls, settings.token, clock)
+        self._connections = Connections(settings.tls, settings.token, clock, caller)
         self._token_metadata = self._connections.metadata
         self._schemas: dict[tuple[int, int], TableSchema] = {}
         self._readers: dict[tuple[int, int, tuple[str, ...] | None], RowReader] = {}

@@ -19,8 +19,8 @@ CALL_BYTES_MAX = 2 << 20
 """Bytes of the keys of a call; half of what a server takes by default."""
 JOINED_KEYS_MAX = 4_096
 """Single gets that are joined into one call."""
-FLIGHTS_MAX = 2
-"""Calls of joined gets under way to one executor."""
+IN_FLIGHT_MAX = 2
+"""Requests of joined gets in flight to one executor."""
 ODD_MAX = 3
 """How often a call that failed for no known reason is repeated."""
 MISSING_SECONDS_MAX = 5.0

@@ -8,8 +8,9 @@ import grpc
 from unit.service.service_kit import made_table, running
 
 import tidelake
-from tidelake.service.client.connection.async_frame_calls import AsyncFrameCalls
+from tidelake.service.client.connection.coroutine_caller import LoopConnector
 from tidelake.service.client.connection.failures import Failure
+from tidelake.service.client.connection.frame_calls import FrameCalls
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import HEAD, MAGIC, framed
 from tidelake.telemetry import SystemClock
@@ -60,7 +61,7 @@ async def serving(respond):
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    calls = AsyncFrameCalls(f"127.0.0.1:{port}", None, SystemClock(), answer_bytes_max=1 << 20)
+    calls = FrameCalls(f"127.0.0.1:{port}", None, SystemClock(), LoopConnector(1 << 20))
     try:
         yield calls, asked
     finally:
@@ -148,7 +149,7 @@ def test_nobody_there_is_told_from_no_answer_in_time():
             outcome = await calls.call(pb.LookupRequest(), 0.05)
             assert isinstance(outcome, Failure)
             assert "no answer within" in outcome.error.message
-        nobody = AsyncFrameCalls("127.0.0.1:1", None, SystemClock(), answer_bytes_max=1 << 20)
+        nobody = FrameCalls("127.0.0.1:1", None, SystemClock(), LoopConnector(1 << 20))
         assert await nobody.call(pb.LookupRequest(), 5) is None
 
     asyncio.run(act())

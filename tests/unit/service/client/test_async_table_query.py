@@ -89,6 +89,35 @@ def test_a_cancelled_get_leaves_the_others_their_answers(catalog, service):
     run(catalog, act)
 
 
+def test_gets_in_flight_end_when_the_client_is_closed(catalog, service):
+    async def act(query):
+        await query.get(1)
+        for executor in service.executors:
+            executor.script.extend([slow(0.5)] * 9)
+        gets = [asyncio.ensure_future(query.get(k)) for k in range(8)]
+        await asyncio.sleep(0.05)
+        await query.close()
+        found = await asyncio.gather(*gets, return_exceptions=True)
+        assert {type(e) for e in found} == {ClosedError}
+
+    run(catalog, act)
+
+
+def test_a_get_that_was_cancelled_in_a_request_is_not_waited_for(catalog, service):
+    async def act(query):
+        await query.get(1)
+        for executor in service.executors:
+            executor.script.extend([slow(0.2)] * 2)
+        gets = [asyncio.ensure_future(query.get(k)) for k in range(40)]
+        await asyncio.sleep(0.05)
+        for one in reversed(gets[:-1]):  # those whose coroutines send come last
+            one.cancel()
+        assert await gets[-1] == rows([39])[0]
+        assert await query.get(7) == rows([7])[0]
+
+    run(catalog, act)
+
+
 def test_an_error_reaches_every_coroutine_that_waits(catalog, service):
     async def act(query):
         await query.get(1)

@@ -65,7 +65,7 @@ def test_arrow_keys_give_an_arrow_table(client):
 
 
 def test_a_large_batch_is_cut_into_calls(client, service, monkeypatch):
-    monkeypatch.setattr("tidelake.service.client.steps.CALL_KEYS_MAX", 16)
+    monkeypatch.setattr("tidelake.service.client.lookup.CALL_KEYS_MAX", 16)
     keys = list(range(COUNT))
     assert client.get_many(keys) == rows(keys)
 
@@ -214,7 +214,7 @@ def test_a_slow_server_is_not_waited_for_beyond_the_deadline(catalog, service):
 
 
 def test_a_table_that_is_never_served_is_an_error_before_the_deadline(client, service, monkeypatch):
-    monkeypatch.setattr("tidelake.service.client.steps.MISSING_SECONDS_MAX", 0.3)
+    monkeypatch.setattr("tidelake.service.client.lookup.MISSING_SECONDS_MAX", 0.3)
     service.script.extend([fails(Code.NOT_FOUND, "table-not-served")] * 1000)
     with pytest.raises(NotFoundError, match="does not know"):
         client.get(1)
@@ -330,7 +330,7 @@ def test_a_new_service_counts_its_own_generations(client, service):
 def test_a_service_that_lags_behind_the_files_that_were_read_is_waited_for(client, service, table):
     for _ in range(3):
         table.write([{"k": 1, "v": "real", "n": 0.5}])
-    newest, session = table.latest_snapshot_id, client._session
+    newest, session = table.latest_snapshot_id, client._client.session
     assert service.snapshot < newest
     session.show(Floor(0, newest))  # read from the table's files, while no service answered
     assert session.locate(None) is None

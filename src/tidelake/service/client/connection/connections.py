@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import grpc
 
 from tidelake.engine.env import Clock
-from tidelake.errors import InvalidInputError
-from tidelake.service.client.connection.async_frame_calls import AsyncFrameCalls
+from tidelake.errors import ClosedError, InvalidInputError
+from tidelake.service.client.connection.caller import ClientCaller
 from tidelake.service.client.connection.frame_calls import FrameCalls
 from tidelake.service.client.connection.tls import Tls
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
@@ -46,7 +46,6 @@ class Connection:
     table_query: TableQueryStub
     address_server: AddressStub
     frames: FrameCalls | None = None
-    async_frames: AsyncFrameCalls | None = None
 
 
 @dataclass(slots=True)
@@ -56,8 +55,10 @@ class Connections:
     tls: Tls | None
     token: str | None
     clock: Clock
+    caller: ClientCaller
     _made: dict[tuple[str, bool, str, str], Connection] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_closed: bool = False
 
     def to(
         self, address: str, *, secure: bool, server_name: str = "", frames: str = ""
@@ -75,6 +76,8 @@ class Connections:
 
         Raises
         ------
+        ClosedError
+            The client was closed.
         InvalidInputError
             The token would go over the network unencrypted, or a file of TLS cannot be read.
         """
@@ -90,6 +93,9 @@ class Connections:
             )
             raise InvalidInputError(message, kind="service_access", address=address)
         with self._lock:
+            if self._is_closed:
+                message = "The client was closed while it asked: open another."
+                raise ClosedError(message, address=address)
             if place not in self._made:
                 channel = self._channel(address, secure=secure, server_name=server_name)
                 self._made[place] = Connection(
@@ -97,18 +103,15 @@ class Connections:
                     channel,
                     TableQueryStub(channel),  # type: ignore[no-untyped-call]
                     AddressStub(channel),  # type: ignore[no-untyped-call]
-                    *self._frames(place[3]),
+                    self._frames(place[3]),
                 )
             return self._made[place]
 
-    def _frames(self, address: str) -> tuple[FrameCalls, AsyncFrameCalls] | tuple[()]:
-        """Calls by frames, of threads and of coroutines; nothing where none are taken."""
+    def _frames(self, address: str) -> FrameCalls | None:
+        """Calls by frames; None where none are taken."""
         if not address:
-            return ()
-        return (
-            FrameCalls(address, self.token, self.clock, answer_bytes_max=ANSWER_BYTES_MAX),
-            AsyncFrameCalls(address, self.token, self.clock, answer_bytes_max=ANSWER_BYTES_MAX),
-        )
+            return None
+        return FrameCalls(address, self.token, self.clock, self.caller.connector(ANSWER_BYTES_MAX))
 
     def _channel(self, address: str, *, secure: bool, server_name: str) -> grpc.Channel:
         if not secure:
@@ -131,12 +134,12 @@ class Connections:
             closed = [self._made.pop(place) for place in gone]
         for connection in closed:
             connection.channel.close()
-            for frames in (connection.frames, connection.async_frames):
-                if frames is not None:
-                    frames.close()
+            if connection.frames is not None:
+                connection.frames.close()
 
     def close(self) -> None:
-        """Close all."""
+        """Close all; who asks for another gets an error."""
+        self._is_closed = True
         self.keep_only(())
 
 

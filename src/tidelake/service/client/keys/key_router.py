@@ -45,6 +45,14 @@ class Route(NamedTuple):
     buckets: int
 
 
+class RoutedKey(NamedTuple):
+    """A key, where it goes, and the router that found it."""
+
+    values: Values
+    route: Route
+    router: KeyRouter
+
+
 class Run(NamedTuple):
     """Keys of one bucket that follow each other in a request."""
 

@@ -9,9 +9,9 @@ import pytest
 
 import tidelake
 from tidelake.errors import InvalidInputError
+from tidelake.service.client.keys.key_batch import ArrowKeys, SingleKeys
 from tidelake.service.client.keys.key_columns import KeyColumns
 from tidelake.service.client.keys.key_router import KeyRouter, RequestPart, Run
-from tidelake.service.client.keys.work import RowWork, ValueWork
 from tidelake.service.protocol.ownership import executor_of
 
 DAY = dt.date(2026, 1, 2)
@@ -72,7 +72,7 @@ def made(tmp_path, columns, given, extra=None):
 def test_one_key_goes_where_many_go(tmp_path, columns, given, keys):
     key = KeyColumns.of(made(tmp_path, columns, given).handle)
     router = KeyRouter(key, 3)
-    rows = RowWork(key, key.rows(keys))
+    rows = ArrowKeys(key, key.rows(keys))
     every = np.arange(len(keys))
     goes = {}
     for part in rows.parts(router, every):
@@ -84,7 +84,7 @@ def test_one_key_goes_where_many_go(tmp_path, columns, given, keys):
         assert at == len(part.positions)
     values = [key.values(k) for k in keys]
     assert goes == {n: router.route(v) for n, v in enumerate(values)}
-    single = ValueWork(key, values)
+    single = SingleKeys(key, values)
     assert {p.executor for p in single.parts(router, every)} == {e for e, *_ in goes.values()}
     chosen = every[1::2]
     assert single.packed(chosen).SerializeToString() == rows.packed(chosen).SerializeToString()
@@ -93,7 +93,7 @@ def test_one_key_goes_where_many_go(tmp_path, columns, given, keys):
 def test_keys_that_are_asked_again_in_another_order_go_where_they_went(tmp_path):
     columns, given, keys = TABLES["partitions"]
     key = KeyColumns.of(made(tmp_path, columns, given).handle)
-    router, rows = KeyRouter(key, 3), RowWork(key, key.rows(keys))
+    router, rows = KeyRouter(key, 3), ArrowKeys(key, key.rows(keys))
     for part in rows.parts(router, np.arange(len(keys))[::-1]):
         at = 0
         for run in part.runs:
@@ -120,7 +120,7 @@ def test_a_partition_with_other_buckets_is_routed_by_them(tmp_path):
     router = KeyRouter(key, 2, {partition: 9})
     counts = {
         run.partition: run.buckets
-        for p in RowWork(key, key.rows(keys)).parts(router, np.arange(40))
+        for p in ArrowKeys(key, key.rows(keys)).parts(router, np.arange(40))
         for run in p.runs
     }
     assert counts[partition] == 9

@@ -1,8 +1,4 @@
-"""How keys are looked up: the steps, for threads and for coroutines alike.
-
-:func:`lookup` is a generator. It yields what must be done next (:class:`Calls`, :class:`Pause`,
-:class:`Locate`, :class:`ReadSchema`), is sent the outcome, and returns the answers. It never waits
-and never calls anybody itself, so a test can play the servers, and one rule serves both faces.
+"""How keys are looked up, whatever goes wrong.
 
 1. Keys are cut into parts, one or more per executor, and all parts are asked at once.
 2. The failure of a part says what comes next
@@ -17,16 +13,16 @@ and never calls anybody itself, so a test can play the servers, and one rule ser
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from tidelake.errors import InvalidInputError, StorageError
+from tidelake.service.client.calls import called
 from tidelake.service.client.connection.failures import Failure, Remedy
+from tidelake.service.client.keys.key_batch import KeyBatch
 from tidelake.service.client.keys.key_router import Positions, RequestPart
-from tidelake.service.client.keys.work import Work
 from tidelake.service.client.session import Floor, ServiceView, Session
 from tidelake.service.client.settings import (
     ATTEMPT_SECONDS_MAX,
@@ -57,7 +53,7 @@ class KeyChangedError(InvalidInputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class LookupOptions:
     """What is asked of a lookup.
 
     Parameters
@@ -77,40 +73,6 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """Ask executors; is sent a reply or a failure for each."""
-
-    view: ServiceView
-    requests: list[tuple[int, pb.LookupRequest]]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Wait."""
-
-    ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class Locate:
-    """Replace the view; is sent a failure or None."""
-
-    old: ServiceView | None
-    reopen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ReadSchema:
-    """Read the schema of a version; is sent None."""
-
-    version: pb.Version
-
-
-Step = Calls | Pause | Locate | ReadSchema
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """What one part was answered."""
 
@@ -118,9 +80,6 @@ class Answer:
     floor: Floor
     reply: pb.LookupReply
     fields: list[DataField]
-
-
-Steps = Generator[Step, Any, list[Answer]]
 
 
 @dataclass(slots=True)
@@ -142,15 +101,13 @@ class _Progress:
         self.missing_since = self.unreachable_since = None
 
 
-def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
+async def lookup(session: Session, batch: KeyBatch, options: LookupOptions) -> list[Answer]:
     """Look keys up.
 
     Parameters
     ----------
-    work : Work
+    batch : KeyBatch
         The keys, at least one.
-    now : callable
-        The monotonic clock, in seconds.
 
     Returns
     -------
@@ -163,35 +120,35 @@ def lookup(session: Session, work: Work, goal: Goal, now: Any) -> Steps:
         An error that no repetition mends, or the deadline is over.
     """
     progress = _Progress(keys_max=CALL_KEYS_MAX)
-    every: Positions = np.arange(work.count, dtype=np.int64)
+    every: Positions = np.arange(batch.count, dtype=np.int64)
     parts: list[RequestPart] = []
     pending = every
     view = session.view
     while True:
         if view is None:
-            failure = yield Locate(None, reopen=False)
+            failure = await session.caller.aside(session.locate, None, reopen=False)
             if failure is not None:
-                yield from _recover(session, progress, [failure], goal, now)
+                await _recover(session, progress, [failure], options)
             view = session.view
             continue
-        if view.keys.types != work.keys.types:
+        if view.keys.types != batch.keys.types:
             raise _key_changed(session, view)
-        progress.least = max(progress.least, session.least(goal.min_snapshot))
+        progress.least = max(progress.least, session.least(options.min_snapshot))
         if len(pending):
-            parts = _cut(work, view, pending, progress.keys_max)
-        outcomes = yield from _ask(session, view, work, parts, goal, progress, now)
+            parts = _cut(batch, view, pending, progress.keys_max)
+        outcomes = await _ask(session, view, batch, parts, options, progress)
         failures = [o for o in outcomes if isinstance(o, Failure)]
         progress.answers += [o for o in outcomes if isinstance(o, Answer)]
         left = [p for p, o in zip(parts, outcomes, strict=True) if isinstance(o, Failure)]
         if not failures:
             progress.answered()
-            left = _behind(session, view, progress, goal)
+            left = _behind(session, view, progress, options)
             if not left:
                 return progress.answers
-            yield from _wait_for_others(session, progress, goal, now)
+            await _wait_for_others(session, progress, options)
         else:
             _learn(session, view, parts, outcomes)
-            yield from _recover(session, progress, failures, goal, now)
+            await _recover(session, progress, failures, options)
         before, view = view, session.view
         assert view is not None, "a view is only replaced"
         if view.router.asks_all:
@@ -209,8 +166,10 @@ def _key_changed(session: Session, view: ServiceView) -> KeyChangedError:
     return KeyChangedError(message, table=session.identifier)
 
 
-def _cut(work: Work, view: ServiceView, positions: Positions, keys_max: int) -> list[RequestPart]:
-    parts = work.parts(view.router, positions)
+def _cut(
+    batch: KeyBatch, view: ServiceView, positions: Positions, keys_max: int
+) -> list[RequestPart]:
+    parts = batch.parts(view.router, positions)
     return [piece for part in parts for piece in part.pieces(keys_max)]
 
 
@@ -229,47 +188,51 @@ def _again_from_all(
     return [], every
 
 
-def _ask(
+async def _ask(
     session: Session,
     view: ServiceView,
-    work: Work,
+    batch: KeyBatch,
     parts: Sequence[RequestPart],
-    goal: Goal,
+    options: LookupOptions,
     progress: _Progress,
-    now: Any,
-) -> Generator[Step, Any, list[Answer | Failure]]:
+) -> list[Answer | Failure]:
     """Ask all parts at once; the outcome of each."""
     outcomes: dict[int, Answer | Failure] = {}
     requests, asked = [], []
-    body = view.body(goal.columns)
+    body = view.body(options.columns)
     for index, part in enumerate(parts):
         if part.executor not in view.executors:
             outcomes[index] = _unregistered(session, part.executor)
             continue
-        request = _request(session, view, work, part, goal, progress.least)
+        request = _request(session, view, batch, part, options, progress.least)
         request.body = body
         if len(part.positions) > 1 and request.keys.ByteSize() > CALL_BYTES_MAX:
             outcomes[index] = Failure(Remedy.SPLIT, _too_large(session))
             continue
         requests.append((part.executor, request))
         asked.append(index)
-    seconds = min(goal.end - now(), ATTEMPT_SECONDS_MAX)
-    replies = (yield Calls(view, requests, max(seconds, 0.001))) if requests else []
+    seconds = min(options.end - session.now(), ATTEMPT_SECONDS_MAX)
+    replies = await called(session, view, requests, max(seconds, 0.001)) if requests else []
     for index, reply in zip(asked, replies, strict=True):
         if isinstance(reply, Failure):
             outcomes[index] = reply
             continue
-        fields = session.known_fields(reply.version, goal.columns)
+        fields = session.known_fields(reply.version, options.columns)
         if fields is None:
-            yield ReadSchema(reply.version)
-            fields = session.known_fields(reply.version, goal.columns)
+            await session.caller.aside(session.read_schema, reply.version)
+            fields = session.known_fields(reply.version, options.columns)
             assert fields is not None, "it was read"
         outcomes[index] = Answer(parts[index], floor_of(reply.version), reply, fields)
     return [outcomes[index] for index in range(len(parts))]
 
 
 def _request(
-    session: Session, view: ServiceView, work: Work, part: RequestPart, goal: Goal, least: Floor
+    session: Session,
+    view: ServiceView,
+    batch: KeyBatch,
+    part: RequestPart,
+    options: LookupOptions,
+    least: Floor,
 ) -> pb.LookupRequest:
     return pb.LookupRequest(
         protocol=PROTOCOL,
@@ -282,8 +245,8 @@ def _request(
             pb.Slice(partition=r.partition, bucket=r.bucket, count=r.keys_count, buckets=r.buckets)
             for r in part.runs
         ],
-        keys=work.packed(part.positions),
-        columns=goal.columns or (),
+        keys=batch.packed(part.positions),
+        columns=options.columns or (),
     )
 
 
@@ -306,12 +269,12 @@ def _learn(
 
 
 def _behind(
-    session: Session, view: ServiceView, progress: _Progress, goal: Goal
+    session: Session, view: ServiceView, progress: _Progress, options: LookupOptions
 ) -> list[RequestPart]:
     """Parts whose answers do not count: older than others, or than what was shown meanwhile."""
     answers = progress.answers
     newest = max(a.floor for a in answers)
-    together = goal.consistent or view.router.asks_all
+    together = options.consistent or view.router.asks_all
     least = newest if together else min(a.floor for a in answers)
     behind = [a for a in answers if a.floor < least]
     if not behind and len({a.reply.version.schema for a in answers}) > 1:
@@ -329,15 +292,13 @@ def _behind(
     return [a.part for a in behind]
 
 
-def _wait_for_others(
-    session: Session, progress: _Progress, goal: Goal, now: Any
-) -> Generator[Step, Any, None]:
+async def _wait_for_others(session: Session, progress: _Progress, options: LookupOptions) -> None:
     """Give executors time that are behind; raise where they do not meet within the deadline.
 
     An executor that is asked for a newer snapshot looks for it at once. Of a newer schema it hears
     by the address server only, a few times a second.
     """
-    seconds = goal.end - now()
+    seconds = options.end - session.now()
     if progress.meetings > MEETINGS_MAX or seconds <= 0:
         message = (
             f"The executors of table '{session.identifier}' did not meet at one snapshot in"
@@ -347,7 +308,7 @@ def _wait_for_others(
         raise StorageError(message, kind="service_inconsistent", table=session.identifier)
     if progress.meetings > MEETINGS_AT_ONCE:
         ms = PAUSES.wait_ms(progress.meetings - MEETINGS_AT_ONCE, session.catalog.env.rng)
-        yield Pause(min(ms, seconds * 1000))
+        await session.caller.pause(min(ms, seconds * 1000))
 
 
 def _shown(session: Session, oldest: Floor, newest: Floor) -> bool:
@@ -355,9 +316,9 @@ def _shown(session: Session, oldest: Floor, newest: Floor) -> bool:
     return oldest >= session.shown and session.show(newest)
 
 
-def _recover(
-    session: Session, progress: _Progress, failures: Sequence[Failure], goal: Goal, now: Any
-) -> Generator[Step, Any, None]:
+async def _recover(
+    session: Session, progress: _Progress, failures: Sequence[Failure], options: LookupOptions
+) -> None:
     """Do what the failures ask for, or raise."""
     worst = max(failures, key=_rank)
     progress.failure = worst
@@ -370,44 +331,46 @@ def _recover(
     progress.odd += worst.is_odd
     if progress.odd > ODD_MAX:
         raise worst.error
-    _check_patience(session, progress, worst, goal, now)
+    _check_patience(session, progress, worst, options)
     view = session.view
     if worst.remedy in PAUSED:
         ms = PAUSES.wait_ms(progress.attempt, session.catalog.env.rng)
         progress.attempt += 1
-        yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
+        await session.caller.pause(min(ms, max(options.end - session.now(), 0) * 1000))
     if worst.remedy in LOCATED:
         reopen = worst.remedy is Remedy.REOPEN
-        failure = yield Locate(view, reopen=reopen)
+        failure = await session.caller.aside(session.locate, view, reopen=reopen)
         if failure is not None:
             # one failure leads to the next until the deadline: each waits before it tries
-            yield from _recover_locating(session, progress, failure, goal, now, reopen=reopen)
-    if now() >= goal.end:
+            await _recover_locating(session, progress, failure, options, reopen=reopen)
+    if session.now() >= options.end:
         raise _over(session, worst)
 
 
-def _recover_locating(
+async def _recover_locating(
     session: Session,
     progress: _Progress,
     failure: Failure,
-    goal: Goal,
-    now: Any,
+    options: LookupOptions,
     *,
     reopen: bool,
-) -> Generator[Step, Any, None]:
+) -> None:
     """Wait and locate until that succeeds; a table that has to be opened again is, in the end."""
-    while failure is not None:
+    while True:
         progress.failure = failure
         if failure.remedy is Remedy.NONE:
             raise failure.error
-        _check_patience(session, progress, failure, goal, now)
-        if now() >= goal.end:
+        _check_patience(session, progress, failure, options)
+        if session.now() >= options.end:
             raise _over(session, failure)
         ms = PAUSES.wait_ms(progress.attempt, session.catalog.env.rng)
         progress.attempt += 1
-        yield Pause(min(ms, max(goal.end - now(), 0) * 1000))
+        await session.caller.pause(min(ms, max(options.end - session.now(), 0) * 1000))
         reopen = reopen or failure.remedy is Remedy.REOPEN
-        failure = yield Locate(session.view, reopen=reopen)
+        again = await session.caller.aside(session.locate, session.view, reopen=reopen)
+        if again is None:
+            return
+        failure = again
 
 
 PAUSED = frozenset({Remedy.WAIT, Remedy.WAIT_AND_LOCATE, Remedy.LOCATE, Remedy.REOPEN})
@@ -420,22 +383,22 @@ def _rank(failure: Failure) -> int:
 
 
 def _check_patience(
-    session: Session, progress: _Progress, failure: Failure, goal: Goal, now: Any
+    session: Session, progress: _Progress, failure: Failure, options: LookupOptions
 ) -> None:
     """Raise where a failure has lasted longer than it is waited for."""
     if not failure.is_missing:
         progress.missing_since = None
     elif progress.missing_since is None:
-        progress.missing_since = now()
-    elif now() - progress.missing_since > MISSING_SECONDS_MAX:
+        progress.missing_since = session.now()
+    elif session.now() - progress.missing_since > MISSING_SECONDS_MAX:
         raise failure.error
     if not failure.is_unreachable:
         progress.unreachable_since = None
         return
     if progress.unreachable_since is None:
-        progress.unreachable_since = now()
-    long = now() - progress.unreachable_since > GONE_SECONDS
-    if session.settings.fallback and (long or now() >= goal.end):
+        progress.unreachable_since = session.now()
+    long = session.now() - progress.unreachable_since > GONE_SECONDS
+    if session.settings.fallback and (long or session.now() >= options.end):
         raise GoneError(failure.error.message, table=session.identifier) from failure.error
 
 

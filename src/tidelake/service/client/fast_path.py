@@ -1,9 +1,9 @@
-"""The short way of single gets: one request to one executor by frames, and its answer.
+"""The fast path of single gets: one request to one executor by frames, and its answer.
 
 Most gets need nothing else: the layout has not changed, the executor answers, and it is not behind.
-:func:`short_call` makes the request, :func:`rows_of` reads the answer. Each gives None where
-anything is unusual; then :func:`tidelake.service.client.steps.lookup` looks the same keys up, knows
-all that may go wrong, and says so. Nothing is lost by that: a lookup changes nothing.
+Where anything is unusual, the same keys are looked up by
+:func:`tidelake.service.client.lookup.lookup`, which knows all that may go wrong, and says so.
+Nothing is lost by that: a lookup changes nothing.
 """
 
 from __future__ import annotations
@@ -14,17 +14,44 @@ from typing import NamedTuple
 from tidelake.errors import InvalidInputError
 from tidelake.service.client.answers import Row
 from tidelake.service.client.connection.connections import Connection
-from tidelake.service.client.keys.key_router import Route
-from tidelake.service.client.lanes import Routed
+from tidelake.service.client.full_lookup import FullLookup
+from tidelake.service.client.keys.key_batch import SingleKeys
+from tidelake.service.client.keys.key_router import Route, RoutedKey
+from tidelake.service.client.lookup import LookupOptions
 from tidelake.service.client.session import Floor, Session
-from tidelake.service.client.settings import CALL_BYTES_MAX
+from tidelake.service.client.settings import ATTEMPT_SECONDS_MAX, CALL_BYTES_MAX
 from tidelake.service.observe.spans import is_live
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.packed_values import pack_values
 from tidelake.service.protocol.reasons import PROTOCOL
 
 
-class ShortCall(NamedTuple):
+class FastPath:
+    """Sends single gets. Shared by those who share the client."""
+
+    def __init__(self, session: Session, full: FullLookup) -> None:
+        self._session = session
+        self._full = full
+
+    async def send(
+        self, keys: Sequence[RoutedKey], columns: tuple[str, ...] | None, end: float
+    ) -> list[Row | None]:
+        """Look keys of one executor up; the rows in their order."""
+        session = self._session
+        call = _call(session, keys, columns)
+        if call is not None:
+            seconds = max(min(end - session.now(), ATTEMPT_SECONDS_MAX), 0.001)
+            assert call.connection.frames is not None, "the call was made for frames"
+            reply = await call.connection.frames.call(call.request, seconds)
+            if isinstance(reply, pb.LookupReply):
+                rows = _rows(session, call, reply)
+                if rows is not None:
+                    return rows
+        options = LookupOptions(columns, None, consistent=True, end=end)
+        return await self._full.dicts(_batch(keys), options)
+
+
+class _Call(NamedTuple):
     """A request for some gets.
 
     Parameters
@@ -41,10 +68,20 @@ class ShortCall(NamedTuple):
     columns: tuple[str, ...] | None
 
 
-def short_call(
-    session: Session, gets: Sequence[Routed], columns: tuple[str, ...] | None
-) -> ShortCall | None:
-    """Make the request for some gets of one executor; None where they go the long way."""
+def _batch(gets: Sequence[RoutedKey]) -> SingleKeys:
+    """The keys of some gets, as what is looked up together."""
+    values, routes, routers = zip(*gets, strict=True)
+    router = routers[0]
+    keys = router.keys  # the table may have another key by now, which the lookup tells
+    if any(other is not router for other in routers):
+        return SingleKeys(keys, values)  # some were routed before the layout changed
+    return SingleKeys(keys, values, routes, router)
+
+
+def _call(
+    session: Session, gets: Sequence[RoutedKey], columns: tuple[str, ...] | None
+) -> _Call | None:
+    """Make the request for some gets of one executor; None where anything is unusual."""
     view = session.view
     if view is None or is_live():
         return None
@@ -54,7 +91,7 @@ def short_call(
         if by is not router:
             return None  # the layout has changed since
         groups.setdefault(route, []).append(position)
-    connection = view.executors.get(gets[0][1].executor)
+    connection = view.executors.get(gets[0].route.executor)
     if connection is None or connection.frames is None or view.body(columns) != pb.BODY_PACKED:
         return None
     order = None
@@ -86,10 +123,10 @@ def short_call(
         keys=keys,
         columns=columns or (),
     )
-    return ShortCall(connection, request, order, columns)
+    return _Call(connection, request, order, columns)
 
 
-def rows_of(session: Session, call: ShortCall, reply: pb.LookupReply) -> list[Row | None] | None:
+def _rows(session: Session, call: _Call, reply: pb.LookupReply) -> list[Row | None] | None:
     """The rows of the gets, in their order; None where the answer is not to be shown as it is."""
     count, version = call.request.keys.count, reply.version
     reader = session.row_reader(version, call.columns)

@@ -21,7 +21,7 @@ from tidelake.service.protocol.packed_columns import pack_column
 from tidelake.service.protocol.packed_values import pack_values
 
 
-class Work(Protocol):
+class KeyBatch(Protocol):
     """Keys to look up."""
 
     @property
@@ -48,7 +48,7 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RowWork:
+class ArrowKeys:
     """A batch of keys as Arrow columns."""
 
     keys: KeyColumns
@@ -77,7 +77,7 @@ class RowWork:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueWork:
+class SingleKeys:
     """Single keys, by their values.
 
     Parameters

@@ -17,6 +17,7 @@ from prose import wrapped
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 MESSAGE_WORDS_MAX = 60
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 HEAD = """\
 # Errors by kind
@@ -111,7 +112,7 @@ def kinds() -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for module in modules.values():
         for scope in ast.walk(module.tree):
-            if isinstance(scope, ast.FunctionDef):
+            if isinstance(scope, Function):
                 for owner, kind, message in _raised(scope, module, modules):
                     if owner in CLASSES:
                         kept = found.get((owner, kind), DEFAULT)
@@ -133,7 +134,7 @@ def _modules() -> Iterator[Module]:
         name = ".".join(path.relative_to(SRC).with_suffix("").parts)
         module = Module(name, ast.parse(path.read_text(encoding="utf-8")))
         for node in ast.walk(module.tree):
-            if isinstance(node, ast.FunctionDef) and node.returns is not None:
+            if isinstance(node, Function) and node.returns is not None:
                 module.returns[node.name] = ast.unparse(node.returns).strip("'\"")
         for node in module.tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and _is_text(node.value):
@@ -144,7 +145,7 @@ def _modules() -> Iterator[Module]:
 
 
 def _raised(
-    scope: ast.FunctionDef, module: Module, modules: dict[str, Module]
+    scope: Function, module: Module, modules: dict[str, Module]
 ) -> Iterator[tuple[str, str, str]]:
     """Class, kind and message of each error that a function makes."""
     for node in ast.walk(scope):
@@ -162,7 +163,7 @@ def _raised(
 
 
 def _classes(
-    node: ast.Call, given: dict[str, ast.expr], module: Module, scope: ast.FunctionDef
+    node: ast.Call, given: dict[str, ast.expr], module: Module, scope: Function
 ) -> list[str]:
     """The classes of the errors that a call makes; mostly one, none where it makes no error."""
     name = _name(node.func)
@@ -205,7 +206,7 @@ def _text(value: ast.expr | None, module: Module, modules: dict[str, Module]) ->
     return None
 
 
-def _message(node: ast.Call, scope: ast.FunctionDef) -> str:
+def _message(node: ast.Call, scope: Function) -> str:
     """The words of an error: of the call's arguments, or of what was last put into its name."""
     for argument in node.args:
         if isinstance(argument, ast.Name):

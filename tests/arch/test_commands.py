@@ -126,3 +126,8 @@ def test_the_strict_build_of_the_docs_is_not_quiet():
     builds = [line for text in texts for line in text.splitlines() if "mkdocs build --st" in line]
     assert len(builds) == 3
     assert [line for line in builds if "--quiet" in line or " -q" in line] == []
+
+
+def test_the_page_of_errors_has_those_of_coroutines(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    assert ("StorageError", "service_inconsistent") in script("errors_page").kinds()

@@ -100,7 +100,7 @@ class QueryClient:
     def _queue(self, executor: int, columns: Columns) -> RequestQueue:
         session = self.session
         seconds = session.settings.deadline_seconds
-        made = RequestQueue(self._fast, columns, session.caller, seconds)
+        made = RequestQueue(self._fast, columns, session.caller, seconds, session.now)
         return self._queues.setdefault((executor, columns), made)
 
     async def get_many(

@@ -10,14 +10,15 @@ two requests in flight:
    woken, who sends for all.
 
 A caller that is interrupted while it sends or waits leaves the others their answers: what it
-carried is queued again. No thread waits longer than the deadline.
+carried is queued again, and so is what has time left when the deadline of the first is over. No
+thread waits longer than the deadline.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from tidelake.errors import TidelakeError
@@ -46,10 +47,11 @@ class Sender(Protocol):
 class _Get:
     """One get that waits."""
 
-    __slots__ = ("error", "group", "has_left", "key", "row", "waiter")
+    __slots__ = ("end", "error", "group", "has_left", "key", "row", "waiter")
 
-    def __init__(self, key: RoutedKey, waiter: Waiter) -> None:
+    def __init__(self, key: RoutedKey, end: float, waiter: Waiter) -> None:
         self.key = key
+        self.end = end
         self.waiter = waiter
         self.row: Row | None = None
         self.error: TidelakeError | None = None
@@ -74,12 +76,14 @@ class RequestQueue:
         columns: tuple[str, ...] | None,
         caller: ClientCaller,
         deadline_seconds: float,
+        now: Callable[[], float],
     ) -> None:
         self._sender = sender
         self._columns = columns
         self._caller = caller
         self._gathers = caller.gathers
         self._deadline_seconds = deadline_seconds
+        self._now = now
         self._in_flight = 0
         self._is_gathering = False
         self._waiting: deque[_Get] = deque()
@@ -99,10 +103,10 @@ class RequestQueue:
                 self._in_flight += 1
                 self._is_gathering = self._gathers
             else:
-                get = _Get(key, self._caller.waiter())
+                get = _Get(key, end, self._caller.waiter())
                 self._waiting.append(get)
         if not sends:
-            return self._waited(get, end)
+            return self._waited(get)
         return self._gathered(key, end) if self._gathers else self._alone(key, end)
 
     async def _alone(self, key: RoutedKey, end: float) -> Row | None:
@@ -113,7 +117,7 @@ class RequestQueue:
 
     async def _gathered(self, key: RoutedKey, end: float) -> Row | None:
         """Send for those who begin in this turn."""
-        own = _Get(key, self._caller.waiter())
+        own = _Get(key, end, self._caller.waiter())
         try:
             await self._caller.turn()
         except BaseException:
@@ -123,10 +127,10 @@ class RequestQueue:
         with self._lock:
             self._is_gathering = False
             group = [own, *self._taken(JOINED_KEYS_MAX - 1)]
-        await self._send(group, end)
+        await self._send(group)
         return own.result()
 
-    async def _waited(self, get: _Get, end: float) -> Row | None:
+    async def _waited(self, get: _Get) -> Row | None:
         try:
             if not await self._caller.wait(get.waiter, self._deadline_seconds):
                 with self._lock:
@@ -134,22 +138,30 @@ class RequestQueue:
                     if is_queued:
                         self._waiting.remove(get)
                 if is_queued:  # past its deadline: this says what was wrong
-                    return (await self._sender.send((get.key,), self._columns, end))[0]
+                    return (await self._sender.send((get.key,), self._columns, get.end))[0]
                 await self._caller.wait(get.waiter, None)
         except BaseException:
             self._leave(get)
             raise
         if get.group is not None:
-            await self._send(get.group, end)
+            await self._send(get.group)
         return get.result()
 
-    async def _send(self, group: list[_Get], end: float) -> None:
+    async def _send(self, group: list[_Get]) -> None:
         """Send a group; all but the first, which is the caller's, are woken."""
-        others = group[1:]
+        first, *others = group
+        end = first.end
         try:
             rows = await self._sender.send([get.key for get in group], self._columns, end)
         except TidelakeError as error:
-            for get in group:
+            first.error = error
+            now = self._now()
+            again = [get for get in others if get.end > now >= end]
+            if again:
+                others = [get for get in others if get.end <= now]
+                with self._lock:
+                    self._waiting.extendleft(reversed(again))
+            for get in others:
                 get.error = error
         except BaseException:
             with self._lock:

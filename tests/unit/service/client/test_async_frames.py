@@ -186,3 +186,25 @@ def test_another_thread_may_close_the_connections():
             assert await calls.call(pb.LookupRequest(), 5) is None
 
     asyncio.run(act())
+
+
+def test_a_call_that_a_close_ends_opens_no_connection_behind_it():
+    async def respond(message, writer):
+        if not is_silent:
+            writer.write(reply_to(message))
+
+    is_silent = False
+
+    async def act():
+        nonlocal is_silent
+        async with serving(respond) as (calls, asked):
+            await calls.call(pb.LookupRequest(), 5)
+            is_silent = True
+            second = asyncio.create_task(calls.call(pb.LookupRequest(), 1))
+            while len(asked) < 2:
+                await asyncio.sleep(0.001)
+            calls.close()
+            assert await second is None
+            assert len(set(map(id, asked))) == 1, "no connection behind the close"
+
+    asyncio.run(act())

@@ -88,6 +88,7 @@ class FrameCalls:
         self._idle = IdleConnections(connector.drop, clock.monotonic_seconds)
         self._avoided_until = 0.0
         self._numbers = itertools.count(1)
+        self._is_closed = False
 
     async def call(
         self, request: pb.LookupRequest, seconds: float
@@ -107,6 +108,8 @@ class FrameCalls:
         message = framed(request.SerializeToString())
         while True:
             idle = self._idle_one()
+            if idle is None and self._is_closed:
+                return None  # closed while it waited; gRPC tells why
             try:
                 connection = idle or await connector.open(self._host, self._port, self._hello)
             except OSError:
@@ -172,4 +175,5 @@ class FrameCalls:
 
     def close(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
+        self._is_closed = True
         self._connector.close(self._idle)

@@ -27,6 +27,7 @@ from tidelake.table.write.transaction import (
     MessageSource,
     WriteTransaction,
     compact_due,
+    is_committed,
     replay_of,
 )
 from tidelake.table.write.writable import check_writable
@@ -61,6 +62,7 @@ __all__ = [
     "delete_new_files",
     "fill_of",
     "full_compactions",
+    "is_committed",
     "last_commit",
     "new_writer",
     "partial_overwrite_error",

@@ -64,6 +64,7 @@ from tidelake.spark.write.write_task import (
     answered,
     for_task,
     in_task,
+    written,
 )
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, Predicate
@@ -125,7 +126,8 @@ class RowsTask:
     def apply(self, batches: Batches) -> Batches:
         """Delete or replace the given rows; returns the messages to commit."""
         changes = RowChanges(in_task(self.handle), self.plan.snapshot)
-        yield answered(changes, partial(_change_rows, self, changes, batches))
+        write = partial(_change_rows, self, changes, batches)
+        yield answered(partial(written, changes, write))
 
 
 def change_on_spark(

@@ -54,6 +54,7 @@ from tidelake.engine.write import (
     Overwrite,
     WriteTransaction,
     check_writable,
+    is_committed,
 )
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.options import declared
@@ -370,7 +371,7 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
         self._task = WriteTask.of(
             handle.with_options(options), user=identity.user, overwrite=self._overwrite
         )
-        self._is_committed = WriteTransaction(self._task.handle, identity).replayed() is not None
+        self._is_committed = is_committed(handle, identity)
         self._base_snapshot_id = handle.snapshots.latest_id() or 0
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from tidelake.spark.write.write_task import (
     answered,
     for_task,
     in_task,
+    written,
 )
 
 
@@ -91,4 +93,4 @@ class _PlanTask:
             self.plan.run(pickle.loads(share), into)
             return into.rows_count
 
-        yield answered(into, run)
+        yield answered(partial(written, into, run))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -44,6 +44,8 @@ MANIFEST_CACHE_BYTES = 64 << 20
 
 Through: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function that rows pass through before they are written."""
+Written: TypeAlias = tuple[int, Sequence[CommitMessage]]
+"""The number of rows that a task took in, and the messages of its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,21 +176,14 @@ def write_task(
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = NoteReader() if task.assigned else None
         rows = batches if through is None else through(batches)
-        try:
-            rows_count, messages = write_batches(task, rows, reader=reader)
-        except StorageError:
-            raise
-        except TidelakeError as error:
-            yield answer_rows(error=error)
-            return
-        yield answer_rows(rows_count, messages, digest=None if reader is None else reader.digest())
+        yield answered(partial(write_batches, task, rows, reader=reader), reader=reader)
 
     return write
 
 
 def write_batches(
     task: WriteTask, batches: Iterator[pa.RecordBatch], *, reader: NoteReader | None = None
-) -> tuple[int, list[CommitMessage]]:
+) -> Written:
     """Write one task's rows; delete its files on failure.
 
     Parameters
@@ -197,11 +192,6 @@ def write_batches(
         The table's columns, and ``_row_kind`` if rows have kinds.
     reader : NoteReader, optional
         Separates rows and their buckets from notes, if other tasks assigned the buckets.
-
-    Returns
-    -------
-    (int, list of CommitMessage)
-        Number of rows taken in, and the messages.
     """
     handle = in_task(task.handle)
     writer = new_writer(
@@ -212,24 +202,19 @@ def write_batches(
         fills_defaults=task.fills_defaults,
     )
     writer.full_compactions = task.full_compactions
-    try:
+
+    def take() -> int:
         for batch in batches:
             rows, buckets = (batch, None) if reader is None else reader.rows_of(batch)
             for part, kinds in with_row_kinds(iter([rows]), None, table=handle.identifier):
                 writer.write(part, kinds, buckets=buckets)
-        messages = writer.prepare_commit()
-    except BaseException:
-        writer.abort()
-        raise
-    writer.close()
-    return writer.rows_count, messages
+        return writer.rows_count
+
+    return written(writer, take)
 
 
-def answered(source: MessageSource, write: Callable[[], int]) -> pa.RecordBatch:
-    """Let a task write, and make its answer; delete its files on failure.
-
-    An error of the storage is raised, and Spark tries the task again. Any other error of ours would
-    come again: it is the answer.
+def written(source: MessageSource, write: Callable[[], int]) -> Written:
+    """Let a task write; delete its files on failure.
 
     Parameters
     ----------
@@ -241,17 +226,26 @@ def answered(source: MessageSource, write: Callable[[], int]) -> pa.RecordBatch:
     try:
         rows_count = write()
         messages = source.prepare_commit()
-    except StorageError:
-        source.abort()
-        raise
-    except TidelakeError as error:
-        source.abort()
-        return answer_rows(error=error)
     except BaseException:
         source.abort()
         raise
     source.close()
-    return answer_rows(rows_count, messages)
+    return rows_count, messages
+
+
+def answered(write: Callable[[], Written], *, reader: NoteReader | None = None) -> pa.RecordBatch:
+    """Let a task write, and make its answer.
+
+    An error of the storage is raised, and Spark tries the task again. Any other error of ours would
+    come again: it is the answer.
+    """
+    try:
+        rows_count, messages = write()
+    except StorageError:
+        raise
+    except TidelakeError as error:
+        return answer_rows(error=error)
+    return answer_rows(rows_count, messages, digest=None if reader is None else reader.digest())
 
 
 @lru_cache(maxsize=1)  # a job with another cache size replaces the cache of the last one

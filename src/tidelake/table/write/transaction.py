@@ -488,26 +488,33 @@ class Replay:
     made: MadeCommit | None = None
 
 
+def is_committed(handle: TableHandle, identity: CommitIdentity) -> bool:
+    """Whether a commit was made before under an identity that was given; raises as `replayed`."""
+    return _found(handle, identity)[0]
+
+
 def replay_of(handle: TableHandle, identity: CommitIdentity) -> Replay | None:
     """Find a commit that was made before; errors and side effects as of `replayed` above."""
-    if not identity.is_given:
+    is_done, first = _found(handle, identity)
+    if not is_done:
         return None
-    committer, made = handle.committer(), None
-    if identity.step is not None:
-        is_done, found = committer.committed_batch(
-            identity.user, identity.identifier, identity.step
-        )
-        if not is_done:
-            return None
-        made = None if found is None else MadeCommit.of(found)
-    elif committer.filter_committed(identity.user, [identity.identifier]):
-        return None
+    made = None if first is None else MadeCommit.of(first)
     done = WriteResult(already_committed=True)
     if not _looks_up(handle):
         return Replay(done, made)
-    buckets = committer.uncompacted_buckets(identity.user, identity.identifier)
+    buckets = handle.committer().uncompacted_buckets(identity.user, identity.identifier)
     again = replace(_compacted_again(handle, done, buckets), compactions_dropped=0)
     return Replay(again, made)
+
+
+def _found(handle: TableHandle, identity: CommitIdentity) -> tuple[bool, Snapshot | None]:
+    """Whether a commit was made before; its first snapshot, of a step of a stream."""
+    if not identity.is_given:
+        return False, None
+    committer, user, identifier = handle.committer(), identity.user, identity.identifier
+    if identity.step is not None:
+        return committer.committed_batch(user, identifier, identity.step)
+    return not committer.filter_committed(user, [identifier]), None
 
 
 def _looks_up(handle: TableHandle) -> bool:

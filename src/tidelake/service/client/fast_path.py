@@ -91,7 +91,7 @@ def _call(
         if by is not router:
             return None  # the layout has changed since
         groups.setdefault(route, []).append(position)
-    connection = view.executors.get(gets[0].route.executor)
+    connection = view.executors.get(gets[0][1].executor)
     if connection is None or connection.frames is None or view.body(columns) != pb.BODY_PACKED:
         return None
     order = None

@@ -17,12 +17,8 @@ class FullLookup:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._local = LocalAnswers(session)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether answers come from the table's files, because the service has stopped."""
-        return self._local.is_on
+        self.local = LocalAnswers(session)
+        """The table's files, which answer where the service has stopped."""
 
     async def dicts(self, keys: KeyBatch, options: LookupOptions) -> list[Row | None]:
         """Give the rows as dicts."""
@@ -30,7 +26,7 @@ class FullLookup:
             return []
         answers = await self._answers(keys, options)
         if answers is None:
-            return await self._session.caller.aside(self._local.dicts, keys, options)
+            return await self._session.caller.aside(self.local.dicts, keys, options)
         return rows_as_dicts(answers, keys.count)
 
     async def table(self, keys: KeyBatch, options: LookupOptions) -> pa.Table:
@@ -41,23 +37,23 @@ class FullLookup:
             return pa.schema([schema.field(n).with_nullable(True) for n in names]).empty_table()
         answers = await self._answers(keys, options)
         if answers is None:
-            return await self._session.caller.aside(self._local.table, keys, options)
+            return await self._session.caller.aside(self.local.table, keys, options)
         return rows_as_table(answers, keys.count)
 
     async def _answers(self, keys: KeyBatch, options: LookupOptions) -> list[Answer] | None:
         """Those of the service; None where the table's files are to be read instead."""
         session = self._session
-        if self._local.is_on and not self._local.may_ask_again(session.now()):
+        if self.local.is_on and not self.local.may_ask_again(session.now()):
             return None
         try:
             with span("query.get", session.identifier, keys.count):
                 answers = await lookup(session, keys, options)
         except GoneError:
-            self._local.turn_on(session.now())
+            self.local.turn_on(session.now())
             return None
-        self._local.turn_off()
+        self.local.turn_off()
         return answers
 
     def close(self) -> None:
         """Close the table's files."""
-        self._local.close()
+        self.local.close()

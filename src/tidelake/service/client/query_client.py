@@ -20,7 +20,6 @@ from tidelake.service.client.fast_path import FastPath
 from tidelake.service.client.full_lookup import FullLookup
 from tidelake.service.client.keys.key_batch import ArrowKeys, SingleKeys
 from tidelake.service.client.keys.key_columns import Key
-from tidelake.service.client.keys.key_router import RoutedKey
 from tidelake.service.client.lookup import KeyChangedError, LookupOptions
 from tidelake.service.client.request_queue import RequestQueue
 from tidelake.service.client.session import Session
@@ -55,7 +54,7 @@ class QueryClient:
     @property
     def is_local(self) -> bool:
         """Whether answers come from the table's files, because the service has stopped."""
-        return self._full.is_local
+        return self._full.local.is_on
 
     async def get(
         self, key: Key, columns: Sequence[str] | None, min_snapshot: int | None
@@ -74,7 +73,8 @@ class QueryClient:
         """Begin a get: in the queue of its executor, or by itself where anything is unusual."""
         session = self.session
         self._check()
-        min_snapshot = session.snapshot_number(min_snapshot)
+        if min_snapshot is not None:
+            min_snapshot = session.snapshot_number(min_snapshot)
         keys = session.keys
         values = keys.values(key)
         end = session.now() + session.settings.deadline_seconds
@@ -83,7 +83,7 @@ class QueryClient:
             view is None
             or view.keys is not keys
             or view.router.asks_all
-            or self._full.is_local
+            or self._full.local.is_on
             or (min_snapshot is not None and min_snapshot > session.shown.snapshot)
         ):
             # a caller that waits for a snapshot must not make others wait
@@ -92,7 +92,7 @@ class QueryClient:
         router = view.router
         route = router.route(values)
         queue = self._queues.get((route.executor, columns)) or self._queue(route.executor, columns)
-        return queue.get(RoutedKey(values, route, router), end)
+        return queue.get((values, route, router), end)
 
     async def _alone(self, key: SingleKeys, options: LookupOptions) -> Row | None:
         return (await self._full.dicts(key, options))[0]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from tidelake.errors import TidelakeError
 from tidelake.service.client.answers import Row
@@ -59,12 +59,9 @@ class _Get:
         """Those for which this one sends, itself the first."""
         self.has_left = False
 
-    def result(self) -> Row | None:
-        """Give the row, or raise: each caller an error of its own."""
-        if self.error is not None:
-            error = self.error
-            raise type(error)(error.message, kind=error.kind, **error.context) from error
-        return self.row
+    def raise_own(self, error: TidelakeError) -> NoReturn:
+        """Raise the error of its request: each caller one of its own."""
+        raise type(error)(error.message, kind=error.kind, **error.context) from error
 
 
 class RequestQueue:
@@ -128,7 +125,9 @@ class RequestQueue:
             self._is_gathering = False
             group = [own, *self._taken(JOINED_KEYS_MAX - 1)]
         await self._send(group)
-        return own.result()
+        if own.error is not None:
+            own.raise_own(own.error)
+        return own.row
 
     async def _waited(self, get: _Get) -> Row | None:
         try:
@@ -145,7 +144,9 @@ class RequestQueue:
             raise
         if get.group is not None:
             await self._send(get.group)
-        return get.result()
+        if get.error is not None:
+            get.raise_own(get.error)
+        return get.row
 
     async def _send(self, group: list[_Get]) -> None:
         """Send a group; all but the first, which is the caller's, are woken."""
@@ -171,8 +172,7 @@ class RequestQueue:
         else:
             for get, row in zip(group, rows, strict=True):
                 get.row = row
-        for get in others:
-            self._caller.wake(get.waiter)
+        self._caller.wake([get.waiter for get in others])
         self._finish()
 
     def _finish(self) -> None:
@@ -183,7 +183,7 @@ class RequestQueue:
                 self._in_flight -= 1
                 return
         group[0].group = group
-        self._caller.wake(group[0].waiter)
+        self._caller.wake((group[0].waiter,))
 
     def _taken(self, count_max: int) -> list[_Get]:
         """Take gets out of the queue whose callers still wait; the lock is held."""

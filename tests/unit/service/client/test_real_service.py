@@ -115,7 +115,7 @@ def test_a_write_is_read_at_once_and_a_service_that_ends_is_told(catalog):
         gone.get(3)
         with running(catalog) as back:
             back.wait_ready()
-            gone._client._full._local._asked_at = -1e9  # five seconds later
+            gone._client._full.local._asked_at = -1e9  # five seconds later
             assert gone.get(3) == {"id": 3, "v": "later"}
             assert not gone.is_local
 

@@ -24,8 +24,9 @@ class Now:
 class Sender:
     """Answers a key by its text once it may; a request whose end has come is an error."""
 
-    def __init__(self, now):
+    def __init__(self, now, held=None):
         self.now = now
+        self.held = held
         self.sent = []
 
     async def send(self, keys, columns, end):
@@ -62,13 +63,12 @@ def test_a_joined_get_has_its_own_deadline():
 
 def test_a_thread_that_joined_has_its_own_deadline():
     now = Now()
-    sender = Sender(now)
     held = threading.Event()
 
     async def hold():
         held.wait(5)
 
-    sender.held = hold
+    sender = Sender(now, hold)
     queue = RequestQueue(sender, None, ThreadCaller(SystemClock()), 10, now)
     found = {}
 

@@ -7,7 +7,7 @@ with that of coroutines the event loop goes on while they wait.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from tidelake.service.client.connection.frame_calls import Connector
@@ -35,8 +35,8 @@ class ClientCaller(Protocol):
         """Wait; False where nobody woke it in time."""
         ...
 
-    def wake(self, waiter: Waiter) -> None:
-        """End a wait, which may begin later."""
+    def wake(self, waiters: Iterable[Waiter]) -> None:
+        """End waits, which may begin later."""
         ...
 
     def connector(self, answer_bytes_max: int) -> Connector:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
@@ -32,10 +32,11 @@ class CoroutineCaller:
         del seconds
         return waiter
 
-    def wake(self, waiter: asyncio.Future[bool]) -> None:
-        """End a wait."""
-        if not waiter.done():
-            waiter.set_result(True)
+    def wake(self, waiters: Iterable[asyncio.Future[bool]]) -> None:
+        """End waits."""
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(True)
 
     def connector(self, answer_bytes_max: int) -> LoopConnector:
         """Make what opens connections to an address."""

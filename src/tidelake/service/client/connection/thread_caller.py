@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, ParamSpec, TypeVar
 
 from tidelake.engine.env import Clock
@@ -49,9 +49,10 @@ class ThreadCaller:
         """Wait; False where nobody woke it in time."""
         return waiter.acquire(timeout=-1 if seconds is None else seconds)
 
-    def wake(self, waiter: threading.Lock) -> None:
-        """End a wait."""
-        waiter.release()
+    def wake(self, waiters: Iterable[threading.Lock]) -> None:
+        """End waits."""
+        for waiter in waiters:
+            waiter.release()
 
     def connector(self, answer_bytes_max: int) -> BlockingConnector:
         """Make what opens connections to an address."""

@@ -45,14 +45,6 @@ class Route(NamedTuple):
     buckets: int
 
 
-class RoutedKey(NamedTuple):
-    """A key, where it goes, and the router that found it."""
-
-    values: Values
-    route: Route
-    router: KeyRouter
-
-
 class Run(NamedTuple):
     """Keys of one bucket that follow each other in a request."""
 
@@ -102,7 +94,7 @@ class KeyRouter:
     executors_count: int
     bucket_counts: Mapping[bytes, int] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def asks_all(self) -> bool:
         """Whether each key goes to every executor."""
         return self.keys.mode is BucketMode.CROSS_PARTITION
@@ -254,3 +246,7 @@ class KeyRouter:
         columns, types = [rows.column(i) for i in at], [self.keys.types[i] for i in at]
         found = buckets_of(columns, types, count, function=self.keys.function)
         return found.astype(np.int64)
+
+
+RoutedKey = tuple[Values, Route, KeyRouter]
+"""A key, where it goes, and the router that found it."""

@@ -97,11 +97,33 @@ class Security:
         if self.tls_cert is None or self.tls_key is None:
             return None
         pair = (_pem(self.tls_key, "key"), _pem(self.tls_cert, "certificate"))
-        _check_pair(self.tls_cert, self.tls_key)
+        _pair_context(self.tls_cert, self.tls_key)  # gRPC does not say why it cannot listen
         roots = None if self.tls_ca is None else self._roots()
         return grpc.ssl_server_credentials(
             [pair], root_certificates=roots, require_client_auth=roots is not None
         )
+
+    def server_context(self) -> ssl.SSLContext | None:
+        """What a socket of frames is wrapped by; None without TLS. It believes whom gRPC believes.
+
+        Raises
+        ------
+        InvalidInputError
+            A file cannot be read, or the key is not the certificate's.
+        """
+        if self.tls_cert is None or self.tls_key is None:
+            return None
+        context = _pair_context(self.tls_cert, self.tls_key)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION
+        context.num_tickets = 0  # connections are kept, so nobody would come back with one
+        if self.tls_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            # as gRPC does: a certificate of the file is believed, whether it signed itself or not
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            for path, what in ((self.tls_ca, "CA"), (self.tls_cert, "certificate")):
+                _trust(context, path, what)
+        return context
 
     def channel(self, address: str) -> grpc.Channel:
         """A channel from one process of the service to another."""
@@ -181,8 +203,8 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _check_pair(certificate: str, key: str) -> None:
-    """Refuse files that gRPC cannot listen with; it does not say why."""
+def _pair_context(certificate: str, key: str) -> ssl.SSLContext:
+    """A context of a server with this certificate; refuses files that are no pair."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(certificate, key, password=lambda: "")
@@ -192,6 +214,16 @@ def _check_pair(certificate: str, key: str) -> None:
             " key of that very certificate, both as PEM and without a password."
         )
         raise InvalidInputError(message, kind="service_security", path=key) from error
+    return context
+
+
+def _trust(context: ssl.SSLContext, path: str, what: str) -> None:
+    """Believe those whom the certificates of a file signed."""
+    try:
+        context.load_verify_locations(path)
+    except OSError as error:
+        message = f"The {what} {path} cannot be used: {error}. Give certificates as PEM."
+        raise InvalidInputError(message, kind="service_security", path=path) from error
 
 
 def _pem(path: str, what: str) -> bytes:

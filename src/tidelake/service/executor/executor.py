@@ -141,12 +141,14 @@ class QueryExecutor:
         lookups = Lookups(self.tables, limits, self._poke, clock)
         servicer = TableQueryServicer(lookups, self.in_flight, access)
         rpc.add_TableQueryServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
-        self._frames: FrameListener | None = None
-        self.frames_address = ""
-        if not config.security.has_tls:
-            host = host_of(config.bind)
-            self._frames = FrameListener(host, servicer, limits)
-            self.frames_address = f"{self.address.rpartition(':')[0]}:{self._frames.port}"
+        self._frames = FrameListener(
+            host_of(config.bind),
+            servicer,
+            limits,
+            now=self._now,
+            context=config.security.server_context(),
+        )
+        self.frames_address = f"{self.address.rpartition(':')[0]}:{self._frames.port}"
         self._health = ExecutorHealth()
         self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -165,8 +167,7 @@ class QueryExecutor:
         """Work until asked to stop; close in any case."""
         stop = stop or threading.Event()
         self._listener.start()
-        if self._frames is not None:
-            self._frames.start()
+        self._frames.start()
         _LOG.info("executor %d listens at %s", self._config.index, self.address)
         reason = "asked"
         try:
@@ -184,8 +185,7 @@ class QueryExecutor:
                 self._report(leaving=True)
             except grpc.RpcError:
                 _LOG.debug("the address server did not hear that executor leaves")
-        if self._frames is not None:
-            self._frames.stop()
+        self._frames.stop()
         self._listener.stop(STOP_GRACE_SECONDS)
         self._updaters.shutdown(wait=True, cancel_futures=True)
         self.tables.keep(set(), self._table)
@@ -213,6 +213,7 @@ class QueryExecutor:
                 wait_ms = directive.heartbeat_ms or HEARTBEAT_MS
                 self._take(directive)
             self.in_flight.end_slow()
+            self._frames.end_late()
             self._wake.wait(wait_ms / 1000)
             self._wake.clear()
         return "asked"

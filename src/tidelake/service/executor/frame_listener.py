@@ -1,17 +1,21 @@
 """The port for frames of one executor: each connection is a session of its servicer.
 
 A connection has a thread while it lasts, so there are at most :data:`CONNECTIONS_MAX`; a client
-beyond them gets a refusal and uses gRPC. Limits, tokens, idle and slow clients are those of
-sessions (:class:`~tidelake.service.executor.in_flight.InFlight`). Bytes that are not a frame
-end their own connection and nothing else. :mod:`tidelake.service.protocol.framing` has the bytes.
+beyond them is hung up on and uses gRPC. The thread does the handshake of TLS too, so a slow one
+keeps nobody else waiting. Who has not said within :data:`HELLO_SECONDS` who it is, handshake and
+all, is hung up on, and after :data:`LATE_SECONDS` already where its place is needed. Limits,
+tokens, idle and slow clients are those of sessions
+(:class:`~tidelake.service.executor.in_flight.InFlight`). Bytes that are not a frame end their own
+connection and nothing else. :mod:`tidelake.service.protocol.framing` has the bytes.
 """
 
 from __future__ import annotations
 
 import logging
 import socket
+import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -24,11 +28,12 @@ from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import (
     MAGIC,
     TOKEN_BYTES_MAX,
+    WAITED_TOO_LONG,
     FrameReader,
     framed,
+    limit_waits,
     read_exactly,
     read_frame,
-    wait_at_most,
 )
 from tidelake.service.protocol.reasons import REASON_KEY, TOKEN_KEY, bearer
 
@@ -37,6 +42,8 @@ _LOG = logging.getLogger("tidelake.service")
 CONNECTIONS_MAX = 64
 HELLO_SECONDS = 5.0
 """How long a connection may take to say who it is."""
+LATE_SECONDS = 1.0
+"""One that takes longer makes room for another."""
 FRAME_SECONDS = 30.0
 """How long a request may take to arrive once it has begun."""
 BACKLOG = 128
@@ -53,15 +60,30 @@ class FrameListener:
         Where, an IPv6 address perhaps in brackets; the port is any free one.
     limits : Limits
         What the executor takes on.
+    now : callable
+        A monotonic clock, in seconds.
+    context : SSLContext, optional
+        Of a server that takes connections by TLS only.
     """
 
-    def __init__(self, host: str, servicer: TableQueryServicer, limits: Limits) -> None:
+    def __init__(
+        self,
+        host: str,
+        servicer: TableQueryServicer,
+        limits: Limits,
+        *,
+        now: Callable[[], float],
+        context: ssl.SSLContext | None = None,
+    ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         place = (host.strip("[]"), 0)  # brackets are for addresses with a port
         self._socket = socket.create_server(place, family=family, backlog=BACKLOG)
         self._servicer = servicer
         self._limits = limits
+        self._now = now
+        self._context = context
         self._open: set[socket.socket] = set()
+        self._unknown: dict[socket.socket, float] = {}  # since when, oldest first
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self.port: int = self._socket.getsockname()[1]
@@ -81,6 +103,21 @@ class FrameListener:
         for connection in connections:
             _hang_up(connection)
 
+    def end_late(self) -> None:
+        """Hang up on all who have not said in time who they are; to be called again and again."""
+        while (late := self._late(HELLO_SECONDS)) is not None:
+            _hang_up(late)
+
+    def _late(self, seconds: float) -> socket.socket | None:
+        """Give up on the one that has not said who it is for the longest time, if for so long."""
+        with self._lock:
+            found, since = next(iter(self._unknown.items()), (None, 0.0))
+            if found is None or self._now() - since < seconds:
+                return None
+            del self._unknown[found]
+            self._open.discard(found)
+            return found
+
     def _accept(self) -> None:
         while not self._stopped.is_set():
             try:
@@ -93,13 +130,23 @@ class FrameListener:
 
     def _take(self, connection: socket.socket) -> None:
         """Give a connection a thread; hang up if there is no place for it."""
+        if len(self._open) >= CONNECTIONS_MAX:  # only this thread adds to them
+            late = self._late(LATE_SECONDS)
+            if late is None:
+                connection.close()
+                return
+            _hang_up(late)
+        if self._context is not None:
+            try:  # nothing is waited for: the thread of the connection does the handshake
+                connection = self._context.wrap_socket(
+                    connection, server_side=True, do_handshake_on_connect=False
+                )
+            except (OSError, ValueError) as error:  # the client has gone already
+                _LOG.debug("a connection for frames ended at once: %s", error)
+                return
         with self._lock:
-            has_place = len(self._open) < CONNECTIONS_MAX
-            if has_place:
-                self._open.add(connection)
-        if not has_place:
-            connection.close()
-            return
+            self._open.add(connection)
+            self._unknown[connection] = self._now()
         thread = threading.Thread(
             target=self._serve, args=(connection,), name="tidelake-frame", daemon=True
         )
@@ -107,9 +154,13 @@ class FrameListener:
             thread.start()
         except RuntimeError as error:  # the system has no more threads
             _LOG.warning("no thread for a connection for frames: %s", error)
-            with self._lock:
-                self._open.discard(connection)
+            self._forget(connection)
             connection.close()
+
+    def _forget(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._open.discard(connection)
+            self._unknown.pop(connection, None)
 
     def _serve(self, connection: socket.socket) -> None:
         try:
@@ -118,20 +169,22 @@ class FrameListener:
         except (OSError, EOFError) as error:
             _LOG.debug("a connection for frames ended: %s", error)
         finally:
-            with self._lock:
-                self._open.discard(connection)
+            self._forget(connection)
             connection.close()
 
     def _session(self, connection: socket.socket) -> None:
-        connection.settimeout(None)  # the system's own limits cost no calls
-        wait_at_most(connection, socket.SO_RCVTIMEO, HELLO_SECONDS)
-        wait_at_most(connection, socket.SO_SNDTIMEO, self._limits.slow_reader_seconds)
+        slow_seconds = self._limits.slow_reader_seconds
+        limit_waits(connection, HELLO_SECONDS, slow_seconds)
+        if isinstance(connection, ssl.SSLSocket):
+            connection.do_handshake()
         if read_exactly(connection, len(MAGIC)) != MAGIC:
             return
         try:
             token = read_frame(connection, TOKEN_BYTES_MAX) or b""
             context = _Context(connection, token.decode("ascii"))
-            wait_at_most(connection, socket.SO_RCVTIMEO, FRAME_SECONDS)
+            with self._lock:
+                self._unknown.pop(connection, None)
+            limit_waits(connection, FRAME_SECONDS, slow_seconds)
             replies = self._servicer.Session(self._requests(connection), context)
             for reply in replies:
                 connection.sendall(framed(reply.SerializeToString()))
@@ -150,7 +203,7 @@ class FrameListener:
         while True:
             try:
                 message = reader.read()
-            except BlockingIOError:
+            except WAITED_TOO_LONG:
                 if reader.is_within:
                     raise  # a request that does not end
                 continue  # an idle session is ended where its place is needed
@@ -206,4 +259,5 @@ def _problem(code: grpc.StatusCode, reason: str, message: str) -> pb.LookupReply
 
 def _hang_up(connection: socket.socket) -> None:
     with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        # not that of TLS, after which its own thread would read and send unencrypted bytes
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)

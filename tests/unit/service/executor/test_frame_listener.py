@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -154,7 +155,7 @@ def asked_for(port, host="127.0.0.1"):
 
 
 def test_connections_are_taken_again_when_files_may_be_opened_again():
-    listener = frame_listener.FrameListener("127.0.0.1", _Servicer(), Limits())
+    listener = frame_listener.FrameListener("127.0.0.1", _Servicer(), Limits(), now=time.monotonic)
     failures = [errno.EMFILE, errno.ECONNABORTED]
     listener._socket = _Scarce(listener._socket, failures)
     listener.start()
@@ -171,7 +172,7 @@ def test_it_listens_at_an_ipv6_address(host):
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError as error:
         pytest.skip(f"no IPv6 here: {error}")
-    listener = frame_listener.FrameListener(host, _Servicer(), Limits())
+    listener = frame_listener.FrameListener(host, _Servicer(), Limits(), now=time.monotonic)
     listener.start()
     try:
         assert asked_for(listener.port, "::1") == 7

@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from tidelake.service.client.connection.frame_calls import Connector
+from tidelake.service.client.connection.tls import TlsTarget
 
 R = TypeVar("R")
 P = ParamSpec("P")
 CONNECT_SECONDS = 1.0
+"""How long a connection may take to open, and its handshake once more."""
 Waiter = Any
 """What one caller waits on and another wakes: a lock of threads, a future of coroutines."""
 
@@ -39,8 +41,8 @@ class ClientCaller(Protocol):
         """End waits, which may begin later."""
         ...
 
-    def connector(self, answer_bytes_max: int) -> Connector:
-        """Make what opens connections for frames."""
+    def connector(self, answer_bytes_max: int, tls: TlsTarget | None) -> Connector:
+        """Make what opens connections for frames, by TLS or plain ones."""
         ...
 
     async def turn(self) -> None:

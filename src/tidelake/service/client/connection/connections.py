@@ -8,9 +8,10 @@ gRPC's own default, many seconds, would decide how long a restart is felt.
 from __future__ import annotations
 
 import ipaddress
+import ssl
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import grpc
 
@@ -18,7 +19,7 @@ from tidelake.engine.env import Clock
 from tidelake.errors import ClosedError, InvalidInputError
 from tidelake.service.client.connection.caller import ClientCaller
 from tidelake.service.client.connection.frame_calls import FrameCalls
-from tidelake.service.client.connection.tls import Tls
+from tidelake.service.client.connection.tls import Tls, TlsTarget
 from tidelake.service.protocol.reasons import TOKEN_KEY, bearer
 from tidelake.service.protocol.tidelake_query_v1_pb2_grpc import AddressStub, TableQueryStub
 
@@ -58,6 +59,7 @@ class Connections:
     caller: ClientCaller
     _made: dict[tuple[str, bool, str, str], Connection] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _context: ssl.SSLContext | None = None
     _is_closed: bool = False
 
     def to(
@@ -72,7 +74,7 @@ class Connections:
         server_name : str
             The name in its certificate, if it is not the host's.
         frames : str
-            Where it takes frames, if anywhere; not used with TLS.
+            Where it takes frames, if anywhere.
 
         Raises
         ------
@@ -82,7 +84,7 @@ class Connections:
             The token would go over the network unencrypted, or a file of TLS cannot be read.
         """
         secure = secure or self.tls is not None  # a service that claims less is not believed
-        place = (address, secure, server_name, "" if secure else frames)
+        place = (address, secure, server_name, frames)
         found = self._made.get(place)
         if found is not None:
             return found
@@ -97,30 +99,26 @@ class Connections:
                 message = "The client was closed while it asked: open another."
                 raise ClosedError(message, address=address)
             if place not in self._made:
-                channel = self._channel(address, secure=secure, server_name=server_name)
+                tls, target = None, None
+                if secure:
+                    tls = self.tls or Tls()
+                    tls = replace(tls, server_name=tls.server_name or server_name or None)
+                    self._context = self._context or tls.context()
+                    target = TlsTarget(self._context, tls.server_name or host_of(address))
+                channel = _channel(address, tls)
                 self._made[place] = Connection(
                     address,
                     channel,
                     TableQueryStub(channel),  # type: ignore[no-untyped-call]
                     AddressStub(channel),  # type: ignore[no-untyped-call]
-                    self._frames(place[3]),
+                    self._frames(frames, target) if frames else None,
                 )
             return self._made[place]
 
-    def _frames(self, address: str) -> FrameCalls | None:
-        """Calls by frames; None where none are taken."""
-        if not address:
-            return None
-        return FrameCalls(address, self.token, self.clock, self.caller.connector(ANSWER_BYTES_MAX))
-
-    def _channel(self, address: str, *, secure: bool, server_name: str) -> grpc.Channel:
-        if not secure:
-            return grpc.insecure_channel(address, options=OPTIONS)
-        tls = self.tls or Tls()
-        name = tls.server_name or server_name
-        named = (("grpc.ssl_target_name_override", name),) if name else ()
-        credentials = grpc.ssl_channel_credentials(*tls.files())
-        return grpc.secure_channel(address, credentials, options=(*OPTIONS, *named))
+    def _frames(self, address: str, tls: TlsTarget | None) -> FrameCalls:
+        """Calls by frames."""
+        connector = self.caller.connector(ANSWER_BYTES_MAX, tls)
+        return FrameCalls(address, self.token, self.clock, connector)
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
@@ -143,6 +141,26 @@ class Connections:
         self.keep_only(())
 
 
+def _channel(address: str, tls: Tls | None) -> grpc.Channel:
+    if tls is None:
+        return grpc.insecure_channel(address, options=OPTIONS)
+    name = tls.server_name
+    named = (("grpc.ssl_target_name_override", name),) if name else ()
+    credentials = grpc.ssl_channel_credentials(*tls.files())
+    return grpc.secure_channel(address, credentials, options=(*OPTIONS, *named))
+
+
+def host_of(address: str) -> str:
+    """The host of an address with a port.
+
+    Examples
+    --------
+    >>> host_of("127.0.0.1:80"), host_of("[::1]:80")
+    ('127.0.0.1', '::1')
+    """
+    return address.rpartition(":")[0].strip("[]")
+
+
 def is_loopback(address: str) -> bool:
     """Whether an address is on this machine only.
 
@@ -151,7 +169,7 @@ def is_loopback(address: str) -> bool:
     >>> is_loopback("127.0.0.1:80"), is_loopback("[::1]:80"), is_loopback("10.0.0.7:80")
     (True, True, False)
     """
-    host = address.rpartition(":")[0].strip("[]")
+    host = host_of(address)
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from tidelake.service.client.connection.caller import CONNECT_SECONDS
 from tidelake.service.client.connection.frame_calls import FrameConnection
 from tidelake.service.client.connection.idle_connections import IdleConnections
+from tidelake.service.client.connection.tls import TlsTarget
 from tidelake.service.protocol.framing import HEAD
 
 R = TypeVar("R")
@@ -38,9 +39,9 @@ class CoroutineCaller:
             if not waiter.done():
                 waiter.set_result(True)
 
-    def connector(self, answer_bytes_max: int) -> LoopConnector:
+    def connector(self, answer_bytes_max: int, tls: TlsTarget | None) -> LoopConnector:
         """Make what opens connections to an address."""
-        return LoopConnector(answer_bytes_max)
+        return LoopConnector(answer_bytes_max, tls)
 
     async def turn(self) -> None:
         """Let the others of this turn of the loop begin."""
@@ -86,10 +87,14 @@ class LoopConnector:
     ----------
     answer_bytes_max : int
         The largest answer that is taken.
+    tls : TlsTarget, optional
+        None for plain connections.
     """
 
-    def __init__(self, answer_bytes_max: int) -> None:
+    def __init__(self, answer_bytes_max: int, tls: TlsTarget | None = None) -> None:
         self._answer_bytes_max = answer_bytes_max
+        self._context = None if tls is None else tls.context
+        self._server_name = None if tls is None else tls.server_name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: set[LoopConnection] = set()
         self._is_closed = False
@@ -102,9 +107,13 @@ class LoopConnector:
     async def open(self, host: str, port: int, hello: bytes) -> LoopConnection:
         """Open a connection and send its first bytes."""
         loop = self._loop = asyncio.get_running_loop()
-        async with asyncio.timeout(CONNECT_SECONDS):  # what it raises is an OSError
+        async with asyncio.timeout(2 * CONNECT_SECONDS):  # what it raises is an OSError
             _, opened = await loop.create_connection(
-                lambda: LoopConnection(loop, self._answer_bytes_max), host, port
+                lambda: LoopConnection(loop, self._answer_bytes_max),
+                host,
+                port,
+                ssl=self._context,
+                server_hostname=self._server_name,
             )
         self._open.add(opened)
         opened.send(hello)
@@ -172,7 +181,8 @@ class LoopConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close it, and end the wait of a caller."""
         if self._transport is not None:
-            self._transport.close()
+            # nobody waits for what was not sent, nor for the other side's farewell by TLS
+            self._transport.abort()
         self._end(EOFError())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -37,6 +37,7 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
+from tidelake.service.client.connection.tls import advice_of
 from tidelake.service.protocol.reasons import (
     BUCKETS_KEY,
     REASON_KEY,
@@ -147,7 +148,8 @@ def failure_of_status(
 
 
 def _unanswered(said: str, address: str) -> StorageError:
-    message = f"The service at {address} did not answer ({said})."
+    advice = advice_of(said)
+    message = f"The service at {address} did not answer ({said}).{advice and ' '}{advice}"
     return StorageError(message, kind="service_unavailable", address=address)
 
 

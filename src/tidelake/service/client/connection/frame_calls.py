@@ -10,6 +10,8 @@ by gRPC costs 0.4 ms of CPU, a frame a tenth of that.
 from __future__ import annotations
 
 import itertools
+import logging
+import ssl
 from typing import Protocol
 
 import grpc
@@ -18,8 +20,11 @@ from google.protobuf.message import DecodeError
 from tidelake.engine.env import Clock
 from tidelake.service.client.connection.failures import Failure, failure_of_status
 from tidelake.service.client.connection.idle_connections import IdleConnections
+from tidelake.service.client.connection.tls import advice_of
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.service.protocol.framing import MAGIC, framed
+
+_LOG = logging.getLogger("tidelake.service")
 
 AVOIDED_SECONDS = 5.0
 """How long gRPC alone is used after the server had no place or did not answer."""
@@ -61,8 +66,8 @@ class Connector(Protocol):
 
         Raises
         ------
-        OSError
-            Nobody is there.
+        OSError, ValueError
+            Nobody is there, or the handshake of TLS failed.
         """
         ...
 
@@ -87,6 +92,7 @@ class FrameCalls:
         self._connector = connector
         self._idle = IdleConnections(connector.drop, clock.monotonic_seconds)
         self._avoided_until = 0.0
+        self._has_told = False
         self._numbers = itertools.count(1)
         self._is_closed = False
 
@@ -112,8 +118,9 @@ class FrameCalls:
                 return None  # closed while it waited; gRPC tells why
             try:
                 connection = idle or await connector.open(self._host, self._port, self._hello)
-            except OSError:
+            except (OSError, ValueError) as error:
                 self._avoid()
+                self._tell(error)
                 return None
             try:
                 reply = pb.LookupReply.FromString(await connection.ask(message, seconds))
@@ -149,6 +156,23 @@ class FrameCalls:
     def _avoid(self) -> None:
         """Use gRPC alone for a while: the server had no place, or did not answer."""
         self._avoided_until = self._now() + AVOIDED_SECONDS
+
+    def _tell(self, error: Exception) -> None:
+        """Say once why TLS fails: where gRPC answers nevertheless, nothing else would.
+
+        A server without a place closes within the handshake, which is no failure of TLS.
+        """
+        if self._has_told or isinstance(error, ssl.SSLEOFError):
+            return
+        if isinstance(error, (ssl.SSLError, ValueError)):
+            self._has_told = True
+            said = str(error)
+            _LOG.warning(
+                "lookups from %s go by gRPC, which is slower: TLS for frames failed (%s). %s",
+                self._address,
+                said,
+                advice_of(said),
+            )
 
     def _outcome(
         self, reply: pb.LookupReply, number: int

@@ -11,7 +11,8 @@ from tidelake.engine.env import Clock
 from tidelake.service.client.connection.caller import CONNECT_SECONDS
 from tidelake.service.client.connection.frame_calls import FrameConnection
 from tidelake.service.client.connection.idle_connections import IdleConnections
-from tidelake.service.protocol.framing import FrameReader, wait_at_most
+from tidelake.service.client.connection.tls import TlsTarget
+from tidelake.service.protocol.framing import WAITED_TOO_LONG, FrameReader, limit_waits
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -54,9 +55,9 @@ class ThreadCaller:
         for waiter in waiters:
             waiter.release()
 
-    def connector(self, answer_bytes_max: int) -> BlockingConnector:
+    def connector(self, answer_bytes_max: int, tls: TlsTarget | None) -> BlockingConnector:
         """Make what opens connections to an address."""
-        return BlockingConnector(answer_bytes_max)
+        return BlockingConnector(answer_bytes_max, tls)
 
     async def turn(self) -> None:
         """Do nothing: each thread goes on by itself."""
@@ -80,20 +81,26 @@ class BlockingConnector:
     ----------
     answer_bytes_max : int
         The largest answer that is taken.
+    tls : TlsTarget, optional
+        None for plain sockets.
     """
 
     is_usable = True
 
-    def __init__(self, answer_bytes_max: int) -> None:
+    def __init__(self, answer_bytes_max: int, tls: TlsTarget | None = None) -> None:
         self._answer_bytes_max = answer_bytes_max
+        self._tls = tls
 
     async def open(self, host: str, port: int, hello: bytes) -> BlockingConnection:
         """Open a socket and send its first bytes."""
         opened = socket.create_connection((host, port), CONNECT_SECONDS)
         try:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:  # its timeout is one for the whole handshake
+                context, name = self._tls.context, self._tls.server_name
+                opened = context.wrap_socket(opened, server_hostname=name)
             opened.sendall(hello)
-        except OSError:
+        except (OSError, ValueError):
             opened.close()
             raise
         return BlockingConnection(opened, self._answer_bytes_max)
@@ -109,17 +116,13 @@ class BlockingConnector:
 
 
 class BlockingConnection:
-    """A blocking socket; the system itself ends what waits too long.
-
-    A timeout of Python's costs four calls of the system for each request.
-    """
+    """A socket on which its thread blocks."""
 
     __slots__ = ("_limit_seconds", "_reader", "_socket")
 
     is_open = True
 
     def __init__(self, opened: socket.socket, answer_bytes_max: int) -> None:
-        opened.settimeout(None)
         self._socket = opened
         self._reader = FrameReader(opened, answer_bytes_max)
         self._limit_seconds = 0.0
@@ -128,15 +131,12 @@ class BlockingConnection:
         """Send a frame and read the next."""
         if not seconds <= self._limit_seconds <= seconds * SLACK:
             self._limit_seconds = seconds * SLACK
-            for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-                wait_at_most(self._socket, option, self._limit_seconds)
+            limit_waits(self._socket, self._limit_seconds, self._limit_seconds)
         try:
             self._socket.sendall(message)
             found = self._reader.read()
-        except BlockingIOError as error:
+        except WAITED_TOO_LONG as error:
             raise TimeoutError from error
-        except TimeoutError:
-            raise
         except (OSError, ValueError) as error:
             raise EOFError from error
         if found is None:

@@ -1,13 +1,42 @@
-"""How a client proves who it is, and whom it trusts: TLS files and a token."""
+"""How a client proves who it is, and whom it trusts: TLS files, and what their failures mean."""
 
 from __future__ import annotations
 
+import re
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidelake.errors import InvalidInputError, shortened
 
-__all__ = ["Tls", "tls_of"]
+__all__ = ["Tls", "TlsTarget", "advice_of", "tls_of"]
+
+_OTHER_NAME = (
+    "Its certificate is for another name: give that name, tls=Tls(ca, server_name=...), or start"
+    " the service with tls_server_name."
+)
+_ADVICE = (
+    # the first pattern that is found counts; the words are OpenSSL's and those of gRPC's BoringSSL
+    ("Hostname mismatch", _OTHER_NAME),
+    ("IP address mismatch", _OTHER_NAME),
+    ("Hostname Verification Check failed", _OTHER_NAME),
+    ("certificate has expired", "Its certificate has expired: start it again with a new one."),
+    ("certificate is not yet valid", "Its certificate is not valid yet: compare the clocks."),
+    (
+        "CERTIFICATE_VERIFY_FAILED",
+        "Its certificate is of another authority: give the PEM file of the one that signed it,"
+        " tls='ca.pem'.",
+    ),
+    (
+        "WRONG_VERSION_NUMBER",
+        "It does not use TLS: leave out tls, or start it with tls_cert and tls_key.",
+    ),
+    (
+        "failed to connect.*Socket closed",
+        "It closed the connection at once: perhaps it asks for a client's certificate,"
+        " tls=Tls(ca, certificate, key), or it answers by TLS only, tls='ca.pem'.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +73,65 @@ class Tls:
             A file cannot be read.
         """
         return _content(self.ca), _content(self.key), _content(self.certificate)
+
+    def context(self) -> ssl.SSLContext:
+        """What a socket of frames is wrapped by. It believes whom gRPC believes.
+
+        Raises
+        ------
+        InvalidInputError
+            A file cannot be read, has no certificates, or the key is not the certificate's.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # host names are checked
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # as gRPC does: a certificate of the file is believed, whether it signed itself or not
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        self.files()
+        try:
+            if self.ca is None:
+                context.load_default_certs()
+            else:
+                context.load_verify_locations(self.ca)
+        except OSError as error:
+            message = f"The PEM file {self.ca} has no certificates of an authority: {error}."
+            raise InvalidInputError(message, kind="tls", path=str(self.ca)) from error
+        if self.certificate is None or self.key is None:
+            return context
+        try:
+            context.load_cert_chain(self.certificate, self.key, password=lambda: "")
+        except (OSError, ValueError) as error:  # ValueError: the key has a password
+            message = (
+                f"The certificate {self.certificate} and the key {self.key} do not make a pair:"
+                f" {error}. Give the key of that very certificate, both as PEM and without a"
+                " password."
+            )
+            raise InvalidInputError(message, kind="tls", path=str(self.key)) from error
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class TlsTarget:
+    """What connections to one server are wrapped by.
+
+    Parameters
+    ----------
+    server_name : str
+        The name that its certificate must have.
+    """
+
+    context: ssl.SSLContext
+    server_name: str
+
+
+def advice_of(said: str) -> str:
+    """What to do about a connection that failed; nothing where its message tells too little.
+
+    Examples
+    --------
+    >>> advice_of("certificate verify failed: certificate has expired")
+    'Its certificate has expired: start it again with a new one.'
+    """
+    return next((advice for words, advice in _ADVICE if re.search(words, said)), "")
 
 
 def tls_of(given: object) -> Tls | None:

@@ -30,6 +30,7 @@ import planning  # noqa: E402
 import scale  # noqa: E402
 import service  # noqa: E402
 import service_java  # noqa: E402
+import service_tls  # noqa: E402
 import sql  # noqa: E402
 import stores  # noqa: E402
 import stores_spark  # noqa: E402
@@ -68,6 +69,7 @@ QUESTIONS = {
     "service-batch": service.batch_lines,
     "service-lone": service.lone_lines,
     "service-java": service_java.lines,
+    "service-tls": service_tls.lines,
     "stores": stores.lines,
     "stores-spark": stores_spark.lines,
     "tpch": tpch.lines,

@@ -173,8 +173,7 @@ class FrameListener:
             connection.close()
 
     def _session(self, connection: socket.socket) -> None:
-        slow_seconds = self._limits.slow_reader_seconds
-        limit_waits(connection, HELLO_SECONDS, slow_seconds)
+        limit_waits(connection, HELLO_SECONDS, HELLO_SECONDS)
         if isinstance(connection, ssl.SSLSocket):
             connection.do_handshake()
         if read_exactly(connection, len(MAGIC)) != MAGIC:
@@ -184,7 +183,7 @@ class FrameListener:
             context = _Context(connection, token.decode("ascii"))
             with self._lock:
                 self._unknown.pop(connection, None)
-            limit_waits(connection, FRAME_SECONDS, slow_seconds)
+            limit_waits(connection, FRAME_SECONDS, self._limits.slow_reader_seconds)
             replies = self._servicer.Session(self._requests(connection), context)
             for reply in replies:
                 connection.sendall(framed(reply.SerializeToString()))

@@ -48,10 +48,10 @@ def limit_waits(connection: socket.socket, receive_seconds: float, send_seconds:
 
     On a plain socket the system itself does: a timeout of Python's costs two more calls of the
     system for each that may wait. Python's TLS asks again what the system ended, so it needs its
-    own timeout, which is one for both directions: that of receiving.
+    own timeout, which is one for both directions: the longer one.
     """
     if isinstance(connection, ssl.SSLSocket):
-        connection.settimeout(receive_seconds)
+        connection.settimeout(max(receive_seconds, send_seconds))
         return
     connection.settimeout(None)
     for option, seconds in (

@@ -3,13 +3,12 @@
 import datetime as dt
 import hashlib
 import json
-import shutil
 import socket
-import subprocess
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from unit.service.certificates import Authority
 from unit.service.service_kit import made_table, running
 
 import tidelake
@@ -73,14 +72,27 @@ TABLES = {
 }
 
 
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.mark.parametrize("is_secure", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize(("columns", "given", "rows", "key"), TABLES.values(), ids=TABLES)
-def test_answers_are_those_of_a_batch_read(catalog, columns, given, rows, key):
+def test_answers_are_those_of_a_batch_read(
+    catalog, authority, columns, given, rows, key, is_secure
+):
     table = catalog.create_table("db.t", pa.schema(columns), **given)
     table.write(pa.Table.from_pylist(rows, schema=table.schema))
     table.delete(tidelake.col("k") == rows[5]["k"])
     held = {tuple(row[c] for c in key): row for row in table.to_arrow().to_pylist()}
     keys = [tuple(row[c] for c in key) for row in rows]
-    with running(catalog), tidelake.lookup_client(catalog, "db.t") as query:
+    security = Security(*authority.signed("server")) if is_secure else None
+    tls = authority.ca if is_secure else None
+    with (
+        running(catalog, security=security),
+        tidelake.lookup_client(catalog, "db.t", tls=tls) as query,
+    ):
         assert query.get_many(keys) == [held.get(k) for k in keys]
         assert [query.get(k) for k in keys[:9]] == [held.get(k) for k in keys[:9]]
         arrow = pa.Table.from_pylist([dict(zip(key, k, strict=True)) for k in keys])
@@ -137,48 +149,15 @@ def test_a_table_that_is_evolved_rescaled_and_rolled_back_is_followed(catalog):
         assert found == [held.get(k) for k in keys]
 
 
-def keys_of(place):
-    """An authority, and certificates of the service and of a client."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificates")
-
-    def run(*arguments):
-        subprocess.run(["openssl", *arguments], cwd=place, check=True, capture_output=True)
-
-    algorithm = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    run("req", "-x509", *algorithm, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
-    for name in ("server", "client"):
-        run(
-            "req",
-            *algorithm,
-            "-keyout",
-            f"{name}.key",
-            "-out",
-            f"{name}.csr",
-            "-subj",
-            f"/CN={name}",
-            "-addext",
-            "subjectAltName=DNS:tide.example,IP:127.0.0.1",
-        )
-        run("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
-            "-copy_extensions", "copy", "-out", f"{name}.pem")  # fmt: skip
-    return {p.name: str(p) for p in place.iterdir()}
-
-
 def test_tls_on_both_sides_and_tokens_by_table(catalog, tmp_path):
     made_table(catalog, rows=20)
-    (tmp_path / "tls").mkdir()
-    files = keys_of(tmp_path / "tls")
+    authority = Authority(tmp_path / "tls")
     tokens = tmp_path / "tokens.json"
     digest = hashlib.sha256(b"open sesame").hexdigest()
     tokens.write_text(json.dumps({"tokens": [{"name": "a", "sha256": digest, "tables": ["db.*"]}]}))
-    security = Security(
-        tls_cert=files["server.pem"],
-        tls_key=files["server.key"],
-        tls_ca=files["ca.pem"],
-        tokens=str(tokens),
-    )
-    mutual = Tls(files["ca.pem"], files["client.pem"], files["client.key"])
+    pair = authority.signed("server")
+    security = Security(*pair, tls_ca=authority.ca, tokens=str(tokens))
+    mutual = Tls(authority.ca, *authority.signed("client"))
     with running(catalog, security=security):
         with tidelake.lookup_client(catalog, "db.t", tls=mutual, token="open sesame") as query:
             assert query.get(3) == {"id": 3, "v": "v3"}
@@ -187,7 +166,7 @@ def test_tls_on_both_sides_and_tokens_by_table(catalog, tmp_path):
             pytest.raises(InvalidInputError, match="refused the token"),
         ):
             query.get(3)
-        for tls in (files["ca.pem"], None):
+        for tls in (authority.ca, None):
             options = {"tls": tls, "token": "open sesame", "deadline_seconds": 0.5}
             with (
                 tidelake.lookup_client(catalog, "db.t", **options) as query,
@@ -198,8 +177,9 @@ def test_tls_on_both_sides_and_tokens_by_table(catalog, tmp_path):
 
 def test_a_key_of_another_certificate_is_named(catalog, tmp_path):
     made_table(catalog, rows=1)
-    files = keys_of(tmp_path)
-    pair = {"tls_cert": files["server.pem"], "tls_key": files["client.key"]}
+    authority = Authority(tmp_path / "tls")
+    certificate, other_key = authority.signed("server")[0], authority.signed("client")[1]
+    pair = {"tls_cert": certificate, "tls_key": other_key}
     with pytest.raises(InvalidInputError, match="do not make a pair") as raised:
         tidelake.serve(catalog.warehouse, ["db.t"], **pair)
     assert raised.value.kind == "service_security"

@@ -4,40 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import subprocess
 
 import grpc
 import pytest
+from unit.service.certificates import Authority
 from unit.service.service_kit import Asked, made_table, refusal, request_of
 
 from tidelake.service.address.security import Security
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 TOKEN = "a-token-of-the-test"
-
-
-def signed(place, name, *, ca=None):
-    """Make a certificate for this host with openssl; signed by itself, or by `ca`."""
-    key, cert = place / f"{name}.key", place / f"{name}.pem"
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    subject = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
-    by = ["-CA", ca[1], "-CAkey", ca[0]] if ca else []
-    out = ["-days", "2", "-keyout", key, "-out", cert]
-    command = ["openssl", "req", "-x509", *curve, *subject, *by, *out]
-    subprocess.run(command, check=True, capture_output=True)
-    return str(key), str(cert)
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    place = tmp_path_factory.mktemp("tls")
-    ca = signed(place, "ca")
+    authority = Authority(tmp_path_factory.mktemp("tls"))
+    stranger = Authority(tmp_path_factory.mktemp("stranger"))
     return {
-        "ca": ca,
-        "server": signed(place, "server", ca=ca),
-        "client": signed(place, "client", ca=ca),
-        "stranger": signed(place, "stranger"),
+        "ca": authority.ca,
+        "server": authority.signed("server"),
+        "client": authority.signed("client"),
+        "stranger": stranger.signed("stranger"),
+        "stranger ca": stranger.ca,
     }
 
 
@@ -47,7 +34,7 @@ def contents(path):
 
 
 def channel(address, roots, pair=None):
-    own = (None, None) if pair is None else (contents(pair[0]), contents(pair[1]))
+    own = (None, None) if pair is None else (contents(pair[1]), contents(pair[0]))
     credentials = grpc.ssl_channel_credentials(contents(roots), *own)
     return grpc.secure_channel(address, credentials)
 
@@ -64,10 +51,10 @@ def tokens(tmp_path):
 def test_with_tls_and_tokens_only_who_has_both_is_answered(catalog, serve, certificates, tokens):
     table = made_table(catalog)
     made_table(catalog, "db.secret")
-    key, cert = certificates["server"]
+    cert, key = certificates["server"]
     security = Security(tls_cert=cert, tls_key=key, tokens=tokens)
     service = serve("db.t", "db.secret", security=security)
-    roots = certificates["ca"][1]
+    roots = certificates["ca"]
     for address, ask in (
         (service.server.address, lambda a, name: a.locate(name)),
         (
@@ -88,14 +75,14 @@ def test_with_tls_and_tokens_only_who_has_both_is_answered(catalog, serve, certi
                 assert found[:2] == ("UNAUTHENTICATED", reason)
         with Asked(address, token=TOKEN) as plain:
             assert refusal(lambda a=plain, f=ask: f(a, "db.t"))[0] == "UNAVAILABLE"
-        with Asked(address, channel=channel(address, certificates["stranger"][1])) as wrong:
+        with Asked(address, channel=channel(address, certificates["stranger ca"])) as wrong:
             assert refusal(lambda a=wrong, f=ask: f(a, "db.t"))[0] == "UNAVAILABLE"
 
 
 def test_mutual_tls_lets_in_whom_the_authority_signed(catalog, serve, certificates):
     made_table(catalog)
-    key, cert = certificates["server"]
-    ca = certificates["ca"][1]
+    cert, key = certificates["server"]
+    ca = certificates["ca"]
     service = serve(count=1, security=Security(tls_cert=cert, tls_key=key, tls_ca=ca))
     address = service.server.address
     with Asked(address, channel=channel(address, ca, certificates["client"])) as asked:

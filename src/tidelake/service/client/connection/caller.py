@@ -16,7 +16,7 @@ from tidelake.service.client.connection.tls import TlsTarget
 R = TypeVar("R")
 P = ParamSpec("P")
 CONNECT_SECONDS = 1.0
-"""How long a connection may take to open, and its handshake once more."""
+"""How long a connection may take to open; a handshake of threads as long again."""
 Waiter = Any
 """What one caller waits on and another wakes: a lock of threads, a future of coroutines."""
 

@@ -107,7 +107,7 @@ class LoopConnector:
     async def open(self, host: str, port: int, hello: bytes) -> LoopConnection:
         """Open a connection and send its first bytes."""
         loop = self._loop = asyncio.get_running_loop()
-        async with asyncio.timeout(2 * CONNECT_SECONDS):  # what it raises is an OSError
+        async with asyncio.timeout(CONNECT_SECONDS):  # what it raises is an OSError
             _, opened = await loop.create_connection(
                 lambda: LoopConnection(loop, self._answer_bytes_max),
                 host,

@@ -166,12 +166,11 @@ class FrameCalls:
             return
         if isinstance(error, (ssl.SSLError, ValueError)):
             self._has_told = True
-            said = str(error)
             _LOG.warning(
                 "lookups from %s go by gRPC, which is slower: TLS for frames failed (%s). %s",
                 self._address,
-                said,
-                advice_of(said),
+                error,
+                advice_of(str(error)) or "The service's own log may tell more.",
             )
 
     def _outcome(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -105,10 +105,7 @@ def package_pages() -> dict[str, Callable[[], str]]:
 
 def _page(name: str) -> str:
     package = SOURCE / name
-    rooms = [path.parent for path in package.glob("*/__init__.py")]
     order = _order(name)
-    ranks = {room: rank for rank, level in enumerate(order) for room in level}
-    rooms.sort(key=lambda room: (ranks.get(room.name, 0), room.name))
     parts = [
         f"# Package {name}\n",
         "<!-- Written by scripts/gen_docs.py from the docstrings; notes are in"
@@ -123,14 +120,23 @@ def _page(name: str) -> str:
         )
         parts.append(wrapped(said) + "\n")
     parts.append(_modules(package))
-    for room in rooms:
-        parts.append(f"## {name}.{room.name}\n\n{wrapped(_text(room / '__init__.py'))}\n")
-        parts.append(_modules(room))
-    return "\n".join(parts)
+    return "\n".join([*parts, *_rooms(name, level=2)])
+
+
+def _rooms(name: str, *, level: int) -> Iterator[str]:
+    """The rooms of a package or room, and those inside them."""
+    ranks = {room: rank for rank, among in enumerate(_order(name)) for room in among}
+    places = [path.parent for path in (SOURCE / name.replace(".", "/")).glob("*/__init__.py")]
+    for place in sorted(places, key=lambda place: (ranks.get(place.name, 0), place.name)):
+        room = f"{name}.{place.name}"
+        yield f"{'#' * level} {room}\n\n{wrapped(_text(place / '__init__.py'))}\n"
+        if modules := _modules(place):
+            yield modules
+        yield from _rooms(room, level=level + 1)
 
 
 def _order(name: str) -> list[list[str]]:
-    """The rooms of a package, high to low, as its contract has them."""
+    """The rooms of a package or room, high to low, as its contract has them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     for contract in project["tool"]["importlinter"]["contracts"]:
         if contract.get("containers") == [f"tidelake.{name}"]:

@@ -119,7 +119,7 @@ PIECES: dict[str, Piece] = {
     "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),
     "streams": _tests(
-        "tests/spark/streamwrite/test_stream_kills.py",
+        "tests/spark/streams/write/test_stream_kills.py",
         "tests/unit/table/stream",
         "tests/sim/test_stream_histories.py",
     ),

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import tidelake
 from tidelake.fileio import MemoryFileIO
-from tidelake.spark.streamread.alignment import IDLE_MS
-from tidelake.spark.streamread.cursor import StreamCursor
+from tidelake.spark.streams.read.alignment import IDLE_MS
+from tidelake.spark.streams.read.cursor import StreamCursor
 from tidelake.table import Table
 from tidelake.table.stream import StreamPlan
 from tidelake.table.write.transaction import WriteTransaction

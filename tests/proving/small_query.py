@@ -17,9 +17,9 @@ from unittest import mock
 
 import pyarrow as pa
 
-from tidelake.spark.streamread.cursor import StreamCursor
-from tidelake.spark.streamwrite import batch_rows, batch_sink, sink_run
-from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark
+from tidelake.spark.streams.read.cursor import StreamCursor
+from tidelake.spark.streams.write import batch_rows, batch_sink, sink_run
+from tidelake.spark.streams.write.checkpoint import Checkpoint, SinkMark
 from tidelake.table import Table
 from tidelake.table.stream import StreamPlan
 

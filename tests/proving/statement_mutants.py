@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from proving.planting import edited, replaced
-from tidelake.spark.catalog import java_filter
-from tidelake.spark.expression import field_order
+from tidelake.spark.expression import field_order, java_filter
 from tidelake.sql.execution import describe
 
 PLANTED = {

@@ -27,11 +27,11 @@ from tidelake.commit.idempotence import last_commit
 from tidelake.errors import InvalidInputError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
-from tidelake.spark.streamread.cursor import StreamCursor
-from tidelake.spark.streamwrite import batch_rows, batch_sink, sink_run
-from tidelake.spark.streamwrite.batch_claim import RETAINED_MS
-from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark
-from tidelake.spark.streamwrite.sink_run import SinkRun
+from tidelake.spark.streams.read.cursor import StreamCursor
+from tidelake.spark.streams.write import batch_rows, batch_sink, sink_run
+from tidelake.spark.streams.write.batch_claim import RETAINED_MS
+from tidelake.spark.streams.write.checkpoint import Checkpoint, SinkMark
+from tidelake.spark.streams.write.sink_run import SinkRun
 from tidelake.table import Table
 from tidelake.table.stream import NO_LIMITS, ReadLimits, StreamLease, StreamOffset, StreamPlan
 from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer

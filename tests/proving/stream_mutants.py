@@ -13,11 +13,11 @@ from proving.planting import edited, passed_over
 from tidelake.commit.stream_step import Covered
 from tidelake.errors import NotFoundError
 from tidelake.metadata.log.consumer import ConsumerLog
-from tidelake.spark.streamread.cursor import StreamCursor
-from tidelake.spark.streamwrite import sink_run
-from tidelake.spark.streamwrite.batch_sink import BatchSink
-from tidelake.spark.streamwrite.sink_run import SinkRun
-from tidelake.spark.streamwrite.sink_steps import SinkSteps
+from tidelake.spark.streams.read.cursor import StreamCursor
+from tidelake.spark.streams.write import sink_run
+from tidelake.spark.streams.write.batch_sink import BatchSink
+from tidelake.spark.streams.write.sink_run import SinkRun
+from tidelake.spark.streams.write.sink_steps import SinkSteps
 from tidelake.table.changelog.changelog_files import LoggedRows
 from tidelake.table.stream import StreamLease, StreamParts, StreamPlan
 from tidelake.table.stream.follower import Follower

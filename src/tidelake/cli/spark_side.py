@@ -12,13 +12,13 @@ from tidelake.cli.started_jobs import StartedJobs
 from tidelake.engine.tables import Catalog
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.errors.run_errors import translate_run_errors
-from tidelake.spark.jobs import JobRegistry
-from tidelake.spark.jobs.live_rows import LiveRows
 from tidelake.spark.lake import Lake
 from tidelake.spark.read.collect import collected
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.session import is_running, prepare
 from tidelake.spark.sql.statements import Statements
+from tidelake.spark.streams.jobs import JobRegistry
+from tidelake.spark.streams.jobs.live_rows import LiveRows
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.ast import Query, Statement
 

@@ -5,11 +5,11 @@ rule of the format or of a merge belongs here.
 """
 
 from tidelake.spark._pyspark import LibraryMissingError
-from tidelake.spark.catalog.streams.provider import PROVIDER_CLASS as STREAM
 from tidelake.spark.lake import Lake, attach
 from tidelake.spark.sessions.session import session
 from tidelake.spark.source.data_source import TidelakeSource
 from tidelake.spark.sql.merge_builder import MergeBuilder
+from tidelake.spark.streams.connector.provider import PROVIDER_CLASS as STREAM
 
 __all__ = [
     "STREAM",

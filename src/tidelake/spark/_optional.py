@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tidelake.engine.tables import Catalog
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import ProcedureRunner
-from tidelake.spark.jobs import JobRegistry
+from tidelake.spark.streams.jobs import JobRegistry
 
 if TYPE_CHECKING:
     from tidelake.spark.sql.statements import Statements

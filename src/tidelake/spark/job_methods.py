@@ -7,7 +7,7 @@ import abc
 from pyspark.sql import SparkSession
 
 from tidelake.engine.tables import Catalog
-from tidelake.spark.jobs import Job, JobRegistry
+from tidelake.spark.streams.jobs import Job, JobRegistry
 
 
 class JobMethods(abc.ABC):

@@ -17,14 +17,14 @@ from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.kafka import KafkaTable
 from tidelake.kafka.rows import KIND
 from tidelake.spark.expression.expression import quoted
-from tidelake.spark.kafka.declared_table import kafka_table
-from tidelake.spark.kafka.messages_write import write_messages
-from tidelake.spark.kafka.slices_frame import batch_frame
-from tidelake.spark.kafka.stream_sink import start_messages
 from tidelake.spark.sql.declared_stream import declared_stream
 from tidelake.spark.stream_read_methods import StreamReadMethods
 from tidelake.spark.stream_write_methods import StreamWriteMethods
-from tidelake.spark.streamwrite.start import Trigger
+from tidelake.spark.streams.kafka.declared_table import kafka_table
+from tidelake.spark.streams.kafka.messages_write import write_messages
+from tidelake.spark.streams.kafka.slices_frame import batch_frame
+from tidelake.spark.streams.kafka.stream_sink import start_messages
+from tidelake.spark.streams.write.start import Trigger
 from tidelake.sql.execution.session import ForeignTable, SqlSession
 from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.name import TableName

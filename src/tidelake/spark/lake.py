@@ -27,8 +27,6 @@ from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.foreign_names import with_hints
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import opened_catalog, register
-from tidelake.spark.catalog.streams.provider import offer_streams, ready_class
-from tidelake.spark.catalog.streams.sink import open_sink
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
 from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import fields_from_spark
@@ -43,7 +41,9 @@ from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.session import is_stopped, prepare
 from tidelake.spark.sessions.time_zone import session_ms, session_zone
 from tidelake.spark.source.session_storages import register_source
-from tidelake.spark.streamread.opening import open_source, source_schema
+from tidelake.spark.streams.connector.provider import offer_streams, ready_class
+from tidelake.spark.streams.connector.sink import open_sink
+from tidelake.spark.streams.read.opening import open_source, source_schema
 from tidelake.spark.write.compaction import compact_on_spark
 from tidelake.spark.write.schema_merging import merged, merges_schema
 from tidelake.spark.write.write_frame import check_batch, write_frame

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.engine.tables import Catalog
 from tidelake.foreign_names import with_hints
-from tidelake.spark.streamread.opening import stream_frame
+from tidelake.spark.streams.read.opening import stream_frame
 
 
 class StreamReadMethods:

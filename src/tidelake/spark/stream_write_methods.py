@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from tidelake.engine.tables import Table
-from tidelake.spark.streamwrite.start import StreamTarget, Trigger, start_stream
+from tidelake.spark.streams.write.start import StreamTarget, Trigger, start_stream
 
 
 class StreamWriteMethods(abc.ABC):

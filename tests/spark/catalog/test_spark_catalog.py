@@ -15,8 +15,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import tidelake.spark
 from tidelake import InvalidInputError
+from tidelake.spark.callbacks import gateway
 from tidelake.spark.catalog import (  # noqa: F401
-    gateway,
     metadata_columns,
     table,
     table_catalog,

@@ -12,7 +12,7 @@ import pytest
 
 import tidelake.spark
 from tidelake.errors import InvalidInputError, NotFoundError
-from tidelake.spark.jobs.live_rows import LiveRows
+from tidelake.spark.streams.jobs.live_rows import LiveRows
 
 SEEDS = Path(__file__).parents[4] / "shared" / "seeds"
 

@@ -22,7 +22,7 @@ from tidelake.engine.streams import planned_changes
 from tidelake.engine.tables import Table
 from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError, NotFoundError
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject
 from tidelake.spark.catalog.scans.scan_builder import RowsScanBuilder
 from tidelake.spark.catalog.table import CATALOG, Relation
 from tidelake.spark.expression.expression import quoted

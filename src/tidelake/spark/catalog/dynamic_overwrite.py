@@ -10,7 +10,7 @@ commit. The price: the query runs twice.
 from __future__ import annotations
 
 from tidelake.errors import UnsupportedError
-from tidelake.spark.catalog.gateway import CONNECTOR, JavaObject
+from tidelake.spark.callbacks.gateway import CONNECTOR, JavaObject
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows
 
 WRITE = f"{CONNECTOR}.write"

@@ -10,9 +10,9 @@ from py4j.java_collections import JavaArray
 from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.spark.catalog.gateway import Gateway, JavaObject, struct_of, type_of
-from tidelake.spark.catalog.streams.provider import PROVIDER_CLASS
+from tidelake.spark.callbacks.gateway import Gateway, JavaObject, struct_of, type_of
 from tidelake.spark.expression.types import fields_from_spark
+from tidelake.spark.streams.connector.provider import PROVIDER_CLASS
 from tidelake.types import DataField, DataType
 from tidelake.types.schema_change import (
     AddColumn,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from py4j.protocol import Py4JError
 from pyspark.sql import types as st
 
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.jvm.java_class import PACKAGE, defined_class
 from tidelake.spark.jvm.slower import warn_slower
 

@@ -15,7 +15,7 @@ from tidelake.engine.tables import Catalog
 from tidelake.errors import NotFoundError, near_names
 from tidelake.maintenance.procedure import ParameterType, Procedure, ProcedureRunner
 from tidelake.maintenance.procedures import PROCEDURES
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scans.frame_scan import NoBatch
 from tidelake.spark.sessions.time_zone import session_zone
 from tidelake.sql.execution.execute import execute

@@ -19,8 +19,8 @@ from tidelake.engine.storage import sends_secrets
 from tidelake.engine.tables import Catalog, open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.maintenance.procedure import ProcedureRunner
-from tidelake.spark.catalog.gateway import Gateway
-from tidelake.spark.catalog.refusal import let_refusals_through
+from tidelake.spark.callbacks.gateway import Gateway
+from tidelake.spark.callbacks.refusal import let_refusals_through
 from tidelake.spark.catalog.scans.scan_rule import install_rule
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidelake.errors import UnsupportedError
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 
 
 class InsertingProxy(Proxy):

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from tidelake.engine.tables import Catalog, Table, discard, put_in_place, staged_table
 from tidelake.errors import OutcomeUnknownError, UnsupportedError
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.java_ddl import NewTable
 from tidelake.spark.catalog.table import CATALOG, Relation
 from tidelake.spark.catalog.writing import RowsWrite, WriteOptions, merging_option, write_rows

@@ -12,10 +12,9 @@ from tidelake.engine.tables import RowView, SystemTable, Table
 from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.metadata_columns import metadata_columns
 from tidelake.spark.catalog.scans.scan_builder import LakeScanBuilder, RowsScanBuilder
-from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.catalog.writing import (
     LakeWriteBuilder,
     WriteOptions,
@@ -26,7 +25,8 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.rowlevel.delete_update import delete_all
-from tidelake.spark.streamwrite.kept_changes import CHANGES, changes_text
+from tidelake.spark.streams.connector.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
+from tidelake.spark.streams.write.kept_changes import CHANGES, changes_text
 from tidelake.spark.write.schema_merging import merges_schema
 
 PROVIDER = "tidelake"

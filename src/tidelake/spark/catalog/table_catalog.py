@@ -16,11 +16,11 @@ from tidelake.errors import (
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.options import declared
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.callbacks.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.changelog import TableChangelog
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.java_ddl import NewTable, refuse_stream_writer, schema_changes
 from tidelake.spark.catalog.procedures import SYSTEM_DATABASE, LakeProcedure, procedure_of
-from tidelake.spark.catalog.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.staged import StagedTable
 from tidelake.spark.catalog.table import LakeTable, SystemRelation
 from tidelake.spark.catalog.writing import MERGE_SCHEMA, merging_option

@@ -18,10 +18,10 @@ from tidelake.engine.tables import Table
 from tidelake.engine.write import CommitIdentity
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.java_filter import replaced_value
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_stream
+from tidelake.spark.expression.java_filter import replaced_value
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.write.schema_merging import merged
 from tidelake.spark.write.write_frame import write_frame

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * The rows of a stream's batch, which Python plans once Spark knows what it needs of them.
  *
- * See tidelake.spark.catalog.streams.relation.
+ * See tidelake.spark.streams.connector.relation.
  */
 public final class TidelakeBatch extends BaseRelation
     implements PrunedFilteredScan {

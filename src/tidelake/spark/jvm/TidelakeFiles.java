@@ -23,7 +23,7 @@ import scala.collection.immutable.Seq;
 /**
  * Reads plain files as an RDD, without a plan of Spark around it.
  *
- * See tidelake.spark.streamread.file_rows.
+ * See tidelake.spark.streams.read.file_rows.
  */
 public final class TidelakeFiles {
   private final SparkSession session;

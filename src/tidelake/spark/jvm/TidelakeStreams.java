@@ -15,7 +15,7 @@ import scala.collection.immutable.Seq;
 /**
  * Passes Spark's requests for sources and sinks of streams to a Python object.
  *
- * See tidelake.spark.catalog.streams.provider.
+ * See tidelake.spark.streams.connector.provider.
  */
 public final class TidelakeStreams implements
     StreamSourceProvider,

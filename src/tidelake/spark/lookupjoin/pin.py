@@ -24,9 +24,9 @@ from pyspark.sql.utils import is_remote
 from tidelake.engine.streams import READ_RETAINED_MS, StreamLease
 from tidelake.engine.tables import Table, TableHandle
 from tidelake.errors import TidelakeError, UnsupportedError
-from tidelake.spark.catalog.gateway import Gateway
-from tidelake.spark.catalog.streams.relation import BatchRelations
+from tidelake.spark.callbacks.gateway import Gateway
 from tidelake.spark.sessions.query_life import QueryLife
+from tidelake.spark.streams.connector.relation import BatchRelations
 
 NO_SNAPSHOT = 0
 """The table was never written."""

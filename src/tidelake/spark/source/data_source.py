@@ -71,7 +71,7 @@ from tidelake.spark.source.source_options import (
 )
 from tidelake.spark.source.stream_reader import StreamOptions, TidelakeStreamReader
 from tidelake.spark.source.stream_writer import CHECKPOINT, TidelakeStreamWriter
-from tidelake.spark.streamwrite.kept_changes import CHANGES, changes_text
+from tidelake.spark.streams.write.kept_changes import CHANGES, changes_text
 from tidelake.spark.write.write_task import WriteTask, write_batches
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, conjoin, parse_filter

@@ -17,7 +17,7 @@ from tidelake.engine.storage import FileIO, is_storage_key, parse_location
 from tidelake.engine.tables import Catalog, Time
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options import declared, is_option
-from tidelake.spark.catalog.streams.stream_options import option_key
+from tidelake.spark.streams.connector.stream_options import option_key
 
 DATABASE_SUFFIX = ".db"
 SPARK_PREFIX = "__"

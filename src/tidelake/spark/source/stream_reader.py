@@ -6,12 +6,12 @@ Spark prunes no columns (2 to 2.3 times the CPU of Spark's own file stream). ``o
 :meth:`tidelake.spark.Lake.read_stream` is faster.
 
 1. Spark runs this in a separate Python process, which plans: offsets are those of
-   :class:`tidelake.spark.streamread.cursor.StreamCursor`. A stream that has not begun is ``{}``.
+   :class:`tidelake.spark.streams.read.cursor.StreamCursor`. A stream that has not begun is ``{}``.
 2. If the order of a bucket's rows matters, a partition is the parts of a bucket in a batch; of all
    buckets, if a key has changes in several. Otherwise it is one part. It carries its own reader,
    because Spark ships this object before it requests partitions.
 3. With the option ``read.changelog`` = ``true`` the column ``_row_kind`` holds the kind of a row,
-   as by name (:mod:`tidelake.spark.streamread.request`).
+   as by name (:mod:`tidelake.spark.streams.read.request`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from tidelake.engine.tables import Table
 from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
-from tidelake.spark.catalog.streams.stream_options import stream_options
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.native_changes import ChangeUnit, change_units
-from tidelake.spark.streamread.cursor import StreamCursor
-from tidelake.spark.streamread.hold import HoldName, SourceHold
-from tidelake.spark.streamread.request import (
+from tidelake.spark.streams.connector.stream_options import stream_options
+from tidelake.spark.streams.read.cursor import StreamCursor
+from tidelake.spark.streams.read.hold import HoldName, SourceHold
+from tidelake.spark.streams.read.request import (
     Kinds,
     StreamRequest,
     delete_error,

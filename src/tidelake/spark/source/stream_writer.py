@@ -5,10 +5,10 @@ data source, so this writes only tables for which any task may write any row: ap
 buckets, the postpone bucket, and primary-key tables of one bucket, whose small runs the driver
 merges after each batch. Others are refused.
 
-A batch is committed once, as by :mod:`tidelake.spark.streamwrite.batch_sink`: the commit's user is
-the id of the checkpoint's query. If a batch is repeated, its tasks write again, and those files are
-deleted. A second live query with a copy of the checkpoint is refused
-(:mod:`tidelake.spark.streamwrite.batch_claim`). The watermark is the one from before the batch,
+A batch is committed once, as by :mod:`tidelake.spark.streams.write.batch_sink`: the commit's user
+is the id of the checkpoint's query. If a batch is repeated, its tasks write again, and those files
+are deleted. A second live query with a copy of the checkpoint is refused
+(:mod:`tidelake.spark.streams.write.batch_claim`). The watermark is the one from before the batch,
 because the query is not visible here.
 """
 
@@ -34,11 +34,11 @@ from tidelake.engine.write import (
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
-from tidelake.spark.streamwrite.batch_claim import claim_batch
-from tidelake.spark.streamwrite.batch_sink import COMPLETE
-from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
-from tidelake.spark.streamwrite.sink_steps import SinkSteps
-from tidelake.spark.streamwrite.start import sink_mark
+from tidelake.spark.streams.write.batch_claim import claim_batch
+from tidelake.spark.streams.write.batch_sink import COMPLETE
+from tidelake.spark.streams.write.checkpoint import Checkpoint, check_mark
+from tidelake.spark.streams.write.sink_steps import SinkSteps
+from tidelake.spark.streams.write.start import sink_mark
 from tidelake.spark.write.write_task import WriteTask, write_batches
 
 CHECKPOINT = "checkpointlocation"

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.engine.schemas import event_time
 from tidelake.engine.tables import Catalog
-from tidelake.spark.catalog.gateway import Gateway
-from tidelake.spark.kafka.declared_table import kafka_table
-from tidelake.spark.kafka.stream_source import kafka_stream
-from tidelake.spark.streamread.event_time import with_event_time
+from tidelake.spark.callbacks.gateway import Gateway
+from tidelake.spark.streams.kafka.declared_table import kafka_table
+from tidelake.spark.streams.kafka.stream_source import kafka_stream
+from tidelake.spark.streams.read.event_time import with_event_time
 from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.watermark import watermark_options
 

@@ -17,8 +17,6 @@ from tidelake.engine.tables import Catalog, Table
 from tidelake.errors import InvalidInputError, counted
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
-from tidelake.spark.jobs import JobRegistry
-from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.paimon_settings import check_paimon_setting
 from tidelake.spark.sessions.time_zone import session_zone
@@ -28,6 +26,8 @@ from tidelake.spark.sql.queries import Args, StatementQueries
 from tidelake.spark.sql.stream_sources import kinds_first, row_columns
 from tidelake.spark.sql.streams import StatementStreams
 from tidelake.spark.sql.writes import StatementWrites
+from tidelake.spark.streams.jobs import JobRegistry
+from tidelake.spark.streams.kafka.declared_table import kafka_table
 from tidelake.sql.execution.error_position import positioned_errors
 from tidelake.sql.execution.execute import execute, is_known_setting
 from tidelake.sql.execution.max_pt import replace_max_pt_in_text

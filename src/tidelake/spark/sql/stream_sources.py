@@ -21,9 +21,7 @@ from tidelake.engine.streams import knows_old_rows
 from tidelake.engine.tables import Catalog, Table
 from tidelake.errors import UnsupportedError
 from tidelake.options import declared
-from tidelake.spark.catalog.streams.provider import offer_streams
 from tidelake.spark.expression.windows import SESSION
-from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.sql.declared_stream import declared_stream
 from tidelake.spark.sql.table_sources import (
@@ -35,8 +33,10 @@ from tidelake.spark.sql.table_sources import (
     in_windows,
     selected,
 )
-from tidelake.spark.streamread.lookup import lookup_frame
-from tidelake.spark.streamread.opening import open_source, source_schema, stream_frame
+from tidelake.spark.streams.connector.provider import offer_streams
+from tidelake.spark.streams.kafka.declared_table import kafka_table
+from tidelake.spark.streams.read.lookup import lookup_frame
+from tidelake.spark.streams.read.opening import open_source, source_schema, stream_frame
 from tidelake.sql.execution.leaving_rows import leaving_edits
 from tidelake.sql.execution.session import ForeignTable, PathTable, SqlSession
 from tidelake.sql.query.metadata_columns import metadata_column_exclusions

@@ -6,7 +6,7 @@
    ``execution.checkpointing.dir``. A repeated statement goes on where the job was.
 3. All queries of a statement set are analysed before the first one starts. If a job does not start,
    or its first batch fails, the started jobs are stopped. Each job has a checkpoint of its own.
-4. A target of Kafka gets messages (:mod:`tidelake.spark.kafka.stream_sink`), at least once.
+4. A target of Kafka gets messages (:mod:`tidelake.spark.streams.kafka.stream_sink`), at least once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
-from tidelake.spark.jobs import Job, JobRegistry
-from tidelake.spark.jobs.output_mode import output_mode
-from tidelake.spark.kafka.messages_write import check_rows
-from tidelake.spark.kafka.stream_sink import start_messages
 from tidelake.spark.sql.queries import Args
 from tidelake.spark.sql.writes import InsertRows, MessageRows, StatementWrites
-from tidelake.spark.streamwrite.start import StreamTarget, start_stream
+from tidelake.spark.streams.jobs import Job, JobRegistry
+from tidelake.spark.streams.jobs.output_mode import output_mode
+from tidelake.spark.streams.kafka.messages_write import check_rows
+from tidelake.spark.streams.kafka.stream_sink import start_messages
+from tidelake.spark.streams.write.start import StreamTarget, start_stream
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.execution.stream_settings import (
     CHECKPOINT_DIR,

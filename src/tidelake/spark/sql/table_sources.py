@@ -21,10 +21,10 @@ from tidelake.kafka.rows import KIND
 from tidelake.options import declared
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.windows import WINDOW_COLUMNS, windowed
-from tidelake.spark.kafka.declared_table import kafka_table
-from tidelake.spark.kafka.slices_frame import batch_frame
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
+from tidelake.spark.streams.kafka.declared_table import kafka_table
+from tidelake.spark.streams.kafka.slices_frame import batch_frame
 from tidelake.sql.execution.session import ForeignTable, SqlSession
 from tidelake.sql.execution.time_travel_clause import time_travel_arguments
 from tidelake.sql.query.lookup import event_time_column

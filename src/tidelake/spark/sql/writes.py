@@ -27,8 +27,6 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.store_assignment import assigned
 from tidelake.spark.expression.struct_fields import with_fields
 from tidelake.spark.expression.types import fields_from_spark, spark_schema, to_spark_type
-from tidelake.spark.kafka.declared_table import kafka_table
-from tidelake.spark.kafka.messages_write import write_messages
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.rowlevel.delete_update import (
     Matching,
@@ -39,6 +37,8 @@ from tidelake.spark.rowlevel.delete_update import (
 from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.sql.merge_statement import merge_by_statement
 from tidelake.spark.sql.queries import Args, StatementQueries
+from tidelake.spark.streams.kafka.declared_table import kafka_table
+from tidelake.spark.streams.kafka.messages_write import write_messages
 from tidelake.spark.write.schema_merging import (
     merges_schema,
     with_drafted_schema,

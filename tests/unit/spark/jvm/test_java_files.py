@@ -12,12 +12,12 @@ import pytest
 import tidelake.spark
 from tidelake.scan.masks import hidden_rows
 from tidelake.spark.catalog.scans import bucketed_joins, packed_scan
-from tidelake.spark.catalog.streams import provider, relation
 from tidelake.spark.expression import moment
 from tidelake.spark.jvm import java_class
 from tidelake.spark.jvm.private_names import names_of, private_names
 from tidelake.spark.read import listed_files, native_scan
-from tidelake.spark.streamread import file_rows
+from tidelake.spark.streams.connector import provider, relation
+from tidelake.spark.streams.read import file_rows
 
 SPARK = Path(tidelake.spark.__file__).parent
 FILES = sorted((SPARK / "jvm").glob("*.java"))

@@ -22,7 +22,7 @@ from tidelake.engine.scan import (
     plan_summary,
     total_summary,
 )
-from tidelake.spark.catalog.gateway import JavaObject
+from tidelake.spark.callbacks.gateway import JavaObject
 from tidelake.spark.expression.types import to_spark_arrow
 from tidelake.types import DataField, DataType, TypeRoot, parse_type
 from tidelake.types.values import storage_to_arrow

@@ -16,7 +16,7 @@ The rule is named in ``spark.sql.optimizer.excludedRules`` to turn this off, eve
 
 from __future__ import annotations
 
-from tidelake.spark.catalog.gateway import Gateway
+from tidelake.spark.callbacks.gateway import Gateway
 from tidelake.spark.catalog.scans.packed_scan import define_packed_scan
 from tidelake.spark.jvm.java_class import PACKAGE, defined_class
 

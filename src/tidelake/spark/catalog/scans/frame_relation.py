@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from tidelake.errors import UnsupportedError
-from tidelake.spark.catalog.gateway import Gateway, JavaObject
+from tidelake.spark.callbacks.gateway import Gateway, JavaObject
 from tidelake.spark.jvm.java_class import PACKAGE, defined_class
 
 _NAME = "TidelakeFrameRelation"

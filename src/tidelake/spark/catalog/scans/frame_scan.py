@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from tidelake.errors import UnsupportedError
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scans.frame_relation import frame_relation
 from tidelake.spark.read.plan_size import row_width
 

@@ -21,7 +21,7 @@ All of them are of the driver alone. Tasks get Spark's own ``FileScanRDD``.
 
 from __future__ import annotations
 
-from tidelake.spark.catalog.gateway import Gateway
+from tidelake.spark.callbacks.gateway import Gateway
 from tidelake.spark.jvm.java_class import defined_class
 
 _CLASSES = ("TidelakeBucketFunction", "TidelakePackedReader", "TidelakePackedScan")

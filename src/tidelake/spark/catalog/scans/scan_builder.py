@@ -21,10 +21,10 @@ from pyspark.sql import types as st
 
 from tidelake.engine.scan import TableScan, check_located, metadata_fields
 from tidelake.engine.tables import Table
-from tidelake.spark.catalog.gateway import Gateway, JavaObject, Proxy, struct_of
-from tidelake.spark.catalog.java_filter import from_java_filters
+from tidelake.spark.callbacks.gateway import Gateway, JavaObject, Proxy, struct_of
 from tidelake.spark.catalog.scans.aggregate import Aggregates, asked_aggregates
 from tidelake.spark.catalog.scans.frame_scan import READ, AnswerScan, FrameScan
+from tidelake.spark.expression.java_filter import from_java_filters
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.plan_size import row_width
 from tidelake.spark.read.scan_frame import frame_of

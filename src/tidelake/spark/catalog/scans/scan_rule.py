@@ -21,7 +21,7 @@ Spark's optimiser replaces each of our scans by that plan:
 
 7. A comparison with an old day or instant stays out of Spark's Parquet reader: on the way there
    Spark moves the value to the Julian calendar, and loses days
-   (:mod:`tidelake.spark.catalog.java_filter`). ``KnownNullable`` around the column, which does
+   (:mod:`tidelake.spark.expression.java_filter`). ``KnownNullable`` around the column, which does
    nothing to its value, keeps it out.
 
 A write of Spark's older interface plans its query a second time, from its analysed form. There the
@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from py4j.protocol import Py4JError
 
-from tidelake.spark.catalog.gateway import Gateway
+from tidelake.spark.callbacks.gateway import Gateway
 from tidelake.spark.catalog.scans.bucketed_joins import install_bucketed_joins
 from tidelake.spark.jvm.java_class import PACKAGE, defined_class
 from tidelake.spark.jvm.slower import warn_slower

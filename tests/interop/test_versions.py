@@ -15,7 +15,7 @@ import pytest
 import tidelake
 from interop.cells import difference, table_cells
 from tidelake.maintenance import call
-from tidelake.table.bucketing import hash_order
+from tidelake.table.bucketing import dynamic_buckets
 
 pytestmark = pytest.mark.oracle
 
@@ -343,7 +343,7 @@ def test_a_turn_beside_the_schemas_is_passed_over(peer, tmp_path):
 
 
 def test_java_takes_sorted_hashes_of_dynamic_buckets_as_its_own(peer, tmp_path, monkeypatch):
-    monkeypatch.setattr(hash_order, "SORTED_MIN", 2)
+    monkeypatch.setattr(dynamic_buckets, "SORTED_MIN", 2)
     path = tmp_path / "db.db/t"
     options = {"bucket": "-1", "dynamic-bucket.target-row-num": "6"}
     peer.do("create", path, columns=COLUMNS, primary_keys=["k"], partition_keys=[], options=options)

@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidelake.errors import InvalidInputError
 from tidelake.merge import MergeSpec
 from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.bucket_id import BucketId
@@ -57,7 +58,6 @@ from tidelake.scan.live_files import (
     live_files,
     order_of,
 )
-from tidelake.scan.plan_size import check_plan_fits
 from tidelake.scan.pruning.file_index import UnusedIndex, ask_indexes
 from tidelake.scan.pruning.prune import ScanFilter, scan_filter
 from tidelake.scan.pruning.prune_entries import (
@@ -87,6 +87,11 @@ from tidelake.scan.split_generator import (
     stand_alone,
 )
 from tidelake.types.predicate import Predicate
+
+ENTRY_BYTES = 1_900
+"""The memory of a manifest entry during a plan: measured, for files of 8 columns."""
+PLAN_SHARE = 0.75
+"""The part of the memory that entries may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,3 +400,24 @@ def _limited(splits: list[Split], limit: int, tally: Tally) -> list[Split]:
             break
         rows += split.live_row_count or 0
     return splits
+
+
+def check_plan_fits(context: ReadContext, manifests: Sequence[ManifestFile]) -> None:
+    """Refuse to read more manifests than the memory has room for.
+
+    Raises
+    ------
+    InvalidInputError
+        There are too many.
+    """
+    total_bytes = context.env.memory.total_bytes
+    entries = sum(m.entries_count for m in manifests)
+    if total_bytes is None or entries * ENTRY_BYTES <= total_bytes * PLAN_SHARE:
+        return
+    needed = int(entries * ENTRY_BYTES / PLAN_SHARE)
+    message = (
+        f"A plan of table {context.paths.location} reads {entries:,} manifest entries, which needs"
+        f" {needed >> 20:,} mb of memory, but there are {total_bytes >> 20:,} mb: give more, or"
+        " filter by partition columns, so that fewer manifests are read."
+    )
+    raise InvalidInputError(message, kind="memory", table=context.paths.location)

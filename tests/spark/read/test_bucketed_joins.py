@@ -7,7 +7,7 @@ import pytest
 from quick_spark import settings
 
 import tidelake.spark
-from tidelake.spark.catalog.scans.bucketed_joins import BUCKETED_JOINS
+from tidelake.spark.catalog.scans.scan_rule import BUCKETED_JOINS
 
 pytestmark = pytest.mark.usefixtures("production_conf")
 

@@ -13,7 +13,7 @@ import tidelake
 from tidelake import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.merge import SpillStack
-from tidelake.scan import plan_size
+from tidelake.scan import plan
 from tidelake.telemetry import UNLIMITED, Memory
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
@@ -253,7 +253,7 @@ def test_a_writer_holds_its_share_unless_the_table_says_otherwise(tmp_path, monk
 
 
 def test_a_plan_that_does_not_fit_the_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan_size, "ENTRY_BYTES", 20 << 20)
+    monkeypatch.setattr(plan, "ENTRY_BYTES", 20 << 20)
     limited = tidelake.open(tmp_path, memory="64 mb")
     table = limited.create_table(
         "db.t", pa.schema({"p": pa.int32(), "k": pa.int32()}), partition_keys=["p"]

@@ -96,7 +96,7 @@ def test_a_rule_that_spark_does_not_take_is_told_once(monkeypatch, old_spark, ki
 
 @pytest.mark.parametrize("kind", [Py4JError, TypeError])
 def test_joins_that_spark_shuffles_are_told_of_once(monkeypatch, old_spark, kind):
-    monkeypatch.setattr(scan_rule, "install_bucketed_joins", refusal(kind))
+    monkeypatch.setattr(scan_rule, "defined_class", refusal(kind))
     with pytest.warns(RuntimeWarning, match="^Joins on bucket keys are shuffled"):
         scan_rule._install_bucketed_joins(old_spark)
     scan_rule._install_bucketed_joins(old_spark)  # a second warning would be an error

@@ -14,7 +14,7 @@ Source: Paimon's ``RESTCatalog`` (1.3.1).
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -24,11 +24,12 @@ from tidelake.catalog.metastore import CatalogEntry
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.failures import AnswerLostError
 from tidelake.catalog.rest.models import ServerTable
-from tidelake.catalog.rest.rest_table import RestTable
+from tidelake.catalog.rest.schema_change_json import schema_changes_json
 from tidelake.catalog.rest.server_commit import ServerCommit
 from tidelake.catalog.rest.settings import DATA_TOKEN_ENABLED, shown_options
 from tidelake.catalog.rest.vended_credentials import VendedCredentials
 from tidelake.catalog.warehouse import Warehouse, not_empty
+from tidelake.commit.snapshot_commit import SnapshotCommit
 from tidelake.errors import (
     AlreadyExistsError,
     CorruptError,
@@ -46,6 +47,7 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Env, RecentlyUsed
 from tidelake.types import TableSchema
 from tidelake.types.schema import field_to_json
+from tidelake.types.schema_change import SchemaChange
 
 StorageOpener = Callable[[str, CredentialSource | None], tuple[FileIO, str]]
 """Opens the storage of a table's path, perhaps with keys that the server gives; the storage, and
@@ -374,3 +376,31 @@ def _unknown(what: str, error: AnswerLostError) -> OutcomeUnknownError:
         " before you try again."
     )
     return OutcomeUnknownError(message)
+
+
+class RestTable:
+    """What the server does with one table; see :class:`tidelake.table.handle.managed_table`.
+
+    A copy in another process does the same where its client has the token, and says so elsewhere.
+    """
+
+    def __init__(
+        self, client: RestClient, database: str, name: str, *, snapshot_commit: ServerCommit
+    ) -> None:
+        self._client = client
+        self._database = database
+        self._name = name
+        self._commit = snapshot_commit
+
+    @property
+    def snapshot_commit(self) -> SnapshotCommit:
+        """Makes snapshots visible."""
+        return self._commit
+
+    def alter(self, changes: Sequence[SchemaChange]) -> None:
+        """Change the schema."""
+        self._client.alter_table(self._database, self._name, schema_changes_json(changes))
+
+    def roll_back(self, snapshot_id: int) -> None:
+        """Make an older snapshot the newest."""
+        self._client.roll_back(self._database, self._name, snapshot_id)

@@ -33,13 +33,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.failures import (
     AnswerLostError,
     ServerUnreachableError,
     TokenLeftOutError,
 )
-from tidelake.commit.partition_statistics import partition_statistics
 from tidelake.commit.snapshot_commit import (
     Candidate,
     Outcome,
@@ -56,8 +57,10 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
+from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.schema_log import dropped
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Env
 
@@ -192,3 +195,39 @@ def _is_gone(base: Snapshot | None, newest: Snapshot | None) -> bool:
     if base is None or newest is None:
         return base is not None
     return newest.id < base.id or not is_same_snapshot(base, newest)
+
+
+def partition_statistics(entries: EntryTable, paths: TablePaths) -> list[dict[str, Any]]:
+    """Sum a commit's entries up by partition: rows, bytes and files. Pure.
+
+    A removed file counts negative, so that a server adds the figures up. Source: Paimon's
+    ``PartitionEntry`` and ``PartitionStatistics`` (1.3.1, 2.1).
+
+    Returns
+    -------
+    list of dict
+        Paimon's JSON objects, one per partition; without partition columns, one whose ``spec`` is
+        empty.
+    """
+    if not entries.num_rows:
+        return []
+    sign = np.where(entries["kind"] == FileKind.ADD, 1, -1)
+    numbers = entries["partition_id"]
+    made_ms = np.asarray(entries["creation_time_ms"].fill_null(0))
+    statistics = []
+    for number, partition in enumerate(entries.partitions):
+        rows = numbers == number
+        if not rows.any():
+            continue
+        signs = sign[rows]
+        statistics.append(
+            {
+                "spec": paths.partition_texts(partition),
+                "recordCount": int((entries["row_count"][rows] * signs).sum()),
+                "fileSizeInBytes": int((entries["file_size_bytes"][rows] * signs).sum()),
+                "fileCount": int(signs.sum()),
+                "lastFileCreationTime": int(made_ms[rows].max()),
+                "totalBuckets": int(entries["total_buckets"][rows][0]),
+            }
+        )
+    return statistics

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import valid_rows
+from tidelake.codec.arrow_memory import fixed_values, valid_rows
 from tidelake.errors import InvalidInputError
 from tidelake.merge.functions import selection
 from tidelake.merge.functions.arithmetic import product, total
@@ -21,7 +21,6 @@ from tidelake.merge.functions.bitmap import bitmap_union
 from tidelake.merge.functions.collections import collect, merge_map, nested_update
 from tidelake.merge.functions.joined_text import joined_text
 from tidelake.merge.functions.names import NEWEST, forgets_retractions, takes_retractions
-from tidelake.merge.functions.truth import truth
 from tidelake.merge.layout import Action, Actions, Layout
 from tidelake.types import DataType
 
@@ -176,3 +175,36 @@ def _overflow(function: ColumnFunction) -> InvalidInputError:
         " have other values."
     )
     return InvalidInputError(message, kind=OVERFLOW, table=function.table, column=function.column)
+
+
+def truth(layout: Layout, actions: Actions, column: pa.Array, *, needs_all: bool) -> pa.Array:
+    """``bool_and`` and ``bool_or``: combine the values that are not null; null where none is.
+
+    Source: Paimon's ``FieldBoolAndAgg`` and ``FieldBoolOrAgg`` (1.3.1).
+
+    Parameters
+    ----------
+    actions : int8 array [n]
+        The action of each.
+    column : pyarrow.Array of bool
+        The whole column, by row position.
+    needs_all : bool
+        Whether all must be true; otherwise one.
+    """
+    valid = valid_rows(column)
+    ranked = layout.if_all_add(actions)
+    if ranked is not None:
+        decides = fixed_values(column, np.bool_).take(ranked.rows) != needs_all
+        if valid is None:
+            return pa.array(ranked.some(decides) != needs_all)
+        own = valid.take(ranked.rows)
+        decides &= own
+        return pa.array(ranked.some(decides) != needs_all, mask=~ranked.some(own))
+    used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
+    used &= layout.since_reset(actions)
+    if valid is not None:
+        used &= valid[layout.rows]
+    decides = fixed_values(column, np.bool_)[layout.rows] != needs_all
+    decided = layout.sums((used & decides).astype(np.int64)) > 0
+    known = decided | (layout.sums(used.astype(np.int64)) > 0)
+    return pa.array(decided != needs_all, mask=~known)

@@ -10,6 +10,7 @@ Source: ``docs/format/manifest.md``; files written by Java Paimon 1.3.1 and 2.1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidelake.codec.binary_row import decode_row, serialize_row
 from tidelake.metadata.avro.avro import ContainerWriter, decode_columns
 from tidelake.metadata.avro.avro_columns import Columns
-from tidelake.metadata.data_file import EMPTY_ROW, FileKind
+from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS, FileKind, SimpleStats
 from tidelake.metadata.manifest.entry_table import COLUMNS, EntryTable, number_partitions
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.manifest.manifest_schema import (
@@ -34,9 +36,9 @@ from tidelake.metadata.manifest.manifest_versions import (
     ManifestFields,
     check_versions,
 )
-from tidelake.metadata.manifest.partition_stats import partition_stats
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.metadata.unique_file import WholeFiles, write_unique
+from tidelake.types import DataType
 
 BLOCK_ENTRIES = 1_000
 """Entries of one Avro block: some 100 KiB, a good size for zstd and a fine step for rolling."""
@@ -272,3 +274,38 @@ def _manifest_file(
         min_level=int(levels.min()),
         max_level=int(levels.max()),
     )
+
+
+def partition_stats(table: EntryTable, types: Sequence[DataType]) -> SimpleStats:
+    """Smallest and largest value and number of nulls of each partition column.
+
+    A scan skips whole manifests by them.
+
+    Parameters
+    ----------
+    table : EntryTable
+        The entries; each counts, so that a partition with two files counts twice.
+
+    Returns
+    -------
+    SimpleStats
+        The statistics of no columns for a table without partitions.
+    """
+    if not types:
+        return EMPTY_STATS
+    used, counts = np.unique(table["partition_id"], return_counts=True)
+    rows = [decode_row(table.partitions[i], types) for i in used]
+    lows, highs, nulls = [], [], []
+    for column in zip(*rows, strict=True):
+        values = sorted((v for v in column if v is not None), key=_order)
+        lows.append(values[0] if values else None)
+        highs.append(values[-1] if values else None)
+        nulls.append(int(counts[[v is None for v in column]].sum()))
+    return SimpleStats(serialize_row(lows, types), serialize_row(highs, types), tuple(nulls))
+
+
+def _order(value: object) -> tuple[object, ...]:
+    """Java's order: -0.0 before 0.0 and NaN last; strings by code point, which is UTF-8's order."""
+    if isinstance(value, float):
+        return (1, 0.0, 0.0) if math.isnan(value) else (0, value, math.copysign(1, value))
+    return (value,)

@@ -8,6 +8,9 @@ than the gap, and ends a gap after its last row.
 Over a stream one of the three columns is the event time (:func:`windowed`): Spark allows only one,
 and drops a group once the watermark has passed it. The sessions of a stream are made by its GROUP
 BY: each row gets only the column :data:`SESSION`, by which the query groups.
+
+Spark marks the event time in the column's metadata, and its operators use the first marked column
+of their rows. A column computed from the event time has no mark unless it gets one here.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, near_names
-from tidelake.spark.expression.event_time import is_event_time, with_delay
 from tidelake.spark.expression.expression import quoted
 from tidelake.sql.syntax.table_clause import Window
 
@@ -26,6 +28,8 @@ WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 SESSION = "__tidelake_session"
 """The session of one row of a stream, which Spark merges in GROUP BY."""
 _LARGEST, _SMALLEST, _BEGINS = "__tidelake_largest", "__tidelake_smallest", "__tidelake_begins"
+DELAY_KEY = "spark.watermarkDelayMs"
+"""Spark's mark, ``EventTimeWatermark.delayKey``: the watermark's delay, in ms."""
 
 
 def windowed(
@@ -154,3 +158,14 @@ def _sessions(frame: DataFrame, time: Column, window: Window, columns: list[Colu
 
 def _length(length_ms: int) -> str:
     return f"{length_ms} milliseconds"
+
+
+def is_event_time(field: st.StructField) -> bool:
+    """Whether a column is the event time."""
+    return DELAY_KEY in field.metadata
+
+
+def with_delay(column: Column, name: str, time: st.StructField | None) -> Column:
+    """Make a column the event time, with another's delay; with None no event time."""
+    metadata = {} if time is None else {DELAY_KEY: time.metadata[DELAY_KEY]}
+    return column.alias(name, metadata=metadata)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.DataTypes;
 /**
  * Names the function that gives a key's bucket; Spark never calls it.
  *
- * See tidelake.spark.catalog.scans.packed_scan.
+ * See tidelake.spark.catalog.scans.scan_rule.
  */
 public final class TidelakeBucketFunction
     implements BoundFunction {

@@ -15,7 +15,7 @@ import scala.collection.immutable.Seq;
 /**
  * Plans scans whose tasks we pack.
  *
- * See tidelake.spark.catalog.scans.bucketed_joins.
+ * See tidelake.spark.catalog.scans.scan_rule.
  */
 public final class TidelakeBucketStrategy extends SparkStrategy {
 

@@ -28,7 +28,7 @@ import scala.math.BigInt;
 /**
  * Marks the scans that a join or a group needs bucket by bucket.
  *
- * See tidelake.spark.catalog.scans.bucketed_joins.
+ * See tidelake.spark.catalog.scans.scan_rule.
  */
 public final class TidelakeBucketedJoins extends Rule {
   /** Whether Spark shuffles a join on more columns than those that its sides are spread by. */

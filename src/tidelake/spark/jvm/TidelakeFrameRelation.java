@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Gives the rows of an RDD by Spark's older data source interface.
  *
- * See tidelake.spark.catalog.scans.frame_relation.
+ * See tidelake.spark.catalog.scans.frame_scan.
  */
 public final class TidelakeFrameRelation extends BaseRelation implements TableScan {
   private final SQLContext context;

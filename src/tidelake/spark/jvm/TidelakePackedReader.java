@@ -10,7 +10,7 @@ import scala.collection.immutable.Seq;
 /**
  * Spark's scan of files with tasks that we pack; of the driver alone.
  *
- * See tidelake.spark.catalog.scans.packed_scan.
+ * See tidelake.spark.catalog.scans.scan_rule.
  */
 public final class TidelakePackedReader extends FileSourceScanExec {
   private final FileSourceScanExec scan;

@@ -27,7 +27,7 @@ import scala.collection.immutable.Seq;
 /**
  * A scan whose tasks are buckets, or even; of the driver alone.
  *
- * See tidelake.spark.catalog.scans.packed_scan.
+ * See tidelake.spark.catalog.scans.scan_rule.
  */
 public final class TidelakePackedScan extends SparkPlan {
   /** By name: it names this class, and is defined later. */

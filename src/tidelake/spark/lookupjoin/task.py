@@ -19,15 +19,15 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.engine.env import Clock, RecentlyUsed, SystemClock
 from tidelake.engine.lookup import LocalTableQuery
 from tidelake.engine.tables import Table
 from tidelake.spark.expression.types import spark_arrow_schema, to_spark_arrow
-from tidelake.spark.lookupjoin.key_column import present_keys
 from tidelake.spark.lookupjoin.pin import NO_SNAPSHOT
 from tidelake.spark.lookupjoin.request import Retry
-from tidelake.types import DataField
+from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
 
 QUERIES_KEPT_MAX = 16
@@ -38,6 +38,8 @@ _QUERIES: RecentlyUsed[tuple[object, ...], LocalTableQuery] = RecentlyUsed(
 
 Found: TypeAlias = "tuple[np.ndarray, pa.RecordBatch]"
 """Per key whether it was found, and the rows found in the order of the keys."""
+_TEXTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 
 
 class LookupSource(Protocol):
@@ -213,3 +215,59 @@ def _several(calls: Iterator[Callable[[], pa.Array]], calls_max: int) -> Iterato
             waiting.append(pool.submit(call))
         while waiting:
             yield waiting.popleft().result()
+
+
+def present_keys(
+    columns: Sequence[pa.Array], fields: Sequence[DataField]
+) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
+    """Return keys that a table may hold, and which of the rows have one.
+
+    A null is equal to nothing; nor is a time finer than the key's type, or a text longer than it.
+
+    Parameters
+    ----------
+    columns : sequence of Array
+        In Spark's types, one per column of the key.
+
+    Returns
+    -------
+    RecordBatch
+        Without nulls, with the types of the key.
+    BooleanArray or None
+        Which rows these are; None if all.
+    """
+    schema = to_arrow_schema([DataField(f.id, f.name, f.type.not_null()) for f in fields])
+    arrays = [
+        _fitting(_typed(c, t), f.type)
+        for c, t, f in zip(columns, schema.types, fields, strict=True)
+    ]
+    missing = [a for a in arrays if a.null_count]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    if not missing:
+        return batch, None
+    valid = missing[0].is_valid()
+    for array in missing[1:]:
+        valid = pc.and_(valid, array.is_valid())
+    return batch.filter(valid), valid
+
+
+def _typed(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if column.type == wanted:
+        return column
+    typed = pc.cast(column, wanted, safe=False)
+    if not pa.types.is_temporal(wanted):
+        return typed
+    same = pc.equal(pc.cast(typed, column.type, safe=False), column)
+    return typed if pc.all(same).as_py() is not False else pc.if_else(same, typed, None)
+
+
+def _fitting(column: pa.Array, wanted: DataType) -> pa.Array:
+    """A column of text or bytes with nulls in place of what no key of this type can be."""
+    if wanted.root in _TEXTS:
+        lengths = pc.utf8_length(column)
+    elif wanted.root in _BYTES:
+        lengths = pc.binary_length(column)
+    else:
+        return column
+    fits = pc.less_equal(lengths, pa.scalar(wanted.length, lengths.type))
+    return column if pc.all(fits).as_py() is not False else pc.if_else(fits, column, None)

@@ -2,27 +2,34 @@
 
 A session of our own gets: this interpreter for the Python workers (stock PySpark takes the system's
 Python), a Java that was looked for (:mod:`tidelake.spark.sessions.java_runtime`), no web page, a
-log of errors only (:mod:`tidelake.spark.sessions.log_output`), and the settings of
+log of errors only, those of streams and tasks without a stack, and the settings of
 :data:`RUNTIME_CONF`. A session that runs keeps all that its owner set; only those of
 :data:`RUNTIME_CONF` that nobody set are added.
+
+By default Spark prints ten WARN lines before it reads ``spark.log.level``. So the JVM starts with a
+log4j2 file, unless the user has one. PySpark also logs each error in an SQL text as JSON with the
+JVM's whole stack (7 KB), beside the exception; a notebook shows both.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.spark.sessions.java_runtime import java_home
-from tidelake.spark.sessions.log_output import leave_errors_to_exceptions, log4j_file
 from tidelake.spark.sessions.secret_broadcast import carry_secrets
 
 RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
@@ -67,6 +74,9 @@ _OF_SIZE = ("spark.master", "spark.executor.instances", "spark.executor.cores")
 _LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 _BETWEEN_SETTINGS, _ARROW = "\x01", " -> "
 """How Scala writes the pairs of a map."""
+_OWN_FILE = Path(__file__).with_name("log4j2.properties")
+_USERS_FILES = "log4j2*.*"
+_LOGGED_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def session(
@@ -237,3 +247,32 @@ def _adopt(spark: SparkSession, *, master: str | None, conf: Mapping[str, str]) 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def log4j_file(environ: Mapping[str, str]) -> str | None:
+    """Return the URI of the log4j2 file; None if the user has one.
+
+    Parameters
+    ----------
+    environ : mapping
+        ``SPARK_CONF_DIR`` and ``SPARK_HOME`` give Spark's folders.
+
+    Examples
+    --------
+    >>> log4j_file({})[-17:]
+    'log4j2.properties'
+    """
+    home = environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
+    folder = Path(environ.get("SPARK_CONF_DIR") or Path(home, "conf"))
+    if any(folder.glob(_USERS_FILES)):
+        return None
+    return _OWN_FILE.as_uri()
+
+
+def leave_errors_to_exceptions() -> None:
+    """Do not log errors that are raised anyway, unless a level was set."""
+    for name in _LOGGED_ERRORS:
+        # by PySparkLogger: the first caller decides the class of a logger
+        logger = PySparkLogger.getLogger(name)
+        if logger.level == logging.WARNING:  # PySpark's default
+            logger.setLevel(logging.CRITICAL)

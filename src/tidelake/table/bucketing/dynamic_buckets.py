@@ -4,8 +4,8 @@
    of one snapshot for all partitions; an overwrite begins with an empty index. The index files are
    read on demand, and kept in memory after a few batches.
 2. The index gives rows their bucket, or rows bring the bucket that another task gave them.
-3. At the commit each bucket with new keys gets a new index file with all of its hashes
-   (:mod:`tidelake.table.bucketing.hash_order`). The message names the snapshot whose index was
+3. At the commit each bucket with new keys gets a new index file with all of its hashes, in the
+   order that :func:`ordered_hashes` chooses. The message names the snapshot whose index was
    read, so that the commit can check that the choice still holds
    (:mod:`tidelake.commit.conflicts.index_conflicts`).
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +30,18 @@ from tidelake.metadata.index.hash_index import HashIndexFile, hash_index_name, w
 from tidelake.metadata.index_entry import HASH, IndexChange, IndexEntry
 from tidelake.options import Options, declared
 from tidelake.store import StoreContext
-from tidelake.table.bucketing.hash_order import ordered_hashes
 from tidelake.table.bucketing.key_hash_index import BucketIndex, Fill
 
 Hashes = npt.NDArray[np.int32]
+SORTED_MIN = 1 << 16
+"""Hashes of a bucket below which a search through all of them costs nothing worth saving."""
+
+TAIL_SHARE = 8
+"""The part that is not sorted may be one in so many of the bucket's hashes."""
+
+ADDED_MAX = 1 << 19
+"""New hashes that a message carries at most: 2 MiB, for the driver has the messages of all buckets
+at once."""
 
 
 def fill_of(options: Options, *, assigners: int = 1, number: int = 0) -> Fill:
@@ -146,3 +154,61 @@ class DynamicBuckets:
             index = self._indexes[partition] = BucketIndex(known, self._fill, where=where)
             self._base_ids[partition] = base_id
         return index
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedHashes:
+    """What an index file holds.
+
+    Parameters
+    ----------
+    hashes : int32 array
+        All hashes of the bucket.
+    sorted_count : int
+        How many at the beginning are sorted.
+    added : bytes or None
+        The new hashes, 4 bytes each, little-endian; None if they stand last.
+    """
+
+    hashes: Hashes
+    sorted_count: int
+    added: bytes | None = None
+
+
+def ordered_hashes(
+    hashes: Hashes, *, known_count: int, sorted_count: int, is_full: bool
+) -> OrderedHashes:
+    """Choose the order in which a bucket's hashes stand in its new index file. Pure.
+
+    A search in sorted hashes is cheap, but to sort them for every commit is not. A commit needs to
+    know which hashes are new, too: they stand last in the file, or the message of the write has
+    them.
+
+    1. The hashes of a small bucket stay as they come: the known ones, then the new ones.
+    2. So it is while the part that is not sorted is short: an eighth of the bucket, and less in a
+       full one, which gets no new keys any more.
+    3. Else all are sorted. If the new ones are too many for a message, the known ones alone are.
+
+    Parameters
+    ----------
+    hashes : int32 array
+        The known hashes as they stand in the file before, then the new ones.
+    known_count, sorted_count : int
+        How many are known, and how many at the beginning are sorted.
+    is_full : bool
+        Whether the bucket gets no new keys any more.
+
+    Examples
+    --------
+    >>> ordered_hashes(np.array([3, 1], np.int32), known_count=1, sorted_count=0, is_full=True)
+    OrderedHashes(hashes=array([3, 1], dtype=int32), sorted_count=0, added=None)
+    """
+    count = len(hashes)
+    tail_max = SORTED_MIN if is_full else max(SORTED_MIN, count // TAIL_SHARE)
+    if count < SORTED_MIN or count - sorted_count <= tail_max:
+        return OrderedHashes(hashes, sorted_count)
+    if count - known_count > ADDED_MAX and known_count:
+        known = np.sort(hashes[:known_count])
+        return OrderedHashes(np.concatenate([known, hashes[known_count:]]), known_count)
+    added = hashes[known_count:].astype("<i4").tobytes() if known_count else None
+    return OrderedHashes(np.sort(hashes), count, added)

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from unit.metadata.made import (
     EMPTY_ROW,
     PARTITIONED,
@@ -16,7 +17,7 @@ from unit.metadata.made import (
 )
 from unit.metadata.manifest.test_entry_table import ENTRIES
 
-from tidelake.codec.binary_row import decode_row
+from tidelake.codec.binary_row import decode_row, serialize_row
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata import (
@@ -25,10 +26,12 @@ from tidelake.metadata import (
     ManifestFile,
 )
 from tidelake.metadata.avro.avro import decode_container, encode_container
-from tidelake.metadata.manifest.manifest import decode_manifest, write_manifests
+from tidelake.metadata.data_file import EMPTY_STATS
+from tidelake.metadata.manifest.manifest import decode_manifest, partition_stats, write_manifests
 from tidelake.metadata.manifest.manifest_list import read_manifest_list, write_manifest_list
 from tidelake.metadata.manifest.manifest_schema import LIST_SCHEMA
 from tidelake.metadata.manifest.snapshot_entries import live_entries
+from tidelake.types import parse_type
 
 
 def test_all_of_java_s_manifests_and_lists_are_written_back_equal(oracle_dir):
@@ -188,3 +191,41 @@ def test_names_that_lead_elsewhere_are_damage():
         PATHS.manifest(listed.file_name)
     with pytest.raises(CorruptError, match="not a plain file name"):
         PATHS.data_file(EMPTY_ROW, 0, added("a/../b").file)
+
+
+TYPES = (parse_type("STRING"), parse_type("BIGINT"))
+
+
+def stats_of(rows, types=TYPES):
+    entries = [added(f"f{i}", place=(serialize_row(row, types), 0)) for i, row in enumerate(rows)]
+    stats = partition_stats(EntryTable.of(entries), types)
+    low, high = (decode_row(b, types) for b in (stats.min_values, stats.max_values))
+    return low, high, stats.null_counts
+
+
+@UNHURRIED
+@given(
+    st.lists(st.tuples(st.none() | st.text(max_size=3), st.none() | st.integers(-9, 9)), min_size=1)
+)
+def test_bounds_and_nulls_are_those_of_the_rows(rows):
+    low, high, nulls = stats_of(rows)
+    for i in range(2):
+        values = [row[i] for row in rows if row[i] is not None]
+        key = (lambda v: v.encode()) if i == 0 else (lambda v: v)
+        assert low[i] == min(values, key=key, default=None)
+        assert high[i] == max(values, key=key, default=None)
+        assert nulls[i] == len(rows) - len(values)
+
+
+def test_nan_is_the_largest_and_minus_zero_below_zero():
+    types = (parse_type("DOUBLE"),)
+    low, high, _ = stats_of([(0.0,), (float("nan"),), (-0.0,)], types)
+    assert str(low[0]) == "-0.0"
+    assert high[0] != high[0]
+    low, high, _ = stats_of([(0.0,), (-0.0,)], types)
+    assert (str(low[0]), str(high[0])) == ("-0.0", "0.0")
+
+
+@pytest.mark.parametrize("rows", [[()], [(), ()]])
+def test_a_table_without_partitions_has_empty_statistics(rows):
+    assert partition_stats(EntryTable.of([added()] * len(rows)), ()) == EMPTY_STATS

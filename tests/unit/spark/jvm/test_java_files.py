@@ -11,7 +11,7 @@ import pytest
 
 import tidelake.spark
 from tidelake.scan.masks import hidden_rows
-from tidelake.spark.catalog.scans import bucketed_joins, packed_scan
+from tidelake.spark.catalog.scans import scan_rule
 from tidelake.spark.expression import moment
 from tidelake.spark.jvm import java_class
 from tidelake.spark.jvm.private_names import names_of, private_names
@@ -40,7 +40,7 @@ CONSTANTS = [
     ("TidelakeScans", "ROWS_OPTION", native_scan.ROWS_OPTION),
     ("TidelakeScans", "EXACT_DAYS_FROM", moment.EXACT_DAYS_FROM),
     ("TidelakeScans", "EXACT_SECONDS_FROM", moment.EXACT_SECONDS_FROM),
-    ("TidelakePackedScan", "BUCKETED_JOINS", bucketed_joins.BUCKETED_JOINS),
+    ("TidelakePackedScan", "BUCKETED_JOINS", scan_rule.BUCKETED_JOINS),
     ("TidelakeScanPlan", "FIRST_WORD", listed_files.FIRST_WORD),
     ("TidelakeScanPlan", "ROW_INDEX", listed_files.ROW_INDEX),
     ("TidelakeScanPlan", "WORD_BITS", hidden_rows.WORD_BITS),
@@ -182,7 +182,6 @@ def test_classes_are_defined_after_those_that_they_name():
     order = graphlib.TopologicalSorter({path.stem: named_by(path.stem) for path in FILES})
     places = {name: place for place, name in enumerate(order.static_order())}  # no cycle
     assert len(places) == len(FILES)
-    of_joins = [*packed_scan._CLASSES, bucketed_joins._STRATEGY, bucketed_joins._RULE]
-    for names in ([*listed_files._CLASSES, *of_joins], ["TidelakeScans"]):
+    for names in ([*listed_files._CLASSES, *scan_rule._OF_JOINS], ["TidelakeScans"]):
         for at, name in enumerate(names):
             assert named_by(name) <= set(names[:at]), name

@@ -7,9 +7,8 @@ import pytest
 
 import tidelake
 from tidelake.fileio import MemoryFileIO
-from tidelake.spark.lookupjoin.key_column import present_keys
 from tidelake.spark.lookupjoin.request import Retry
-from tidelake.spark.lookupjoin.task import LocalLookup, LookupTask, lookup_lists
+from tidelake.spark.lookupjoin.task import LocalLookup, LookupTask, lookup_lists, present_keys
 from tidelake.telemetry import Env, ManualClock
 from tidelake.types import DataField, parse_type
 

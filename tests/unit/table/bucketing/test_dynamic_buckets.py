@@ -14,7 +14,7 @@ import tidelake
 from tidelake.errors import ConflictError, NotFoundError
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.scan import live_buckets
-from tidelake.table.bucketing import hash_order, key_hash_index
+from tidelake.table.bucketing import dynamic_buckets, key_hash_index
 
 SMALL = {"dynamic-bucket.target-row-num": "5"}
 
@@ -23,8 +23,8 @@ SMALL = {"dynamic-bucket.target-row-num": "5"}
 def _sorting(request, monkeypatch):
     """Index files as they come, and sorted however small."""
     if request.param:
-        monkeypatch.setattr(hash_order, "SORTED_MIN", 1)
-        monkeypatch.setattr(hash_order, "TAIL_SHARE", 3)
+        monkeypatch.setattr(dynamic_buckets, "SORTED_MIN", 1)
+        monkeypatch.setattr(dynamic_buckets, "TAIL_SHARE", 3)
         monkeypatch.setattr(key_hash_index, "SEARCH_COST", 0)
         monkeypatch.setattr(key_hash_index, "BATCH_SHARE", 0)
 
@@ -70,7 +70,7 @@ def test_keys_stay_in_their_buckets_over_many_commits(catalog):
 
 
 def test_a_large_bucket_has_a_sorted_index_and_keeps_its_keys(catalog, monkeypatch):
-    monkeypatch.setattr(hash_order, "SORTED_MIN", 60)
+    monkeypatch.setattr(dynamic_buckets, "SORTED_MIN", 60)
     monkeypatch.setattr(key_hash_index, "SEARCH_COST", 1)
     table = make(catalog, **{"dynamic-bucket.target-row-num": "1000"})
     names = []

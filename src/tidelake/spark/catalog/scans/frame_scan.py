@@ -5,7 +5,12 @@ A :class:`FrameScan` gives its rows in one of two ways:
 1. Its plan becomes part of the query's own plan (:mod:`tidelake.spark.catalog.scans.scan_rule`).
    This is the rule: Spark's own Parquet scans then stand in the query.
 2. Where the session lacks the rule, Spark asks for the rows by its older interface, ``V1Scan``, as
-   an RDD (:mod:`tidelake.spark.catalog.scans.frame_relation`). That costs 1.7 to 2.6 times as much.
+   an RDD. That costs 1.7 to 2.6 times as much.
+
+That interface takes a relation which gives an RDD. Rows then stay in the JVM and may come from any
+plan, such as our union of native scans and ``mapInArrow``. The relation must extend a class,
+``BaseRelation``. A Python object cannot do that, and none of Spark's own classes returns a given
+RDD, so it is a Java class (:mod:`tidelake.spark.jvm.java_class`).
 """
 
 from __future__ import annotations
@@ -13,15 +18,17 @@ from __future__ import annotations
 from typing import NoReturn, Protocol
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from tidelake.errors import UnsupportedError
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.scans.frame_relation import frame_relation
+from tidelake.spark.jvm.java_class import PACKAGE, defined_class
 from tidelake.spark.read.plan_size import row_width
 
 READ = f"{CONNECTOR}.read"
+_NAME = "TidelakeFrameRelation"
 
 
 class Rows(Protocol):
@@ -195,3 +202,20 @@ class AnswerScan(_Sized, implements=(f"{READ}.LocalScan", f"{READ}.SupportsRepor
         """The rows, without a job."""
         frame = self.gateway.spark.createDataFrame(self._answer, self._struct)
         return frame._jdf.queryExecution().executedPlan().executeCollect()
+
+
+def frame_relation(
+    gateway: Gateway, frame: DataFrame, schema: JavaObject, shown: str
+) -> JavaObject:
+    """A ``BaseRelation`` with the rows of a DataFrame."""
+    try:
+        defined_class(gateway.spark, _NAME)
+    except (Py4JError, TypeError) as error:
+        message = (
+            "This Spark cannot be given Java classes, so spark.sql cannot read tables that need a"
+            " merge: read them with tl.table() or tl.sql()."
+        )
+        raise UnsupportedError(message, kind="spark_version") from error
+    rows = frame._jdf.queryExecution().toRdd()
+    context = frame.sparkSession._jsparkSession.sqlContext()
+    return gateway.java(f"{PACKAGE}.{_NAME}")(context, schema, rows, shown)

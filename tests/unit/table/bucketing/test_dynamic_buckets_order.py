@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from tidelake.metadata.index_entry import IndexChange
-from tidelake.table.bucketing import hash_order
-from tidelake.table.bucketing.hash_order import ordered_hashes
+from tidelake.table.bucketing import dynamic_buckets
+from tidelake.table.bucketing.dynamic_buckets import ordered_hashes
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(hash_order, "SORTED_MIN", 8)
-    monkeypatch.setattr(hash_order, "ADDED_MAX", 50)
+    monkeypatch.setattr(dynamic_buckets, "SORTED_MIN", 8)
+    monkeypatch.setattr(dynamic_buckets, "ADDED_MAX", 50)
 
 
 def made(known, new, *, sorted_count=0, is_full=False):

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlparse
 
-from tidelake.spark.sessions.log_output import log4j_file
+from tidelake.spark.sessions.session import log4j_file
 
 
 def test_the_log_file_of_a_session_of_ours_exists(tmp_path):

@@ -1,0 +1,135 @@
+"""What a source reads between two positions: rows by table, truncations, signals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidelake.cdc.source.source_table import SourceTable, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row with a value that its column cannot hold; it goes to the quarantine.
+
+    Parameters
+    ----------
+    position : tuple of int
+        As a row of :attr:`RowChanges.order`.
+    kind : int
+        The number of its row kind.
+    reason : str
+        A clause that names column and fault: ``"column 'd': NaN is not a DECIMAL(10, 2)"``.
+    payload : str
+        The row as JSON in the source's own texts.
+    """
+
+    table: TableName
+    position: tuple[int, int]
+    kind: int
+    reason: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """Changed rows of one version of a table, in the order of the source.
+
+    An update whose key changed is two rows, -D of the old key and +U of the new. Every other
+    update is one +U. The columns of a -D that are not sent are null.
+
+    Parameters
+    ----------
+    rows : pyarrow.RecordBatch
+        The columns of :attr:`SourceTable.fields` in the kernel's Arrow types; all may be null.
+    kinds : numpy.ndarray
+        Number of each row's kind, int8: +I, +U or -D.
+    order : numpy.ndarray
+        int64, ``[n, 2]``: where a row stands in the source; rises, within a table without equals.
+        The first number orders transactions, the second the rows of one.
+    changed_ms : numpy.ndarray
+        When the source made the change, int64, milliseconds since 1970 in UTC.
+    unchanged : mapping of str to numpy.ndarray
+        For columns of which the source did not send an unchanged value: whether the row's is one.
+        The value is null there and must be taken from the table.
+    old_keys : pyarrow.RecordBatch or None
+        The key under which a row's unchanged values stand, where `unchanged` is not empty: the old
+        key of a row whose key changed.
+    rejected : tuple of Rejected
+        Rows left out.
+    """
+
+    table: SourceTable
+    rows: pa.RecordBatch
+    kinds: NDArray[np.int8]
+    order: NDArray[np.int64]
+    changed_ms: NDArray[np.int64]
+    unchanged: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    old_keys: pa.RecordBatch | None = None
+    rejected: tuple[Rejected, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """All rows of a table went. Nothing else of the table stands in the same range."""
+
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class MustReread:
+    """A table changed in a way that the log does not tell row by row.
+
+    Parameters
+    ----------
+    reason : str
+        A clause: ``"it was renamed to a name that is kept equal"``.
+    """
+
+    table: TableName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """A table was dropped, or renamed to a name that is not kept equal."""
+
+    table: TableName
+    statement: str
+
+
+Part = RowChanges | Truncated | MustReread | Vanished
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the source says between two positions.
+
+    The same range always gives the same parts, so that an epoch can be applied again.
+
+    Parameters
+    ----------
+    start, end : str
+        Positions, as texts: the first is not in the range, the last is.
+    parts : tuple of Part
+        The versions of a table in their order; tables in no order.
+    newest : str
+        The newest position of the source that is known.
+    committed_ms : int or None
+        When the source committed the last transaction of the range.
+    """
+
+    start: str
+    end: str
+    parts: tuple[Part, ...]
+    newest: str
+    committed_ms: int | None = None
+
+    @property
+    def rows_count(self) -> int:
+        """Number of changed rows."""
+        return sum(len(part.kinds) for part in self.parts if isinstance(part, RowChanges))

@@ -1,0 +1,175 @@
+"""The protocol of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+import pyarrow as pa
+
+from tidelake.cdc.source.changes import Changes, Rejected
+from tidelake.cdc.source.finding import Finding
+from tidelake.cdc.source.source_table import SourceTable, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """When a range of changes is cut.
+
+    Parameters
+    ----------
+    rows_max : int
+        Changed rows; a larger transaction is cut within itself.
+    bytes_max : int
+        Bytes of the log.
+    wait_ms : int
+        How long to wait for the first change.
+    gather_ms : int
+        How long to gather after the first change: the time of an epoch.
+    """
+
+    rows_max: int = 200_000
+    bytes_max: int = 64 << 20
+    wait_ms: int = 1_000
+    gather_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a table's first copy, for one task. Picklable, holds no secret.
+
+    Parameters
+    ----------
+    condition : str
+        In the source's SQL; empty for all rows.
+    rows_count : int
+        Estimated.
+    snapshot : str
+        What the reader joins, so that all chunks show one moment; empty where each chunk is read
+        at a moment of its own.
+    """
+
+    table: SourceTable
+    condition: str
+    rows_count: int
+    snapshot: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRows:
+    """Some rows of a first copy, as :class:`~tidelake.cdc.source.changes.RowChanges` has them."""
+
+    rows: pa.RecordBatch
+    rejected: tuple[Rejected, ...] = ()
+
+
+class FirstCopy(Protocol):
+    """The tables at one position of the log. Open until all chunks have begun to be read."""
+
+    @property
+    def position(self) -> str:
+        """Where the log goes on from the copy."""
+        ...
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The order of the copied rows: before every change that follows."""
+        ...
+
+    def chunks(self, table: SourceTable, *, rows_max: int) -> Sequence[Chunk]:
+        """Cut a table into parts by its key."""
+        ...
+
+    def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
+        """Read one chunk, in batches. Thread-safe: each call has its own connection."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Source(Protocol):
+    """A database whose log is read, or topics with change events. Used by one thread."""
+
+    @property
+    def kind(self) -> str:
+        """Its kind: ``postgres``, ``mysql``, ``kafka``."""
+        ...
+
+    def identity(self) -> str:
+        """What tells this source from another: a restored or promoted server has another one.
+
+        A job refuses to go on when it changed.
+        """
+        ...
+
+    def check(self, tables: Sequence[SourceTable]) -> list[Finding]:
+        """Look at the settings and rights that reading these tables needs."""
+        ...
+
+    def tables(self) -> list[SourceTable]:
+        """Give all tables that the settings name, as they are now."""
+        ...
+
+    def prepare(self, tables: Sequence[TableName]) -> None:
+        """Make what the log needs for these tables, and only them: a publication. Repeatable."""
+        ...
+
+    def first_copy(self, tables: Sequence[TableName]) -> FirstCopy:
+        """Begin to copy tables, at a position of which the log goes on.
+
+        Of a source without a position yet it makes one (a slot); of one that has, it copies at a
+        moment of its own: a table that joins later.
+        """
+        ...
+
+    def newest(self) -> str:
+        """Ask for the newest position that is committed."""
+        ...
+
+    def is_before(self, left: str, right: str) -> bool:
+        """Whether one position is before another."""
+        ...
+
+    def read(
+        self, start: str, tables: Sequence[TableName], limits: ReadLimits, *, end: str | None = None
+    ) -> Changes:
+        """Read on from a position.
+
+        Parameters
+        ----------
+        end : str, optional
+            Read exactly to here, whatever the limits: an epoch that is applied again.
+
+        Raises
+        ------
+        NotFoundError
+            The log no longer has `start`: kind ``cdc_position_lost``.
+        ConflictError
+            Another reader holds the position: kind ``cdc_position_in_use``.
+        """
+        ...
+
+    def confirm(self, position: str) -> None:
+        """Say that everything to a position is safe, so that the source may forget it."""
+        ...
+
+    def status(self) -> dict[str, object]:
+        """Facts for people: held bytes of log, what holds it."""
+        ...
+
+    def drop(self) -> list[str]:
+        """Remove what was made in the source; gives a line for each."""
+        ...
+
+    def close(self) -> None:
+        """End all connections."""
+        ...

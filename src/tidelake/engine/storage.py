@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelake.fileio import FileIO
+from tidelake.fileio import FileIO, put_new
 from tidelake.fileio.doctor import examine
 from tidelake.fileio.hdfs.settings import parse_hdfs_settings
 from tidelake.fileio.location import SCHEMES, parse_location
@@ -24,6 +24,7 @@ __all__ = [
     "parse_hdfs_settings",
     "parse_location",
     "parse_settings",
+    "put_new",
     "sends_secrets",
     "split_options",
     "store_id",

@@ -1,0 +1,176 @@
+"""A journal as files: one for each epoch, put if absent, so that two runs never share an epoch.
+
+``epoch-<n>`` holds an :class:`~tidelake.cdc.journal.entry.Entry`. Only the newest may be
+unfinished: a job puts an entry when all commits of the one before are made. So a restart reads the
+newest and applies it again, with the same rows, and the identity of its commits lets each take
+effect once.
+
+An entry holds what changed in the job's state; every :data:`FULL_EVERY`-th holds all of it, and
+what lies before the newest full entry is deleted, but for :data:`KEPT_MIN` entries for people.
+
+Cost: one put an epoch; a start lists the folder and reads :data:`FULL_EVERY` entries or fewer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from tidelake.cdc.journal.entry import Entry
+from tidelake.cdc.journal.job_state import JobState
+from tidelake.engine.storage import FileIO, put_new
+from tidelake.errors import ConflictError, CorruptError, NotFoundError
+
+FULL_EVERY = 64
+"""A state of 1,000 tables is about 1 MB: too much for each second, not for each minute."""
+KEPT_MIN = 128
+_NAME = re.compile(r"epoch-(\d{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a journal stands.
+
+    Parameters
+    ----------
+    entry : Entry or None
+        The newest entry, which may be unfinished; None for a new job.
+    state : JobState
+        What its epoch began with.
+    """
+
+    entry: Entry | None
+    state: JobState
+
+
+class Journal(Protocol):
+    """Keeps the epochs of one job."""
+
+    def load(self) -> Progress:
+        """Read where the job stands."""
+        ...
+
+    def append(self, entry: Entry, state: JobState) -> None:
+        """Begin an epoch: everything before it is done.
+
+        Raises
+        ------
+        ConflictError
+            Another run of the job began it: kind ``cdc_job_taken``.
+        """
+        ...
+
+
+class FileJournal:
+    """A journal in a folder of a storage. For one thread.
+
+    Parameters
+    ----------
+    path : str
+        The folder, as `fileio` names it.
+    job : str
+        The job's name, for messages.
+    """
+
+    def __init__(self, fileio: FileIO, path: str, job: str) -> None:
+        self._fileio = fileio
+        self._path = path
+        self._job = job
+        self._state = JobState()
+        self._since_full = FULL_EVERY
+        self._newest: int | None = None
+
+    def load(self) -> Progress:
+        """Read where the job stands.
+
+        Raises
+        ------
+        CorruptError
+            An entry is damaged or missing.
+        """
+        epochs = self._epochs()
+        if not epochs:
+            return Progress(None, JobState())
+        read: list[Entry] = []
+        for epoch in range(epochs[-1], epochs[0] - 1, -1):
+            read.append(self._read(epoch))
+            if read[-1].is_full:
+                break
+        else:
+            message = (
+                f"Job '{self._job}': the journal {self._path} begins with epoch {epochs[0]}, which"
+                " does not hold the whole state: files were deleted. Put them back from a copy, or"
+                " begin anew with another name of the job, which copies the tables again."
+            )
+            raise CorruptError(message, kind="cdc_journal_damaged", path=self._path)
+        state = JobState()
+        for entry in reversed(read):
+            state = self._updated(state, entry)
+        self._state, self._newest = state, read[0].epoch
+        self._since_full = len(read) - 1
+        return Progress(read[0], state)
+
+    def append(self, entry: Entry, state: JobState) -> None:
+        """Begin an epoch; see :meth:`Journal.append`."""
+        assert self._newest is None or entry.epoch == self._newest + 1, "epochs rise by one"
+        is_full = self._since_full + 1 >= FULL_EVERY
+        base = JobState() if is_full else self._state
+        whole = replace(entry, state=state.changes_from(base), is_full=is_full)
+        if self._newest is None:
+            self._fileio.make_dirs(self._path)
+        data = whole.to_bytes()
+        if not put_new(self._fileio, self._file(entry.epoch), data) and not self._is_own(whole):
+            message = (
+                f"Job '{self._job}': another run began epoch {entry.epoch}. Only one may run: stop"
+                " this one, or give it a name of its own."
+            )
+            raise ConflictError(message, kind="cdc_job_taken", job=self._job, epoch=entry.epoch)
+        self._state, self._newest = state, entry.epoch
+        self._since_full = 0 if is_full else self._since_full + 1
+        if is_full:
+            self._trim(entry.epoch - KEPT_MIN)
+
+    def _is_own(self, entry: Entry) -> bool:
+        """Whether a put whose answer was lost had taken effect."""
+        return self._read(entry.epoch).run == entry.run
+
+    def _updated(self, state: JobState, entry: Entry) -> JobState:
+        try:
+            return state.updated(entry.state)
+        except (KeyError, TypeError, ValueError) as error:
+            path = self._file(entry.epoch)
+            message = f"The journal entry {path} is damaged: {error!r}. Put it back from a copy."
+            raise CorruptError(message, kind="cdc_journal_damaged", path=path) from error
+
+    def _epochs(self) -> list[int]:
+        """The numbers of the entries, ascending."""
+        try:
+            files = self._fileio.list_dir(self._path)
+        except NotFoundError:
+            return []
+        names = [_NAME.fullmatch(file.name) for file in files]
+        return sorted(int(found[1]) for found in names if found)
+
+    def _read(self, epoch: int) -> Entry:
+        path = self._file(epoch)
+        try:
+            return Entry.from_bytes(self._fileio.read_bytes(path), path=path)
+        except NotFoundError as error:
+            message = (
+                f"Job '{self._job}': the journal lacks {path}. Put it back from a copy, or begin"
+                " anew with another name of the job, which copies the tables again."
+            )
+            raise CorruptError(message, kind="cdc_journal_damaged", path=path) from error
+
+    def _trim(self, before: int) -> None:
+        """Delete old entries; what cannot be deleted is tried again with the next full entry."""
+        for epoch in self._epochs():
+            if epoch >= before:
+                return
+            with contextlib.suppress(NotFoundError):
+                self._fileio.delete(self._file(epoch))
+
+    def _file(self, epoch: int) -> str:
+        return f"{self._path}/epoch-{epoch}"

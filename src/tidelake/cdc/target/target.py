@@ -1,0 +1,270 @@
+"""One table in the lake that a job keeps equal to its source.
+
+An epoch is one commit to a target, whatever number of source tables and versions go into it:
+
+1. ask whether the commit is made: then nothing is looked at again;
+2. fill in the values that the source did not send;
+3. give the rows the target's columns: what the source lacks is null;
+4. write them with the epoch's identity.
+
+Deletes of a source that sends keys alone have null in the other columns. A column that may not be
+null gets a value of its type there, which nobody reads: a delete counts by its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidelake.cdc.target.epoch_step import EpochStep
+from tidelake.cdc.target.unchanged import fill_unchanged
+from tidelake.engine.schemas import alter_table, with_newest_schema
+from tidelake.engine.streams import MadeCommit
+from tidelake.engine.tables import Table, TableHandle
+from tidelake.engine.write import WriteTransaction, write_target
+from tidelake.errors import InvalidInputError
+from tidelake.types import RowKind
+from tidelake.types.arrow import to_arrow_schema, to_arrow_type
+from tidelake.types.conform import conform
+from tidelake.types.schema_change import SchemaChange
+
+WHOLE_TABLE: Mapping[str, str] = {"dynamic-partition-overwrite": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRows:
+    """Rows of one epoch for one target, in the order of the source.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        Some of the target's columns, by their names, all of the key among them.
+    kinds : numpy.ndarray
+        Numbers of the row kinds, int8.
+    unchanged : mapping of str to numpy.ndarray
+        For some columns: whether a row's value was not sent.
+    old_keys : pyarrow.Table or None
+        With `unchanged`: the key columns before each change.
+    """
+
+    rows: pa.Table
+    kinds: NDArray[np.int8]
+    unchanged: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    old_keys: pa.Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The result of an epoch at one target.
+
+    Parameters
+    ----------
+    made : MadeCommit or None
+        The commit; the one before where this epoch made none.
+    rows_count : int
+        Rows written.
+    left_out : mapping of int to str
+        Indices of rows that were not written, and why: a value that was not sent was found nowhere,
+        or does not fit its column.
+    was_done : bool
+        Whether the commit had been made before.
+    """
+
+    made: MadeCommit | None
+    rows_count: int = 0
+    left_out: Mapping[int, str] = field(default_factory=dict)
+    was_done: bool = False
+
+
+class Target:
+    """A target table. For one thread.
+
+    Parameters
+    ----------
+    made : MadeCommit, optional
+        The job's last commit to it.
+    """
+
+    def __init__(self, table: Table, made: MadeCommit | None = None) -> None:
+        self._handle: TableHandle = table.handle
+        self.made = made
+
+    @property
+    def identifier(self) -> str:
+        """``database.table``."""
+        return self._handle.identifier
+
+    @property
+    def handle(self) -> TableHandle:
+        """The table with the newest schema that is known."""
+        return self._handle
+
+    def alter(self, changes: Sequence[SchemaChange]) -> None:
+        """Change the schema; what is already so is left alone."""
+        self._handle = alter_table(self._handle, changes)
+
+    def refresh(self) -> None:
+        """Look for a schema that others changed."""
+        self._handle = with_newest_schema(self._handle)
+
+    def is_done(self, step: EpochStep) -> bool:
+        """Whether the commit of an epoch is made.
+
+        Raises
+        ------
+        InvalidInputError
+            The table and the journal do not belong together: one of them was restored, or the table
+            was rolled back.
+        """
+        return self._transaction(step).replayed() is not None
+
+    def apply(self, step: EpochStep, make: Callable[[], TargetRows]) -> Applied:
+        """Commit an epoch's rows.
+
+        Parameters
+        ----------
+        make : callable
+            Gives the rows; not called if the commit is made.
+        """
+        found = self._found(step)
+        if found is not None:
+            return found
+        given = make()
+        filled, left_out = self._filled(given)
+        rows, kinds = self._conformed(filled, given.kinds), given.kinds
+        self._find_misfits(rows, left_out)
+        if left_out:
+            kept = np.ones(len(kinds), np.bool_)
+            kept[list(left_out)] = False
+            rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
+        if not rows.num_rows:
+            return Applied(self.made, left_out=left_out)
+        transaction = self._transaction(step)
+        result = transaction.write(rows, row_kinds=kinds)
+        self.made = transaction.made or self.made
+        return Applied(self.made, result.rows, left_out, result.already_committed)
+
+    def truncate(self, step: EpochStep) -> Applied:
+        """Commit that all rows went."""
+        return self.replace(step, ())
+
+    def replace(self, step: EpochStep, batches: Iterable[pa.RecordBatch]) -> Applied:
+        """Commit other rows in place of all rows.
+
+        Parameters
+        ----------
+        batches : iterable of pyarrow.RecordBatch
+            As :attr:`TargetRows.rows`, all inserts; read once.
+        """
+        found = self._found(step)
+        if found is not None:
+            return found
+        handle = self._handle.with_options(self._handle.options.updated(WHOLE_TABLE))
+        transaction = WriteTransaction(
+            handle,
+            step.identity(handle, self.made),
+            overwrite=write_target(handle, "overwrite", None),
+            is_wanted_empty=True,
+        )
+        schema = to_arrow_schema(handle.schema.fields)
+        reader = pa.RecordBatchReader.from_batches(schema, self._whole(batches))
+        result = transaction.write(reader)
+        self.made = transaction.made or self.made
+        return Applied(self.made, result.rows, was_done=result.already_committed)
+
+    def _found(self, step: EpochStep) -> Applied | None:
+        transaction = self._transaction(step)
+        if transaction.replayed() is None:
+            return None
+        self.made = transaction.made or self.made
+        return Applied(self.made, was_done=True)
+
+    def _transaction(self, step: EpochStep) -> WriteTransaction:
+        return WriteTransaction(self._handle, step.identity(self._handle, self.made))
+
+    def _filled(self, given: TargetRows) -> tuple[pa.Table, dict[int, str]]:
+        """The rows with the values that were not sent, and which rows lack one."""
+        if not given.unchanged:
+            return given.rows, {}
+        assert given.old_keys is not None, "keys to find what was not sent"
+        filled = fill_unchanged(
+            given.rows, given.kinds, given.unchanged, given.old_keys, self._rows_of
+        )
+        reason = "a value that the source did not send is not in the table"
+        return filled.rows, dict.fromkeys(filled.missing.tolist(), reason)
+
+    def _find_misfits(self, rows: pa.Table, left_out: dict[int, str]) -> None:
+        """Add the rows with a value that does not fit its column."""
+        parts = [(0, rows)]
+        while parts:
+            first, part = parts.pop()
+            try:
+                conform(part, self._handle.schema.fields, table=self.identifier)
+            except InvalidInputError as error:
+                if part.num_rows == 1:
+                    left_out.setdefault(first, error.message)
+                    continue
+                half = part.num_rows // 2
+                parts += [(first, part.slice(0, half)), (first + half, part.slice(half))]
+
+    def _rows_of(self, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
+        table = Table(self._handle)
+        names = list(self._handle.schema.primary_keys)
+        types = {f.name: to_arrow_type(f.type) for f in self._handle.schema.fields}
+        wanted = pa.table([keys.column(n).cast(types[n]) for n in names], names)
+        return table.get_many(wanted, columns=[*names, *columns])
+
+    def _conformed(self, rows: pa.Table, kinds: NDArray[np.int8]) -> pa.Table:
+        """The rows with all columns of the target."""
+        fields = self._handle.schema.fields
+        schema = to_arrow_schema(fields)
+        deletes = pa.array(kinds == int(RowKind.DELETE))
+        columns = []
+        for one in schema:
+            if one.name not in rows.column_names:
+                values = pa.nulls(rows.num_rows, one.type)
+            else:
+                values = _cast(rows.column(one.name).combine_chunks(), one.type)
+            if not one.nullable and values.null_count:
+                values = pc.if_else(pc.and_(deletes, values.is_null()), _some_value(one), values)
+            columns.append(values)
+        return pa.table(columns, schema.names)
+
+    def _whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            kinds = np.zeros(batch.num_rows, np.int8)
+            fitting = conform(
+                self._conformed(table, kinds), self._handle.schema.fields, table=self.identifier
+            )
+            yield from fitting.to_batches()
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast values, or leave them as they are if one does not fit: they are looked at one by one."""
+    try:
+        return values.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return values
+
+
+def _some_value(column: pa.Field) -> pa.Scalar:
+    """A value of a type, the same each time: zero, false or empty."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return pa.scalar("" if pa.types.is_string(kind) else b"", kind)
+    if pa.types.is_nested(kind):
+        empty = {f.name: None for f in kind} if pa.types.is_struct(kind) else []
+        return pa.scalar(empty, kind)
+    if pa.types.is_boolean(kind):
+        return pa.scalar(False, kind)
+    if pa.types.is_temporal(kind):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.scalar(0, width).cast(kind)
+    return pa.scalar(Decimal(0), kind) if pa.types.is_decimal(kind) else pa.scalar(0, kind)

@@ -3,9 +3,12 @@
 An epoch is one commit to a target, whatever number of source tables and versions go into it:
 
 1. ask whether the commit is made: then nothing is looked at again;
-2. fill in the values that the source did not send;
-3. give the rows the target's columns: what the source lacks is null;
-4. write them with the epoch's identity.
+2. prepare: fill in the values that the source did not send, give the rows the target's columns
+   (what the source lacks is null), and find those that do not fit;
+3. commit with the epoch's identity.
+
+Between 2 and 3 the job writes the rows that do not fit into its quarantine. So an epoch that comes
+again after a crash loses none of them.
 
 Deletes of a source that sends keys alone have null in the other columns. A column that may not be
 null gets a value of its type there, which nobody reads: a delete counts by its key.
@@ -13,7 +16,7 @@ null gets a value of its type there, which nobody reads: a delete counts by its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -60,6 +63,22 @@ class TargetRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """Rows that fit a target.
+
+    Parameters
+    ----------
+    left_out : mapping of int to str
+        Indices of the given rows that are not among them, and why: a value that was not sent was
+        found nowhere, or one does not fit its column.
+    """
+
+    rows: pa.Table
+    kinds: NDArray[np.int8]
+    left_out: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Applied:
     """The result of an epoch at one target.
 
@@ -69,16 +88,12 @@ class Applied:
         The commit; the one before where this epoch made none.
     rows_count : int
         Rows written.
-    left_out : mapping of int to str
-        Indices of rows that were not written, and why: a value that was not sent was found nowhere,
-        or does not fit its column.
     was_done : bool
         Whether the commit had been made before.
     """
 
     made: MadeCommit | None
     rows_count: int = 0
-    left_out: Mapping[int, str] = field(default_factory=dict)
     was_done: bool = False
 
 
@@ -114,7 +129,7 @@ class Target:
         self._handle = with_newest_schema(self._handle)
 
     def is_done(self, step: EpochStep) -> bool:
-        """Whether the commit of an epoch is made.
+        """Whether the commit of an epoch is made; then it is the last one made.
 
         Raises
         ------
@@ -122,20 +137,13 @@ class Target:
             The table and the journal do not belong together: one of them was restored, or the table
             was rolled back.
         """
-        return self._transaction(step).replayed() is not None
+        transaction = self._transaction(step)
+        is_done = transaction.replayed() is not None
+        self.made = transaction.made or self.made
+        return is_done
 
-    def apply(self, step: EpochStep, make: Callable[[], TargetRows]) -> Applied:
-        """Commit an epoch's rows.
-
-        Parameters
-        ----------
-        make : callable
-            Gives the rows; not called if the commit is made.
-        """
-        found = self._found(step)
-        if found is not None:
-            return found
-        given = make()
+    def prepare(self, given: TargetRows) -> Prepared:
+        """Make an epoch's rows ready: nothing is written yet."""
         filled, left_out = self._filled(given)
         rows, kinds = self._conformed(filled, given.kinds), given.kinds
         self._find_misfits(rows, left_out)
@@ -143,12 +151,16 @@ class Target:
             kept = np.ones(len(kinds), np.bool_)
             kept[list(left_out)] = False
             rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
-        if not rows.num_rows:
-            return Applied(self.made, left_out=left_out)
+        return Prepared(rows, kinds, left_out)
+
+    def commit(self, step: EpochStep, prepared: Prepared) -> Applied:
+        """Commit an epoch's rows, unless its commit is made."""
+        if not prepared.rows.num_rows:
+            return Applied(self.made)
         transaction = self._transaction(step)
-        result = transaction.write(rows, row_kinds=kinds)
+        result = transaction.write(prepared.rows, row_kinds=prepared.kinds)
         self.made = transaction.made or self.made
-        return Applied(self.made, result.rows, left_out, result.already_committed)
+        return Applied(self.made, result.rows, result.already_committed)
 
     def truncate(self, step: EpochStep) -> Applied:
         """Commit that all rows went."""
@@ -162,9 +174,6 @@ class Target:
         batches : iterable of pyarrow.RecordBatch
             As :attr:`TargetRows.rows`, all inserts; read once.
         """
-        found = self._found(step)
-        if found is not None:
-            return found
         handle = self._handle.with_options(self._handle.options.updated(WHOLE_TABLE))
         transaction = WriteTransaction(
             handle,
@@ -177,13 +186,6 @@ class Target:
         result = transaction.write(reader)
         self.made = transaction.made or self.made
         return Applied(self.made, result.rows, was_done=result.already_committed)
-
-    def _found(self, step: EpochStep) -> Applied | None:
-        transaction = self._transaction(step)
-        if transaction.replayed() is None:
-            return None
-        self.made = transaction.made or self.made
-        return Applied(self.made, was_done=True)
 
     def _transaction(self, step: EpochStep) -> WriteTransaction:
         return WriteTransaction(self._handle, step.identity(self._handle, self.made))

@@ -97,6 +97,8 @@ class Sizes:
     """Drawn pipelines on Spark of updates that leave a filter, into targets of deletes."""
     message_pipelines: int
     """Drawn pipelines from a table into a topic."""
+    cdc_jobs: int
+    """Drawn databases with a job that crashes, without a server."""
     lookup_keys: int
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     java_lookup_keys: int
@@ -174,6 +176,7 @@ SMALL = Sizes(
     spark_pipeline_runs=2,
     leaving_pipelines=1,
     message_pipelines=1,
+    cdc_jobs=40,
     lookup_keys=80,
     java_lookup_keys=300,
     lookup_vanishing=4,
@@ -233,6 +236,7 @@ FULL = Sizes(
     spark_pipeline_runs=3,
     leaving_pipelines=20,
     message_pipelines=20,
+    cdc_jobs=2_000,
     lookup_keys=100_000,
     java_lookup_keys=100_000,
     lookup_vanishing=400,

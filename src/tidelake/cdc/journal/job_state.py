@@ -97,11 +97,18 @@ class JobState:
         The last commit to each target; a target that was rolled back is recognised by it.
     quarantined_count : int
         Rows in the quarantine.
+    source : str
+        The identity of the source; empty before the first copy.
+    schema_ids : mapping of str to int
+        The schema of each target after the last epoch. An epoch that comes again is planned from
+        it, as the table may have the epoch's changes already.
     """
 
     tables: Mapping[TableName, TableState] = field(default_factory=dict)
     made: Mapping[str, MadeCommit] = field(default_factory=dict)
     quarantined_count: int = 0
+    source: str = ""
+    schema_ids: Mapping[str, int] = field(default_factory=dict)
 
     def with_table(self, name: TableName, state: TableState) -> JobState:
         """Give the state with one table as given."""
@@ -119,7 +126,17 @@ class JobState:
             for target, commit in self.made.items()
             if before.made.get(target) != commit
         }
-        return {"tables": tables, "made": made, "quarantined": self.quarantined_count}
+        return {
+            "tables": tables,
+            "made": made,
+            "quarantined": self.quarantined_count,
+            "source": self.source,
+            "schemas": {
+                target: schema_id
+                for target, schema_id in self.schema_ids.items()
+                if before.schema_ids.get(target) != schema_id
+            },
+        }
 
     def updated(self, found: Mapping[str, Any]) -> JobState:
         """Apply what :meth:`changes_from` gave."""
@@ -128,7 +145,14 @@ class JobState:
             database, schema, table = one["name"]
             tables[TableName(database, schema, table)] = TableState.from_json(one)
         made = {target: MadeCommit.from_json(text) for target, text in found["made"].items()}
-        return JobState(tables, {**self.made, **made}, int(found["quarantined"]))
+        schemas = {target: int(number) for target, number in found["schemas"].items()}
+        return JobState(
+            tables,
+            {**self.made, **made},
+            int(found["quarantined"]),
+            str(found["source"]),
+            {**self.schema_ids, **schemas},
+        )
 
 
 def _table_json(table: SourceTable) -> dict[str, Any]:

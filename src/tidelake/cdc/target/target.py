@@ -61,6 +61,16 @@ class TargetRows:
     unchanged: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     old_keys: pa.Table | None = None
 
+    def taken(self, indices: NDArray[np.int64]) -> TargetRows:
+        """Some of the rows."""
+        places = pa.array(indices)
+        return TargetRows(
+            self.rows.take(places),
+            self.kinds[indices],
+            {name: mask[indices] for name, mask in self.unchanged.items()},
+            None if self.old_keys is None else self.old_keys.take(places),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -166,6 +176,13 @@ class Target:
         """Commit that all rows went."""
         return self.replace(step, ())
 
+    def add(self, step: EpochStep, batches: Iterable[pa.RecordBatch]) -> Applied:
+        """Commit rows beside those that are there; arguments as of :meth:`replace`."""
+        transaction = self._transaction(step)
+        result = transaction.write(self._reader(batches))
+        self.made = transaction.made or self.made
+        return Applied(self.made, result.rows, result.already_committed)
+
     def replace(self, step: EpochStep, batches: Iterable[pa.RecordBatch]) -> Applied:
         """Commit other rows in place of all rows.
 
@@ -181,11 +198,13 @@ class Target:
             overwrite=write_target(handle, "overwrite", None),
             is_wanted_empty=True,
         )
-        schema = to_arrow_schema(handle.schema.fields)
-        reader = pa.RecordBatchReader.from_batches(schema, self._whole(batches))
-        result = transaction.write(reader)
+        result = transaction.write(self._reader(batches))
         self.made = transaction.made or self.made
-        return Applied(self.made, result.rows, was_done=result.already_committed)
+        return Applied(self.made, result.rows, result.already_committed)
+
+    def _reader(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+        schema = to_arrow_schema(self._handle.schema.fields)
+        return pa.RecordBatchReader.from_batches(schema, self._whole(batches))
 
     def _transaction(self, step: EpochStep) -> WriteTransaction:
         return WriteTransaction(self._handle, step.identity(self._handle, self.made))

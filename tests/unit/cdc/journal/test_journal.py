@@ -33,6 +33,8 @@ STATE = JobState(
     {NAME: TableState("lake.orders", Phase.LIVE, TABLE, (7, 8), "", 1, 12, 1_700_000_000_000)},
     {"lake.orders": MadeCommit(3, 4, "abc", "digest")},
     2,
+    "7/shop",
+    {"lake.orders": 2},
 )
 
 
@@ -75,7 +77,13 @@ def test_an_entry_holds_what_changed_and_sometimes_all(files):
         for epoch in range(2 * FULL_EVERY + 3)
     ]
     assert [d["epoch"] for d in documents if d["full"]] == [0, FULL_EVERY, 2 * FULL_EVERY]
-    assert documents[1]["state"] == {"tables": [], "made": {}, "quarantined": 2}
+    assert documents[1]["state"] == {
+        "tables": [],
+        "made": {},
+        "quarantined": 2,
+        "source": "7/shop",
+        "schemas": {},
+    }
     assert opened(files)[1].state == STATE
 
 

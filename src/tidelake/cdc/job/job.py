@@ -1,0 +1,321 @@
+"""One job: epochs from a source to the tables in the lake, once each, whatever stops it.
+
+1. Start: read the journal. A new job copies its tables first; a copy that a crash cut off begins
+   anew. Otherwise the newest entry's epoch is applied again, exactly to the end that it names.
+2. An epoch: read on from the position, choose the end, put the journal's entry, apply.
+3. Tell the source that everything before the newest entry is safe. Not more: the entry's own epoch
+   may have to be read again.
+4. Tables that must be copied again, and new ones, are copied between two epochs. Their changes up
+   to the copy are left out, as the copy has them.
+
+The end of a copy is the position where the log goes on. It is put as an empty epoch at once, so
+that a crash after a copy does not repeat it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tidelake.cdc.job.lake import Lake
+from tidelake.cdc.journal.entry import Entry, EntryKind
+from tidelake.cdc.journal.job_state import JobState, Phase, TableState
+from tidelake.cdc.journal.journal import Journal
+from tidelake.cdc.source.changes import Changes
+from tidelake.cdc.source.source import ReadLimits, Source
+from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.target.epoch_step import EpochStep
+from tidelake.engine.env import Env
+from tidelake.errors import InvalidInputError, NotFoundError
+
+IDLE_MS = 10_000
+"""How often an idle job puts an epoch without rows, so that the source may forget its log."""
+TABLES_LOOK_MS = 60_000
+"""How often new tables of the source are looked for."""
+_LOG = logging.getLogger("tidelake")
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """How a job runs.
+
+    Parameters
+    ----------
+    name : str
+        Names the journal, and the user of the commits.
+    limits : ReadLimits
+        When an epoch ends.
+    takes_new_tables : bool
+        Whether tables that appear in the source join.
+    resnapshots_if_lost : bool
+        What to do if the source no longer has the position: copy all tables again, or fail.
+    """
+
+    name: str
+    limits: ReadLimits = field(default_factory=ReadLimits)
+    takes_new_tables: bool = True
+    resnapshots_if_lost: bool = False
+
+    @property
+    def user(self) -> str:
+        """The user of the job's commits."""
+        return f"cdc-{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochDone:
+    """One epoch that was applied, for those who watch.
+
+    Parameters
+    ----------
+    rows_count : int
+        Changed rows.
+    position, newest : str
+        Where the job is, and the newest position of the source that is known.
+    committed_ms : int or None
+        When the source committed the epoch's last transaction.
+    """
+
+    epoch: int
+    kind: EntryKind
+    rows_count: int
+    position: str
+    newest: str
+    committed_ms: int | None = None
+
+
+class Job:
+    """A running job. For one thread: :meth:`start`, then :meth:`step` again and again."""
+
+    def __init__(
+        self, settings: JobSettings, source: Source, journal: Journal, lake: Lake, env: Env
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._journal = journal
+        self._lake = lake
+        self._env = env
+        self._run = env.ids.uuid()
+        self.state = JobState()
+        self.epoch = -1
+        self.position = ""
+        self._put_ms = 0
+        self._looked_ms = 0
+
+    # ---- start
+
+    def start(self) -> EpochDone | None:
+        """Take the job up where its journal stands; gives the epoch that was applied again.
+
+        Raises
+        ------
+        InvalidInputError
+            The source is another one than the journal's, or cannot be read as it is set up.
+        """
+        progress = self._journal.load()
+        self.state = progress.state
+        identity = self._source.identity()
+        if self.state.source not in ("", identity):
+            message = (
+                f"Job '{self._settings.name}': the source is not the one that it has followed"
+                f" ({self.state.source}, now {identity}): it was restored, promoted or replaced, so"
+                " its log may lack changes. Begin anew with another name of the job, which copies"
+                " the tables again."
+            )
+            raise InvalidInputError(message, kind="cdc_source_changed", job=self._settings.name)
+        self.state = replace(self.state, source=identity)
+        entry = progress.entry
+        if entry is None:
+            return self._first_copy()
+        self.epoch, self.position = entry.epoch, entry.start
+        if entry.kind is EntryKind.COPY:
+            return self._copy_waiting()
+        try:
+            done = self._again(entry)
+        except NotFoundError as error:
+            if not self._may_copy_all(error):
+                raise
+            return self._copy_all()
+        if any(one.phase is Phase.COPYING for one in self.state.tables.values()):
+            return self._copy_waiting()
+        return done
+
+    def _may_copy_all(self, error: NotFoundError) -> bool:
+        return self._settings.resnapshots_if_lost and error.kind == "cdc_position_lost"
+
+    # ---- epochs
+
+    def step(self, *, wait_ms: int | None = None) -> EpochDone | None:
+        """Do one epoch; None if the source had nothing new.
+
+        Parameters
+        ----------
+        wait_ms : int, optional
+            How long to wait for the first change; by default as the limits say.
+        """
+        if self._has_waiting():
+            return self._copy_waiting()
+        self._look_for_tables()
+        if self._has_waiting():
+            return self._copy_waiting()
+        limits = self._settings.limits
+        if wait_ms is not None:
+            limits = replace(limits, wait_ms=wait_ms)
+        try:
+            changes = self._source.read(self.position, self._followed(), limits)
+        except NotFoundError as error:
+            if not self._may_copy_all(error):
+                raise
+            return self._copy_all()
+        if changes.end == self.position:
+            return None
+        if not changes.parts and self._env.clock.now_ms() - self._put_ms < IDLE_MS:
+            return None
+        self._put(EntryKind.CHANGES, changes.end)
+        return self._apply(changes)
+
+    def run_once(self, watch: Callable[[EpochDone], None] | None = None) -> None:
+        """Apply what the source has at this moment."""
+        newest = self._source.newest()
+        while self._has_waiting() or self._source.is_before(self.position, newest):
+            done = self.step()
+            if done is not None and watch is not None:
+                watch(done)
+            if done is None:
+                self._put_idle(newest)
+
+    def close(self) -> None:
+        """Say how far everything is safe, and end the connections."""
+        try:
+            if self.epoch >= 0:
+                self._put(EntryKind.CHANGES, self.position)
+        finally:
+            self._source.close()
+
+    def _followed(self) -> list[TableName]:
+        return [
+            name
+            for name, one in self.state.tables.items()
+            if one.phase in (Phase.LIVE, Phase.SUSPENDED)
+        ]
+
+    def _put(self, kind: EntryKind, end: str) -> None:
+        """Begin an epoch; then what lies before it is safe."""
+        now = self._env.clock.now_ms()
+        entry = Entry(self.epoch + 1, kind, self.position, end, self._run, now)
+        self._journal.append(entry, self.state)
+        self.epoch, self._put_ms = entry.epoch, now
+        if self.position:
+            self._source.confirm(self.position)
+
+    def _put_idle(self, newest: str) -> None:
+        """Pass over a part of the log without changes."""
+        limits = replace(self._settings.limits, wait_ms=0, gather_ms=0)
+        changes = self._source.read(self.position, self._followed(), limits)
+        if changes.end == self.position or not self._source.is_before(self.position, newest):
+            return
+        self._put(EntryKind.CHANGES, changes.end)
+        self._apply(changes)
+
+    def _again(self, entry: Entry) -> EpochDone | None:
+        if entry.end == entry.start:
+            return None
+        changes = self._source.read(
+            entry.start, self._followed(), self._settings.limits, end=entry.end
+        )
+        return self._apply(changes)
+
+    def _apply(self, changes: Changes) -> EpochDone:
+        step = EpochStep(self._settings.user, self.epoch, changes.start, changes.end)
+        result = self._lake.apply(changes, step, self.state)
+        self.state, self.position = result.state, changes.end
+        return EpochDone(
+            self.epoch,
+            EntryKind.CHANGES,
+            result.rows_count,
+            self.position,
+            changes.newest,
+            changes.committed_ms,
+        )
+
+    # ---- copies
+
+    def _has_waiting(self) -> bool:
+        return any(one.phase is Phase.COPYING for one in self.state.tables.values())
+
+    def _look_for_tables(self) -> None:
+        """Let new tables of the source join."""
+        now = self._env.clock.now_ms()
+        if not self._settings.takes_new_tables or now - self._looked_ms < TABLES_LOOK_MS:
+            return
+        self._looked_ms = now
+        every = self._source.tables()
+        routes = self._lake.targets.routes(every)
+        for table in every:
+            known = self.state.tables.get(table.name)
+            target = routes.get(table.name)
+            if target is None or (known is not None and known.phase is not Phase.GONE):
+                continue
+            _LOG.info("Job '%s': table %s joins", self._settings.name, table.name)
+            self.state = self.state.with_table(
+                table.name, TableState(target, Phase.COPYING, table, reason="it is new")
+            )
+
+    def _first_copy(self) -> EpochDone:
+        every = self._source.tables()
+        routes = self._lake.targets.routes(every)
+        if not routes:
+            message = (
+                f"Job '{self._settings.name}': the source has no table that the job takes. Look at"
+                " the names and patterns of databases, schemas and tables."
+            )
+            raise InvalidInputError(message, kind="cdc_no_tables", job=self._settings.name)
+        for table in every:
+            target = routes.get(table.name)
+            if target is not None:
+                self.state = self.state.with_table(
+                    table.name, TableState(target, Phase.COPYING, table, reason="the job is new")
+                )
+        self._looked_ms = self._env.clock.now_ms()
+        return self._copy_waiting()
+
+    def _copy_all(self) -> EpochDone:
+        """Begin anew: the position is lost."""
+        _LOG.warning("Job '%s': its position is lost: tables are copied", self._settings.name)
+        self.position = ""
+        for name, one in self.state.tables.items():
+            if one.phase is not Phase.GONE:
+                again = replace(one, phase=Phase.COPYING, reason="the position was lost")
+                self.state = self.state.with_table(name, again)
+        return self._copy_waiting()
+
+    def _copy_waiting(self) -> EpochDone:
+        """Copy the tables that wait for it, as they are now."""
+        now = {table.name: table for table in self._source.tables()}
+        names = []
+        for name, one in self.state.tables.items():
+            if one.phase is not Phase.COPYING:
+                continue
+            if name in now:
+                names.append(name)
+                self.state = self.state.with_table(name, replace(one, version=now[name]))
+            else:
+                gone = replace(one, phase=Phase.GONE, reason="it was dropped before its copy")
+                self.state = self.state.with_table(name, gone)
+        if not names:
+            self._put(EntryKind.CHANGES, self.position)
+            return EpochDone(self.epoch, EntryKind.COPY, 0, self.position, self.position)
+        self._source.prepare(
+            [n for n, one in self.state.tables.items() if one.phase is not Phase.GONE]
+        )
+        self._put(EntryKind.COPY, self.position)
+        step = EpochStep(self._settings.user, self.epoch, f"copy {self.epoch}", self.position)
+        with self._source.first_copy(names) as copy:
+            result = self._lake.copy(copy, names, step, self.state)
+            self.state = result.state
+            self.position = self.position or copy.position
+        self._put(EntryKind.CHANGES, self.position)
+        return EpochDone(
+            self.epoch, EntryKind.COPY, result.rows_count, self.position, self.position
+        )

@@ -1,0 +1,462 @@
+"""The lake's side of a job: epochs applied to the targets, and copies put in place.
+
+An epoch is applied in this order, so that a crash at any moment loses and doubles nothing:
+
+1. by target: is its commit made already?
+2. changes of schemas, which take effect once by themselves;
+3. rows made ready in memory; those that fit nowhere go into the quarantine, in one commit;
+4. the commits to the targets, one after another.
+
+A table that cannot follow its source is suspended, and the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.cdc.evolution.ddl_entry import DdlEntry, change_text
+from tidelake.cdc.evolution.plan import Action, EvolutionPlan, EvolutionRules, plan_evolution
+from tidelake.cdc.job.targets import LakeSettings, Targets
+from tidelake.cdc.journal.job_state import JobState, Phase, TableState
+from tidelake.cdc.source.changes import Changes, MustReread, Part, Rejected, RowChanges, Truncated
+from tidelake.cdc.source.source import FirstCopy
+from tidelake.cdc.source.source_table import SourceTable, TableName
+from tidelake.cdc.target.epoch_step import EpochStep
+from tidelake.cdc.target.quarantine import Misfit, Quarantine, payload_of
+from tidelake.cdc.target.row_maker import Made
+from tidelake.cdc.target.target import Prepared, Target, TargetRows
+from tidelake.engine.tables import Catalog
+from tidelake.errors import InvalidInputError
+from tidelake.types import TableSchema
+from tidelake.types.schema_change import RenameColumn
+
+CHUNK_ROWS_MAX = 500_000
+_LOG = logging.getLogger("tidelake")
+
+
+@dataclass(frozen=True, slots=True)
+class EpochResult:
+    """What an epoch did.
+
+    Parameters
+    ----------
+    state : JobState
+        After it.
+    rows_count : int
+        Rows written.
+    ddl : tuple of DdlEntry
+        Changes of schemas.
+    """
+
+    state: JobState
+    rows_count: int = 0
+    ddl: tuple[DdlEntry, ...] = ()
+
+
+@dataclass
+class _Epoch:
+    """An epoch on its way."""
+
+    step: EpochStep
+    state: JobState
+    ready: dict[str, _Ready] = field(default_factory=dict)
+    misfits: list[Misfit] = field(default_factory=list)
+    ddl: list[DdlEntry] = field(default_factory=list)
+    rows_count: int = 0
+
+
+@dataclass
+class _Ready:
+    """An epoch's rows for one target, by version of their tables, in order."""
+
+    target: Target
+    is_done: bool
+    made: list[tuple[TableName, Made]] = field(default_factory=list)
+    is_truncated: bool = False
+    prepared: Prepared | None = None
+
+
+class Lake:
+    """Puts a job's changes into its targets. For one thread."""
+
+    def __init__(self, catalog: Catalog, settings: LakeSettings) -> None:
+        self.targets = Targets(catalog, settings)
+        self._settings = settings
+        self._clock = catalog.env.clock
+        self._quarantine = Quarantine(catalog, settings.routing.database, settings.job)
+
+    # ---- epochs
+
+    def apply(self, changes: Changes, step: EpochStep, state: JobState) -> EpochResult:
+        """Apply an epoch; each commit takes effect once.
+
+        Raises
+        ------
+        InvalidInputError
+            Journal and tables do not belong together, or the quarantine is full.
+        """
+        epoch = _Epoch(step, state)
+        for part in changes.parts:
+            self._take(part, epoch)
+        for identifier, ready in epoch.ready.items():
+            if not ready.is_done and not ready.is_truncated:
+                self._prepare(identifier, ready, epoch)
+        self._keep_misfits(epoch)
+        for identifier, ready in epoch.ready.items():
+            self._commit(identifier, ready, epoch)
+        return EpochResult(epoch.state, epoch.rows_count, tuple(epoch.ddl))
+
+    def _take(self, part: Part, epoch: _Epoch) -> None:
+        """Take one part: its rows, or what it says of a table."""
+        name = part.table.name if isinstance(part, RowChanges) else part.table
+        table = epoch.state.tables.get(name)
+        if table is None or table.phase is not Phase.LIVE:
+            return
+        if isinstance(part, RowChanges):
+            self._take_rows(part, table, epoch)
+        elif isinstance(part, Truncated):
+            self._take_truncation(name, table, epoch)
+        elif isinstance(part, MustReread):
+            _move(epoch, name, Phase.COPYING, part.reason)
+        else:
+            _move(epoch, name, Phase.GONE, part.statement)
+            _LOG.warning(
+                "Job '%s': table %s is gone (%s); its target stays",
+                self._settings.job,
+                name,
+                part.statement,
+            )
+
+    def _take_truncation(self, name: TableName, table: TableState, epoch: _Epoch) -> None:
+        shared = [n for n, one in epoch.state.tables.items() if one.target == table.target]
+        if len(shared) > 1:
+            for one in shared:
+                _move(epoch, one, Phase.COPYING, f"{name} was truncated, and shares its target")
+            return
+        self._ready(table.target, epoch).is_truncated = True
+
+    def _take_rows(self, part: RowChanges, table: TableState, epoch: _Epoch) -> None:
+        name = part.table.name
+        part = _after(part, table.since)
+        if not len(part.kinds) and not part.rejected:
+            return
+        ready = self._ready(table.target, epoch)
+        if part.table != table.version and not self._evolve(part.table, table, ready, epoch):
+            return
+        for one in part.rejected:
+            epoch.misfits.append(Misfit(table.target, one))
+        last_ms = int(part.changed_ms[-1]) if len(part.kinds) else table.changed_ms
+        moved = epoch.state.tables[name]
+        epoch.state = epoch.state.with_table(
+            name,
+            replace(
+                moved,
+                version=part.table,
+                rows_count=moved.rows_count + len(part.kinds),
+                changed_ms=last_ms,
+            ),
+        )
+        if ready.is_done or not len(part.kinds):
+            return
+        keys = ready.target.handle.schema.primary_keys
+        made = self.targets.maker(part.table).changes(part, keys, self._clock.now_ms())
+        epoch.misfits += [Misfit(table.target, one) for one in made.rejected]
+        ready.made.append((name, made))
+
+    def _ready(self, identifier: str, epoch: _Epoch) -> _Ready:
+        found = epoch.ready.get(identifier)
+        if found is None:
+            target = self.targets.target(identifier, epoch.state)
+            found = epoch.ready[identifier] = _Ready(target, target.is_done(epoch.step))
+        return found
+
+    # ---- schemas
+
+    def _evolve(self, new: SourceTable, table: TableState, ready: _Ready, epoch: _Epoch) -> bool:
+        """Make a target follow a new version; False if the table's rows are not wanted any more."""
+        target = ready.target
+        rules = self._rules(table, epoch)
+        base = self._base_schema(target, epoch.state)
+        plan = plan_evolution(base, new, table.version, rules)
+        now = plan
+        if base.id != target.handle.schema.id:  # a crash came after the change
+            now = plan_evolution(target.handle.schema, new, table.version, rules)
+        if plan.action is not Action.SUSPEND and now.changes:
+            target.alter(now.changes)
+            _rename_earlier(ready, now)
+        self._tell(new, table, plan, epoch)
+        if plan.action is Action.PROCEED:
+            return True
+        phase = Phase.SUSPENDED if plan.action is Action.SUSPEND else Phase.COPYING
+        _move(epoch, new.name, phase, plan.reason)
+        if phase is Phase.COPYING:
+            renewed = replace(epoch.state.tables[new.name], version=new)
+            epoch.state = epoch.state.with_table(new.name, renewed)
+        return False
+
+    def _rules(self, table: TableState, epoch: _Epoch) -> EvolutionRules:
+        sharing = sum(one.target == table.target for one in epoch.state.tables.values())
+        return replace(self._settings.evolution, shares_target=sharing > 1)
+
+    def _base_schema(self, target: Target, state: JobState) -> TableSchema:
+        """The target's schema before the epoch."""
+        schema_id = state.schema_ids.get(target.identifier)
+        handle = target.handle
+        if schema_id is None or schema_id == handle.schema.id:
+            return handle.schema
+        return handle.schemas.load(schema_id)
+
+    def _tell(
+        self, new: SourceTable, table: TableState, plan: EvolutionPlan, epoch: _Epoch
+    ) -> None:
+        for warning in plan.warnings:
+            _LOG.warning("Job '%s': table %s: %s", self._settings.job, new.name, warning)
+        if plan.action is not Action.PROCEED:
+            _LOG.warning(
+                "Job '%s': table %s: %s (%s)",
+                self._settings.job,
+                new.name,
+                "is copied again" if plan.action is Action.REREAD else "is suspended",
+                plan.reason,
+            )
+        if not plan.changes and not plan.warnings and plan.action is Action.PROCEED:
+            return
+        epoch.ddl.append(
+            DdlEntry(
+                epoch.step.epoch,
+                table.target,
+                str(new.name),
+                tuple(change_text(change) for change in plan.changes),
+                epoch.step.start,
+                str(plan.action),
+                plan.reason,
+                plan.warnings,
+            )
+        )
+
+    # ---- commits
+
+    def _prepare(self, identifier: str, ready: _Ready, epoch: _Epoch) -> None:
+        """Make the rows of all versions and tables of one target ready."""
+        if not ready.made:
+            return
+        rows = _joined([made.rows for _, made in ready.made])
+        order = np.concatenate([made.order for _, made in ready.made])
+        if len({name for name, _ in ready.made}) > 1:  # tables that share a target, in order
+            places = np.lexsort((order[:, 1], order[:, 0]))
+            rows, order = rows.taken(places), order[places]
+        ready.prepared = ready.target.prepare(rows)
+        names = [name for name, made in ready.made for _ in range(len(made.order))]
+        for row, reason in sorted(ready.prepared.left_out.items()):
+            payload = payload_of(rows.rows.slice(row, 1).to_pylist()[0])
+            position = (int(order[row, 0]), int(order[row, 1]))
+            name = names[row] if len({*names}) == 1 else ready.made[0][0]
+            rejected = Rejected(name, position, int(rows.kinds[row]), reason, payload)
+            epoch.misfits.append(Misfit(identifier, rejected))
+
+    def _keep_misfits(self, epoch: _Epoch) -> None:
+        """Put what fits nowhere into the quarantine, before any commit of the epoch."""
+        if not epoch.misfits:
+            return
+        count = epoch.state.quarantined_count + len(epoch.misfits)
+        if count > self._settings.quarantine_max:
+            first = epoch.misfits[0].rejected
+            message = (
+                f"Job '{self._settings.job}': {count} rows fit nowhere, more than"
+                f" {self._settings.quarantine_max}. The first is of {first.table}: {first.reason}."
+                f" Nothing of this epoch was applied. '{self._quarantine.identifier}' has those"
+                " before; mend the source or the target, or allow more by --quarantine-max."
+            )
+            raise InvalidInputError(message, kind="cdc_quarantine_full", job=self._settings.job)
+        identifier = self._quarantine.identifier
+        self._quarantine.made = epoch.state.made.get(identifier)
+        self._quarantine.add(epoch.step, epoch.misfits)
+        made = dict(epoch.state.made)
+        if self._quarantine.made is not None:
+            made[identifier] = self._quarantine.made
+        epoch.state = replace(epoch.state, quarantined_count=count, made=made)
+
+    def _commit(self, identifier: str, ready: _Ready, epoch: _Epoch) -> None:
+        if not ready.is_done:
+            if ready.is_truncated:
+                epoch.rows_count += ready.target.truncate(epoch.step).rows_count
+            elif ready.prepared is not None:
+                epoch.rows_count += ready.target.commit(epoch.step, ready.prepared).rows_count
+        self._note(identifier, ready.target, epoch)
+
+    def _note(self, identifier: str, target: Target, epoch: _Epoch) -> None:
+        """Keep what is known of a target's commit and schema."""
+        state = epoch.state
+        made = dict(state.made) if target.made is None else {**state.made, identifier: target.made}
+        schemas = {**state.schema_ids, identifier: target.handle.schema.id}
+        epoch.state = replace(state, made=made, schema_ids=schemas)
+
+    # ---- copies
+
+    def copy(
+        self, copy: FirstCopy, names: Sequence[TableName], step: EpochStep, state: JobState
+    ) -> EpochResult:
+        """Copy tables, and follow them from then on.
+
+        The rows of a target are replaced in one commit. Where other tables that are followed share
+        a target, the copied rows are added to theirs.
+        """
+        epoch = _Epoch(step, state)
+        by_target: dict[str, list[TableName]] = {}
+        for name in names:
+            by_target.setdefault(state.tables[name].target, []).append(name)
+        for identifier, sharing in by_target.items():
+            versions = [state.tables[name].version for name in sharing]
+            try:
+                self._make(identifier, versions, epoch)
+            except InvalidInputError as error:
+                is_known = any(state.tables[name].copies_count for name in sharing)
+                if not is_known and not self._settings.ignores_incompatible:
+                    raise
+                _LOG.warning("Job '%s': %s", self._settings.job, error.message)
+                for name in sharing:
+                    _move(epoch, name, Phase.SUSPENDED, error.message)
+                continue
+            self._copy_target(copy, identifier, versions, epoch)
+        self._keep_misfits(epoch)
+        return EpochResult(epoch.state, epoch.rows_count, tuple(epoch.ddl))
+
+    def _make(self, identifier: str, versions: Sequence[SourceTable], epoch: _Epoch) -> None:
+        """Create a target, or make an existing one follow the tables as they are now."""
+        if self.targets.catalog.table_exists(identifier):
+            target = self.targets.target(identifier, epoch.state)
+            target.refresh()
+            for version in versions:
+                table = epoch.state.tables[version.name]
+                plan = plan_evolution(
+                    target.handle.schema, version, None, self._rules(table, epoch)
+                )
+                if plan.action is Action.SUSPEND:
+                    message = f"Table '{identifier}' cannot follow {version.name}: {plan.reason}."
+                    raise InvalidInputError(message, kind="cdc_table_differs", table=identifier)
+                if plan.changes:
+                    target.alter(plan.changes)
+                    self._tell(version, table, replace(plan, action=Action.PROCEED), epoch)
+        self.targets.make(identifier, versions)
+
+    def _copy_target(
+        self, copy: FirstCopy, identifier: str, versions: Sequence[SourceTable], epoch: _Epoch
+    ) -> None:
+        target = self.targets.target(identifier, epoch.state)
+        counts: dict[TableName, int] = {}
+        names = {version.name for version in versions}
+        others = [
+            n
+            for n, one in epoch.state.tables.items()
+            if one.target == identifier and n not in names and one.phase is Phase.LIVE
+        ]
+        rows = self._copied(copy, versions, identifier, counts, epoch)
+        done = target.add(epoch.step, rows) if others else target.replace(epoch.step, rows)
+        epoch.rows_count += done.rows_count
+        for version in versions:
+            old = epoch.state.tables[version.name]
+            copied = TableState(
+                identifier,
+                Phase.LIVE,
+                version,
+                copy.order,
+                copies_count=old.copies_count + 1,
+                rows_count=old.rows_count + counts.get(version.name, 0),
+                changed_ms=old.changed_ms,
+            )
+            epoch.state = epoch.state.with_table(version.name, copied)
+        self._note(identifier, target, epoch)
+
+    def _copied(
+        self,
+        copy: FirstCopy,
+        versions: Sequence[SourceTable],
+        identifier: str,
+        counts: dict[TableName, int],
+        epoch: _Epoch,
+    ) -> Iterator[pa.RecordBatch]:
+        now = self._clock.now_ms()
+        for version in versions:
+            maker = self.targets.maker(version)
+            for chunk in copy.chunks(version, rows_max=CHUNK_ROWS_MAX):
+                for copied in copy.read(chunk):
+                    epoch.misfits += [Misfit(identifier, one) for one in copied.rejected]
+                    rows, rejected = maker.copied(copied.rows, copy.order, now)
+                    epoch.misfits += [Misfit(identifier, one) for one in rejected]
+                    counts[version.name] = counts.get(version.name, 0) + rows.num_rows
+                    yield from rows.to_batches()
+
+
+def _move(epoch: _Epoch, name: TableName, phase: Phase, reason: str) -> None:
+    table = epoch.state.tables[name]
+    epoch.state = epoch.state.with_table(name, replace(table, phase=phase, reason=reason))
+
+
+def _after(part: RowChanges, since: tuple[int, int]) -> RowChanges:
+    """The rows that are not in a table's copy already."""
+    first, second = part.order[:, 0], part.order[:, 1]
+    kept = (first > since[0]) | ((first == since[0]) & (second > since[1]))
+    rejected = tuple(one for one in part.rejected if one.position > since)
+    if kept.all():
+        return replace(part, rejected=rejected)
+    places = pa.array(np.flatnonzero(kept))
+    return RowChanges(
+        part.table,
+        part.rows.take(places),
+        part.kinds[kept],
+        part.order[kept],
+        part.changed_ms[kept],
+        {name: mask[kept] for name, mask in part.unchanged.items()},
+        None if part.old_keys is None else part.old_keys.take(places),
+        rejected,
+    )
+
+
+def _rename_earlier(ready: _Ready, plan: EvolutionPlan) -> None:
+    """Give rows of the epoch's earlier versions the new names of columns."""
+    renamed = {
+        change.column: change.new_name
+        for change in plan.changes
+        if isinstance(change, RenameColumn)
+    }
+    if not renamed:
+        return
+    for place, (name, made) in enumerate(ready.made):
+        rows = made.rows
+        names = [renamed.get(column, column) for column in rows.rows.column_names]
+        changed = replace(
+            rows,
+            rows=rows.rows.rename_columns(names),
+            unchanged={renamed.get(n, n): mask for n, mask in rows.unchanged.items()},
+        )
+        ready.made[place] = (name, replace(made, rows=changed))
+
+
+def _joined(parts: Sequence[TargetRows]) -> TargetRows:
+    """Several parts as one: what a part lacks is null, and was sent."""
+    if len(parts) == 1:
+        return parts[0]
+    masked = {name for part in parts for name in part.unchanged}
+    rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
+    kinds = np.concatenate([part.kinds for part in parts])
+    if not masked:
+        return TargetRows(rows, kinds)
+    unchanged: Mapping[str, Any] = {
+        name: np.concatenate(
+            [part.unchanged.get(name, np.zeros(len(part.kinds), np.bool_)) for part in parts]
+        )
+        for name in sorted(masked)
+    }
+    known = next(part.old_keys for part in parts if part.old_keys is not None)
+    names = known.column_names
+    old_keys = pa.concat_tables(
+        [part.rows.select(names) if part.old_keys is None else part.old_keys for part in parts],
+        promote_options="permissive",
+    )
+    return TargetRows(rows, kinds, unchanged, old_keys)

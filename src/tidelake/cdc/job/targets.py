@@ -1,0 +1,144 @@
+"""The targets of a job: which table goes where, how a target is made, and the open ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tidelake.cdc.evolution.existing_table import check_fits, option_changes
+from tidelake.cdc.evolution.merged_table import merged_table
+from tidelake.cdc.evolution.new_table import NewTable, TargetOptions, new_table
+from tidelake.cdc.evolution.plan import EvolutionRules
+from tidelake.cdc.journal.job_state import JobState
+from tidelake.cdc.routing.routing import Routing
+from tidelake.cdc.source.source_table import OldRows, SourceTable, TableName
+from tidelake.cdc.target.row_maker import ColumnRules, RowMaker
+from tidelake.cdc.target.target import Target
+from tidelake.engine.tables import Catalog, Table
+
+_LOG = logging.getLogger("tidelake")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSettings:
+    """What a job asks of its targets.
+
+    Parameters
+    ----------
+    job : str
+        The job's name.
+    options : TargetOptions
+        Of new targets, but for partition keys, which the routing knows, and added columns.
+    ignores_incompatible : bool
+        Whether a table that does not fit its target is left out, in place of an error.
+    quarantine_max : int
+        Rows in the quarantine before the job stops.
+    """
+
+    job: str
+    routing: Routing
+    columns: ColumnRules = field(default_factory=ColumnRules)
+    options: TargetOptions = field(default_factory=TargetOptions)
+    evolution: EvolutionRules = field(default_factory=EvolutionRules)
+    ignores_incompatible: bool = False
+    quarantine_max: int = 1_000
+
+
+class Targets:
+    """The targets of one job. For one thread."""
+
+    def __init__(self, catalog: Catalog, settings: LakeSettings) -> None:
+        self.catalog = catalog
+        self.settings = settings
+        self._open: dict[str, Target] = {}
+        self._makers: dict[SourceTable, RowMaker] = {}
+
+    def routes(self, tables: Sequence[SourceTable]) -> dict[TableName, str]:
+        """Name the targets of the tables that the job takes.
+
+        Raises
+        ------
+        InvalidInputError
+            Two tables meet at one target by mistake.
+        """
+        routes = self.settings.routing.routes([table.name for table in tables])
+        return {name: route.target for route in routes for name in route.sources}
+
+    def definition(self, identifier: str, tables: Sequence[SourceTable]) -> NewTable:
+        """Define the target of some tables.
+
+        Raises
+        ------
+        InvalidInputError
+            A type has no counterpart, a key is missing, or the tables do not merge.
+        """
+        settings = self.settings
+        merged = merged_table(
+            [_loose(table) for table in tables], case_sensitive=settings.columns.case_sensitive
+        )
+        maker = self.maker(tables[0])
+        options = replace(
+            settings.options,
+            partition_keys=settings.routing.partition_keys_for(tables[0].name),
+            added=(*maker.computed.fields, *settings.columns.metadata.fields),
+        )
+        return new_table(identifier, merged, options)
+
+    def make(self, identifier: str, tables: Sequence[SourceTable]) -> None:
+        """Create a target, or look that an existing one fits.
+
+        Raises
+        ------
+        InvalidInputError
+            It does not fit, or cannot be made.
+        """
+        wanted = self.definition(identifier, tables)
+        for note in wanted.notes:
+            _LOG.warning("Job '%s': %s", self.settings.job, note)
+        if not self.catalog.table_exists(identifier):
+            self.catalog.create_table(
+                identifier,
+                wanted.fields,
+                primary_keys=wanted.primary_keys,
+                partition_keys=wanted.partition_keys,
+                options=wanted.options,
+                comment=wanted.comment,
+                if_exists="ignore",
+            )
+        table = self.catalog.table(identifier)
+        assert isinstance(table, Table), "no system table is a target"
+        check_fits(table.table_schema, wanted)
+        changes = option_changes(table.table_schema, self.settings.options.table_conf)
+        if changes:
+            table.alter(*changes)
+        self._open.pop(identifier, None)
+
+    def target(self, identifier: str, state: JobState) -> Target:
+        """Open a target, or give the open one."""
+        found = self._open.get(identifier)
+        if found is None:
+            table = self.catalog.table(identifier)
+            assert isinstance(table, Table), "no system table is a target"
+            found = self._open[identifier] = Target(table, state.made.get(identifier))
+        return found
+
+    def maker(self, table: SourceTable) -> RowMaker:
+        """Give the maker of rows of one version of a source table."""
+        found = self._makers.get(table)
+        if found is None:
+            found = self._makers[table] = self.settings.columns.maker(table)
+        return found
+
+
+def _loose(table: SourceTable) -> SourceTable:
+    """A table whose columns may be null where its source's deletes name keys alone."""
+    if table.old_rows is OldRows.ALL:
+        return table
+    columns = tuple(
+        column
+        if column.type is None or column.name in table.keys
+        else replace(column, type=column.type.as_nullable())
+        for column in table.columns
+    )
+    return replace(table, columns=columns)

@@ -1,0 +1,140 @@
+"""Drawn databases and drawn crashes: the lake is what the database is, each epoch came once."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import pytest
+from sizes import SIZE
+from unit.cdc.job.conftest import ITEMS, ORDERS, Bench
+from unit.cdc.job.log_source import name_of
+
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
+
+CRASHES = (FaultMode.CRASH_BEFORE, FaultMode.CRASH_AFTER, FaultMode.TORN)
+LIVES_MAX = 60
+
+
+class Draw:
+    """One database and its job."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.bench = Bench()
+        self.database = self.bench.database
+        self.database.create("items", ITEMS)
+        self.database.create("orders", ORDERS)
+        self.bench.settings = {"rows_max": self.rng.choice([1, 3, 50])}
+        self.crashes = 0
+        self.widened = False
+
+    def change(self, table):
+        """One change of a table; None if there is nothing to change."""
+        rng, rows = self.rng, self.database.rows[name_of(table)]
+        columns = self.database.versions[name_of(table)].columns
+        what = rng.choice(["put", "put", "put", "delete", "move"])
+        key = rng.randrange(12)
+        row = {c.name: self.value(c, key) for c in columns}
+        if what == "put":
+            return (table, "put", row)
+        if not rows:
+            return None
+        old = rng.choice(list(rows))
+        if what == "delete":
+            return (table, "delete", old)
+        if (key,) in rows:
+            return None
+        return (table, "move", old, row)
+
+    def value(self, column, key):
+        if column.name == "id":
+            return key
+        text = str(column.type)
+        if self.rng.random() < 0.2:
+            return None
+        number = self.rng.randrange(100)
+        if text.startswith("DECIMAL"):
+            return Decimal(number)
+        return f"v{number}" if text == "STRING" else number
+
+    def work(self):
+        """Some transactions of the application."""
+        for _ in range(self.rng.randrange(1, 6)):
+            what = self.rng.random()
+            table = self.rng.choice(["items", "orders"])
+            if what < 0.05:
+                self.database.commit((table, "truncate"))
+            elif what < 0.08:
+                rows = self.database.rows[name_of(table)]
+                for row in rows.values():
+                    column = list(row)[-1]
+                    row[column] = None
+                self.database.commit((table, "reread"))
+            elif what < 0.11 and len(self.database.versions[name_of("items")].columns) < 6:
+                extra = len(self.database.versions[name_of("items")].columns)
+                now = [(c.name, str(c.type)) for c in
+                       self.database.versions[name_of("items")].columns]  # fmt: skip
+                self.database.alter("items", [*now, (f"x{extra}", "INT")])
+            elif what < 0.13 and not self.widened:
+                self.widened = True
+                self.database.alter("orders", [("id", "BIGINT NOT NULL"), ("item", "BIGINT")])
+            else:
+                changes = []
+                for _ in range(self.rng.randrange(1, 5)):
+                    changed = self.change(self.rng.choice(["items", "orders"]))
+                    if changed is not None:
+                        self.database.commit(changed) if self.rng.random() < 0.3 else None
+                        if self.rng.random() < 0.5 and changed[1] == "put":
+                            changes.append(changed)
+                if changes:
+                    self.database.commit(*changes)
+
+    def life(self, *, crashes):
+        """One life of the job; True if it ended by itself."""
+        plan = {}
+        if crashes:
+            plan = {self.rng.randrange(1, 400): self.rng.choice(CRASHES)}
+        chance = 0.03 if crashes else 0.0
+
+        def fails(_):
+            if self.rng.random() < chance:
+                raise SimulatedCrash
+
+        files = FaultyFileIO(self.bench.fileio, plan)
+        try:
+            job = self.bench.job(fails, fileio=files)
+            job.start()
+            job.run_once()
+            if self.rng.random() < 0.3:
+                job.close()
+        except SimulatedCrash:
+            self.crashes += 1
+            return False
+        return True
+
+    def run(self):
+        for _ in range(self.rng.randrange(2, 8)):
+            self.work()
+            self.life(crashes=self.rng.random() < 0.8)
+        for _ in range(LIVES_MAX):
+            if self.life(crashes=False):
+                break
+        self.bench.check()
+        self.check_epochs()
+
+    def check_epochs(self):
+        """Each epoch was committed once to each table."""
+        for table in ("items", "orders"):
+            history = self.bench.catalog.table(f"ods.{table}").system_table("snapshots").to_arrow()
+            epochs = [
+                row["commit_identifier"]
+                for row in history.to_pylist()
+                if row["commit_user"] == "cdc-job" and row["commit_kind"] != "COMPACT"
+            ]
+            assert epochs == sorted(set(epochs)), (table, epochs)
+
+
+@pytest.mark.parametrize("seed", range(SIZE.cdc_jobs))
+def test_the_lake_is_what_a_drawn_database_is(seed):
+    Draw(seed).run()

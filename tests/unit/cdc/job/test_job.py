@@ -1,0 +1,184 @@
+"""A job keeps tables equal to their source, whatever comes between."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from unit.cdc.job.conftest import ITEMS
+from unit.cdc.job.log_source import name_of
+
+from tidelake.cdc.evolution.plan import Policy
+from tidelake.cdc.journal.job_state import Phase
+from tidelake.errors import InvalidInputError, NotFoundError
+
+
+def item(number, name="n", price=None):
+    return {"id": number, "name": name, "price": price and Decimal(price)}
+
+
+def test_a_new_job_copies_and_then_follows(bench):
+    bench.database.commit(("items", "put", item(1, price="1.50")), ("items", "put", item(2)))
+    job = bench.job()
+    assert job.start().rows_count == 2
+    bench.check()
+    bench.database.commit(("items", "delete", (1,)), ("orders", "put", {"id": 7, "item": 2}))
+    bench.database.commit(("items", "move", (2,), item(3, "moved")))
+    job.run_once()
+    bench.check()
+    assert job.state.tables[name_of("items")].rows_count == 5
+
+
+def test_a_job_goes_on_after_a_restart(bench):
+    bench.run().close()
+    bench.database.commit(("items", "put", item(1)))
+    again = bench.run()
+    bench.check()
+    assert again.state.tables[name_of("items")].copies_count == 1
+
+
+def test_positions_are_confirmed_when_the_next_epoch_begins(bench):
+    job = bench.run()
+    bench.confirmed.clear()
+    bench.database.commit(("items", "put", item(1)))
+    job.run_once()
+    assert bench.confirmed == ["0:0"]
+    job.close()
+    assert bench.confirmed == ["0:0", "1:0"]
+
+
+def test_a_large_transaction_is_cut(bench):
+    job = bench.run(rows_max=10)
+    bench.database.commit(*[("items", "put", item(n)) for n in range(35)])
+    epochs = []
+    job.run_once(epochs.append)
+    assert [one.rows_count for one in epochs] == [10, 10, 10, 5]
+    bench.check()
+
+
+def test_a_column_that_is_added_comes_with_its_rows(bench):
+    bench.database.commit(("items", "put", item(1)))
+    job = bench.run()
+    bench.database.alter("items", [*ITEMS, ("extra", "BIGINT")])
+    bench.database.commit(("items", "put", item(2) | {"extra": 5}))
+    bench.database.commit(("items", "put", item(1) | {"extra": 6}))
+    job.run_once()
+    bench.check()
+    assert job.state.tables[name_of("items")].copies_count == 1
+
+
+def test_two_versions_of_a_table_in_one_epoch(bench):
+    job = bench.run()
+    bench.database.commit(("items", "put", item(1)))
+    bench.database.alter("items", [*ITEMS, ("extra", "BIGINT")])
+    bench.database.commit(("items", "put", item(2) | {"extra": 5}))
+    job.run_once()
+    bench.check()
+    assert bench.catalog.table("ods.items").latest_snapshot_id == 2
+
+
+def test_a_type_that_widens(bench):
+    bench.database.commit(("orders", "put", {"id": 1, "item": 1}))
+    job = bench.run()
+    bench.database.alter("orders", [("id", "BIGINT NOT NULL"), ("item", "BIGINT")])
+    bench.database.commit(("orders", "put", {"id": 2, "item": 1 << 40}))
+    job.run_once()
+    bench.check()
+
+
+def test_a_table_that_cannot_follow_is_suspended_and_the_others_go_on(bench):
+    bench.database.commit(("items", "put", item(1)), ("orders", "put", {"id": 1, "item": 1}))
+    job = bench.run()
+    bench.database.alter("orders", [("id", "BIGINT NOT NULL"), ("item", "BOOLEAN")])
+    bench.database.commit(("orders", "put", {"id": 2, "item": True}), ("items", "put", item(2)))
+    job.run_once()
+    assert bench.content("items") == bench.database.rows[name_of("items")]
+    orders = job.state.tables[name_of("orders")]
+    assert orders.phase is Phase.SUSPENDED
+    assert "does not convert" in orders.reason
+    assert bench.catalog.table("ods.orders").to_arrow(columns=["item"]).to_pylist() == [{"item": 1}]
+
+
+def test_a_strict_job_follows_no_change(bench):
+    bench.settings["policy"] = Policy.STRICT
+    job = bench.run()
+    bench.database.alter("items", [*ITEMS, ("extra", "BIGINT")])
+    bench.database.commit(("items", "put", item(2) | {"extra": 5}))
+    job.run_once()
+    assert job.state.tables[name_of("items")].phase is Phase.SUSPENDED
+
+
+def test_a_truncation_has_an_epoch_of_its_own(bench):
+    bench.database.commit(("items", "put", item(1)))
+    job = bench.run()
+    bench.database.commit(
+        ("items", "put", item(2)), ("items", "truncate"), ("items", "put", item(3))
+    )
+    job.run_once()
+    bench.check()
+
+
+def test_a_table_that_must_be_read_again_is_copied(bench):
+    bench.database.commit(("items", "put", item(1)))
+    job = bench.run()
+    bench.database.rows[name_of("items")][(1,)]["name"] = "changed without an event"
+    bench.database.commit(("items", "reread"), ("orders", "put", {"id": 1, "item": 1}))
+    bench.database.commit(("items", "put", item(9)))
+    job.run_once()
+    bench.check()
+    assert job.state.tables[name_of("items")].copies_count == 2
+    assert job.state.tables[name_of("orders")].copies_count == 1
+
+
+def test_a_new_table_joins(bench):
+    job = bench.run()
+    bench.database.create("users", [("id", "INT NOT NULL"), ("mail", "STRING")])
+    bench.database.commit(("users", "put", {"id": 1, "mail": "a"}), ("items", "put", item(1)))
+    again = bench.run()
+    again._looked_ms = -(10**9)
+    again.step()
+    again.run_once()
+    bench.check()
+    bench.database.commit(("users", "put", {"id": 2, "mail": "b"}))
+    again.run_once()
+    bench.check()
+    del job
+
+
+def test_another_source_is_refused(bench):
+    bench.run()
+    bench.database.identity = "8"
+    with pytest.raises(InvalidInputError, match="restored, promoted or replaced") as caught:
+        bench.run()
+    assert caught.value.kind == "cdc_source_changed"
+
+
+def test_a_lost_position_is_an_error_unless_asked(bench):
+    bench.database.commit(("items", "put", item(1)))
+    bench.run().close()
+    bench.database.commit(("items", "delete", (1,)), ("items", "put", item(2)))
+    bench.database.forgotten = 2
+    with pytest.raises(NotFoundError, match="log is gone"):
+        bench.run()
+    job = bench.run(resnapshots_if_lost=True)
+    job.run_once()
+    bench.check()
+    assert job.state.tables[name_of("items")].copies_count == 2
+
+
+def test_a_target_that_is_rolled_back_stops_the_job(bench):
+    bench.database.commit(("items", "put", item(1)))
+    job = bench.run()
+    bench.database.commit(("items", "put", item(2)))
+    job.run_once()
+    bench.catalog.table("ods.items").rollback_to(1)
+    bench.database.commit(("items", "put", item(3)))
+    with pytest.raises(InvalidInputError) as caught:
+        job.run_once()
+    assert caught.value.kind == "target_rolled_back"
+
+
+def test_a_source_without_tables_is_refused(bench):
+    bench.database.versions.clear()
+    with pytest.raises(InvalidInputError, match="no table that the job takes"):
+        bench.run()

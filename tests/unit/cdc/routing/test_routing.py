@@ -11,8 +11,8 @@ from tidelake.errors import InvalidInputError
 
 def table(text):
     """``"db.t"`` of MySQL, ``"db.schema.t"`` of PostgreSQL."""
-    database, *schema, name = text.split(".")
-    return TableName(database, *(schema or [""]), name)
+    database, *rest, name = text.split(".")
+    return TableName(database, rest[0] if rest else "", name)
 
 
 # TableNameConverterTest.testConvertTableName

@@ -10,7 +10,7 @@ from tidelake.cdc.columns.date_pattern import PatternError, parse_pattern
 from tidelake.cdc.columns.expression import STRING, TEXTS, DefinitionError, Expression, has_text
 from tidelake.cdc.columns.temporal import FIELD_FUNCTIONS, DateFormat, TimeField, Times
 from tidelake.cdc.columns.texts import CHANGE_FUNCTIONS, ChangedText, Substring
-from tidelake.cdc.columns.truncate import Truncate
+from tidelake.cdc.columns.truncate import Truncation
 from tidelake.errors import TidelakeError, near_names
 from tidelake.types import DataType, TypeRoot, parse_type
 
@@ -160,7 +160,7 @@ def _truncate(
     function: str, reference: str, source: DataType, literals: tuple[str, ...]
 ) -> Expression:
     _check_count(function, literals, 1, 1)
-    return Truncate.of(reference, source, _number(literals[0], "width"))
+    return Truncation.of(reference, source, _number(literals[0], "width"))
 
 
 def _changed_text(

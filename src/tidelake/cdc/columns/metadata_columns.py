@@ -35,7 +35,7 @@ _KNOWN: dict[str, dict[str, DataType]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataColumn:
+class MetadataField:
     """One column.
 
     Parameters
@@ -62,7 +62,7 @@ class MetadataColumns:
     [('__kafka_offset', 'BIGINT')]
     """
 
-    columns: tuple[MetadataColumn, ...] = ()
+    columns: tuple[MetadataField, ...] = ()
 
     @classmethod
     def of(
@@ -81,7 +81,7 @@ class MetadataColumns:
             The source has no such metadata, or it is named twice.
         """
         known = _KNOWN[source]
-        made: dict[str, MetadataColumn] = {}
+        made: dict[str, MetadataField] = {}
         for name in (text.strip() for text in names):
             if name not in known:
                 hint = near_names(name, known) or f" Known: {', '.join(known)}."
@@ -91,7 +91,7 @@ class MetadataColumns:
                 message = f"Metadata column '{name}' is named twice: name it once."
                 raise InvalidInputError(message, kind="metadata_column", option="metadata_column")
             shown = prefix + name if case_sensitive else (prefix + name).lower()
-            made[name] = MetadataColumn(shown, name, known[name])
+            made[name] = MetadataField(shown, name, known[name])
         return cls(tuple(made.values()))
 
     @property

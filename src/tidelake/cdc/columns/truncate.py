@@ -25,7 +25,7 @@ _INT64_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncation:
     """A number or text that is cut."""
 
     reference: str
@@ -33,7 +33,7 @@ class Truncate:
     width: int
 
     @classmethod
-    def of(cls, reference: str, source: DataType, width: int) -> Truncate:
+    def of(cls, reference: str, source: DataType, width: int) -> Truncation:
         """Check column and width.
 
         Raises

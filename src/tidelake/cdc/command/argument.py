@@ -46,10 +46,10 @@ class Argument:
         Help: sentences.
     value : str
         The value's word in help.
-    sources, whats : tuple of str
-        The commands that have it.
     default : str, optional
         For help.
+    sources, whats : tuple of str
+        The commands that have it.
     """
 
     name: str

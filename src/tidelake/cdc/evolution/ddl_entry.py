@@ -44,7 +44,7 @@ class DdlEntry:
     position : str
         Of the source, before the first row after the change.
     action : str
-        What :class:`~tidelake.cdc.evolution.plan.Action` names.
+        What :class:`~tidelake.cdc.evolution.plan.EvolutionAction` names.
     reason : str
         Why the table is read again or suspended; empty otherwise.
     """

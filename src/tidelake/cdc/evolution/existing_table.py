@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tidelake.cdc.evolution.new_table import SEQUENCE_FIELD, NewTable
+from tidelake.cdc.evolution.new_table import SEQUENCE_FIELD, TargetDefinition
 from tidelake.cdc.evolution.type_change import TypeChange, type_change
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
@@ -18,7 +18,7 @@ from tidelake.types import TableSchema
 from tidelake.types.schema_change import SetOption
 
 
-def misfits(schema: TableSchema, wanted: NewTable) -> Iterator[str]:
+def misfits(schema: TableSchema, wanted: TargetDefinition) -> Iterator[str]:
     """Say what keeps a table from being the target, a clause each; nothing if it fits."""
     known = {f.name: f.type for f in schema.fields}
     for column in wanted.fields:
@@ -48,7 +48,7 @@ def misfits(schema: TableSchema, wanted: NewTable) -> Iterator[str]:
         yield f"its '{SEQUENCE_FIELD}' is {own_order or 'not set'}, not {order}"
 
 
-def check_fits(schema: TableSchema, wanted: NewTable) -> None:
+def check_fits(schema: TableSchema, wanted: TargetDefinition) -> None:
     """Refuse a table that cannot be the target.
 
     Raises

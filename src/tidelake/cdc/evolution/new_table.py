@@ -54,7 +54,7 @@ class TargetOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class NewTable:
+class TargetDefinition:
     """The definition of a target, for ``Catalog.create_table``.
 
     Parameters
@@ -74,7 +74,7 @@ class NewTable:
     notes: tuple[str, ...] = ()
 
 
-def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> NewTable:
+def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> TargetDefinition:
     """Define the target of a source.
 
     Raises
@@ -96,7 +96,7 @@ def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> N
     if options.order and primary_keys and not first_row:
         table_options.setdefault(SEQUENCE_FIELD, ",".join(f.name for f in options.order))
     _check_partitions(identifier, primary_keys, partition_keys, table_options)
-    return NewTable(
+    return TargetDefinition(
         identifier,
         tuple(replace(f, id=i) for i, f in enumerate(fields)),
         primary_keys,

@@ -47,7 +47,7 @@ class Policy(StrEnum):
     """Follows no change."""
 
 
-class Action(StrEnum):
+class EvolutionAction(StrEnum):
     """What the job does with the table after the changes."""
 
     PROCEED = "proceed"
@@ -71,7 +71,7 @@ class EvolutionPlan:
         Why it is read again or suspended, a clause each.
     """
 
-    action: Action = Action.PROCEED
+    action: EvolutionAction = EvolutionAction.PROCEED
     changes: tuple[SchemaChange, ...] = ()
     warnings: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -357,14 +357,14 @@ class _Draft:
             if found:
                 faults = [f"the policy is strict, and {found[0]}", *found[1:]]
         if faults:
-            return EvolutionPlan(Action.SUSPEND, reasons=tuple(faults))
+            return EvolutionPlan(EvolutionAction.SUSPEND, reasons=tuple(faults))
         comments = [] if policy is Policy.STRICT else self.comments
         plan = EvolutionPlan(changes=(*self.changes, *comments), warnings=tuple(self.warnings))
         if not self.rereads:
             return plan
         if policy is Policy.PAIMON:
             return replace(plan, warnings=(*plan.warnings, *_unequal(self.rereads)))
-        return replace(plan, action=Action.REREAD, reasons=tuple(self.rereads))
+        return replace(plan, action=EvolutionAction.REREAD, reasons=tuple(self.rereads))
 
 
 def _defaulted(name: str) -> str:

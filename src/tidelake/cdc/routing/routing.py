@@ -28,7 +28,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class TableRoute:
     """A target and its sources.
 
     Parameters
@@ -80,7 +80,7 @@ class Routing:
         """Give the partition keys that are asked for of a table's target."""
         return self.partition_keys_of.get(name.table) or self.partition_keys
 
-    def routes(self, names: Iterable[TableName]) -> tuple[Route, ...]:
+    def routes(self, names: Iterable[TableName]) -> tuple[TableRoute, ...]:
         """Give each table its target.
 
         Parameters
@@ -99,7 +99,7 @@ class Routing:
         if self.table is None:
             for target, meeting in sources.items():
                 self._check_meeting(target, meeting)
-        return tuple(Route(target, tuple(meeting)) for target, meeting in sources.items())
+        return tuple(TableRoute(target, tuple(meeting)) for target, meeting in sources.items())
 
     def _check_meeting(self, target: str, meeting: list[TableName]) -> None:
         first = meeting[0]

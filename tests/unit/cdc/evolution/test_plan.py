@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tidelake.cdc.evolution.ddl_entry import DdlEntry, change_text
-from tidelake.cdc.evolution.plan import Action, EvolutionRules, Policy, plan_evolution
+from tidelake.cdc.evolution.plan import EvolutionAction, EvolutionRules, Policy, plan_evolution
 from tidelake.cdc.source.source_table import SourceColumn, SourceTable, TableName
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.schemas import evolved_schema
@@ -61,31 +61,31 @@ BEFORE = source(**BASE)
 def test_nothing_changes_where_nothing_did():
     for policy in Policy:
         plan = planned(TARGET, BEFORE, BEFORE, policy=policy)
-        assert (plan.action, plan.changes, plan.warnings) == (Action.PROCEED, (), ())
+        assert (plan.action, plan.changes, plan.warnings) == (EvolutionAction.PROCEED, (), ())
 
 
 def test_a_new_column_is_the_last_and_nullable():
     plan = planned(TARGET, source(**BASE, c="DATE"), BEFORE)
-    assert (plan.action, texts(plan)) == (Action.PROCEED, ["ADD COLUMN `c` DATE"])
+    assert (plan.action, texts(plan)) == (EvolutionAction.PROCEED, ["ADD COLUMN `c` DATE"])
 
 
 @pytest.mark.parametrize("text", ["INT+", "INT NOT NULL+", "INT NOT NULL"])
 def test_a_new_column_with_a_default_is_read_again(text):
     plan = planned(TARGET, source(**BASE, c=text), BEFORE)
-    assert (plan.action, texts(plan)) == (Action.REREAD, ["ADD COLUMN `c` INT"])
+    assert (plan.action, texts(plan)) == (EvolutionAction.REREAD, ["ADD COLUMN `c` INT"])
     assert "'c' was added with a default" in plan.reason
     paimon = planned(TARGET, source(**BASE, c=text), BEFORE, policy=Policy.PAIMON)
-    assert (paimon.action, texts(paimon)) == (Action.PROCEED, ["ADD COLUMN `c` INT"])
+    assert (paimon.action, texts(paimon)) == (EvolutionAction.PROCEED, ["ADD COLUMN `c` INT"])
     assert "Old rows differ from the source: column 'c' was added" in paimon.warnings[0]
 
 
 def test_a_larger_type_is_taken_and_a_smaller_ignored():
     wider = source(**{**BASE, "a": "BIGINT", "b": "STRING"})
     plan = planned(TARGET, wider, BEFORE)
-    assert plan.action is Action.PROCEED
+    assert plan.action is EvolutionAction.PROCEED
     assert texts(plan) == ["ALTER COLUMN `a` TYPE BIGINT", "ALTER COLUMN `b` TYPE STRING"]
     smaller = planned(TARGET, source(**{**BASE, "b": "VARCHAR(4)"}), BEFORE)
-    assert (smaller.action, smaller.changes) == (Action.REREAD, ())
+    assert (smaller.action, smaller.changes) == (EvolutionAction.REREAD, ())
     assert smaller.warnings == (
         "Column 'b' stays VARCHAR(10): the source's VARCHAR(4) is smaller.",
     )
@@ -96,18 +96,21 @@ def test_a_target_that_is_larger_already_is_no_news():
     larger = target(**{**BASE, "a": "BIGINT", "b": "STRING"})
     for previous in (BEFORE, None):
         plan = planned(larger, BEFORE, previous)
-        assert (plan.action, plan.changes) == (Action.PROCEED, ())
+        assert (plan.action, plan.changes) == (EvolutionAction.PROCEED, ())
     assert planned(larger, BEFORE, BEFORE).warnings == ()
 
 
 def test_a_type_that_does_not_convert_suspends_with_advice():
     plan = planned(TARGET, source(**{**BASE, "a": "STRING"}), BEFORE)
-    assert (plan.action, plan.changes) == (Action.SUSPEND, ())
+    assert (plan.action, plan.changes) == (EvolutionAction.SUSPEND, ())
     assert "column 'a' is INT and the source's STRING, which does not convert" in plan.reason
     assert "--type_mapping allow-non-string-to-string" in plan.reason
     allowed = planned(TARGET, source(**{**BASE, "a": "STRING"}), BEFORE,
                       mapping=TypeMapping.of(["allow-non-string-to-string"]))  # fmt: skip
-    assert (allowed.action, texts(allowed)) == (Action.REREAD, ["ALTER COLUMN `a` TYPE STRING"])
+    assert (allowed.action, texts(allowed)) == (
+        EvolutionAction.REREAD,
+        ["ALTER COLUMN `a` TYPE STRING"],
+    )
     never = planned(TARGET, source(**{**BASE, "a": "DATE"}), BEFORE)
     assert "drop the target and copy it again" in never.reason
 
@@ -117,7 +120,7 @@ def test_decimals_may_be_told_to_stay():
     before, after = source(**BASE, d="DECIMAL(9, 2)"), source(**BASE, d="DECIMAL(12, 2)")
     assert texts(planned(old, after, before)) == ["ALTER COLUMN `d` TYPE DECIMAL(12, 2)"]
     stays = planned(old, after, before, mapping=TypeMapping.of(["decimal-no-change"]))
-    assert (stays.action, stays.changes) == (Action.PROCEED, ())
+    assert (stays.action, stays.changes) == (EvolutionAction.PROCEED, ())
 
 
 def test_a_column_that_is_gone_stays_and_may_be_null():
@@ -125,14 +128,20 @@ def test_a_column_that_is_gone_stays_and_may_be_null():
     after = source(id="BIGINT NOT NULL", b="VARCHAR(10)#3")
     for policy in (Policy.ADDITIVE, Policy.PAIMON, Policy.FULL):
         plan = planned(old, after, source(**{**BASE, "a": "INT NOT NULL"}), policy=policy)
-        assert (plan.action, texts(plan)) == (Action.PROCEED, ["ALTER COLUMN `a` DROP NOT NULL"])
+        assert (plan.action, texts(plan)) == (
+            EvolutionAction.PROCEED,
+            ["ALTER COLUMN `a` DROP NOT NULL"],
+        )
         assert plan.warnings == ("Column 'a' is gone and stays, null from now on.",)
 
 
 def test_a_column_that_allows_nulls_now_does_so_in_the_target():
     old = target(**{**BASE, "a": "INT NOT NULL"})
     plan = planned(old, BEFORE, source(**{**BASE, "a": "INT NOT NULL"}))
-    assert (plan.action, texts(plan)) == (Action.PROCEED, ["ALTER COLUMN `a` DROP NOT NULL"])
+    assert (plan.action, texts(plan)) == (
+        EvolutionAction.PROCEED,
+        ["ALTER COLUMN `a` DROP NOT NULL"],
+    )
     both = planned(old, source(**{**BASE, "a": "BIGINT"}), None)
     assert texts(both) == ["ALTER COLUMN `a` TYPE BIGINT", "ALTER COLUMN `a` DROP NOT NULL"]
     # nulls of older rows are there, whatever the source says now
@@ -144,12 +153,12 @@ RENAMED = source(id="BIGINT NOT NULL", aa="INT#2", b="VARCHAR(10)")
 
 def test_a_rename_is_a_rename_only_where_all_is_followed():
     full = planned(TARGET, RENAMED, BEFORE, policy=Policy.FULL)
-    assert (full.action, texts(full)) == (Action.PROCEED, ["RENAME COLUMN `a` TO `aa`"])
+    assert (full.action, texts(full)) == (EvolutionAction.PROCEED, ["RENAME COLUMN `a` TO `aa`"])
     plan = planned(TARGET, RENAMED, BEFORE)
-    assert (plan.action, texts(plan)) == (Action.REREAD, ["ADD COLUMN `aa` INT"])
+    assert (plan.action, texts(plan)) == (EvolutionAction.REREAD, ["ADD COLUMN `aa` INT"])
     assert "'a' was renamed to 'aa'" in plan.reason
     paimon = planned(TARGET, RENAMED, BEFORE, policy=Policy.PAIMON)
-    assert (paimon.action, texts(paimon)) == (Action.PROCEED, ["ADD COLUMN `aa` INT"])
+    assert (paimon.action, texts(paimon)) == (EvolutionAction.PROCEED, ["ADD COLUMN `aa` INT"])
 
 
 def test_a_renamed_column_may_change_more():
@@ -166,14 +175,14 @@ def test_columns_that_swap_names_are_read_again():
     plan = planned(
         target(id="BIGINT NOT NULL", a="INT", b="INT"), after, before, policy=Policy.FULL
     )
-    assert (plan.action, plan.changes) == (Action.REREAD, ())
+    assert (plan.action, plan.changes) == (EvolutionAction.REREAD, ())
     assert "'a' was renamed to 'b'" in plan.reason
 
 
 def test_a_rename_to_a_name_that_is_taken_is_read_again():
     old = target(**BASE, aa="INT")  # a column that was dropped before
     plan = planned(old, RENAMED, BEFORE, policy=Policy.FULL)
-    assert (plan.action, plan.changes) == (Action.REREAD, ())
+    assert (plan.action, plan.changes) == (EvolutionAction.REREAD, ())
 
 
 def test_without_numbers_a_column_for_a_column_may_be_a_rename():
@@ -181,25 +190,25 @@ def test_without_numbers_a_column_for_a_column_may_be_a_rename():
     after = source(numbered=False, id="BIGINT NOT NULL", aa="INT", b="VARCHAR(10)")
     for policy in (Policy.ADDITIVE, Policy.FULL):
         plan = planned(TARGET, after, before, policy=policy)
-        assert (plan.action, texts(plan)) == (Action.REREAD, ["ADD COLUMN `aa` INT"])
+        assert (plan.action, texts(plan)) == (EvolutionAction.REREAD, ["ADD COLUMN `aa` INT"])
         assert "'aa' came as 'a' went: it may be renamed" in plan.reason
 
 
 def test_a_column_that_was_dropped_and_added_is_read_again():
     after = source(id="BIGINT NOT NULL", a="INT#7", b="VARCHAR(10)#3")
     plan = planned(TARGET, after, BEFORE)
-    assert (plan.action, plan.changes) == (Action.REREAD, ())
+    assert (plan.action, plan.changes) == (EvolutionAction.REREAD, ())
     assert "'a' was dropped and added again" in plan.reason
     late = planned(target(**BASE, c="INT"), source(**BASE, c="INT"), BEFORE)
-    assert late.action is Action.REREAD
+    assert late.action is EvolutionAction.REREAD
     assert "'c' is new, and the target has an older one's values" in late.reason
     shard = planned(target(**BASE, c="INT"), source(**BASE, c="INT"), BEFORE, shares_target=True)
-    assert shard.action is Action.PROCEED
+    assert shard.action is EvolutionAction.PROCEED
 
 
 def test_a_table_that_was_made_again_is_read_again():
     plan = planned(TARGET, source(**BASE, identity="2"), source(**BASE, identity="1"))
-    assert (plan.action, plan.reason) == (Action.REREAD, "it was dropped and made again")
+    assert (plan.action, plan.reason) == (EvolutionAction.REREAD, "it was dropped and made again")
 
 
 @pytest.mark.parametrize(
@@ -218,21 +227,21 @@ def test_a_table_that_was_made_again_is_read_again():
 def test_what_cannot_be_followed_suspends(old, after, said):
     for policy in Policy:
         plan = planned(old, after, BEFORE, policy=policy)
-        assert (plan.action, plan.changes) == (Action.SUSPEND, ())
+        assert (plan.action, plan.changes) == (EvolutionAction.SUSPEND, ())
         assert said in plan.reason
 
 
 def test_a_key_that_is_not_the_sources_does_not_follow_it():
     own = target(("a",), **{**BASE, "a": "INT NOT NULL"})
-    assert planned(own, source(("id", "b"), **BASE), BEFORE).action is Action.PROCEED
+    assert planned(own, source(("id", "b"), **BASE), BEFORE).action is EvolutionAction.PROCEED
 
 
 def test_a_renamed_key_column_is_the_same_key():
     after = source(("nr",), nr="BIGINT NOT NULL#1", a="INT", b="VARCHAR(10)")
     full = planned(TARGET, after, BEFORE, policy=Policy.FULL)
-    assert (full.action, texts(full)) == (Action.PROCEED, ["RENAME COLUMN `id` TO `nr`"])
+    assert (full.action, texts(full)) == (EvolutionAction.PROCEED, ["RENAME COLUMN `id` TO `nr`"])
     plan = planned(TARGET, after, BEFORE)
-    assert plan.action is Action.SUSPEND
+    assert plan.action is EvolutionAction.SUSPEND
     assert "key column 'id' was renamed to 'nr': follow it with --evolve full" in plan.reason
 
 
@@ -244,7 +253,7 @@ def test_a_renamed_key_column_is_the_same_key():
 )  # fmt: skip
 def test_strict_follows_nothing(after):
     plan = planned(TARGET, after, BEFORE, policy=Policy.STRICT)
-    assert (plan.action, plan.changes) == (Action.SUSPEND, ())
+    assert (plan.action, plan.changes) == (EvolutionAction.SUSPEND, ())
     assert plan.reason.startswith("the policy is strict, and ")
 
 
@@ -254,14 +263,14 @@ def test_comments_follow_and_do_not_count_as_a_change():
     plan = planned(TARGET, after, BEFORE)
     assert texts(plan) == ["ALTER COLUMN `a` COMMENT 'new'", "COMMENT 'it''s'"]
     strict = planned(TARGET, after, BEFORE, policy=Policy.STRICT)
-    assert (strict.action, strict.changes) == (Action.PROCEED, ())
+    assert (strict.action, strict.changes) == (EvolutionAction.PROCEED, ())
 
 
 def test_names_are_compared_as_the_catalog_does():
     after = source(("ID",), ID="BIGINT NOT NULL", A="INT", B="VARCHAR(10)", C="INT")
     before = source(("ID",), ID="BIGINT NOT NULL", A="INT", B="VARCHAR(10)")
     plan = planned(TARGET, after, before, case_sensitive=False)
-    assert (plan.action, texts(plan)) == (Action.PROCEED, ["ADD COLUMN `c` INT"])
+    assert (plan.action, texts(plan)) == (EvolutionAction.PROCEED, ["ADD COLUMN `c` INT"])
     twice = source(("ID",), ID="BIGINT NOT NULL", A="INT", a="INT")
     assert "several columns 'a'" in planned(TARGET, twice, before, case_sensitive=False).reason
 
@@ -269,10 +278,10 @@ def test_names_are_compared_as_the_catalog_does():
 def test_a_start_without_the_version_before_still_follows():
     plan = planned(TARGET, source(**{**BASE, "a": "BIGINT"}, c="DATE"), None)
     assert (plan.action, texts(plan)) == (
-        Action.PROCEED, ["ALTER COLUMN `a` TYPE BIGINT", "ADD COLUMN `c` DATE"],
+        EvolutionAction.PROCEED, ["ALTER COLUMN `a` TYPE BIGINT", "ADD COLUMN `c` DATE"],
     )  # fmt: skip
     lossy = planned(target(**BASE, d="DECIMAL(9, 4)"), source(**BASE, d="DECIMAL(12, 2)"), None)
-    assert lossy.action is Action.REREAD
+    assert lossy.action is EvolutionAction.REREAD
 
 
 def test_types_inside_types_follow():

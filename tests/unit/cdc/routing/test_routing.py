@@ -3,7 +3,7 @@
 import pytest
 
 from tidelake.cdc.routing.name_filter import NameFilter
-from tidelake.cdc.routing.routing import Mode, Route, Routing
+from tidelake.cdc.routing.routing import Mode, Routing, TableRoute
 from tidelake.cdc.routing.table_names import TableNames
 from tidelake.cdc.source.source_table import TableName
 from tidelake.errors import InvalidInputError
@@ -95,8 +95,8 @@ def test_shards_of_one_name_are_merged():
     routing = Routing("ods")
     names = [table(t) for t in ("s1.orders", "s1.items", "s2.orders")]
     assert routing.routes(names) == (
-        Route("ods.orders", (names[0], names[2])),
-        Route("ods.items", (names[1],)),
+        TableRoute("ods.orders", (names[0], names[2])),
+        TableRoute("ods.items", (names[1],)),
     )
     apart = Routing("ods", names=TableNames(merge_shards=False)).routes(names)
     assert [route.target for route in apart] == ["ods.s1_orders", "ods.s1_items", "ods.s2_orders"]
@@ -106,12 +106,12 @@ def test_shards_of_names_in_other_case_are_merged_where_case_does_not_count():
     names = [table("s1.Orders"), table("s2.orders")]
     assert len(Routing("ods").routes(names)) == 2
     folded = Routing("ods", names=TableNames(case_sensitive=False)).routes(names)
-    assert folded == (Route("ods.orders", tuple(names)),)
+    assert folded == (TableRoute("ods.orders", tuple(names)),)
 
 
 def test_one_table_takes_all():
     names = [table("s1.a"), table("s1.b"), table("s2.c")]
-    assert Routing("ods", table="all").routes(names) == (Route("ods.all", tuple(names)),)
+    assert Routing("ods", table="all").routes(names) == (TableRoute("ods.all", tuple(names)),)
 
 
 def test_a_mapping_may_bring_tables_together():

@@ -145,7 +145,7 @@ class _Reading:
         )
         order = ORDER_FIELDS if self._choice("sequence", "source") == "source" else ()
         reserved = {field.name for field in (*metadata.fields, *order)}
-        reserved |= _computed_names(computed, case_sensitive=case_sensitive)
+        names, references = _names_and_references(computed, case_sensitive=case_sensitive)
         return SyncConfig(
             command=self.command,
             given=self.given,
@@ -169,7 +169,8 @@ class _Reading:
             evolution=EvolutionRules(
                 policy=Policy(self._choice("evolve", Policy.ADDITIVE)),
                 mapping=TypeMapping.of(self._names("type_mapping")),
-                reserved=frozenset(reserved),
+                reserved=frozenset(reserved | names),
+                needed=frozenset(references - names),
                 case_sensitive=case_sensitive,
             ),
             is_once="once" in self.given,
@@ -310,17 +311,26 @@ def _truth(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def _computed_names(definitions: tuple[str, ...], *, case_sensitive: bool) -> set[str]:
-    """Names of computed columns; what a definition has wrong by itself is refused here.
+def _names_and_references(
+    definitions: tuple[str, ...], *, case_sensitive: bool
+) -> tuple[set[str], set[str]]:
+    """Names of computed columns, and of the columns that they read.
 
-    The columns of the source are known later, with its tables.
+    What a definition has wrong by itself is refused here; the columns of the source are known
+    later, with its tables.
     """
-    names = set()
+    names, references = set(), set()
     for text in definitions:
         try:
-            name = parse_definition(text).column
+            definition = parse_definition(text)
         except DefinitionError:
             ComputedColumns.of(definitions, ())  # says it with the definition's place
             raise
-        names.add(name if case_sensitive else name.lower())
-    return names
+        names.add(definition.column)
+        references.add(definition.reference)
+    found = names, {name for name in references if name is not None}
+    return found if case_sensitive else _lower(*found)
+
+
+def _lower(names: set[str], references: set[str]) -> tuple[set[str], set[str]]:
+    return {name.lower() for name in names}, {name.lower() for name in references}

@@ -90,6 +90,8 @@ class EvolutionRules:
     ----------
     reserved : frozenset of str
         Names of computed, metadata and order columns, which the source may not take.
+    needed : frozenset of str
+        Columns of the source that computed columns read.
     case_sensitive : bool
         If not, columns of the target are in lower case.
     shares_target : bool
@@ -99,6 +101,7 @@ class EvolutionRules:
     policy: Policy = Policy.ADDITIVE
     mapping: TypeMapping = field(default_factory=TypeMapping)
     reserved: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset()
     case_sensitive: bool = True
     shares_target: bool = False
 
@@ -172,6 +175,10 @@ class _Draft:
                 self.faults.append(f"it has several columns '{name}' where case does not count")
             if name in self.rules.reserved:
                 self.faults.append(f"it has a column '{name}', as which the job computes another")
+        self.faults += [
+            f"column '{name}' is gone, which a computed column reads: change its definition"
+            for name in sorted(self.rules.needed - set(self.names))
+        ]
         self._check_keys()
         self.faults = list(dict.fromkeys(self.faults))
 

@@ -12,6 +12,7 @@ from tidelake.cdc.command.given import read_words
 from tidelake.cdc.command.job_file import job_text, read_job
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync_config import config_of
+from tidelake.cdc.command.values import given_of
 from tidelake.cdc.evolution.plan import Policy
 from tidelake.cdc.routing.routing import Mode
 from tidelake.cdc.source.source_table import TableName
@@ -103,6 +104,7 @@ def test_a_command_of_a_table():
     assert made.computed == ("_year=year(age)",)
     assert Switch.TO_NULLABLE in made.evolution.mapping
     assert made.evolution.reserved == {"_year", "_cdc_lsn", "_cdc_seq"}
+    assert made.evolution.needed == {"age"}
 
 
 def test_a_command_of_a_database():
@@ -156,11 +158,12 @@ def test_names_without_case_are_for_the_whole_job():
     made = small(
         "kafka_sync_database",
         "--catalog_conf case-sensitive=false --metadata_column topic --metadata_column_prefix K_"
-        " --computed_column 'Day=now()'",
+        " --computed_column 'Day=now()' --computed_column 'Up=upper(Name)'",
     )
     assert not made.case_sensitive
     assert made.catalog_conf == {}
-    assert made.evolution.reserved == {"day", "k_topic", "_cdc_lsn", "_cdc_seq"}
+    assert made.evolution.reserved == {"day", "up", "k_topic", "_cdc_lsn", "_cdc_seq"}
+    assert made.evolution.needed == {"name"}
     assert made.routing.target_of(TableName("d", "", "T")) == "db.t"
 
 
@@ -348,6 +351,22 @@ def test_a_wrong_file_is_refused_by_name(text, said):
     with pytest.raises(InvalidInputError) as refused:
         read_job(text, path="job.toml")
     assert said in str(refused.value)
+
+
+def test_a_call_in_python_says_the_same():
+    values = {
+        "database": "d", "table": "t", "mysql_conf": {"hostname": "h", "port": 3307},
+        "primary_keys": ("a", "b"), "type_mapping": "to-nullable", "once": False,
+        "partition_keys": None, "table_conf": {"deletion-vectors.enabled": True},
+    }  # fmt: skip
+    made = config_of("mysql_sync_table", given_of("mysql_sync_table", values))
+    line = (
+        "--database d --table t --mysql_conf hostname=h --mysql_conf port=3307 --primary_keys a,b"
+        " --type_mapping to-nullable --table_conf deletion-vectors.enabled=true"
+    )
+    of_line = config("mysql_sync_table", line)
+    fields = [name for name in made.__slots__ if name != "given"]
+    assert [getattr(made, n) for n in fields] == [getattr(of_line, n) for n in fields]
 
 
 def test_each_argument_fits_the_commands_own_declaration():

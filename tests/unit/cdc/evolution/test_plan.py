@@ -231,6 +231,17 @@ def test_what_cannot_be_followed_suspends(old, after, said):
         assert said in plan.reason
 
 
+def test_a_column_that_a_computed_one_reads_may_not_go():
+    after = source(id="BIGINT NOT NULL", b="VARCHAR(10)#3")
+    for policy in Policy:
+        for new in (after, RENAMED):
+            plan = planned(TARGET, new, BEFORE, policy=policy, needed=frozenset({"a", "b"}))
+            assert plan.action is EvolutionAction.SUSPEND
+            assert plan.reasons == (
+                "column 'a' is gone, which a computed column reads: change its definition",
+            )
+
+
 def test_a_key_that_is_not_the_sources_does_not_follow_it():
     own = target(("a",), **{**BASE, "a": "INT NOT NULL"})
     assert planned(own, source(("id", "b"), **BASE), BEFORE).action is EvolutionAction.PROCEED

@@ -3,9 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidelake.cdc.evolution.ddl_entry import DdlEntry, change_text
 from tidelake.cdc.evolution.plan import EvolutionAction, EvolutionRules, Policy, plan_evolution
+from tidelake.cdc.evolution.type_change import TypeChange, type_change
 from tidelake.cdc.source.source_table import SourceColumn, SourceTable, TableName
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.schemas import evolved_schema
@@ -317,3 +320,45 @@ def test_a_journal_entry_is_a_line():
 def test_an_added_nested_type_is_nullable_in_the_target():
     plan = planned(TARGET, source(**BASE, m="MAP<STRING, INT>"), BEFORE)
     assert texts(plan) == ["ADD COLUMN `m` MAP<STRING, INT>"]
+
+
+KINDS = ["INT", "BIGINT", "INT NOT NULL", "VARCHAR(5)", "STRING", "DATE", "DECIMAL(9, 2)",
+         "DECIMAL(12, 4)", "ARRAY<INT>", "ARRAY<BIGINT>", "INT+", "STRING NOT NULL+"]  # fmt: skip
+
+
+@st.composite
+def versions(draw, *, numbered):
+    """Two versions of a table, of columns that come, go, change and are renamed."""
+    names = st.lists(st.sampled_from("abcde"), unique=True, max_size=4)
+    made = []
+    for _ in range(2):
+        numbers = draw(st.permutations(range(2, 7)))
+        columns = {
+            name: f"{draw(st.sampled_from(KINDS))}#{number}"
+            for name, number in zip(draw(names), numbers, strict=False)
+        }
+        made.append(source(numbered=numbered, id="BIGINT NOT NULL#1", **columns))
+    return made
+
+
+@given(st.booleans().flatmap(lambda n: versions(numbered=n)), st.sampled_from(Policy))
+def test_rows_of_the_new_version_fit_a_target_that_followed(pair, policy):
+    before, after = pair
+    old_target = target(**{c.name: str(c.type) for c in before.columns})
+    plan = planned(old_target, after, before, policy=policy)
+    if plan.action is EvolutionAction.SUSPEND:
+        assert not plan.changes
+        return
+    new_target = evolved_schema(old_target, plan.changes, table="t", has_snapshots=True, time_ms=0)
+    given_types = {c.name: c.type for c in after.columns}
+    for column in new_target.fields:
+        if column.name in given_types:
+            change = type_change(given_types[column.name], column.type.as_nullable())
+            assert change is TypeChange.CONVERT
+            assert column.type.nullable or not given_types[column.name].nullable
+        else:
+            assert column.type.nullable
+    assert set(given_types) <= set(new_target.field_names)
+    # and once followed, there is nothing more to follow
+    again = planned(new_target, after, after, policy=policy)
+    assert (again.action, again.changes) == (EvolutionAction.PROCEED, ())

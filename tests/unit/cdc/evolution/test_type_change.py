@@ -1,6 +1,8 @@
-"""Which types convert: all pairs of a table of families, and Paimon's own test cases."""
+"""Which types convert: a table of families, Java's answers, and Paimon's own test cases."""
 
 import itertools
+import json
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,9 @@ TEXTS = {text for text, (family, _) in PLACES.items() if family == 0}
 WITH_TEXT = TypeMapping.of(["allow-non-string-to-string"])
 
 
+LETTERS = {"convert": "C", "ignore": "I", "refuse": "E"}
+
+
 def expected(old, new, *, text_allowed):
     (old_family, old_size), (new_family, new_size) = PLACES[old], PLACES[new]
     if old_family == new_family:
@@ -68,6 +73,27 @@ def test_all_pairs_where_text_takes_everything():
         if said(old, new, WITH_TEXT) != expected(old, new, text_allowed=True)
     ]
     assert not wrong
+
+
+def test_all_pairs_as_java_answers_them():
+    """Java's answers, of ``canConvert`` at commit 5dacde5 with the types of Paimon 1.3.1.
+
+    A line is an old type; its answers are those for the types of all lines, in their order: C
+    convert, I ignore, E exception. The second row is with ``allow-non-string-to-string``.
+    """
+    golden = Path(__file__).parents[3] / "golden" / "cdc_type_changes.jsonl"
+    lines = [json.loads(line) for line in golden.read_text("utf-8").splitlines()]
+    types = [line["old"] for line in lines]
+    ours = [
+        {
+            "old": old,
+            "new": "".join(LETTERS[said(old, new)] for new in types),
+            "new_with_text": "".join(LETTERS[said(old, new, WITH_TEXT)] for new in types),
+        }
+        for old in types
+    ]
+    assert ours == lines
+    assert len(types) ** 2 > 3_000
 
 
 @pytest.mark.parametrize(

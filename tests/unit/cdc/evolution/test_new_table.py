@@ -128,6 +128,7 @@ def test_shards_are_merged_column_by_column():
     one = source("s1.t", id="INT NOT NULL", a="INT NOT NULL", b="VARCHAR(5)", c="DATE NOT NULL")
     two = source("s2.t", id="BIGINT NOT NULL", b="VARCHAR(3)", a="INT", d="INT NOT NULL")
     merged = merged_table([one, two])
+    assert merged_table([two, one]).fields[2].type == merged.fields[1].type
     assert shown(merged.fields) == {
         "id": "BIGINT NOT NULL", "a": "INT", "b": "VARCHAR(5)", "c": "DATE", "d": "INT",
     }  # fmt: skip

@@ -21,7 +21,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.cdc.evolution.ddl_entry import DdlEntry, change_text
-from tidelake.cdc.evolution.plan import Action, EvolutionPlan, EvolutionRules, plan_evolution
+from tidelake.cdc.evolution.plan import (
+    EvolutionAction,
+    EvolutionPlan,
+    EvolutionRules,
+    plan_evolution,
+)
 from tidelake.cdc.job.targets import LakeSettings, Targets
 from tidelake.cdc.journal.job_state import JobState, Phase, TableState
 from tidelake.cdc.source.changes import Changes, MustReread, Part, Rejected, RowChanges, Truncated
@@ -187,13 +192,13 @@ class Lake:
         now = plan
         if base.id != target.handle.schema.id:  # a crash came after the change
             now = plan_evolution(target.handle.schema, new, table.version, rules)
-        if plan.action is not Action.SUSPEND and now.changes:
+        if plan.action is not EvolutionAction.SUSPEND and now.changes:
             target.alter(now.changes)
             _rename_earlier(ready, now)
         self._tell(new, table, plan, epoch)
-        if plan.action is Action.PROCEED:
+        if plan.action is EvolutionAction.PROCEED:
             return True
-        phase = Phase.SUSPENDED if plan.action is Action.SUSPEND else Phase.COPYING
+        phase = Phase.SUSPENDED if plan.action is EvolutionAction.SUSPEND else Phase.COPYING
         _move(epoch, new.name, phase, plan.reason)
         if phase is Phase.COPYING:
             renewed = replace(epoch.state.tables[new.name], version=new)
@@ -217,15 +222,15 @@ class Lake:
     ) -> None:
         for warning in plan.warnings:
             _LOG.warning("Job '%s': table %s: %s", self._settings.job, new.name, warning)
-        if plan.action is not Action.PROCEED:
+        if plan.action is not EvolutionAction.PROCEED:
             _LOG.warning(
                 "Job '%s': table %s: %s (%s)",
                 self._settings.job,
                 new.name,
-                "is copied again" if plan.action is Action.REREAD else "is suspended",
+                "is copied again" if plan.action is EvolutionAction.REREAD else "is suspended",
                 plan.reason,
             )
-        if not plan.changes and not plan.warnings and plan.action is Action.PROCEED:
+        if not plan.changes and not plan.warnings and plan.action is EvolutionAction.PROCEED:
             return
         epoch.ddl.append(
             DdlEntry(
@@ -337,12 +342,12 @@ class Lake:
                 plan = plan_evolution(
                     target.handle.schema, version, None, self._rules(table, epoch)
                 )
-                if plan.action is Action.SUSPEND:
+                if plan.action is EvolutionAction.SUSPEND:
                     message = f"Table '{identifier}' cannot follow {version.name}: {plan.reason}."
                     raise InvalidInputError(message, kind="cdc_table_differs", table=identifier)
                 if plan.changes:
                     target.alter(plan.changes)
-                    self._tell(version, table, replace(plan, action=Action.PROCEED), epoch)
+                    self._tell(version, table, replace(plan, action=EvolutionAction.PROCEED), epoch)
         self.targets.make(identifier, versions)
 
     def _copy_target(

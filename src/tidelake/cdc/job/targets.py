@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tidelake.cdc.evolution.existing_table import check_fits, option_changes
 from tidelake.cdc.evolution.merged_table import merged_table
-from tidelake.cdc.evolution.new_table import NewTable, TargetOptions, new_table
+from tidelake.cdc.evolution.new_table import TargetDefinition, TargetOptions, new_table
 from tidelake.cdc.evolution.plan import EvolutionRules
 from tidelake.cdc.journal.job_state import JobState
 from tidelake.cdc.routing.routing import Routing
@@ -65,7 +65,7 @@ class Targets:
         routes = self.settings.routing.routes([table.name for table in tables])
         return {name: route.target for route in routes for name in route.sources}
 
-    def definition(self, identifier: str, tables: Sequence[SourceTable]) -> NewTable:
+    def definition(self, identifier: str, tables: Sequence[SourceTable]) -> TargetDefinition:
         """Define the target of some tables.
 
         Raises

@@ -124,6 +124,16 @@ class ComputedColumns:
         return tuple(DataField(i, c.name, c.expression.type) for i, c in enumerate(self.columns))
 
     @property
+    def sources(self) -> dict[str, frozenset[str]]:
+        """For each computed column the columns of the source on which its values depend."""
+        found: dict[str, frozenset[str]] = {}
+        for column in self.columns:
+            name = column.expression.reference
+            own = frozenset() if name is None else frozenset({name})
+            found[column.name] = own if name is None else found.get(name, own)
+        return found
+
+    @property
     def references(self) -> frozenset[str]:
         """The columns of the source that are read."""
         own = {column.name for column in self.columns}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidelake.cdc.evolution.type_change import TypeChange, type_change
-from tidelake.cdc.source.source_table import SourceTable
+from tidelake.cdc.source.source_table import OldRows, SourceTable
 from tidelake.errors import InvalidInputError
 from tidelake.types import DataField
 
@@ -26,12 +26,15 @@ class MergedTable:
         The tables' names, for messages.
     keys : tuple of str
         Empty if the tables have none, or different ones.
+    sent : frozenset of str
+        Columns whose old values come with a delete.
     """
 
     name: str
     fields: tuple[DataField, ...]
     keys: tuple[str, ...]
     comment: str | None = None
+    sent: frozenset[str] = frozenset()
 
 
 def fields_in_case(table: SourceTable, *, case_sensitive: bool) -> tuple[DataField, ...]:
@@ -99,7 +102,14 @@ def merged_table(tables: Sequence[SourceTable], *, case_sensitive: bool = True) 
         tuple(replace(field, id=i) for i, field in enumerate(fields.values())),
         keys.pop() if len(keys) == 1 else (),
         tables[0].comment,
+        frozenset.intersection(*(_sent(table, case_sensitive=case_sensitive) for table in tables)),
     )
+
+
+def _sent(table: SourceTable, *, case_sensitive: bool) -> frozenset[str]:
+    names = [column.name for column in table.columns]
+    sent = names if table.old_rows is OldRows.ALL else table.keys
+    return frozenset(name if case_sensitive else name.lower() for name in sent)
 
 
 def _keys(table: SourceTable, *, case_sensitive: bool) -> tuple[str, ...]:

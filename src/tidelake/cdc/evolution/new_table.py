@@ -7,6 +7,8 @@
    and no partitions.
 3. With order columns and a primary key, they are its ``sequence.field``, unless the options name
    another one or keep the first row.
+4. The columns on which its primary key depends come with a delete. Where one is outside of the
+   source's key, a note says that it may not change.
 
 Source: Paimon's ``CdcActionCommonUtils.buildPaimonSchema``. ``Catalog.create_table`` checks the
 rest.
@@ -34,6 +36,8 @@ class TargetOptions:
         Computed, then metadata columns.
     order : tuple of DataField
         Order columns; empty without.
+    computed_from : mapping
+        For each computed column the columns of the source on which it depends.
     keys_from_source : bool
         Whether the source's key is taken where none is asked for.
     requires_key : bool
@@ -47,6 +51,7 @@ class TargetOptions:
     table_conf: Mapping[str, str] = field(default_factory=dict)
     added: tuple[DataField, ...] = ()
     order: tuple[DataField, ...] = ()
+    computed_from: Mapping[str, frozenset[str]] = field(default_factory=dict)
     keys_from_source: bool = True
     requires_key: bool = True
     is_strict: bool = True
@@ -96,6 +101,8 @@ def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> T
     if options.order and primary_keys and not first_row:
         table_options.setdefault(SEQUENCE_FIELD, ",".join(f.name for f in options.order))
     _check_partitions(identifier, primary_keys, partition_keys, table_options)
+    if primary_keys:
+        notes += _notes_of_keys(identifier, primary_keys, source, options)
     return TargetDefinition(
         identifier,
         tuple(replace(f, id=i) for i, f in enumerate(fields)),
@@ -184,3 +191,34 @@ def _check_partitions(
             " with --primary_keys, or leave order columns out with --sequence none."
         )
         raise InvalidInputError(message, kind="cdc_partition_keys", table=identifier)
+
+
+def _notes_of_keys(
+    identifier: str, keys: Sequence[str], source: MergedTable, options: TargetOptions
+) -> list[str]:
+    """Refuse keys that a delete cannot name; note those that an update may move.
+
+    A partition outside of the primary key does not count: the table finds a key's old partition.
+    Metadata columns are the same for all rows of a table, but for times, which nobody takes as key.
+    """
+    known = {f.name for f in source.fields}
+    notes = []
+    for key in keys:
+        read = options.computed_from.get(key, frozenset({key}) & known)
+        outside = sorted(read - set(source.keys))
+        if not outside:
+            continue
+        names = ", ".join(f"'{name}'" for name in outside)
+        if not read <= source.sent:
+            message = (
+                f"The key '{key}' of table '{identifier}' depends on {names}, of which"
+                f" {source.name} sends no old value with a delete, so that no row could be deleted."
+                " Have it send whole old rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL),"
+                " or take other keys."
+            )
+            raise InvalidInputError(message, kind="cdc_key_unsent", table=identifier, column=key)
+        notes.append(
+            f"The key '{key}' of table '{identifier}' depends on {names}, which is outside of the"
+            " source's key: where the source changes it, the old row stays."
+        )
+    return notes

@@ -82,6 +82,7 @@ class Targets:
             settings.options,
             partition_keys=settings.routing.partition_keys_for(tables[0].name),
             added=(*maker.computed.fields, *settings.columns.metadata.fields),
+            computed_from=maker.computed.sources,
         )
         return new_table(identifier, merged, options)
 

@@ -263,6 +263,12 @@ def test_a_column_is_computed_from_a_computed_one():
         "_lower_of_upper",
         "_trim_lower",
     ]
+    assert made.sources == {
+        "_upper": {"_value"},
+        "_lower_of_upper": {"_value"},
+        "_trim_lower": {"_value"},
+        "_constant": set(),
+    }
     found = made.evaluate(batch(fields, (" vaLUE ",), (None,)), NOON)
     assert {n: c.to_pylist() for n, c in found.columns.items()} == {
         "_upper": [" VALUE ", None], "_constant": [11, 11],

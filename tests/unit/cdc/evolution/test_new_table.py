@@ -1,12 +1,14 @@
 """Targets that a job makes, shards that are merged, and tables that are there already."""
 
+from dataclasses import replace
+
 import pytest
 
 import tidelake
 from tidelake.cdc.evolution.existing_table import check_fits, misfits, option_changes
 from tidelake.cdc.evolution.merged_table import merged_table
 from tidelake.cdc.evolution.new_table import TargetOptions, new_table
-from tidelake.cdc.source.source_table import SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceTable, TableName
 from tidelake.errors import InvalidInputError
 from tidelake.types import DataField, TableSchema
 from tidelake.types.data_type import parse_type_text
@@ -122,6 +124,40 @@ def test_a_wrong_definition_is_refused(options, said):
 
 def test_a_key_may_change_its_partition_where_nothing_orders_rows():
     assert made(partition_keys=("b",)).partition_keys == ("b",)
+
+
+DAY = {"added": (field("day", "INT"),), "computed_from": {"day": frozenset({"a"})}}
+
+
+@pytest.mark.parametrize("old_rows", [OldRows.KEYS, OldRows.NOTHING])
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({**DAY, "partition_keys": ("day",), "primary_keys": ("id", "day")}, "day"),
+        ({"primary_keys": ("id", "a")}, "a"),
+    ],
+)
+def test_a_key_that_no_delete_names_is_refused(old_rows, options, key):
+    with pytest.raises(InvalidInputError, match="REPLICA IDENTITY FULL") as refused:
+        made([replace(PLAIN, old_rows=old_rows)], **options)
+    assert (refused.value.kind, refused.value.context["column"]) == ("cdc_key_unsent", key)
+    (note,) = made(**options).notes
+    assert f"The key '{key}' of table 'ods.t' depends on 'a'" in note
+
+
+def test_keys_that_depend_on_the_sources_key_alone_need_no_old_rows():
+    keyed = replace(PLAIN, old_rows=OldRows.KEYS)
+    options = {
+        "added": (field("day", "INT"), field("one", "INT"), field("table_name", "STRING")),
+        "computed_from": {"day": frozenset({"id"}), "one": frozenset()},
+        "primary_keys": ("id", "day", "one", "table_name"),
+        "partition_keys": ("day",),
+    }
+    assert made([keyed], **options).notes == ()
+    # a partition outside of the key is found by the key
+    assert made([keyed], **DAY, partition_keys=("day",)).notes == ()
+    shards = [keyed, source("r.t", **BASE)]
+    assert merged_table(shards).sent == {"id"}
 
 
 def test_shards_are_merged_column_by_column():

@@ -125,6 +125,8 @@ class Lake:
             return
         if isinstance(part, RowChanges):
             self._take_rows(part, table, epoch)
+        elif part.order is not None and part.order <= table.since:
+            return  # the table's copy is of later
         elif isinstance(part, Truncated):
             self._take_truncation(name, table, epoch)
         elif isinstance(part, MustReread):

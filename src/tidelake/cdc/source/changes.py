@@ -75,9 +75,16 @@ class RowChanges:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """All rows of a table went. Nothing else of the table stands in the same range."""
+    """All rows of a table went. Nothing else of the table stands in the same range.
+
+    Parameters
+    ----------
+    order : tuple of int
+        Where it stands, as a row of :attr:`RowChanges.order`; it is nothing to a later copy.
+    """
 
     table: TableName
+    order: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +95,29 @@ class MustReread:
     ----------
     reason : str
         A clause: ``"it was renamed to a name that is kept equal"``.
+    order : tuple of int or None
+        Where it stands in the log, as a row of :attr:`RowChanges.order`; it is nothing to a later
+        copy. None if it was seen outside the log, as the source is now.
     """
 
     table: TableName
     reason: str
+    order: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """A table was dropped, or renamed to a name that is not kept equal."""
+    """A table was dropped, or renamed to a name that is not kept equal.
+
+    Parameters
+    ----------
+    order : tuple of int or None
+        As of :class:`MustReread`.
+    """
 
     table: TableName
     statement: str
+    order: tuple[int, int] | None = None
 
 
 Part = RowChanges | Truncated | MustReread | Vanished

@@ -211,6 +211,7 @@ class LogSource:
     def confirm(self, position: str) -> None:
         self.fails("confirm")
         self.confirmed.append(position)
+        self.database.forgotten = max(self.database.forgotten, parsed(position)[0])
 
     def status(self):
         return {}
@@ -231,10 +232,10 @@ def parts(taken, tables):
         if event.table.name not in tables:
             continue
         if event.what == "truncate":
-            yield Truncated(event.table.name)
+            yield Truncated(event.table.name, one[:2])
             continue
         if event.what == "reread":
-            yield MustReread(event.table.name, "it was renamed")
+            yield MustReread(event.table.name, "it was renamed", one[:2])
             continue
         at = newest.get(event.table.name)
         if at is None or groups[at][0] != event.table:

@@ -130,6 +130,17 @@ def test_a_table_that_must_be_read_again_is_copied(bench):
     assert job.state.tables[name_of("orders")].copies_count == 1
 
 
+def test_a_truncation_before_a_copy_does_not_empty_it(bench):
+    bench.database.commit(("items", "put", item(1)))
+    job = bench.run()
+    bench.database.commit(("items", "reread"))
+    job.step()
+    bench.database.commit(("items", "truncate"))
+    bench.database.commit(("items", "put", item(2)))
+    job.run_once()
+    bench.check()
+
+
 def test_a_new_table_joins(bench):
     job = bench.run()
     bench.database.create("users", [("id", "INT NOT NULL"), ("mail", "STRING")])

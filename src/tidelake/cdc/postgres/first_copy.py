@@ -1,0 +1,201 @@
+"""The tables as they were at a position of the log: :class:`PostgresCopy`.
+
+A new slot exports a snapshot: the database as it was at the slot's position. It shows exactly the
+transactions whose commit record is before the position, and the log sends exactly the others. That
+is more than a transaction of ours with ``pg_current_wal_lsn()`` could say: a transaction has its
+commit record in the log some time before others see it.
+
+So a table that joins a running job gets its copy in the same way, by a temporary slot of its own:
+
+1. The table is added to the publication before; then the temporary slot is made at position `P`.
+2. The job reads its own slot on, from where it was, before or at `P`, with the new table among the
+   tables. It drops the table's changes with an order before ``(P, 0)``: the copy has them. Those
+   from ``(P, 0)`` on follow the copy.
+
+A table is read in parts by places on disk (``ctid``), a partitioned one by its partitions too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow import csv
+
+from tidelake.cdc.postgres.connection import connect, quote_name, quote_text, translated
+from tidelake.cdc.postgres.position import Position
+from tidelake.cdc.postgres.publication import quoted
+from tidelake.cdc.postgres.row_changes import cast_rows, payload_of
+from tidelake.cdc.postgres.settings import PostgresSettings
+from tidelake.cdc.postgres.slot import NewSlot
+from tidelake.cdc.postgres.tuple_columns import TextColumn
+from tidelake.cdc.source.changes import Rejected
+from tidelake.cdc.source.source import Chunk, CopiedRows
+from tidelake.cdc.source.source_table import SourceTable
+from tidelake.types import RowKind, TypeRoot
+
+BATCH_BYTES = 8 << 20
+BLOCK_BYTES_MAX = (1 << 31) - 1
+PAGE_ROWS = 60
+"""Rows of a page of 8 KiB where the server has not counted any."""
+_PAGE_BYTES = 8192
+_LEAVES = """
+SELECT format('%I.%I', n.nspname, c.relname), c.reltuples::float8, c.relpages,
+  pg_relation_size(c.oid)
+FROM pg_partition_tree({root}::regclass) t JOIN pg_class c ON c.oid = t.relid
+JOIN pg_namespace n ON n.oid = c.relnamespace WHERE t.isleaf ORDER BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresChunk(Chunk):
+    """A part of a table.
+
+    Parameters
+    ----------
+    place : str
+        What is read, in SQL: the table, or one of its partitions.
+    """
+
+    place: str = ""
+
+
+class PostgresCopy:
+    """Implements :class:`~tidelake.cdc.source.source.FirstCopy`."""
+
+    def __init__(self, settings: PostgresSettings, slot: NewSlot) -> None:
+        self._settings = settings
+        self._slot = slot
+
+    @property
+    def position(self) -> str:
+        """Where the log goes on from the copy."""
+        return str(self._slot.position)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The order of the copied rows: before every change that follows."""
+        return self._slot.position.lsn, 0
+
+    def chunks(self, table: SourceTable, *, rows_max: int) -> Sequence[PostgresChunk]:
+        """Cut a table into parts of about so many rows."""
+        with connect(self._settings) as connection, translated(self._settings):
+            name = quote_text(quoted(table.name))
+            leaves = connection.execute(_LEAVES.format(root=name)).fetchall()
+        found = []
+        for place, rows, pages, size_bytes in leaves:
+            pages_now = -(-size_bytes // _PAGE_BYTES)
+            density = rows / pages if rows > 0 and pages > 0 else PAGE_ROWS
+            step = max(1, int(rows_max / density))
+            for start in range(0, max(pages_now, 1), step):
+                condition = f"ctid >= '({start},0)'" if start else ""
+                if start + step < pages_now:
+                    condition += f"{' AND ' if condition else ''}ctid < '({start + step},0)'"
+                count = int(density * min(step, max(pages_now - start, 0)))
+                found.append(
+                    PostgresChunk(table, condition, count, self._slot.snapshot, place=place)
+                )
+        return found
+
+    def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
+        """Read one part, in batches. Each call has its own connection."""
+        assert isinstance(chunk, PostgresChunk)
+        return read_chunk(self._settings, chunk, self._slot.position)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the snapshot; parts whose reading has begun go on."""
+        self._slot.connection.close()
+
+
+def read_chunk(
+    settings: PostgresSettings, chunk: PostgresChunk, position: Position
+) -> Iterator[CopiedRows]:
+    """Read a part of a table in its snapshot, in batches of about 8 MiB; on any machine."""
+    table = chunk.table
+    columns = ", ".join(quote_name(field.name) for field in table.fields)
+    where = f" WHERE {chunk.condition}" if chunk.condition else ""
+    # an empty text in quotes is empty, one without is null
+    texts = [f.name for f in table.fields if f.type.root in {TypeRoot.CHAR, TypeRoot.VARCHAR}]
+    forced = f", FORCE_QUOTE ({', '.join(map(quote_name, texts))})" if texts else ""
+    command = f"COPY (SELECT {columns} FROM {chunk.place}{where}) TO STDOUT (FORMAT csv{forced})"
+    connection = connect(settings)
+    try:
+        with translated(settings):
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if chunk.snapshot:
+                connection.execute(f"SET TRANSACTION SNAPSHOT {quote_text(chunk.snapshot)}")
+            with connection.cursor() as cursor, cursor.copy(command) as copy:
+                for lines in _batches(copy):
+                    yield _copied(lines, table, position)
+    finally:
+        connection.close()
+
+
+def _batches(copy: Any) -> Iterator[list[bytes]]:
+    """Whole rows, as the server sends one a message: about a microsecond each."""
+    lines: list[bytes] = []
+    size = 0
+    for line in copy:
+        lines.append(line)
+        size += len(line)
+        if size >= BATCH_BYTES:
+            yield lines
+            lines, size = [], 0
+    if lines:
+        yield lines
+
+
+def _copied(lines: list[bytes], table: SourceTable, position: Position) -> CopiedRows:
+    names = [field.name for field in table.fields]
+    # by number, for two columns may differ in a way that a header cannot show
+    numbered = [str(place) for place in range(len(names))]
+    data = b"".join(lines)
+    # one block: a row may be as large as the server lets it
+    block_bytes = min(len(data) + 1, BLOCK_BYTES_MAX)
+    parsed = csv.read_csv(
+        pa.BufferReader(data),
+        csv.ReadOptions(column_names=numbered, use_threads=False, block_size=block_bytes),
+        csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        csv.ConvertOptions(
+            column_types=dict.fromkeys(numbered, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    columns = {
+        name: TextColumn(_one_array(parsed.column(place))) for place, name in enumerate(names)
+    }
+    rows, faults = cast_rows(columns, table)
+    rejected = tuple(
+        Rejected(
+            table.name,
+            (position.lsn, 0),
+            int(RowKind.INSERT),
+            faults[row],
+            payload_of(columns, row),
+        )
+        for row in sorted(faults)
+    )
+    if faults:
+        kept = pa.array([row not in faults for row in range(rows.num_rows)])
+        rows = rows.filter(kept)
+    return CopiedRows(rows, rejected)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,253 @@
+"""Ranges of the log from one slot: :class:`LogReader`.
+
+1. The stream stays open between two reads. What has arrived beyond a range's end is kept for
+   the next.
+2. A read from another position, or after the connection broke, begins a new stream there. The
+   server sends whole transactions; the changes that the position has are left out.
+3. A range that ends where nothing is pending goes on to the place to which the server has decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from tidelake.cdc.postgres.decoder import relations_after
+from tidelake.cdc.postgres.log_cut import Cut, count_read, count_until, cut
+from tidelake.cdc.postgres.log_messages import NO_MESSAGES, LogMessages, Transaction, scan
+from tidelake.cdc.postgres.position import Position
+from tidelake.cdc.postgres.relation import Relation
+from tidelake.cdc.postgres.settings import PostgresSettings
+from tidelake.cdc.postgres.stream import ReplicationStream
+from tidelake.cdc.source.source import ReadLimits
+from tidelake.engine.env import Backoff, Env
+from tidelake.errors import ConflictError, StorageError
+
+FRAMES_MAX = 16_384
+"""Messages that are scanned together."""
+FRAMES_FEW = 512
+"""Fewer than these: more are waited for, so that arrays are not made for a handful."""
+FEW_WAIT_MS = 10
+ASK_MS = 1_000
+SILENCE_MS_MAX = 120_000
+"""A server that is asked and says nothing for so long is given up."""
+RECONNECTS_MAX = 6
+RECONNECT = Backoff(200, 5_000, longer=0.2)
+IN_USE_TRIES = 12
+"""About 15 seconds: after a crash the server frees the slot when it notices."""
+IN_USE = Backoff(50, 2_000, longer=0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """Messages between two positions.
+
+    Parameters
+    ----------
+    known : mapping of int to Relation
+        The versions of tables at its start.
+    """
+
+    messages: LogMessages
+    known: Mapping[int, Relation]
+    end: Position
+
+
+class LogReader:
+    """Reads a slot. Used by one thread.
+
+    Parameters
+    ----------
+    check : callable
+        Raises if the slot no longer has a position.
+    """
+
+    def __init__(
+        self, settings: PostgresSettings, env: Env, check: Callable[[Position], None]
+    ) -> None:
+        self._settings = settings
+        self._env = env
+        self._check = check
+        self._stream: ReplicationStream | None = None
+        self._at = Position(0)
+        self._messages = NO_MESSAGES
+        self._transaction = Transaction()
+        self._known: dict[int, Relation] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._stream is not None
+
+    def read(
+        self,
+        start: Position,
+        limits: ReadLimits,
+        oids: Callable[[], Collection[int]],
+        end: Position | None,
+    ) -> LogRange:
+        """Read a range; a broken connection is made again.
+
+        Parameters
+        ----------
+        oids : callable
+            Gives the tables whose TRUNCATE must stand alone.
+        end : Position or None
+            Where exactly it ends, if that is known.
+        """
+        attempt = 0
+        while True:
+            try:
+                if self._stream is None or self._at != start:
+                    self._open(start)
+                chosen = self._until(end) if end else self._gather(start, limits, oids)
+                return self._taken(chosen)
+            except StorageError as error:
+                self.close()
+                if error.kind != "cdc_unreachable" or attempt >= RECONNECTS_MAX:
+                    raise
+                RECONNECT.sleep(attempt, self._env.clock, self._env.rng)
+                attempt += 1
+
+    def confirm(self, position: Position) -> bool:
+        """Confirm on the open stream; False if there is none, or it broke."""
+        if self._stream is None:
+            return False
+        try:
+            self._stream.confirm(position.lsn)
+        except StorageError:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        """End the connection and forget what has arrived."""
+        if self._stream is not None:
+            self._stream.close()
+        self._stream = None
+        self._messages, self._known = NO_MESSAGES, {}
+        self._transaction = Transaction()
+
+    def _open(self, start: Position) -> None:
+        self.close()
+        self._check(start)
+        for attempt in range(IN_USE_TRIES):
+            try:
+                self._stream = ReplicationStream(self._settings, start.lsn, self._env.clock)
+            except ConflictError:
+                if attempt == IN_USE_TRIES - 1:
+                    raise
+                IN_USE.sleep(attempt, self._env.clock, self._env.rng)
+            else:
+                break
+        self._at = start
+
+    def _pump(self, bytes_max: int) -> int:
+        """Take what has arrived; gives the number of frames."""
+        assert self._stream is not None
+        frames: list[bytes] = []
+        self._stream.read(frames, count_max=FRAMES_MAX, bytes_max=bytes_max)
+        if not frames:
+            return 0
+        messages, self._transaction = scan(frames, self._transaction)
+        had = count_read(messages, self._at)
+        if had:
+            self._known = relations_after(messages.part(0, had), self._known)
+            messages = messages.part(had, len(messages))
+        self._messages = LogMessages.join([self._messages, messages])
+        return len(frames)
+
+    def _gather(
+        self, start: Position, limits: ReadLimits, oids: Callable[[], Collection[int]]
+    ) -> Cut:
+        assert self._stream is not None
+        clock = self._env.clock
+        began = clock.monotonic_seconds()
+        first = heard = began
+        asked = None
+        while True:
+            now = clock.monotonic_seconds()
+            has_any = len(self._messages) > 0
+            first = first if has_any else now
+            if self._is_full(limits):
+                chosen = cut(self._messages, limits.rows_max, limits.bytes_max, oids())
+                if chosen is not None:
+                    return chosen
+            count = self._pump(limits.bytes_max)
+            if count:
+                heard = now
+            if count >= FRAMES_FEW:
+                continue
+            left_ms = (
+                limits.gather_ms - (now - first) * 1000
+                if has_any
+                else limits.wait_ms - (now - began) * 1000
+            )
+            if left_ms <= 0:
+                chosen = cut(self._messages, limits.rows_max, limits.bytes_max, oids())
+                if chosen is not None:
+                    return chosen
+                if not self._transaction.is_open:
+                    # what is left then says nothing, such as a message outside of transactions
+                    return Cut(len(self._messages), start)
+                _give_up(now - heard, self._settings)
+                left_ms = ASK_MS
+            if not has_any and not count and (asked is None or now - asked >= ASK_MS / 1000):
+                self._stream.answer(wants=True)
+                asked = now
+            if count:
+                clock.sleep_ms(min(FEW_WAIT_MS, left_ms))
+            else:
+                self._stream.wait(min(left_ms, ASK_MS))
+
+    def _is_full(self, limits: ReadLimits) -> bool:
+        messages = self._messages
+        if not len(messages):
+            return False
+        size = int(messages.ends[-1] - messages.starts[0])
+        return size >= limits.bytes_max or int(messages.is_change.sum()) >= limits.rows_max
+
+    def _until(self, end: Position) -> Cut:
+        assert self._stream is not None
+        clock = self._env.clock
+        heard = asked = clock.monotonic_seconds()
+        while True:
+            count, is_reached = count_until(self._messages, end)
+            is_quiet = not self._transaction.is_open and not end.index
+            if is_reached or (is_quiet and self._stream.decoded_lsn >= end.lsn):
+                return Cut(count, end)
+            now = clock.monotonic_seconds()
+            if self._pump(1 << 30):
+                heard = now
+                continue
+            _give_up(now - heard, self._settings)
+            if now - asked >= ASK_MS / 1000 or asked == heard:
+                self._stream.answer(wants=True)
+                asked = now
+            self._stream.wait(ASK_MS)
+
+    def _taken(self, chosen: Cut) -> LogRange:
+        """Take a range out of what has arrived."""
+        assert self._stream is not None
+        messages, position = self._messages, chosen.position
+        taken = messages
+        rest = NO_MESSAGES
+        if chosen.count < len(messages):
+            taken = messages.part(0, chosen.count)
+            rest = messages.part(chosen.count, len(messages))
+        elif not self._transaction.is_open and not position.index:
+            position = max(position, Position(self._stream.decoded_lsn))
+        known = self._known
+        self._known = relations_after(taken, known)
+        self._messages, self._at = rest, position
+        return LogRange(taken, known, position)
+
+
+def _give_up(silence_seconds: float, settings: PostgresSettings) -> None:
+    if silence_seconds * 1000 < SILENCE_MS_MAX:
+        return
+    message = (
+        f"PostgreSQL at {settings.hostname}:{settings.port} has been silent for"
+        f" {silence_seconds:.0f} s on the slot '{settings.slot}'."
+    )
+    raise StorageError(message, kind="cdc_unreachable")

@@ -1,0 +1,383 @@
+"""PostgreSQL as a source: :class:`PostgresSource`.
+
+What is read where:
+
+=============  ==================================================================================
+`tables`       the catalogue
+`prepare`      the publication
+`first_copy`   a snapshot that a new slot exports
+`read`         the slot, by the replication protocol
+`confirm`      the slot: what is confirmed the server may forget
+=============  ==================================================================================
+
+A position must be durable before it is confirmed, also one that a range without rows ends at: the
+server no longer sends from an older one, and the source refuses to read on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tidelake.cdc import _optional
+from tidelake.cdc.postgres.catalogue import Catalogue, CatalogueTable
+from tidelake.cdc.postgres.checks import find_faults
+from tidelake.cdc.postgres.connection import (
+    connect,
+    is_broken,
+    position_lost,
+    quote_name,
+    translated,
+)
+from tidelake.cdc.postgres.decoder import Wanted, decode
+from tidelake.cdc.postgres.first_copy import PostgresCopy
+from tidelake.cdc.postgres.log_reader import LogRange, LogReader
+from tidelake.cdc.postgres.position import Position, lsn_text
+from tidelake.cdc.postgres.publication import (
+    STORED_COLUMNS_VERSION,
+    Publication,
+    publication,
+    quoted,
+    statements,
+)
+from tidelake.cdc.postgres.relation import Relation
+from tidelake.cdc.postgres.settings import PostgresSettings
+from tidelake.cdc.postgres.slot import make_slot, slot_state
+from tidelake.cdc.source.changes import Changes, MustReread, Part, Vanished
+from tidelake.cdc.source.finding import Finding
+from tidelake.cdc.source.source import ReadLimits
+from tidelake.cdc.source.source_table import OldRows, SourceTable, TableName
+from tidelake.cdc.source.type_mapping import TypeMapping
+from tidelake.engine.env import Env
+from tidelake.errors import InvalidInputError, StorageError, counted
+
+_NEWEST = "SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn"
+_OIDS = """
+SELECT c.oid::int8, n.nspname::text, c.relname::text
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND (n.nspname, c.relname) IN
+  (SELECT * FROM unnest(%(schemas)s::text[], %(tables)s::text[]))
+"""
+_ASK_TRIES = 3
+
+
+class PostgresSource:
+    """Implements :class:`~tidelake.cdc.source.source.Source`. Used by one thread.
+
+    Parameters
+    ----------
+    settings : PostgresSettings
+        Which server, and which of its tables.
+    mapping : TypeMapping
+        Switches of the types.
+    env : Env
+        Time and waits.
+    """
+
+    def __init__(
+        self, settings: PostgresSettings, mapping: TypeMapping | None = None, env: Env | None = None
+    ) -> None:
+        self._settings = settings
+        self._env = env or Env.system()
+        self._query_connection: Any = None
+        self._catalogue = Catalogue(
+            settings.database, mapping or TypeMapping(), self._ask, self._has_stored
+        )
+        self._reader = LogReader(settings, self._env, self._check_position)
+        self._versions: dict[Relation, SourceTable] = {}
+        self._oids: dict[TableName, int] = {}
+        self._told: set[tuple[TableName, int]] = set()
+
+    @property
+    def kind(self) -> str:
+        """``postgres``."""
+        return "postgres"
+
+    def identity(self) -> str:
+        """Identifier of the cluster, database, and timeline.
+
+        A promoted standby, and a server that was restored to a moment, have the identifier of the
+        cluster and a new timeline. With `slot.failover` a standby keeps the slot, so the timeline
+        may change there; that the slot is there and not ahead of us is checked at each start.
+        """
+        with translated(self._settings), connect(self._settings, replication=True) as connection:
+            # only this command knows the timeline before the first checkpoint of a promoted server
+            result = connection.pgconn.exec_(b"IDENTIFY_SYSTEM")
+            system, timeline = (result.get_value(0, column).decode() for column in (0, 1))
+        parts = [system, self._settings.database]
+        if not self._settings.failover:
+            parts.append(timeline)
+        return "/".join(parts)
+
+    def tables(self) -> list[SourceTable]:
+        """Give all tables that the settings name, as they are now."""
+        found = [table for table in self._catalogue.read() if self._settings.reads(table.name)]
+        return [self._catalogue.source_table(table) for table in found]
+
+    def check(self, tables: Sequence[SourceTable]) -> list[Finding]:
+        """Look at the settings and rights that reading these tables needs."""
+        found = self._catalogue.read([int(table.identity) for table in tables])
+        catalogue = {str(table.oid): table for table in found}
+        with self._connected() as connection:
+            return find_faults(connection, self._settings, tables, catalogue)
+
+    def prepare(self, tables: Sequence[TableName]) -> None:
+        """Make the publication of these tables, or add them to the one that is there. Repeatable.
+
+        Raises
+        ------
+        InvalidInputError
+            A table has no replica identity, or there are no tables.
+        """
+        if not tables:
+            message = "There is no table to publish: correct 'schema-name' and 'table-name'."
+            raise InvalidInputError(message, kind="cdc_no_table")
+        self._refuse_without_identity(tables)
+        with self._connected() as connection:
+            now = publication(connection, self._settings.publication)
+            if now is not None and now.is_for_all:
+                return
+            version = connection.info.server_version
+            with connection.transaction():
+                for statement in statements(now, self._settings.publication, tables, version):
+                    connection.execute(statement)
+
+    def first_copy(self, tables: Sequence[TableName]) -> PostgresCopy:
+        """Begin to copy tables: by the job's slot, made now, or by a temporary one beside it."""
+        del tables  # the snapshot has all
+        with self._connected() as connection:
+            has_slot = slot_state(connection, self._settings.slot) is not None
+            # a name of its own, for two tables may join at once
+            serial = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
+        name = self._settings.slot
+        if has_slot:
+            name = f"{name[:45]}_copy_{serial}"
+        return PostgresCopy(self._settings, make_slot(self._settings, name, is_temporary=has_slot))
+
+    def newest(self) -> str:
+        """Ask for the newest position that is committed."""
+        [(lsn,)] = self._ask(_NEWEST, {})
+        return str(Position(int(lsn)))
+
+    def is_before(self, left: str, right: str) -> bool:
+        """Whether one position is before another."""
+        return Position.parse(left) < Position.parse(right)
+
+    def read(
+        self, start: str, tables: Sequence[TableName], limits: ReadLimits, *, end: str | None = None
+    ) -> Changes:
+        """Read on from a position; see :meth:`tidelake.cdc.source.source.Source.read`."""
+        self._learn_oids(tables)
+        chosen = self._reader.read(
+            Position.parse(start),
+            limits,
+            lambda: [self._oids[table] for table in tables if table in self._oids],
+            None if end is None else Position.parse(end),
+        )
+        parts = self._parts(chosen, tables)
+        newest = max(Position.parse(self.newest()), chosen.end)
+        if end is None and newest == chosen.end:
+            parts += self._vanished(tables)
+        messages = chosen.messages
+        committed_ms = int(messages.committed_ms[-1]) if len(messages) else 0
+        return Changes(start, str(chosen.end), tuple(parts), str(newest), committed_ms or None)
+
+    def confirm(self, position: str) -> None:
+        """Say that everything to a position is safe, so that the server may forget it."""
+        parsed = Position.parse(position)
+        if self._reader.confirm(parsed):
+            return
+        with self._connected() as connection:
+            state = slot_state(connection, self._settings.slot)
+            if state is None or (state.confirmed_lsn or 0) >= parsed.lsn:
+                return
+            connection.execute(
+                "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)",
+                (self._settings.slot, lsn_text(parsed.lsn)),
+            )
+
+    def status(self) -> dict[str, object]:
+        """Facts of the slot, and the newest position."""
+        with self._connected() as connection:
+            state = slot_state(connection, self._settings.slot)
+        found: dict[str, object] = {"slot": self._settings.slot, "newest": self.newest()}
+        if state is None:
+            return {**found, "wal_status": "missing"}
+        confirmed = state.confirmed_lsn
+        return {
+            **found,
+            "wal_status": state.wal_status,
+            "held_bytes": state.held_bytes,
+            "safe_bytes": state.safe_bytes,
+            "confirmed": None if confirmed is None else lsn_text(confirmed),
+            "active_pid": state.active_pid,
+        }
+
+    def drop(self) -> list[str]:
+        """Drop the slot, and the publication if it is ours."""
+        self._reader.close()
+        said = []
+        slot, name = self._settings.slot, self._settings.publication
+        with self._connected() as connection:
+            if slot_state(connection, slot) is not None:
+                self._drop_slot(connection)
+                said.append(f"dropped the replication slot {slot}")
+            found = publication(connection, name)
+            if found is not None and found.is_ours:
+                connection.execute(f"DROP PUBLICATION {quote_name(name)}")
+                said.append(f"dropped the publication {name}")
+            elif found is not None:
+                said.append(f"left the publication {name}, which somebody else made")
+        return said
+
+    def close(self) -> None:
+        """End all connections."""
+        self._reader.close()
+        if self._query_connection is not None:
+            self._query_connection.close()
+            self._query_connection = None
+
+    def _drop_slot(self, connection: Any) -> None:
+        # our own stream, closed just now, may hold it for a moment
+        from_busy = _optional.psycopg().errors.ObjectInUse
+        for attempt in range(10):
+            try:
+                connection.execute("SELECT pg_drop_replication_slot(%s)", (self._settings.slot,))
+            except from_busy:
+                if attempt == 9:
+                    raise
+                self._env.clock.sleep_ms(100)
+            else:
+                return
+
+    def _refuse_without_identity(self, tables: Sequence[TableName]) -> None:
+        wanted = set(tables)
+        found = {table.name: table for table in self._catalogue.read() if table.name in wanted}
+        missing = [str(name) for name in tables if name not in found]
+        if missing:
+            message = f"PostgreSQL has no table {', '.join(missing)}."
+            raise InvalidInputError(message, kind="cdc_no_table")
+        bare = [table for table in found.values() if _has_no_identity(table)]
+        if bare:
+            names = ", ".join(str(table.name) for table in bare)
+            message = (
+                f"{counted(len(bare), 'table')} without a replica identity: {names}. Published,"
+                " each UPDATE and DELETE of it would fail in the application. Run first: "
+                f"ALTER TABLE {quoted(bare[0].name)} ADD PRIMARY KEY (...), or REPLICA IDENTITY"
+                " FULL."
+            )
+            raise InvalidInputError(message, kind="cdc_no_replica_identity", tables=names)
+
+    def _check_position(self, start: Position) -> None:
+        """Refuse a position that the slot has given up; the server would skip without a word."""
+        with self._connected() as connection:
+            state = slot_state(connection, self._settings.slot)
+        if state is None:
+            said = f"there is no slot '{self._settings.slot}'."
+            raise position_lost(self._settings, said)
+        if state.wal_status == "lost":
+            said = "the slot's wal_status is 'lost'."
+            raise position_lost(self._settings, said)
+        if state.confirmed_lsn is not None and state.confirmed_lsn > start.lsn:
+            said = f"the slot is confirmed to {lsn_text(state.confirmed_lsn)}, we are at {start}."
+            raise position_lost(self._settings, said)
+
+    def _parts(self, chosen: LogRange, tables: Sequence[TableName]) -> list[Part]:
+        wanted = Wanted(self._settings.database, frozenset(tables), self._version)
+        parts, after = decode(chosen.messages, chosen.known, wanted)
+        return parts + self._renamed(chosen.known, after, wanted.tables)
+
+    def _version(self, relation: Relation) -> SourceTable:
+        found = self._versions.get(relation)
+        if found is None:
+            found = self._versions[relation] = self._catalogue.version(relation)
+        return found
+
+    def _renamed(
+        self,
+        before: Mapping[int, Relation],
+        after: Mapping[int, Relation],
+        tables: Collection[TableName],
+    ) -> list[Part]:
+        """Tables that the log now calls by another name than they were known by."""
+        names = {oid: name for name, oid in self._oids.items()}
+        found: list[Part] = []
+        for oid, relation in after.items():
+            now = TableName(self._settings.database, relation.schema, relation.name)
+            was = names.get(oid)
+            if oid in before:
+                old = before[oid]
+                was = TableName(self._settings.database, old.schema, old.name)
+            if was is None or was == now or was not in tables or (was, oid) in self._told:
+                continue
+            self._told.add((was, oid))
+            found.append(Vanished(was, f"it is called {now} now"))
+            if now in tables:
+                found.append(MustReread(now, f"the table that was {was} took its name"))
+        return found
+
+    def _vanished(self, tables: Sequence[TableName]) -> list[Part]:
+        """Tables that are no longer there when all of the log has been read; each is told once."""
+        now = self._oids_now(tables)
+        found: list[Part] = []
+        for table in tables:
+            oid = self._oids.get(table)
+            if oid is None or now.get(table) == oid or (table, oid) in self._told:
+                continue
+            self._told.add((table, oid))
+            if table in now:
+                self._oids[table] = now[table]
+                found.append(MustReread(table, "it was dropped and made again"))
+            else:
+                found.append(Vanished(table, "it was dropped or renamed"))
+        return found
+
+    def _learn_oids(self, tables: Sequence[TableName]) -> None:
+        new = [table for table in tables if table not in self._oids]
+        if new:
+            self._oids.update(self._oids_now(new))
+
+    def _oids_now(self, tables: Sequence[TableName]) -> dict[TableName, int]:
+        wanted = {
+            "schemas": [table.schema for table in tables],
+            "tables": [table.table for table in tables],
+        }
+        rows = self._ask(_OIDS, wanted)
+        database = self._settings.database
+        return {TableName(database, schema, table): oid for oid, schema, table in rows}
+
+    def _has_stored(self) -> bool:
+        with self._connected() as connection:
+            found: Publication | None = publication(connection, self._settings.publication)
+            if found is not None:
+                return found.has_stored
+            return bool(connection.info.server_version >= STORED_COLUMNS_VERSION)
+
+    def _ask(self, query: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+        for attempt in range(_ASK_TRIES):
+            try:
+                with self._connected() as connection:
+                    rows: Sequence[tuple[Any, ...]] = connection.execute(query, values).fetchall()
+                    return rows
+            except StorageError as error:
+                # the server was restarted: a query may be asked again
+                if error.kind != "cdc_unreachable" or attempt == _ASK_TRIES - 1:
+                    raise
+                self._env.clock.sleep_ms(500 * (attempt + 1))
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """Lend the connection for queries; errors within the block are given as ours."""
+        if self._query_connection is None or is_broken(self._query_connection):
+            self._query_connection = connect(self._settings)
+        with translated(self._settings):
+            yield self._query_connection
+
+
+def _has_no_identity(table: CatalogueTable) -> bool:
+    """Whether publishing a table makes its UPDATEs fail."""
+    if table.replica_identity == "i":
+        return not table.identity_columns
+    return table.old_rows is OldRows.NOTHING

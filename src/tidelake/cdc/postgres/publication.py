@@ -1,0 +1,111 @@
+"""The publication: whose changes the log sends.
+
+Ours names its tables. One FOR ALL TABLES would make the application's own UPDATEs fail on each
+table without a replica identity, so we never make that, and never add such a table to any
+publication.
+
+One that we made carries a comment; only that is changed beyond adding tables, and dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidelake.cdc.postgres.connection import quote_name, quote_text
+from tidelake.cdc.source.source_table import TableName
+
+MARK = "made by tidelake cdc"
+STORED_COLUMNS_VERSION = 180000
+_DETAILS_VERSION = 150000
+_STATE = """
+SELECT puballtables, pubinsert AND pubupdate AND pubdelete, pubtruncate, pubviaroot,
+  obj_description(oid, 'pg_publication'), {stored}
+FROM pg_publication WHERE pubname = %(name)s
+"""
+_TABLES = """
+SELECT schemaname::text, tablename::text, {filter}
+FROM pg_publication_tables WHERE pubname = %(name)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A publication that is there.
+
+    Parameters
+    ----------
+    has_all_changes, has_truncates : bool
+        Whether inserts, updates and deletes, and truncations, are sent.
+    is_by_root : bool
+        Whether changes of partitions are sent as those of their root.
+    has_stored : bool
+        Whether generated columns that are stored are sent.
+    filtered : tuple of (str, str)
+        Those of `tables` of which some rows are not sent.
+    """
+
+    is_for_all: bool
+    has_all_changes: bool
+    has_truncates: bool
+    is_by_root: bool
+    is_ours: bool
+    has_stored: bool
+    tables: frozenset[tuple[str, str]]
+    filtered: tuple[tuple[str, str], ...]
+
+
+def publication(connection: Any, name: str) -> Publication | None:
+    """Look at a publication; None if it is not there."""
+    version = connection.info.server_version
+    stored = "pubgencols = 's'" if version >= STORED_COLUMNS_VERSION else "false"
+    found = connection.execute(_STATE.format(stored=stored), {"name": name}).fetchone()
+    if found is None:
+        return None
+    filtered = "rowfilter IS NOT NULL" if version >= _DETAILS_VERSION else "false"
+    tables = connection.execute(_TABLES.format(filter=filtered), {"name": name}).fetchall()
+    is_for_all, has_all, truncates, by_root, comment, has_stored = found
+    return Publication(
+        is_for_all,
+        has_all,
+        truncates,
+        by_root,
+        comment == MARK,
+        has_stored,
+        frozenset((schema, table) for schema, table, _ in tables),
+        tuple((schema, table) for schema, table, is_filtered in tables if is_filtered),
+    )
+
+
+def statements(
+    now: Publication | None, name: str, tables: Sequence[TableName], version: int
+) -> list[str]:
+    """List what must be done so that a publication has some tables; of ours only them.
+
+    Examples
+    --------
+    >>> statements(None, "p", [TableName("d", "s", "t")], 160000)[0]
+    'CREATE PUBLICATION "p" FOR TABLE "s"."t" WITH (publish_via_partition_root = true)'
+    """
+    listed = ", ".join(map(quoted, tables))
+    if now is None:
+        options = "publish_via_partition_root = true"
+        if version >= STORED_COLUMNS_VERSION:
+            options += ", publish_generated_columns = stored"
+        return [
+            f"CREATE PUBLICATION {quote_name(name)} FOR TABLE {listed} WITH ({options})",
+            f"COMMENT ON PUBLICATION {quote_name(name)} IS {quote_text(MARK)}",
+        ]
+    wanted = {(table.schema, table.table) for table in tables}
+    if now.is_ours and wanted != now.tables:
+        return [f"ALTER PUBLICATION {quote_name(name)} SET TABLE {listed}"]
+    missing = [table for table in tables if (table.schema, table.table) not in now.tables]
+    if not missing:
+        return []
+    return [f"ALTER PUBLICATION {quote_name(name)} ADD TABLE {', '.join(map(quoted, missing))}"]
+
+
+def quoted(table: TableName) -> str:
+    """A table's name in SQL."""
+    return f"{quote_name(table.schema)}.{quote_name(table.table)}"

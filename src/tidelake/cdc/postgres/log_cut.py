@@ -81,18 +81,16 @@ def _inside(messages: LogMessages, count: int) -> Cut:
     return Cut(count, Position(int(messages.lsn[last]), int(messages.index[last])))
 
 
-def count_until(messages: LogMessages, end: Position) -> tuple[int, bool]:
-    """Count the messages to an end that is known, and say whether all of them are there."""
+def count_until(messages: LogMessages, end: Position) -> int:
+    """Count the messages to an end that is known."""
     lsn, index = messages.lsn, messages.index
     is_in = (lsn < end.lsn) | ((lsn == end.lsn) & (index <= end.index))
-    count = int(np.searchsorted(~is_in, True))
-    if count < len(messages):
-        return count, True
-    commits = np.flatnonzero(messages.kinds == COMMIT)
-    reached = len(commits) and commit_end(messages.message(int(commits[-1]))) >= end.lsn
-    if end.index and len(messages):
-        reached = reached or (int(lsn[-1]), int(index[-1])) >= (end.lsn, end.index)
-    return count, bool(reached)
+    return int(np.searchsorted(~is_in, True))
+
+
+def position_after(messages: LogMessages) -> Position:
+    """Say what has been read with some messages; there must be one."""
+    return _inside(messages, len(messages)).position
 
 
 def count_read(messages: LogMessages, start: Position) -> int:

@@ -97,6 +97,11 @@ class LogMessages:
         return len(self.kinds)
 
     @property
+    def size_bytes(self) -> int:
+        """Of the frames."""
+        return int(self.ends[-1] - self.starts[0]) if len(self) else 0
+
+    @property
     def is_change(self) -> NDArray[np.bool_]:
         """Whether each message is one that :attr:`index` counts."""
         return _IS_CHANGE[self.kinds]

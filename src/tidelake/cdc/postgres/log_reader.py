@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from tidelake.cdc.postgres.decoder import relations_after
-from tidelake.cdc.postgres.log_cut import Cut, count_read, count_until, cut
+from tidelake.cdc.postgres.log_cut import Cut, count_read, count_until, cut, position_after
 from tidelake.cdc.postgres.log_messages import NO_MESSAGES, LogMessages, Transaction, scan
 from tidelake.cdc.postgres.position import Position
 from tidelake.cdc.postgres.relation import Relation
@@ -53,6 +53,39 @@ class LogRange:
     end: Position
 
 
+class _Pending:
+    """Messages that have arrived and were not taken yet, joined when they are looked at."""
+
+    def __init__(self, messages: LogMessages = NO_MESSAGES) -> None:
+        self._parts = [messages]
+        self.changes_count = int(messages.is_change.sum())
+        self.size_bytes = messages.size_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(map(len, self._parts))
+
+    @property
+    def last(self) -> Position:
+        """What has arrived."""
+        newest = self._parts[-1]
+        return position_after(newest) if len(newest) else Position(0)
+
+    @property
+    def messages(self) -> LogMessages:
+        self._parts = [LogMessages.join(self._parts)]
+        return self._parts[0]
+
+    def add(self, messages: LogMessages) -> None:
+        if len(messages):
+            self._parts.append(messages)
+            self.changes_count += int(messages.is_change.sum())
+            self.size_bytes += messages.size_bytes
+
+    def is_full(self, limits: ReadLimits) -> bool:
+        return self.size_bytes >= limits.bytes_max or self.changes_count >= limits.rows_max
+
+
 class LogReader:
     """Reads a slot. Used by one thread.
 
@@ -70,7 +103,7 @@ class LogReader:
         self._check = check
         self._stream: ReplicationStream | None = None
         self._at = Position(0)
-        self._messages = NO_MESSAGES
+        self._pending = _Pending()
         self._transaction = Transaction()
         self._known: dict[int, Relation] = {}
 
@@ -125,7 +158,7 @@ class LogReader:
         if self._stream is not None:
             self._stream.close()
         self._stream = None
-        self._messages, self._known = NO_MESSAGES, {}
+        self._pending, self._known = _Pending(), {}
         self._transaction = Transaction()
 
     def _open(self, start: Position) -> None:
@@ -154,7 +187,7 @@ class LogReader:
         if had:
             self._known = relations_after(messages.part(0, had), self._known)
             messages = messages.part(had, len(messages))
-        self._messages = LogMessages.join([self._messages, messages])
+        self._pending.add(messages)
         return len(frames)
 
     def _gather(
@@ -167,10 +200,10 @@ class LogReader:
         asked = None
         while True:
             now = clock.monotonic_seconds()
-            has_any = len(self._messages) > 0
+            has_any = not self._pending.is_empty
             first = first if has_any else now
-            if self._is_full(limits):
-                chosen = cut(self._messages, limits.rows_max, limits.bytes_max, oids())
+            if self._pending.is_full(limits):
+                chosen = cut(self._pending.messages, limits.rows_max, limits.bytes_max, oids())
                 if chosen is not None:
                     return chosen
             count = self._pump(limits.bytes_max)
@@ -184,12 +217,12 @@ class LogReader:
                 else limits.wait_ms - (now - began) * 1000
             )
             if left_ms <= 0:
-                chosen = cut(self._messages, limits.rows_max, limits.bytes_max, oids())
+                chosen = cut(self._pending.messages, limits.rows_max, limits.bytes_max, oids())
                 if chosen is not None:
                     return chosen
                 if not self._transaction.is_open:
                     # what is left then says nothing, such as a message outside of transactions
-                    return Cut(len(self._messages), start)
+                    return Cut(len(self._pending.messages), start)
                 _give_up(now - heard, self._settings)
                 left_ms = ASK_MS
             if not has_any and not count and (asked is None or now - asked >= ASK_MS / 1000):
@@ -200,22 +233,14 @@ class LogReader:
             else:
                 self._stream.wait(min(left_ms, ASK_MS))
 
-    def _is_full(self, limits: ReadLimits) -> bool:
-        messages = self._messages
-        if not len(messages):
-            return False
-        size = int(messages.ends[-1] - messages.starts[0])
-        return size >= limits.bytes_max or int(messages.is_change.sum()) >= limits.rows_max
-
     def _until(self, end: Position) -> Cut:
         assert self._stream is not None
         clock = self._env.clock
         heard = asked = clock.monotonic_seconds()
         while True:
-            count, is_reached = count_until(self._messages, end)
             is_quiet = not self._transaction.is_open and not end.index
-            if is_reached or (is_quiet and self._stream.decoded_lsn >= end.lsn):
-                return Cut(count, end)
+            if self._pending.last >= end or (is_quiet and self._stream.decoded_lsn >= end.lsn):
+                return Cut(count_until(self._pending.messages, end), end)
             now = clock.monotonic_seconds()
             if self._pump(1 << 30):
                 heard = now
@@ -229,7 +254,7 @@ class LogReader:
     def _taken(self, chosen: Cut) -> LogRange:
         """Take a range out of what has arrived."""
         assert self._stream is not None
-        messages, position = self._messages, chosen.position
+        messages, position = self._pending.messages, chosen.position
         taken = messages
         rest = NO_MESSAGES
         if chosen.count < len(messages):
@@ -239,7 +264,7 @@ class LogReader:
             position = max(position, Position(self._stream.decoded_lsn))
         known = self._known
         self._known = relations_after(taken, known)
-        self._messages, self._at = rest, position
+        self._pending, self._at = _Pending(rest), position
         return LogRange(taken, known, position)
 
 

@@ -112,6 +112,36 @@ def row_changes(sent: SentRows, relation: Relation, table: SourceTable) -> RowCh
     return RowChanges(table, values, kinds, order, changed_ms, unchanged, old_keys, rejected)
 
 
+def joined(parts: Sequence[RowChanges]) -> RowChanges:
+    """Join the rows of one version of a table; there must be some."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    names = dict.fromkeys(name for part in parts for name in part.unchanged)
+    unchanged = {
+        name: np.concatenate(
+            [part.unchanged.get(name, np.zeros(len(part.kinds), bool)) for part in parts]
+        )
+        for name in names
+    }
+    old_keys = None
+    if unchanged:
+        keys = list(first.table.keys)
+        old_keys = pa.concat_batches(
+            [part.rows.select(keys) if part.old_keys is None else part.old_keys for part in parts]
+        )
+    return RowChanges(
+        first.table,
+        pa.concat_batches([part.rows for part in parts]),
+        np.concatenate([part.kinds for part in parts]),
+        np.concatenate([part.order for part in parts]),
+        np.concatenate([part.changed_ms for part in parts]),
+        unchanged,
+        old_keys,
+        tuple(rejected for part in parts for rejected in part.rejected),
+    )
+
+
 def cast_rows(
     columns: Mapping[str, TextColumn],
     table: SourceTable,

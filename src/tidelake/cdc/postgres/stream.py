@@ -50,6 +50,7 @@ class ReplicationStream:
         self._clock = clock
         self._confirmed_lsn = 0
         self.decoded_lsn = 0
+        self._errors = _optional.psycopg().Error
         self._connection = connect(settings, replication=True)
         try:
             self._begin(start_lsn)
@@ -129,10 +130,9 @@ class ReplicationStream:
         return taken
 
     def _consume(self, wire: Any) -> None:
-        errors = _optional.psycopg()
         try:
             wire.consume_input()
-        except errors.Error as error:
+        except self._errors as error:
             raise refusal(str(error), None, self._settings) from error
 
     def _ended(self, wire: Any) -> None:
@@ -164,7 +164,6 @@ class ReplicationStream:
         now_us = (self._clock.now_ms() - EPOCH_MS) * 1000
         lsn = self._confirmed_lsn
         wire = self._connection.pgconn
-        errors = _optional.psycopg()
         try:
             wire.put_copy_data(_ANSWER.pack(b"r", lsn, lsn, lsn, now_us, wants))
             poll = select.poll()
@@ -173,7 +172,7 @@ class ReplicationStream:
                 if not poll.poll(FLUSH_MS_MAX):
                     message = "PostgreSQL takes no answer of ours."
                     raise StorageError(message, kind="cdc_unreachable")
-        except errors.Error as error:
+        except self._errors as error:
             raise refusal(str(error), None, self._settings) from error
 
     def close(self) -> None:

@@ -45,8 +45,10 @@ _PAGE_BYTES = 8192
 _LEAVES = """
 SELECT format('%I.%I', n.nspname, c.relname), c.reltuples::float8, c.relpages,
   pg_relation_size(c.oid)
-FROM pg_partition_tree({root}::regclass) t JOIN pg_class c ON c.oid = t.relid
-JOIN pg_namespace n ON n.oid = c.relnamespace WHERE t.isleaf ORDER BY 1
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = {root}::regclass AND c.relkind = 'r'
+  OR c.oid IN (SELECT relid FROM pg_partition_tree({root}::regclass) WHERE isleaf)
+ORDER BY 1
 """
 
 

@@ -83,10 +83,12 @@ def expected(place):
 def same(kind, ours, theirs):
     if ours is None or theirs is None:
         return ours is theirs
-    if kind.startswith("bit") or kind.startswith("varbit"):
+    if kind.startswith(("bit", "varbit")):
         if isinstance(ours, bool):
             return ours == (theirs == "1")
-        size = (int(kind.partition("(")[2].rstrip(")")) + 7) // 8 if kind.startswith("bit(") else None
+        size = (
+            (int(kind.partition("(")[2].rstrip(")")) + 7) // 8 if kind.startswith("bit(") else None
+        )
         size = (len(theirs) + 7) // 8 if size is None else size
         return ours == int(theirs or "0", 2).to_bytes(size, "big")
     if isinstance(theirs, float):
@@ -182,9 +184,14 @@ def test_values_that_do_not_fit_are_rejected_one_by_one(place):
     assert {r.position for r in part.rejected} & set(orders) == set()
 
 
-@pytest.mark.parametrize("kind", ["interval", "money", "timetz", "inet", "xml", "int4range", "point", "tsvector", "price"])
+@pytest.mark.parametrize(
+    "kind",
+    ["interval", "money", "timetz", "inet", "xml", "int4range", "point", "tsvector", "price"],
+)
 def test_types_without_a_place_are_refused_or_text(place, kind):
-    place.run("CREATE DOMAIN price AS numeric(5,2)", f"CREATE TABLE t (id int PRIMARY KEY, v {kind})")
+    place.run(
+        "CREATE DOMAIN price AS numeric(5,2)", f"CREATE TABLE t (id int PRIMARY KEY, v {kind})"
+    )
     [table] = place.source().tables()
     assert table.columns[1].type is None
     [finding] = [f for f in place.source().check([table]) if f.kind == "column_type"]

@@ -23,7 +23,8 @@ _SETTINGS = """
 SELECT current_setting('wal_level'), current_setting('max_replication_slots')::int,
   (SELECT count(*) FROM pg_replication_slots), current_setting('max_wal_senders')::int,
   (SELECT count(*) FROM pg_stat_replication), pg_is_in_recovery(),
-  (SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user),
+  (SELECT bool_or(rolname = current_user AND (rolreplication OR rolsuper)
+      OR rolname = 'rds_replication' AND pg_has_role(current_user, oid, 'MEMBER')) FROM pg_roles),
   current_setting('server_encoding'),
   current_setting('max_slot_wal_keep_size')
 """

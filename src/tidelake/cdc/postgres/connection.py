@@ -148,8 +148,8 @@ def position_lost(settings: PostgresSettings, said: str) -> NotFoundError:
 
 def _is_right_to_replicate(said: str) -> bool:
     # 16 and later name the attribute; before, "must be superuser or replication role"
-    return ("permission denied to" in said and "replication" in said) or (
-        "replication role" in said or 'the "REPLICATION" attribute' in said
+    return "replication role" in said or (
+        "permission denied to" in said and ("replication" in said or "start WAL sender" in said)
     )
 
 

@@ -30,7 +30,7 @@ SELECT current_setting('wal_level'), current_setting('max_replication_slots')::i
 """
 _TABLES = """
 SELECT c.oid::int8, has_table_privilege(c.oid, 'SELECT'), c.relpersistence = 'u',
-  pg_has_role(c.relowner, 'USAGE'), c.reltoastrelid <> 0 AND EXISTS (
+  pg_has_role(c.relowner, 'USAGE'), (c.relkind = 'p' OR c.reltoastrelid <> 0) AND EXISTS (
     SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     AND a.attstorage IN ('x', 'e', 'm')),
   c.relrowsecurity
@@ -66,6 +66,7 @@ def find_faults(
         findings += _of_rights(settings, table, rights, found)
         findings += _of_identity(table, now, has_large=rights[3])
         findings += _of_columns(table, now, found, version)
+        findings += _of_column_list(settings, table, found)
     return findings
 
 
@@ -209,6 +210,24 @@ def _of_identity(table: SourceTable, now: CatalogueTable, *, has_large: bool) ->
         )
         mend = f"ALTER TABLE {sql} REPLICA IDENTITY FULL"
         yield Finding("unchanged_values", message, mend, is_error=False, table=name)
+
+
+def _of_column_list(
+    settings: PostgresSettings, table: SourceTable, found: Publication | None
+) -> Iterator[Finding]:
+    listed = found.columns.get((table.name.schema, table.name.table)) if found else None
+    left = [] if listed is None else [c.name for c in table.columns if c.name not in listed]
+    if left:
+        message = (
+            f"The publication '{settings.publication}' leaves columns of {table.name} out:"
+            f" {', '.join(left)}."
+        )
+        name = quote_name(settings.publication)
+        sql = quoted(table.name)
+        mend = (
+            f"ALTER PUBLICATION {name} DROP TABLE {sql}; ALTER PUBLICATION {name} ADD TABLE {sql}"
+        )
+        yield Finding("publication_columns", message, mend, table=str(table.name))
 
 
 def _of_columns(

@@ -25,6 +25,7 @@ from tidelake.errors import ConflictError, StorageError
 
 FRAMES_MAX = 16_384
 """Messages that are scanned together."""
+BYTES_TOGETHER = 16 << 20
 FRAMES_FEW = 512
 """Fewer than these: more are waited for, so that arrays are not made for a handful."""
 FEW_WAIT_MS = 10
@@ -135,9 +136,14 @@ class LogReader:
                     self._open(start)
                 chosen = self._until(end) if end else self._gather(start, limits, oids)
                 return self._taken(chosen)
-            except StorageError as error:
+            except BaseException as error:
+                # what was taken from the connection last may be lost, also by an interrupt
                 self.close()
-                if error.kind != "cdc_unreachable" or attempt >= RECONNECTS_MAX:
+                if (
+                    not isinstance(error, StorageError)
+                    or error.kind != "cdc_unreachable"
+                    or attempt >= RECONNECTS_MAX
+                ):
                     raise
                 RECONNECT.sleep(attempt, self._env.clock, self._env.rng)
                 attempt += 1
@@ -242,7 +248,7 @@ class LogReader:
             if self._pending.last >= end or (is_quiet and self._stream.decoded_lsn >= end.lsn):
                 return Cut(count_until(self._pending.messages, end), end)
             now = clock.monotonic_seconds()
-            if self._pump(1 << 30):
+            if self._pump(BYTES_TOGETHER):
                 heard = now
                 continue
             _give_up(now - heard, self._settings)

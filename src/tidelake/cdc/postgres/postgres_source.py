@@ -53,6 +53,14 @@ from tidelake.engine.env import Env
 from tidelake.errors import InvalidInputError, StorageError, counted
 
 _NEWEST = "SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn"
+_WRITTEN = """
+SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END)
+  - '0/0'::pg_lsn
+"""
+_ADVANCE = """
+SELECT pg_replication_slot_advance(slot_name, %(lsn)s::pg_lsn) FROM pg_replication_slots
+WHERE slot_name = %(slot)s AND confirmed_flush_lsn < %(lsn)s::pg_lsn
+"""
 _OIDS = """
 SELECT c.oid::int8, n.nspname::text, c.relname::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -188,20 +196,14 @@ class PostgresSource:
         parsed = Position.parse(position)
         if self._reader.confirm(parsed):
             return
-        with self._connected() as connection:
-            state = slot_state(connection, self._settings.slot)
-            if state is None or (state.confirmed_lsn or 0) >= parsed.lsn:
-                return
-            connection.execute(
-                "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)",
-                (self._settings.slot, lsn_text(parsed.lsn)),
-            )
+        values = {"slot": self._settings.slot, "lsn": lsn_text(parsed.lsn)}
+        self._ask(_ADVANCE, values)
 
     def status(self) -> dict[str, object]:
         """Facts of the slot, and the newest position."""
+        found: dict[str, object] = {"slot": self._settings.slot, "newest": self.newest()}
         with self._connected() as connection:
             state = slot_state(connection, self._settings.slot)
-        found: dict[str, object] = {"slot": self._settings.slot, "newest": self.newest()}
         if state is None:
             return {**found, "wal_status": "missing"}
         confirmed = state.confirmed_lsn
@@ -273,6 +275,10 @@ class PostgresSource:
         """Refuse a position that the slot has given up; the server would skip without a word."""
         with self._connected() as connection:
             state = slot_state(connection, self._settings.slot)
+            newest = int(connection.execute(_WRITTEN).fetchone()[0])
+        if start.lsn > newest:
+            said = f"its log ends at {lsn_text(newest)}, we are at {start}: was it restored?"
+            raise position_lost(self._settings, said)
         if state is None:
             said = f"there is no slot '{self._settings.slot}'."
             raise position_lost(self._settings, said)

@@ -4,12 +4,13 @@ Ours names its tables. One FOR ALL TABLES would make the application's own UPDAT
 table without a replica identity, so we never make that, and never add such a table to any
 publication.
 
-One that we made carries a comment; only that is changed beyond adding tables, and dropped.
+One that we made carries a comment, and our role may change it: only that is changed beyond adding
+tables, and dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +22,11 @@ STORED_COLUMNS_VERSION = 180000
 _DETAILS_VERSION = 150000
 _STATE = """
 SELECT puballtables, pubinsert AND pubupdate AND pubdelete, pubtruncate, pubviaroot,
-  obj_description(oid, 'pg_publication'), {stored}
+  obj_description(oid, 'pg_publication') = %(mark)s AND pg_has_role(pubowner, 'USAGE'), {stored}
 FROM pg_publication WHERE pubname = %(name)s
 """
 _TABLES = """
-SELECT schemaname::text, tablename::text, {filter}
+SELECT schemaname::text, tablename::text, {details}
 FROM pg_publication_tables WHERE pubname = %(name)s
 """
 
@@ -44,6 +45,8 @@ class Publication:
         Whether generated columns that are stored are sent.
     filtered : tuple of (str, str)
         Those of `tables` of which some rows are not sent.
+    columns : mapping of (str, str) to frozenset of str
+        What is sent of each table; empty before PostgreSQL 15.
     """
 
     is_for_all: bool
@@ -54,27 +57,36 @@ class Publication:
     has_stored: bool
     tables: frozenset[tuple[str, str]]
     filtered: tuple[tuple[str, str], ...]
+    columns: Mapping[tuple[str, str], frozenset[str]]
 
 
 def publication(connection: Any, name: str) -> Publication | None:
     """Look at a publication; None if it is not there."""
     version = connection.info.server_version
     stored = "pubgencols = 's'" if version >= STORED_COLUMNS_VERSION else "false"
-    found = connection.execute(_STATE.format(stored=stored), {"name": name}).fetchone()
+    found = connection.execute(
+        _STATE.format(stored=stored), {"name": name, "mark": MARK}
+    ).fetchone()
     if found is None:
         return None
-    filtered = "rowfilter IS NOT NULL" if version >= _DETAILS_VERSION else "false"
-    tables = connection.execute(_TABLES.format(filter=filtered), {"name": name}).fetchall()
-    is_for_all, has_all, truncates, by_root, comment, has_stored = found
+    has_details = version >= _DETAILS_VERSION
+    details = "rowfilter IS NOT NULL, attnames::text[]" if has_details else "false, NULL"
+    tables = connection.execute(_TABLES.format(details=details), {"name": name}).fetchall()
+    is_for_all, has_all, truncates, by_root, is_ours, has_stored = found
     return Publication(
         is_for_all,
         has_all,
         truncates,
         by_root,
-        comment == MARK,
+        bool(is_ours),
         has_stored,
-        frozenset((schema, table) for schema, table, _ in tables),
-        tuple((schema, table) for schema, table, is_filtered in tables if is_filtered),
+        frozenset((schema, table) for schema, table, *_ in tables),
+        tuple((schema, table) for schema, table, is_filtered, _ in tables if is_filtered),
+        {
+            (schema, table): frozenset(columns)
+            for schema, table, _, columns in tables
+            if columns is not None
+        },
     )
 
 

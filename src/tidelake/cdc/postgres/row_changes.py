@@ -153,7 +153,8 @@ def cast_rows(
     Parameters
     ----------
     is_deleted : numpy.ndarray, optional
-        Rows of which only the key must fit; of them a value that does not is null.
+        Rows of which only the key must fit, or all without a key; of them another value that does
+        not fit is null.
 
     Returns
     -------
@@ -168,7 +169,8 @@ def cast_rows(
         values, wrong = cast_texts(columns[field.name].texts, field.type)
         is_key = field.name in table.keys
         for row, clause in wrong.items():
-            if is_key or is_deleted is None or not is_deleted[row]:
+            tells_row = is_key or not table.keys
+            if tells_row or is_deleted is None or not is_deleted[row]:
                 faults.setdefault(row, f"column '{field.name}': {clause}")
         if is_key and values.null_count > len(wrong):
             for row in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():

@@ -261,6 +261,49 @@ def test_the_server_is_restarted_between_and_within_reads(bad_server):
         connection.close()
 
 
+def test_a_reader_that_was_silent_for_too_long_connects_again(bad_server):
+    with (
+        bad_server(*SETTINGS, "wal_sender_timeout=1s") as server,
+        psycopg.connect(**server.conninfo(), autocommit=True) as connection,
+    ):
+        place = Place(server, DATABASE, connection)
+        simple(place)
+        source, names, position = place.followed()
+        place.run("INSERT INTO a SELECT g, g FROM generate_series(1, 3000) g")
+        first = source.read(position, names, ReadLimits(rows_max=1000))
+        place.run("SELECT pg_sleep(2.5)")
+        assert place.rows("SELECT active FROM pg_replication_slots") == [(False,)]
+        rest, _ = read_to(source, first.end, names, source.newest())
+        assert lines(first) + rest == [f"a +I {g} {g}" for g in range(1, 3001)]
+        source.confirm(source.newest())
+        source.close()
+
+
+def test_an_interrupt_loses_nothing(place, monkeypatch):
+    simple(place)
+    source, names, position = place.followed()
+    place.run("INSERT INTO a SELECT g, g FROM generate_series(1, 2000) g")
+    scan = log_reader.scan
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(log_reader, "scan", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        source.read(position, names, SHORT)
+    monkeypatch.setattr(log_reader, "scan", scan)
+    found, _ = read_to(source, position, names, source.newest())
+    assert len(found) == 2000
+
+
+def test_a_position_beyond_the_log_is_refused(place):
+    simple(place)
+    source, names, _ = place.followed()
+    with pytest.raises(NotFoundError, match="was it restored") as raised:
+        source.read("FFFF/0", names, SHORT)
+    assert raised.value.kind == "cdc_position_lost"
+
+
 def test_a_lost_slot_is_refused(bad_server):
     settings = ("max_slot_wal_keep_size=2MB", "min_wal_size=32MB", "max_wal_size=48MB")
     with (
@@ -405,6 +448,12 @@ def test_findings_of_a_publication(place):
     assert set(found) == {"publication_for_all", "wal_keep_unlimited"}
     place.run("DROP PUBLICATION p", "CREATE PUBLICATION p FOR TABLE a WHERE (id > 5)")
     assert "publication_filter" in findings(place, conf=conf)
+    place.run("DROP PUBLICATION p", "CREATE PUBLICATION p FOR TABLE a (id)")
+    [left] = [f for k, f in findings(place, conf=conf).items() if k == "publication_columns"]
+    assert left.message.endswith(": v.")
+    for statement in left.mend.split(";"):
+        place.run(statement)
+    assert "publication_columns" not in findings(place, conf=conf)
 
 
 def test_a_server_that_does_not_log_enough(bad_server):

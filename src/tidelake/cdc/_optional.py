@@ -24,6 +24,17 @@ def psycopg_pq() -> ModuleType:
     return _load("psycopg.pq", "psycopg", "PostgreSQL")
 
 
+def pymysql() -> ModuleType:
+    """Load the client of MySQL and MariaDB.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not installed; the message says how to install it.
+    """
+    return _load("pymysql", "pymysql", "MySQL")
+
+
 def _load(module: str, library: str, database: str) -> ModuleType:
     try:
         return importlib.import_module(module)

@@ -6,8 +6,11 @@ from tidelake.codec.arrow_memory import contiguous, fixed_values, take_rows, val
 from tidelake.codec.binary_row import decode_row, encode_row, serialize_row
 from tidelake.codec.bucket import buckets_of, hash_bytes, hash_rows, slot_hash
 from tidelake.codec.key_order import encode_keys, key_widths
+from tidelake.codec.zstd import ZstdDecompressor, ZstdError
 
 __all__ = [
+    "ZstdDecompressor",
+    "ZstdError",
     "buckets_of",
     "contiguous",
     "decode_row",

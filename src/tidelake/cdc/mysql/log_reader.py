@@ -1,0 +1,550 @@
+"""Reads ranges of the log: transactions from one position to another, as parts by table.
+
+1. Events come from a stream that stays open between ranges, and is opened again at a position
+   where it was lost.
+2. A transaction begins with a GTID or BEGIN and ends with XID, COMMIT or a statement of its own.
+   Only there a range ends, unless a transaction is larger than a whole range: then it is cut
+   behind one of its row events, and the position says how many of them are done. A transaction
+   that MySQL compressed is one event, which `max_allowed_packet` bounds; it is not cut.
+3. A statement that truncates, drops or renames a table ends the range before it where the table
+   has rows in it, and else behind it. So nothing else of a truncated table is in its range.
+4. With an `end` nothing of this is decided again: the range goes just to there.
+
+What cannot be told row by row makes the table be read again: rows logged as statements, images
+without all columns, partial JSON, transactions that were rolled back after they changed tables
+without transactions. XA transactions are refused: the log has their rows before it is known
+whether they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidelake.cdc.mysql.binlog.events import (
+    Event,
+    EventType,
+    MariaGtid,
+    MySqlGtid,
+    Query,
+    decompress_maria,
+    parse_rotate,
+    payload_events,
+)
+from tidelake.cdc.mysql.binlog.table_map import names_of, parse_table_map
+from tidelake.cdc.mysql.columns import Misfit, Table, table_of
+from tidelake.cdc.mysql.log_stream import LogStream
+from tidelake.cdc.mysql.position import MariaGtids, MySqlGtids, Position, gtids_of
+from tidelake.cdc.mysql.row_batch import Layout, RowBatch, Version
+from tidelake.cdc.mysql.statements import Action, Statement, mentioned, read_statement
+from tidelake.cdc.source.changes import MustReread, Part, RowChanges, Truncated, Vanished
+from tidelake.cdc.source.source import ReadLimits
+from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.type_mapping import TypeMapping
+from tidelake.engine.env import Clock
+from tidelake.errors import CorruptError, StorageError, UnsupportedError
+from tidelake.types import RowKind
+
+STALL_MS = 60_000
+"""How long an event of a transaction that has begun may keep us waiting."""
+TEXT_SHOWN_MAX = 120
+
+_T = EventType
+_ROWS = {
+    _T.WRITE_ROWS_V1: RowKind.INSERT, _T.UPDATE_ROWS_V1: RowKind.UPDATE_AFTER,
+    _T.DELETE_ROWS_V1: RowKind.DELETE, _T.WRITE_ROWS: RowKind.INSERT,
+    _T.UPDATE_ROWS: RowKind.UPDATE_AFTER, _T.DELETE_ROWS: RowKind.DELETE,
+    _T.PARTIAL_UPDATE_ROWS: RowKind.UPDATE_AFTER,
+    _T.MARIA_WRITE_ROWS_COMPRESSED_V1: RowKind.INSERT,
+    _T.MARIA_UPDATE_ROWS_COMPRESSED_V1: RowKind.UPDATE_AFTER,
+    _T.MARIA_DELETE_ROWS_COMPRESSED_V1: RowKind.DELETE,
+    _T.MARIA_WRITE_ROWS_COMPRESSED: RowKind.INSERT,
+    _T.MARIA_UPDATE_ROWS_COMPRESSED: RowKind.UPDATE_AFTER,
+    _T.MARIA_DELETE_ROWS_COMPRESSED: RowKind.DELETE,
+}  # fmt: skip
+_HAVE_EXTRA = frozenset({
+    _T.WRITE_ROWS, _T.UPDATE_ROWS, _T.DELETE_ROWS, _T.PARTIAL_UPDATE_ROWS,
+    _T.MARIA_WRITE_ROWS_COMPRESSED, _T.MARIA_UPDATE_ROWS_COMPRESSED,
+    _T.MARIA_DELETE_ROWS_COMPRESSED,
+})  # fmt: skip
+_COMPRESSED = frozenset(kind for kind in _ROWS if kind >= _T.MARIA_WRITE_ROWS_COMPRESSED_V1)
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """What the reader must know of the server.
+
+    Parameters
+    ----------
+    has_names : bool
+        Whether the server can log names of columns: then tables without them are refused.
+    folds_names : bool
+        Whether names of tables have no case.
+    charsets : mapping of int to str
+        Charset of each collation.
+    """
+
+    is_maria: bool
+    has_names: bool
+    folds_names: bool
+    charsets: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What was read.
+
+    Parameters
+    ----------
+    seconds : int or None
+        When the last transaction was committed, since 1970.
+    """
+
+    end: Position
+    parts: tuple[Part, ...]
+    seconds: int | None
+
+
+@dataclass
+class _Gathered:
+    """What a range has so far."""
+
+    batches: dict[TableName, list[RowBatch]] = field(default_factory=dict)
+    others: dict[tuple[type, TableName], Part] = field(default_factory=dict)
+    rows_count: int = 0
+    bytes_count: int = 0
+    seconds: int | None = None
+
+    def note(self, part: Part) -> None:
+        """Take a part that is no rows, once for a table."""
+        assert not isinstance(part, RowChanges)
+        self.others.setdefault((type(part), part.table), part)
+
+
+class LogReader:
+    """The state of reading one log.
+
+    Parameters
+    ----------
+    open_stream : callable
+        Opens the log at a position between transactions.
+    describe : callable
+        Gives a table as it is now; None if it is gone.
+    """
+
+    def __init__(
+        self, flavour: Flavour, mapping: TypeMapping, zone: str, clock: Clock, *,
+        open_stream: Callable[[Position], LogStream], describe: Callable[[TableName], Table | None],
+    ) -> None:  # fmt: skip
+        self._flavour = flavour
+        self._mapping = mapping
+        self._zone = zone
+        self._clock = clock
+        self._open_stream = open_stream
+        self._describe = describe
+        self._stream: LogStream | None = None
+        self._versions: dict[bytes, Version | Misfit] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._maps: dict[int, tuple[TableName, bytes]] = {}
+        self._held: Event | None = None
+        self._is_open = False
+        self._has_begun = False
+        self._skipped = self._events = self._cut_rows = self._cut_bytes = 0
+        self._touched: set[TableName] = set()
+
+    def close(self) -> None:
+        """End the stream; the next range opens it again."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _seek(self, start: Position) -> None:
+        """Stand at a position; nothing to do where the last range ended there."""
+        if self._stream is not None and self._position == start:
+            return
+        self.close()
+        self._forget()
+        self._position = start
+        self._file, self._offset = start.file, start.offset
+        self._gtids: MariaGtids | MySqlGtids = gtids_of(
+            start.gtids, is_maria=self._flavour.is_maria
+        )
+        self._pending: MariaGtid | MySqlGtid | None = None
+        self._skipped = start.rows
+        self._stream = self._open_stream(start)
+
+    def read(
+        self, start: Position, tables: Collection[TableName], limits: ReadLimits,
+        end: Position | None,
+    ) -> Range:  # fmt: skip
+        """Read one range.
+
+        Raises
+        ------
+        StorageError
+            The connection was lost; the range may be read again.
+        """
+        try:
+            self._seek(start)
+            got = self._gather(frozenset(tables), limits, end)
+        except BaseException:
+            self.close()
+            raise
+        parts = [batch.decode(self._zone) for one in got.batches.values() for batch in one]
+        return Range(self._position, (*parts, *got.others.values()), got.seconds)
+
+    def _gather(
+        self, tables: frozenset[TableName], limits: ReadLimits, end: Position | None
+    ) -> _Gathered:
+        got = _Gathered()
+        self._tables, self._is_replay = tables, end is not None
+        deadline = self._clock.monotonic_seconds() + limits.wait_ms / 1000
+        has_rows = False
+        while end is None or self._position.place < end.place:
+            now = self._clock.monotonic_seconds()
+            if end is None and self._is_enough(got, limits, is_late=now >= deadline):
+                break
+            event = self._next(deadline - now if end is None else None)
+            if event is None:
+                break
+            if self._take(event, got) and end is None:
+                break
+            if end is not None and end.rows and self._is_at(end):
+                self._stand_within()
+            if not has_rows and (got.rows_count or got.others):
+                has_rows = True
+                deadline = self._clock.monotonic_seconds() + limits.gather_ms / 1000
+        self._check_end(end)
+        return got
+
+    def _is_at(self, end: Position) -> bool:
+        return self._is_open and (self._group.number, self._group.offset, self._events) == end.place
+
+    def _check_end(self, end: Position | None) -> None:
+        if end is None or self._position.place == end.place or not end.rows:
+            return
+        message = f"The log has no position {end}: the range ended at {self._position}."
+        raise CorruptError(message, kind="cdc_position")
+
+    def _is_enough(self, got: _Gathered, limits: ReadLimits, *, is_late: bool) -> bool:
+        """Whether the range ends here: between transactions, or where one is too large."""
+        is_full = got.rows_count >= limits.rows_max or got.bytes_count >= limits.bytes_max
+        if not self._is_open:
+            return is_full or is_late
+        if not self._cut_bytes and not self._cut_rows:
+            return False
+        is_large = self._cut_rows >= limits.rows_max or self._cut_bytes >= limits.bytes_max
+        if is_large and self._skipped < self._events:
+            self._stand_within()
+            return True
+        return False
+
+    def _stand_within(self) -> None:
+        """Stand behind the row events of an open transaction that are taken."""
+        group = self._group
+        self._position = Position(group.file, group.offset, self._events, str(self._gtids))
+        self._cut_rows = self._cut_bytes = 0
+
+    def _next(self, wait_seconds: float | None) -> Event | None:
+        """Give the next event; None if none came in time between transactions."""
+        if self._held is not None:
+            event, self._held = self._held, None
+            return event
+        assert self._stream is not None
+        is_due = self._is_open or wait_seconds is None
+        wait_ms = STALL_MS if is_due else max(0.0, (wait_seconds or 0) * 1000)
+        event = self._stream.next_event(wait_ms)
+        if event is None and is_due:
+            message = "The server's log stopped in the middle of a transaction."
+            raise StorageError(message, kind="cdc_unreachable")
+        return event
+
+    # --- one event ---
+
+    def _take(self, event: Event, got: _Gathered) -> bool:
+        """Take one event; gives whether the range ends here."""
+        kind = event.type
+        if kind == _T.ROTATE:
+            self._file, self._offset = parse_rotate(event.body)
+            if not self._is_open:
+                self._stand()
+            return False
+        if not event.is_artificial and kind not in {_T.HEARTBEAT, _T.HEARTBEAT_V2}:
+            self._started = self._offset
+            # the header has the low 32 bits of the end alone
+            self._offset += (event.end - self._offset) & 0xFFFF_FFFF
+            self._started = self._offset - event.size
+        if kind in {_T.HEARTBEAT, _T.HEARTBEAT_V2}:
+            return False
+        if kind == _T.TRANSACTION_PAYLOAD:
+            for inner in payload_events(event.body):
+                if self._take_inner(inner, got, event):
+                    return True
+            return False
+        return self._take_inner(event, got, event)
+
+    def _take_inner(self, event: Event, got: _Gathered, outer: Event) -> bool:
+        kind = event.type
+        if kind == _T.TABLE_MAP:
+            database, table, _ = names_of(event.body)
+            number = int.from_bytes(event.body[:6], "little")
+            self._maps[number] = (self._name(database, table), event.body)
+        elif kind in _ROWS:
+            self._take_rows(event, got)
+        elif kind in {_T.GTID, _T.ANONYMOUS_GTID, _T.MARIA_GTID}:
+            self._take_gtid(event)
+        elif kind == _T.GTID_TAGGED:
+            message = "The log has a GTID with a tag, which is not read: unset gtid_next's tag."
+            raise UnsupportedError(message, kind="cdc_gtid_tag")
+        elif kind == _T.XID:
+            self._end_group(got, outer)
+        elif kind in {_T.QUERY, _T.MARIA_QUERY_COMPRESSED}:
+            return self._take_query(event, got, outer)
+        elif kind == _T.XA_PREPARE:
+            if not event.body[:1] == b"\1":  # COMMIT ... ONE PHASE is logged as one, too
+                self._refuse_xa()
+            self._end_group(got, outer)
+        elif kind == _T.INCIDENT:
+            for name in sorted(self._tables):
+                got.note(MustReread(name, "the server says that events of its log were lost"))
+        return False
+
+    def _name(self, database: str, table: str) -> TableName:
+        if self._flavour.folds_names:
+            database, table = database.lower(), table.lower()
+        return TableName(database, "", table)
+
+    def _open_group(self, *, has_begun: bool) -> None:
+        if not self._is_open:
+            self._is_open = True
+            self._group = Position(self._file, self._started)
+            self._events = self._cut_rows = self._cut_bytes = 0
+            self._touched = set()
+        self._has_begun = has_begun
+
+    def _take_gtid(self, event: Event) -> None:
+        if event.type == _T.MARIA_GTID:
+            gtid = MariaGtid.parse(event)
+            self._pending = gtid
+            self._open_group(has_begun=not gtid.is_standalone)
+        else:
+            self._pending = MySqlGtid.parse(event)
+            self._open_group(has_begun=False)
+
+    def _end_group(self, got: _Gathered, event: Event) -> None:
+        pending, self._pending = self._pending, None
+        if isinstance(pending, MariaGtid) and isinstance(self._gtids, MariaGtids):
+            self._gtids.add(pending.domain, pending.server_id, pending.number)
+        elif isinstance(pending, MySqlGtid) and pending.uuid:
+            assert isinstance(self._gtids, MySqlGtids)
+            self._gtids.add(pending.uuid, pending.number)
+        self._is_open = self._has_begun = False
+        self._skipped = 0
+        got.seconds = event.timestamp
+        self._stand()
+
+    def _stand(self) -> None:
+        here = Position(self._file, self._offset, 0, str(self._gtids))
+        if here.place > self._position.place:  # GTIDs may start in a file before
+            self._position = here
+
+    # --- rows ---
+
+    def _take_rows(self, event: Event, got: _Gathered) -> None:
+        self._events += 1
+        body = event.body
+        number = int.from_bytes(body[:6], "little")
+        self._cut_bytes += len(body)
+        if number not in self._maps:
+            if self._events <= self._skipped:
+                return
+            message = f"The log has rows of table number {number}, and no map of it."
+            raise CorruptError(message, kind="cdc_binlog_event")
+        name, map_body = self._maps[number]
+        if name not in self._tables or self._events <= self._skipped:
+            if self._events <= self._skipped:
+                self._cut_bytes = self._cut_rows = 0
+            return
+        self._touched.add(name)
+        version = self._version(map_body)
+        if isinstance(version, Misfit):
+            got.note(MustReread(name, version.reason))
+            return
+        if event.type == _T.PARTIAL_UPDATE_ROWS:
+            reason = "an update has parts of JSON alone; SET binlog_row_value_options = ''"
+            got.note(MustReread(name, reason))
+            return
+        at = 8
+        if event.type in _HAVE_EXTRA:
+            at += int.from_bytes(body[8:10], "little")
+        count, at = len(version.mapped), at + (1 if len(version.mapped) < 251 else 3)
+        bits = (count + 7) // 8
+        kind = _ROWS[_T(event.type)]
+        images = [body[at : at + bits]]
+        at += bits
+        if kind is RowKind.UPDATE_AFTER:
+            images.append(body[at : at + bits])
+            at += bits
+        layout = version.layout(images[0])
+        if layout is None or images[0] != images[-1]:
+            reason = "a session logged parts of rows; SET GLOBAL binlog_row_image = 'FULL'"
+            got.note(MustReread(name, reason))
+            return
+        if event.type in _COMPRESSED:
+            body, at = decompress_maria(body[at:]), 0
+        batch = self._batch(got, name, version, layout)
+        order = (self._group.order, self._events)
+        rows = batch.add(body, at, kind, order, event.timestamp)
+        got.rows_count += rows
+        got.bytes_count += len(body)
+        self._cut_rows += rows
+
+    def _batch(
+        self, got: _Gathered, name: TableName, version: Version, layout: Layout
+    ) -> RowBatch:
+        batches = got.batches.setdefault(name, [])
+        if batches:
+            last = batches[-1]
+            if last.layout.places == layout.places and (
+                last.version is version or last.version == version
+            ):
+                return last
+        batches.append(RowBatch(version, layout))
+        return batches[-1]
+
+    def _version(self, body: bytes) -> Version | Misfit:
+        key = body[8:]
+        found = self._versions.get(key)
+        if found is None:
+            mapped = parse_table_map(body, is_maria=self._flavour.is_maria)
+            name = self._name(mapped.database, mapped.table)
+            if not mapped.has_names and self._flavour.has_names:
+                message = (
+                    f"The log has rows of {name} without the names of columns: run"
+                    " SET GLOBAL binlog_row_metadata = 'FULL', and copy the table again."
+                )
+                raise UnsupportedError(message, kind="cdc_row_metadata", table=str(name))
+            table = table_of(mapped, self._describe(name), self._flavour.charsets, self._mapping)
+            found = table if isinstance(table, Misfit) else Version(table, mapped.columns)
+            self._versions[key] = found
+        return found
+
+    # --- statements ---
+
+    def _take_query(self, event: Event, got: _Gathered, outer: Event) -> bool:
+        """Take a statement; gives whether the range ends here."""
+        body = event.body
+        if event.type == _T.MARIA_QUERY_COMPRESSED:
+            body = _plain_query(body)
+        query = Query.parse(body)
+        word = query.text[:8].strip().upper()
+        if word == "BEGIN":
+            self._open_group(has_begun=True)
+            return False
+        if word == "COMMIT":
+            self._end_group(got, outer)
+            return False
+        statement = read_statement(query, folds=self._flavour.folds_names)
+        if statement.head == "XA":
+            self._take_xa(query.text, got, outer)
+            return False
+        if statement.head == "ROLLBACK":
+            self._reread(got, self._touched, "a transaction that changed it was rolled back")
+            if query.text.strip().upper() == "ROLLBACK":
+                self._end_group(got, outer)
+            return False
+        if not self._is_open:
+            self._open_group(has_begun=False)
+        is_alone = not self._has_begun
+        if self._events_are_before(statement, got):
+            # the range ends before this statement, and the next one begins with it
+            self._held = event if event is outer else None
+            if self._held is not None:
+                self._offset -= event.size  # taken again with the event
+                return True
+        has_parts = self._apply(statement, query.text, got)
+        if is_alone:
+            self._end_group(got, outer)
+        return has_parts and is_alone
+
+    def _events_are_before(self, statement: Statement, got: _Gathered) -> bool:
+        """Whether the range has rows of a table that the statement removes or makes anew."""
+        if self._is_replay or self._has_begun:
+            return False
+        names = {part.table for part in self._parts_of(statement, "")}
+        return any(name in got.batches for name in names) or bool(names and got.others)
+
+    def _apply(self, statement: Statement, text: str, got: _Gathered) -> bool:
+        for effect in statement.effects:
+            self._forget_versions(effect.table)
+            if effect.new_name is not None:
+                self._forget_versions(effect.new_name)
+        parts = self._parts_of(statement, text)
+        for part in parts:
+            got.note(part)
+        return bool(parts)
+
+    def _parts_of(self, statement: Statement, text: str) -> Sequence[Part]:
+        """What a statement means for the tables that are kept equal."""
+        found: dict[TableName, Part] = {}
+        shown = text if len(text) <= TEXT_SHOWN_MAX else text[:TEXT_SHOWN_MAX] + "..."
+        if statement.dropped_database is not None:
+            for name in self._tables:
+                if name.database == statement.dropped_database:
+                    found[name] = Vanished(name, shown)
+        for effect in statement.effects:
+            name = effect.table
+            match effect.action:
+                case Action.TRUNCATE:
+                    found[name] = Truncated(name)
+                case Action.DROP:
+                    found[name] = Vanished(name, shown)
+                case Action.CREATE:
+                    found[name] = MustReread(name, "it was created anew")
+                case Action.REREAD:
+                    found[name] = MustReread(name, effect.reason)
+                case Action.ALTER if not self._flavour.has_names:
+                    reason = "it was altered, and the server's log has no names of columns"
+                    found[name] = MustReread(name, reason)
+            if effect.new_name is not None:
+                reason = "another table was renamed to it"
+                found[effect.new_name] = MustReread(effect.new_name, reason)
+        for name in mentioned(statement, self._tables):
+            reason = f"a statement was logged that may change it: {shown}"
+            found[name] = MustReread(name, reason)
+        return [part for name, part in sorted(found.items()) if name in self._tables]
+
+    def _forget_versions(self, name: TableName) -> None:
+        """Ask for the table again: what the log does not say may have changed."""
+        for key in list(self._versions):
+            database, table, _ = names_of(bytes(8) + key)
+            if self._name(database, table) == name:
+                del self._versions[key]
+
+    def _reread(self, got: _Gathered, names: Collection[TableName], reason: str) -> None:
+        for name in sorted(names):
+            got.note(MustReread(name, reason))
+
+    def _take_xa(self, text: str, got: _Gathered, outer: Event) -> None:
+        word = text.split()[1].upper() if len(text.split()) > 1 else ""
+        if word in {"START", "BEGIN"}:
+            self._open_group(has_begun=True)
+        elif word in {"COMMIT", "ROLLBACK"}:
+            self._end_group(got, outer)
+
+    def _refuse_xa(self) -> None:
+        if self._touched:
+            names = ", ".join(str(name) for name in sorted(self._touched))
+            message = (
+                f"An XA transaction changed {names}. The log has its rows before it is known"
+                " whether it commits, so they cannot be applied: keep these tables out of XA."
+            )
+            raise UnsupportedError(message, kind="cdc_xa", table=names)
+
+
+def _plain_query(body: bytes) -> bytes:
+    """Expand the statement of a compressed QUERY, which begins behind the database's name."""
+    at = 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
+    return body[:at] + decompress_maria(body[at:])

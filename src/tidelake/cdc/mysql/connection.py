@@ -23,7 +23,7 @@ from tidelake.errors import (
 ACCESS_DENIED = frozenset({1045, 1698})
 NO_RIGHT = frozenset({1044, 1142, 1143, 1227, 1370})
 CONNECTION_LOST = frozenset({2006, 2013, 2055, 1053, 1927, 4031})
-LOG_READ_ERROR = 1236
+LOG_READ_ERRORS = frozenset({1236, 4052})  # MariaDB has a number of its own for a server id in use
 NO_SUCH_TABLE = frozenset({1146, 1049, 1051})
 UNKNOWN_VARIABLE = 1193
 
@@ -96,7 +96,7 @@ def error_of(error: BaseException, settings: MySqlSettings) -> TidelakeError:
             f" GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {settings.username}."
         )
         return StorageRefusedError(message, kind="cdc_rights", server=where)
-    if code == LOG_READ_ERROR:
+    if code in LOG_READ_ERRORS:
         return _log_error(said, where, settings)
     if code in NO_SUCH_TABLE:
         return NotFoundError(f"{where}: {said}.", kind="cdc_table_not_found", server=where)

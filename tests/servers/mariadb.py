@@ -125,7 +125,9 @@ def as_other_user() -> dict[str, Any]:
     """Arguments with which root starts a server; empty for others."""
     if os.geteuid() != 0:
         return {}
-    name = next(name for name in ("mysql", "nobody") if any(p.pw_name == name for p in pwd.getpwall()))
+    name = next(
+        name for name in ("mysql", "nobody") if any(p.pw_name == name for p in pwd.getpwall())
+    )
     return {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []}
 
 

@@ -8,7 +8,6 @@ of rights, so anyone may do anything.
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import subprocess
 import tarfile
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kafka_broker import CHECKOUT, FETCH_SECONDS_MAX, AbsentError
+
 from servers.mariadb import DATABASE, Server, free_port, own
 
 __all__ = ["AbsentError", "mysql56"]
@@ -82,7 +82,8 @@ def mysql56(*settings: str) -> Iterator[Server]:
         own(place)
         port = free_port()
         command = [
-            str(home / "mysqld"), "--no-defaults", f"--basedir={home}", f"--datadir={place / 'data'}",
+            str(home / "mysqld"), "--no-defaults", f"--basedir={home}",
+            f"--datadir={place / 'data'}",
             f"--lc-messages-dir={home / 'share'}", f"--port={port}", f"--socket={place / 's'}",
             f"--pid-file={place / 'pid'}",
         ]  # fmt: skip

@@ -126,8 +126,8 @@ def _cells(
     if kind == _T.NEWDECIMAL:
         return Cells(_decimals(buffer, at, layout, ok), ok)
     if kind == _T.BIT:
-        size = np.full(len(at), width(layout), np.int64)
-        return Cells(byte_strings(buffer, at, size, ok), ok)
+        each = np.full(len(at), width(layout), np.int64)
+        return Cells(byte_strings(buffer, at, each, ok), ok)
     if kind in {_T.ENUM, _T.SET}:
         numbers = little(buffer, at, layout.size)
         choose = enum_texts if kind == _T.ENUM else set_texts
@@ -219,7 +219,9 @@ def set_texts(bits: NDArray[np.uint64], labels: tuple[str, ...], ok: Mask) -> Ce
     """Lists of a SET by the bits of its values."""
     if ok is not None:
         bits = np.where(ok, bits, np.uint64(0))
-    wrong = bits >> np.uint64(len(labels)) != 0 if len(labels) < 64 else np.zeros(len(bits), np.bool_)
+    wrong = (
+        bits >> np.uint64(len(labels)) != 0 if len(labels) < 64 else np.zeros(len(bits), np.bool_)
+    )
     places = np.arange(len(labels), dtype=np.uint64)
     chosen = (bits[:, None] >> places & np.uint64(1)).astype(np.bool_)
     chosen[wrong] = False

@@ -12,7 +12,7 @@ UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4", "ascii"})
 BINARY = "binary"
 
 _CODECS = {
-    "latin1": "tidelake-latin1", "latin2": "iso8859_2", "latin5": "iso8859_9", "latin7": "iso8859_13",
+    "latin1": "cp1252", "latin2": "iso8859_2", "latin5": "iso8859_9", "latin7": "iso8859_13",
     "cp850": "cp850", "cp852": "cp852", "cp866": "cp866", "cp932": "cp932", "cp1250": "cp1250",
     "cp1251": "cp1251", "cp1256": "cp1256", "cp1257": "cp1257", "greek": "iso8859_7",
     "hebrew": "iso8859_8", "koi8r": "koi8_r", "koi8u": "koi8_u", "gb2312": "gb2312", "gbk": "gbk",

@@ -134,7 +134,9 @@ def _logged(mapped: MappedColumn, charsets: Mapping[int, str], mapping: TypeMapp
         decode_text(one, charset if is_known(charset) else "latin1") for one in mapped.labels or ()
     )
     native = native_type_of(mapped, labels, bytes_max(charset))
-    column = Column.of(mapped.name, native, charset, is_nullable=mapped.is_nullable, mapping=mapping)
+    column = Column.of(
+        mapped.name, native, charset, is_nullable=mapped.is_nullable, mapping=mapping
+    )
     # NOT NULL without a default fills old rows with 0 or '' when the column is added
     return replace(column, has_default=not mapped.is_nullable)
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,10 +27,10 @@ import pyarrow as pa
 
 from tidelake.cdc.mysql.columns import Table
 from tidelake.cdc.mysql.connection import Session, close_quietly, connect, told
+from tidelake.cdc.mysql.lake_values import reason
 from tidelake.cdc.mysql.position import Position
 from tidelake.cdc.mysql.rejected import payload
 from tidelake.cdc.mysql.row_batch import columns_of, convert_all, row_schema
-from tidelake.cdc.mysql.lake_values import reason
 from tidelake.cdc.mysql.server import quoted_name
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.text_rows import expression, read_columns, select
@@ -112,7 +113,7 @@ class MySqlFirstCopy:
         edges = [None, *bounds, None]
         return [
             Chunk(source, _between(column, low, high), min(rows_max, count))
-            for low, high in zip(edges, edges[1:], strict=False)
+            for low, high in pairwise(edges)
         ]
 
     def _rows_count(self, name: TableName) -> int:

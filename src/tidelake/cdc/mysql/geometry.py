@@ -18,7 +18,7 @@ _NAMES = {1: "Point", 2: "LineString", 3: "Polygon", 4: "MultiPoint", 5: "MultiL
 
 
 def geo_json(data: bytes) -> str:
-    """Print a geometry.
+    r"""Print a geometry.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def geo_json(data: bytes) -> str:
 
     Examples
     --------
-    >>> point = bytes(4) + b"\\x01" + struct.pack("<Idd", 1, 1.0, 2.5)
+    >>> point = bytes(4) + b"\x01" + struct.pack("<Idd", 1, 1.0, 2.5)
     >>> geo_json(point)
     '{"coordinates":[1,2.5],"type":"Point","srid":0}'
     """

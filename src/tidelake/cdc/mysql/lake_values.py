@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +65,7 @@ def to_lake(column: Column, cells: Cells, zone: str) -> Converted:
     elif isinstance(values, np.ndarray):
         found = _numbers(column, values, cells.ok)
     elif column.native.name == "bit":
-        found = _bits(column, values, cells.ok)
+        found = _bits(column, values)
     elif column.native.name in GEOMETRIES:
         found = _geometries(values)
     elif column.native.name == "set" and kind.root is not TypeRoot.ARRAY:
@@ -89,7 +90,7 @@ def _present(count: int, ok: Mask, wrong: Mask) -> NDArray[np.bool_] | None:
     return _either(absent, wrong) if count else None
 
 
-def _numbers(column: Column, values: NDArray[np.generic], ok: Mask) -> Converted:
+def _numbers(column: Column, values: NDArray[Any], ok: Mask) -> Converted:
     kind = column.type
     assert kind is not None
     absent = None if ok is None else ~ok
@@ -131,7 +132,7 @@ def _arrow(values: pa.Array, kind: DataType) -> Converted:
     return Converted(values.cast(target))
 
 
-def _bits(column: Column, values: pa.Array, ok: Mask) -> Converted:
+def _bits(column: Column, values: pa.Array) -> Converted:
     kind, count = column.type, column.native.length
     assert kind is not None
     if kind.root is TypeRoot.BOOLEAN:
@@ -178,7 +179,9 @@ def _times(column: Column, moments: Moments, ok: Mask, zone: str) -> Converted:
     if name == "timestamp":
         micros = on_the_clock(micros, zone)
     if kind.root is TypeRoot.VARCHAR:
-        return Converted(_moment_texts(micros.cast(pa.timestamp("us")), column.native.length), wrong)
+        return Converted(
+            _moment_texts(micros.cast(pa.timestamp("us")), column.native.length), wrong
+        )
     target = to_arrow_type(kind)
     found = micros.cast(pa.timestamp("us"))
     if target.unit == "us":

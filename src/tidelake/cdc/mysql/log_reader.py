@@ -48,6 +48,8 @@ from tidelake.types import RowKind
 STALL_MS = 60_000
 """How long an event of a transaction that has begun may keep us waiting."""
 TEXT_SHOWN_MAX = 120
+IDLE_MAX = 3
+"""Signs of life after each other, without an event, after which the log has no more to give."""
 
 _T = EventType
 _ROWS = {
@@ -67,6 +69,7 @@ _HAVE_EXTRA = frozenset({
     _T.MARIA_WRITE_ROWS_COMPRESSED, _T.MARIA_UPDATE_ROWS_COMPRESSED,
     _T.MARIA_DELETE_ROWS_COMPRESSED,
 })  # fmt: skip
+_HEARTBEATS = frozenset({_T.HEARTBEAT, _T.HEARTBEAT_V2})
 _COMPRESSED = frozenset(kind for kind in _ROWS if kind >= _T.MARIA_WRITE_ROWS_COMPRESSED_V1)
 
 
@@ -144,11 +147,13 @@ class LogReader:
         self._describe = describe
         self._stream: LogStream | None = None
         self._versions: dict[bytes, Version | Misfit] = {}
+        self._position = self._group = Position("", 0)
         self._forget()
 
     def _forget(self) -> None:
         self._maps: dict[int, tuple[TableName, bytes]] = {}
         self._held: Event | None = None
+        self._pending: MariaGtid | MySqlGtid | None = None
         self._is_open = False
         self._has_begun = False
         self._skipped = self._events = self._cut_rows = self._cut_bytes = 0
@@ -171,7 +176,6 @@ class LogReader:
         self._gtids: MariaGtids | MySqlGtids = gtids_of(
             start.gtids, is_maria=self._flavour.is_maria
         )
-        self._pending: MariaGtid | MySqlGtid | None = None
         self._skipped = start.rows
         self._stream = self._open_stream(start)
 
@@ -201,7 +205,7 @@ class LogReader:
         got = _Gathered()
         self._tables, self._is_replay = tables, end is not None
         deadline = self._clock.monotonic_seconds() + limits.wait_ms / 1000
-        has_rows = False
+        has_rows, idle = False, 0
         while end is None or self._position.place < end.place:
             now = self._clock.monotonic_seconds()
             if end is None and self._is_enough(got, limits, is_late=now >= deadline):
@@ -209,6 +213,10 @@ class LogReader:
             event = self._next(deadline - now if end is None else None)
             if event is None:
                 break
+            idle = idle + 1 if event.type in _HEARTBEATS else 0
+            if end is not None and idle > IDLE_MAX:
+                message = f"The log ends at {self._position}, before the end {end} of the range."
+                raise CorruptError(message, kind="cdc_position")
             if self._take(event, got) and end is None:
                 break
             if end is not None and end.rows and self._is_at(end):
@@ -250,8 +258,8 @@ class LogReader:
     def _next(self, wait_seconds: float | None) -> Event | None:
         """Give the next event; None if none came in time between transactions."""
         if self._held is not None:
-            event, self._held = self._held, None
-            return event
+            held, self._held = self._held, None
+            return held
         assert self._stream is not None
         is_due = self._is_open or wait_seconds is None
         wait_ms = STALL_MS if is_due else max(0.0, (wait_seconds or 0) * 1000)
@@ -271,18 +279,15 @@ class LogReader:
             if not self._is_open:
                 self._stand()
             return False
-        if not event.is_artificial and kind not in {_T.HEARTBEAT, _T.HEARTBEAT_V2}:
+        if not event.is_artificial and kind not in _HEARTBEATS:
             self._started = self._offset
             # the header has the low 32 bits of the end alone
             self._offset += (event.end - self._offset) & 0xFFFF_FFFF
             self._started = self._offset - event.size
-        if kind in {_T.HEARTBEAT, _T.HEARTBEAT_V2}:
+        if kind in _HEARTBEATS:
             return False
         if kind == _T.TRANSACTION_PAYLOAD:
-            for inner in payload_events(event.body):
-                if self._take_inner(inner, got, event):
-                    return True
-            return False
+            return any(self._take_inner(inner, got, event) for inner in payload_events(event.body))
         return self._take_inner(event, got, event)
 
     def _take_inner(self, event: Event, got: _Gathered, outer: Event) -> bool:
@@ -303,7 +308,7 @@ class LogReader:
         elif kind in {_T.QUERY, _T.MARIA_QUERY_COMPRESSED}:
             return self._take_query(event, got, outer)
         elif kind == _T.XA_PREPARE:
-            if not event.body[:1] == b"\1":  # COMMIT ... ONE PHASE is logged as one, too
+            if event.body[:1] != b"\1":  # COMMIT ... ONE PHASE is logged as one, too
                 self._refuse_xa()
             self._end_group(got, outer)
         elif kind == _T.INCIDENT:
@@ -401,9 +406,7 @@ class LogReader:
         got.bytes_count += len(body)
         self._cut_rows += rows
 
-    def _batch(
-        self, got: _Gathered, name: TableName, version: Version, layout: Layout
-    ) -> RowBatch:
+    def _batch(self, got: _Gathered, name: TableName, version: Version, layout: Layout) -> RowBatch:
         batches = got.batches.setdefault(name, [])
         if batches:
             last = batches[-1]

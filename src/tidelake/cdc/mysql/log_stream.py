@@ -125,7 +125,9 @@ class LogStream:
         if head == 0xFF:
             raise self._error(data[at:end])
         if head == 0xFE and end - at < 9:
-            message = "The server ended the dump of its log: it shuts down, or the reader was killed."
+            message = (
+                "The server ended the dump of its log: it shuts down, or the reader was killed."
+            )
             raise StorageError(message, kind="cdc_unreachable")
         if head:
             message = f"A packet of the log begins with {head}."

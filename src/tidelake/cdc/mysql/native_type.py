@@ -201,8 +201,6 @@ def _mapped(native: NativeType, mapping: TypeMapping) -> DataType | None:
         return DataType(TypeRoot.VARBINARY, length=length or STRING_LENGTH_MAX)
     if name == "longtext" and Switch.LONGTEXT_TO_BYTES in mapping:
         return BYTES
-    if name == "set":
-        return DataType(TypeRoot.ARRAY, children=(STRING,))
     return _PLAIN.get(name)
 
 
@@ -214,6 +212,7 @@ _PLAIN = {
     "time": DataType(TypeRoot.TIME, precision=0),
     "json": STRING,
     "enum": STRING,
+    "set": DataType(TypeRoot.ARRAY, children=(STRING,)),
     **dict.fromkeys(BLOBS, BYTES),
     **dict.fromkeys(TEXTS - {"char", "varchar"}, STRING),
     **dict.fromkeys(GEOMETRIES, STRING),

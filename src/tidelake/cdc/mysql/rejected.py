@@ -46,7 +46,9 @@ def _moment(column: Column, moments: Moments, row: int) -> str:
     if moments.texts is not None and moments.texts[row]:
         return str(moments.texts[row])
     try:
-        whole = _EPOCH + (timedelta(days=value) if name == "date" else timedelta(microseconds=value))
+        whole = _EPOCH + (
+            timedelta(days=value) if name == "date" else timedelta(microseconds=value)
+        )
     except OverflowError:
         return str(value)
     if name == "date":

@@ -93,13 +93,13 @@ class RowBatch:
     seconds: list[int] = field(default_factory=list)
     bytes_count: int = 0
 
-    def add(
-        self, body: bytes, at: int, kind: RowKind, order: tuple[int, int], seconds: int
-    ) -> int:
+    def add(self, body: bytes, at: int, kind: RowKind, order: tuple[int, int], seconds: int) -> int:
         """Take an event, and give the number of its rows."""
         before = len(self.starts)
         is_pair = kind is RowKind.UPDATE_AFTER
-        find_rows(self.layout.double if is_pair else self.layout.single, body, at, self.starts.append)
+        find_rows(
+            self.layout.double if is_pair else self.layout.single, body, at, self.starts.append
+        )
         images = len(self.starts) - before
         self.bodies.append(body)
         self.counts.append(images)
@@ -113,7 +113,7 @@ class RowBatch:
         """Make columns of all rows."""
         rows = _Rows.of(self)
         table = self.version.table
-        keys = [place for place in column_numbers(table.columns, table.keys)]
+        keys = column_numbers(table.columns, table.keys)
         old, new = _with_new_keys(self, rows, keys)
         return _changes(self, rows, old, new, zone)
 
@@ -167,9 +167,7 @@ def _read(batch: RowBatch, buffer: NDArray[np.uint8], starts: Places, wanted: Se
     return {places[number]: cells for number, cells in found.items()}
 
 
-def _with_new_keys(
-    batch: RowBatch, rows: _Rows, keys: Sequence[int]
-) -> tuple[Places, Places]:
+def _with_new_keys(batch: RowBatch, rows: _Rows, keys: Sequence[int]) -> tuple[Places, Places]:
     """Numbers of the rows whose old image is a -D, and of those whose new one is a +I or +U."""
     is_update = (rows.before >= 0) & (rows.after >= 0)
     old = np.flatnonzero((rows.before >= 0) & (rows.after < 0))
@@ -202,9 +200,7 @@ def _differ(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     return np.asarray(pc.or_(unequal, nulls))
 
 
-def _changes(
-    batch: RowBatch, rows: _Rows, old: Places, new: Places, zone: str
-) -> RowChanges:
+def _changes(batch: RowBatch, rows: _Rows, old: Places, new: Places, zone: str) -> RowChanges:
     """Put old and new images in the source's order, and decode them."""
     source = np.concatenate([old, new])
     is_new = np.repeat([False, True], [len(old), len(new)])

@@ -215,7 +215,9 @@ def _right_findings(
             mend = f"GRANT {right} ON *.* TO '{user}'"
             found.append(Finding("right_replication_client", error.message, mend))
     grants = _grants(session)
-    replicates = re.search(r"REPLICATION (SLAVE|REPLICA)\b(?! ADMIN)|ALL PRIVILEGES ON \*\.\*", grants)
+    replicates = re.search(
+        r"REPLICATION (SLAVE|REPLICA)\b(?! ADMIN)|ALL PRIVILEGES ON \*\.\*", grants
+    )
     if not replicates:
         text = f"The user '{user}' may not read the log: it lacks REPLICATION SLAVE."
         mend = f"GRANT REPLICATION SLAVE ON *.* TO '{user}'"
@@ -237,9 +239,7 @@ def _grants(session: Session) -> str:
         return "ALL PRIVILEGES ON *.*"  # a server without tables of rights
 
 
-def _id_findings(
-    session: Session, settings: MySqlSettings, facts: ServerFacts
-) -> list[Finding]:
+def _id_findings(session: Session, settings: MySqlSettings, facts: ServerFacts) -> list[Finding]:
     mend = "server-id=<a number that no other reader or replica has>"
     if str(settings.server_id) == facts["server_id"]:
         text = f"'server-id' {settings.server_id} is that of the server itself."

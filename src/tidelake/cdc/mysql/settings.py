@@ -145,9 +145,7 @@ class MySqlSettings:
             startup_pos=_integer(values, "scan.startup.specific-offset.pos", 4, 4, 2**63),
             startup_gtids=values.get("scan.startup.specific-offset.gtid-set", ""),
             startup_ms=_integer(values, "scan.startup.timestamp-millis", 0, 0, 2**62),
-            chunk_rows=_integer(
-                values, "scan.incremental.snapshot.chunk.size", 0, 1, 2**31
-            ),
+            chunk_rows=_integer(values, "scan.incremental.snapshot.chunk.size", 0, 1, 2**31),
             ssl_mode=_one_of(values, "ssl.mode", SslMode.PREFERRED),
             ssl_ca=values.get("ssl.ca", ""),
             ssl_cert=values.get("ssl.cert", ""),

@@ -211,4 +211,3 @@ class MySqlSource:
         if self._known_reader is not None:
             self._known_reader.close()
         self._session.close()
-

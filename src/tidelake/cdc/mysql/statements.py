@@ -317,8 +317,6 @@ def _alters(reader: _Reader) -> Iterator[Effect]:
     while not reader.is_done:
         if depth == 0 and is_first:
             yield from _alteration(reader, table)
-            if reader.is_done:
-                return
         is_first = depth == 0 and reader.sign == ","
         depth += (reader.sign == "(") - (reader.sign == ")")
         reader.at += 1

@@ -121,7 +121,9 @@ def _large_row(receive: Any, data: bytes, at: int) -> tuple[bytes, bytes, int]:
     """Read a row of several packets; gives it, the bytes received, and where the next begins."""
     parts = []
     while True:
-        while len(data) - at < 4 or len(data) - at < 4 + int.from_bytes(data[at : at + 3], "little"):
+        while len(data) - at < 4 or len(data) - at < 4 + int.from_bytes(
+            data[at : at + 3], "little"
+        ):
             more = receive(RECEIVED_MAX * 4)
             if not more:
                 message = "The server ended the connection while a table was copied."
@@ -156,9 +158,7 @@ def read_columns(buffer: Bytes, starts: Places, columns: list[Column]) -> dict[i
     return found
 
 
-def _cells(
-    buffer: Bytes, at: Places, sizes: NDArray[np.int64], column: Column, ok: Mask
-) -> Cells:
+def _cells(buffer: Bytes, at: Places, sizes: NDArray[np.int64], column: Column, ok: Mask) -> Cells:
     name = column.native.name
     if name in {"date", "datetime", "timestamp"}:
         return Cells(_moments(buffer, at, column, ok), ok)
@@ -212,9 +212,7 @@ def _moments(buffer: Bytes, at: Places, column: Column, ok: Mask) -> Moments:
     return Moments(values, days.is_zero, days.is_wrong, days.texts)
 
 
-def _clock(
-    buffer: Bytes, at: Places, sizes: NDArray[np.int64], digits: int, ok: Mask
-) -> Moments:
+def _clock(buffer: Bytes, at: Places, sizes: NDArray[np.int64], digits: int, ok: Mask) -> Moments:
     """``[-]H...H:MM:SS`` and a fraction: read from its end, for hours have two or three digits."""
     end = at + sizes - (digits + 1 if digits else 0)
     if ok is not None:

@@ -50,9 +50,10 @@ LOW = (
     " -12345678901234567890123456789012345.012345678901234567890123456789,"
     " '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '',"
     " '0001-01-01', '00:00:00', '00:00:00', '00:00:00', '1000-01-01', '1000-01-01', '1000-01-01',"
-    " '1000-01-01', '1970-01-01 00:00:01', '1970-01-01 00:00:01', '1970-01-01 00:00:01', b'0', b'0',"
-    " 0, 'a', 'z', '', '[]', st_geomfromtext('geometrycollection(point(1 2),multipoint(1 1,2 2),"
-    "linestring(0 0,1 1))'), st_geomfromtext('point(0 0)'), '::', '0.0.0.0', 'v0'"
+    " '1000-01-01', '1970-01-01 00:00:01', '1970-01-01 00:00:01', '1970-01-01 00:00:01', b'0',"
+    " b'0', 0, 'a', 'z', '', '[]', st_geomfromtext('geometrycollection(point(1 2),"
+    "multipoint(1 1,2 2),linestring(0 0,1 1))'), st_geomfromtext('point(0 0)'), '::',"
+    " '0.0.0.0', 'v0'"
 )
 HIGH = (
     "127, 255, 1, 32767, 65535, 8388607, 16777215, 2147483647, 2155, 4294967295,"
@@ -304,7 +305,9 @@ def test_columns_change_on_the_way(maria, open_source):
         [{"id": 3, "m": 3, "x": Decimal(8)}],
         [{"s": "a", "id": 4, "m": 4, "x": Decimal(7)}],
     ]
-    last = {column.name: (column.native_type, column.has_default) for column in parts[3].table.columns}
+    last = {
+        column.name: (column.native_type, column.has_default) for column in parts[3].table.columns
+    }
     assert last["x"] == ("bigint unsigned", True)
     assert last["m"] == ("bigint", False)
     assert parts[3].table == source.tables()[0]
@@ -467,12 +470,15 @@ def test_ranges_read_again_are_the_same_under_a_random_load(maria, open_source):
         key, n = draw.randrange(60), draw.randrange(60)
         statements.append(draw.choice([
             f"REPLACE INTO t VALUES ({key}, {n})", f"DELETE FROM t WHERE id = {key}",
-            f"UPDATE IGNORE t SET id = {n} WHERE id = {key}", f"UPDATE t SET n = n + 1 WHERE n > {n}",
+            f"UPDATE IGNORE t SET id = {n} WHERE id = {key}",
+            f"UPDATE t SET n = n + 1 WHERE n > {n}",
             f"REPLACE INTO u VALUES ({key})", "BEGIN", "COMMIT", "ROLLBACK",
         ]))  # fmt: skip
         if draw.random() < 0.03:
-            statements.append(draw.choice(["TRUNCATE t", "FLUSH BINARY LOGS", "FLUSH TABLES",
-                                           "ALTER TABLE t ADD COLUMN IF NOT EXISTS x int"]))  # fmt: skip
+            more = "ALTER TABLE t ADD COLUMN IF NOT EXISTS x int"
+            statements.append(
+                draw.choice(["TRUNCATE t", "FLUSH BINARY LOGS", "FLUSH TABLES", more])
+            )
     with maria.connect(database="shop") as connection, connection.cursor() as cursor:
         for statement in statements:
             if statement.startswith("ALTER") or "INTO t" not in statement:
@@ -544,7 +550,8 @@ def test_chunks_cover_a_table_once(maria, open_source):
         "CREATE TABLE u (a datetime(3), b int, PRIMARY KEY (a, b))",
         "INSERT INTO u SELECT timestamp'2024-01-01 00:00:00' + interval seq div 10 minute, seq"
         " FROM seq_1_to_3000",
-        "CREATE TABLE w (id bigint PRIMARY KEY)", "INSERT INTO w SELECT seq * 1000 FROM seq_1_to_3000",
+        "CREATE TABLE w (id bigint PRIMARY KEY)",
+        "INSERT INTO w SELECT seq * 1000 FROM seq_1_to_3000",
         "ANALYZE TABLE t, u, w",
     )  # fmt: skip
     source = open_source(maria)

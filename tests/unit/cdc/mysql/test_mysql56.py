@@ -1,4 +1,4 @@
-"""On a real MySQL 5.6: GTIDs and files, rows of version 2, names of columns that the log has not."""
+"""On a real MySQL 5.6: GTIDs and files, rows of version 2, a log without names of columns."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_types_are_what_a_copy_says(mysql56, open_source):
         "CREATE TABLE t (id int PRIMARY KEY, a tinyint(1), b bigint unsigned, c decimal(30,5),"
         " d varchar(20) CHARACTER SET utf8, e enum('a','é'), s set('x','y'), f float, g double,"
         " h char(3) CHARACTER SET latin1, i binary(3), j blob, k longtext CHARACTER SET utf8mb4,"
-        " l date, m time(2), n datetime(6), o timestamp(3) NULL, p timestamp NULL, q year, r bit(9),"
-        " w mediumint unsigned, x point, y geometry, z smallint) DEFAULT CHARSET latin1"
+        " l date, m time(2), n datetime(6), o timestamp(3) NULL, p timestamp NULL, q year,"
+        " r bit(9), w mediumint unsigned, x point, y geometry, z smallint) DEFAULT CHARSET latin1"
     )
     source = open_source(mysql56)
     (table,) = source.tables()

@@ -43,9 +43,7 @@ def byte_strings(
     last = words(buffer, at + 8) & ((np.uint64(1) << tail) - np.uint64(1))
     half = np.uint64(32)
     views[:, 0] = sizes.astype(np.uint64) | first << half
-    views[:, 1] = np.where(
-        is_inline, first >> half | last << half, at.astype(np.uint64) << half
-    )
+    views[:, 1] = np.where(is_inline, first >> half | last << half, at.astype(np.uint64) << half)
     bits = None if ok is None else pa.py_buffer(np.packbits(ok, bitorder="little"))
     found = pa.Array.from_buffers(
         pa.binary_view(), len(at), [bits, pa.py_buffer(views), pa.py_buffer(buffer)]

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+
 from tidelake.engine.codec import ZstdDecompressor, ZstdError
 from tidelake.errors import CorruptError, UnsupportedError
 
@@ -279,7 +280,9 @@ def payload_events(body: bytes) -> Iterator[Event]:
             message = "A compressed transaction of the binlog is cut short."
             raise CorruptError(message, kind="cdc_binlog_event")
         size = int.from_bytes(plain[at + 9 : at + 13], "little")
-        yield parse_event(plain, at, min(len(plain), at + max(size, HEADER_SIZE)), has_checksum=False)
+        yield parse_event(
+            plain, at, min(len(plain), at + max(size, HEADER_SIZE)), has_checksum=False
+        )
         at += max(size, HEADER_SIZE)
 
 

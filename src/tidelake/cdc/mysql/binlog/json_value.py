@@ -1,9 +1,9 @@
 """MySQL's binary JSON as the text that MySQL itself prints: one value at a time.
 
-A value is a type byte and its content. Containers are a count, a size, an entry of (offset, length)
-for each key, an entry of (type, offset or value) for each value, then keys and values; offsets count
-from the container's start and have two bytes in small containers, four in large ones. Source:
-``json_binary.h`` of MySQL 8. MariaDB's JSON is text and does not come here.
+A value is a type byte and its content. Containers are a count, a size, an entry of (offset,
+length) for each key, an entry of (type, offset or value) for each value, then keys and values;
+offsets count from the container's start and have two bytes in small containers, four in large ones.
+Source: ``json_binary.h`` of MySQL 8. MariaDB's JSON is text and does not come here.
 
 Measured: 3 us for a value of ten small members.
 """

@@ -80,7 +80,10 @@ def decimal_limbs(
     tuple
         Low and high 64 bits of the sizes without sign, and the signs.
     """
-    groups = [*_groups(precision - scale, is_short_first=True), *_groups(scale, is_short_first=False)]
+    groups = [
+        *_groups(precision - scale, is_short_first=True),
+        *_groups(scale, is_short_first=False),
+    ]
     is_negative = (buffer[at] & 0x80) == 0
     turn = np.where(is_negative, np.uint64(0xFFFF_FFFF_FFFF_FFFF), np.uint64(0))
     low = np.zeros(len(at), np.uint64)
@@ -128,7 +131,10 @@ def decimal_text(raw: bytes, precision: int, scale: int) -> str:
     if is_negative:
         data = bytes(byte ^ 0xFF for byte in data)
     text, at = "", 0
-    groups = [*_groups(precision - scale, is_short_first=True), *_groups(scale, is_short_first=False)]
+    groups = [
+        *_groups(precision - scale, is_short_first=True),
+        *_groups(scale, is_short_first=False),
+    ]
     for digits in groups:
         size = DIGIT_BYTES[digits]
         text += str(int.from_bytes(data[at : at + size], "big")).zfill(digits)

@@ -53,9 +53,7 @@ def decimal_width(precision: int, scale: int) -> int:
     6
     """
     whole = precision - scale
-    return (
-        whole // 9 * 4 + DIGIT_BYTES[whole % 9] + scale // 9 * 4 + DIGIT_BYTES[scale % 9]
-    )
+    return whole // 9 * 4 + DIGIT_BYTES[whole % 9] + scale // 9 * 4 + DIGIT_BYTES[scale % 9]
 
 
 def prefix(column: MappedColumn) -> int:
@@ -86,7 +84,7 @@ def scanner(columns: tuple[MappedColumn, ...], images: int) -> Scan:
             lines.append(f"      if not nulls & {1 << number}: at += {step}")
     lines.append("  return at")
     scope: dict[str, object] = {"NONE": bytes(bits), "from_bytes": int.from_bytes}
-    exec("\n".join(lines), scope)  # noqa: S102  made of numbers alone
+    exec("\n".join(lines), scope)
     return scope["scan"]  # type: ignore[return-value]
 
 

@@ -29,7 +29,15 @@ from tidelake.cdc.evolution.plan import (
 )
 from tidelake.cdc.job.targets import LakeSettings, Targets
 from tidelake.cdc.journal.job_state import JobState, Phase, TableState
-from tidelake.cdc.source.changes import Changes, MustReread, Part, Rejected, RowChanges, Truncated
+from tidelake.cdc.source.changes import (
+    Changes,
+    MustReread,
+    Part,
+    Rejected,
+    RowChanges,
+    Signal,
+    Truncated,
+)
 from tidelake.cdc.source.source import FirstCopy
 from tidelake.cdc.source.source_table import SourceTable, TableName
 from tidelake.cdc.target.epoch_step import EpochStep
@@ -119,6 +127,9 @@ class Lake:
 
     def _take(self, part: Part, epoch: _Epoch) -> None:
         """Take one part: its rows, or what it says of a table."""
+        if isinstance(part, Signal):
+            _LOG.info("Job '%s': the log has the signal '%s'", self._settings.job, part.text)
+            return
         name = part.table.name if isinstance(part, RowChanges) else part.table
         table = epoch.state.tables.get(name)
         if table is None or table.phase is not Phase.LIVE:

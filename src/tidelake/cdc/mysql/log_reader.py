@@ -35,9 +35,9 @@ from tidelake.cdc.mysql.binlog.table_map import names_of, parse_table_map
 from tidelake.cdc.mysql.columns import Misfit, Table, table_of
 from tidelake.cdc.mysql.log_stream import LogStream
 from tidelake.cdc.mysql.position import MariaGtids, MySqlGtids, Position, gtids_of
-from tidelake.cdc.mysql.row_batch import Layout, RowBatch, Version
+from tidelake.cdc.mysql.row_batch import EVENT_SHIFT, Layout, RowBatch, Version
 from tidelake.cdc.mysql.statements import Action, Statement, mentioned, read_statement
-from tidelake.cdc.source.changes import MustReread, Part, RowChanges, Truncated, Vanished
+from tidelake.cdc.source.changes import MustReread, Part, TableEvent, Truncated, Vanished
 from tidelake.cdc.source.source import ReadLimits
 from tidelake.cdc.source.source_table import TableName
 from tidelake.cdc.source.type_mapping import TypeMapping
@@ -118,9 +118,8 @@ class _Gathered:
     bytes_count: int = 0
     seconds: int | None = None
 
-    def note(self, part: Part) -> None:
+    def note(self, part: TableEvent) -> None:
         """Take a part that is no rows, once for a table."""
-        assert not isinstance(part, RowChanges)
         self.others.setdefault((type(part), part.table), part)
 
 
@@ -313,8 +312,14 @@ class LogReader:
             self._end_group(got, outer)
         elif kind == _T.INCIDENT:
             for name in sorted(self._tables):
-                got.note(MustReread(name, "the server says that events of its log were lost"))
+                reason = "the server says that events of its log were lost"
+                got.note(MustReread(name, reason, self._order))
         return False
+
+    @property
+    def _order(self) -> tuple[int, int]:
+        """Where the event that is read stands among rows."""
+        return (self._group.order, self._events << EVENT_SHIFT)
 
     def _name(self, database: str, table: str) -> TableName:
         if self._flavour.folds_names:
@@ -375,11 +380,11 @@ class LogReader:
         self._touched.add(name)
         version = self._version(map_body)
         if isinstance(version, Misfit):
-            got.note(MustReread(name, version.reason))
+            got.note(MustReread(name, version.reason, self._order))
             return
         if event.type == _T.PARTIAL_UPDATE_ROWS:
             reason = "an update has parts of JSON alone; SET binlog_row_value_options = ''"
-            got.note(MustReread(name, reason))
+            got.note(MustReread(name, reason, self._order))
             return
         at = 8
         if event.type in _HAVE_EXTRA:
@@ -395,7 +400,7 @@ class LogReader:
         layout = version.layout(images[0])
         if layout is None or images[0] != images[-1]:
             reason = "a session logged parts of rows; SET GLOBAL binlog_row_image = 'FULL'"
-            got.note(MustReread(name, reason))
+            got.note(MustReread(name, reason, self._order))
             return
         if event.type in _COMPRESSED:
             body, at = decompress_maria(body[at:]), 0
@@ -489,34 +494,34 @@ class LogReader:
             got.note(part)
         return bool(parts)
 
-    def _parts_of(self, statement: Statement, text: str) -> Sequence[Part]:
+    def _parts_of(self, statement: Statement, text: str) -> Sequence[TableEvent]:
         """What a statement means for the tables that are kept equal."""
-        found: dict[TableName, Part] = {}
+        found: dict[TableName, TableEvent] = {}
         shown = text if len(text) <= TEXT_SHOWN_MAX else text[:TEXT_SHOWN_MAX] + "..."
         if statement.dropped_database is not None:
             for name in self._tables:
                 if name.database == statement.dropped_database:
-                    found[name] = Vanished(name, shown)
+                    found[name] = Vanished(name, shown, self._order)
         for effect in statement.effects:
             name = effect.table
             match effect.action:
                 case Action.TRUNCATE:
-                    found[name] = Truncated(name)
+                    found[name] = Truncated(name, self._order)
                 case Action.DROP:
-                    found[name] = Vanished(name, shown)
+                    found[name] = Vanished(name, shown, self._order)
                 case Action.CREATE:
-                    found[name] = MustReread(name, "it was created anew")
+                    found[name] = MustReread(name, "it was created anew", self._order)
                 case Action.REREAD:
-                    found[name] = MustReread(name, effect.reason)
+                    found[name] = MustReread(name, effect.reason, self._order)
                 case Action.ALTER if not self._flavour.has_names:
                     reason = "it was altered, and the server's log has no names of columns"
-                    found[name] = MustReread(name, reason)
+                    found[name] = MustReread(name, reason, self._order)
             if effect.new_name is not None:
                 reason = "another table was renamed to it"
-                found[effect.new_name] = MustReread(effect.new_name, reason)
+                found[effect.new_name] = MustReread(effect.new_name, reason, self._order)
         for name in mentioned(statement, self._tables):
             reason = f"a statement was logged that may change it: {shown}"
-            found[name] = MustReread(name, reason)
+            found[name] = MustReread(name, reason, self._order)
         return [part for name, part in sorted(found.items()) if name in self._tables]
 
     def _forget_versions(self, name: TableName) -> None:
@@ -528,7 +533,7 @@ class LogReader:
 
     def _reread(self, got: _Gathered, names: Collection[TableName], reason: str) -> None:
         for name in sorted(names):
-            got.note(MustReread(name, reason))
+            got.note(MustReread(name, reason, self._order))
 
     def _take_xa(self, text: str, got: _Gathered, outer: Event) -> None:
         word = text.split()[1].upper() if len(text.split()) > 1 else ""

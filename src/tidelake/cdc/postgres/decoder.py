@@ -159,14 +159,14 @@ def _sent_rows(messages: LogMessages, rows: NDArray[np.int64], relation: Relatio
 def _truncated(
     messages: LogMessages, versions: Mapping[int, list[_Span]], wanted: Wanted
 ) -> list[Part]:
-    found: dict[TableName, None] = {}
+    found: dict[TableName, tuple[int, int]] = {}
     for place in np.flatnonzero(messages.kinds == TRUNCATE).tolist():
         for oid in truncated_oids(messages.message(place)):
             before = [relation for start, relation in versions[oid] if start < place]
             name = wanted.name(before[-1])
             if name in wanted.tables:
-                found[name] = None
-    return [Truncated(name) for name in found]
+                found[name] = int(messages.lsn[place]), 2 * int(messages.index[place])
+    return [Truncated(name, order) for name, order in found.items()]
 
 
 def _signals(messages: LogMessages) -> list[Part]:

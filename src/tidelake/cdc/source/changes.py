@@ -136,7 +136,9 @@ class Signal:
     order: tuple[int, int]
 
 
-Part = RowChanges | Truncated | MustReread | Vanished | Signal
+TableEvent = Truncated | MustReread | Vanished
+"""What the log says of a whole table."""
+Part = RowChanges | TableEvent | Signal
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ IDLE_MS = 10_000
 """How often an idle job puts an epoch without rows, so that the source may forget its log."""
 TABLES_LOOK_MS = 60_000
 """How often new tables of the source are looked for."""
+ASKED_LOOK_MS = 5_000
+"""How often requests of people are looked for."""
 _LOG = logging.getLogger("tidelake")
 
 
@@ -101,7 +103,11 @@ class Job:
         self.epoch = -1
         self.position = ""
         self._put_ms = 0
+        self._is_done = False
+        """Whether the newest entry's epoch is applied."""
         self._looked_ms = 0
+        self._asked_ms = -float(ASKED_LOOK_MS)
+        self._asked: tuple[int, ...] = ()
 
     # ---- start
 
@@ -154,6 +160,7 @@ class Job:
         wait_ms : int, optional
             How long to wait for the first change; by default as the limits say.
         """
+        self._look_for_requests()
         if self._has_waiting():
             return self._copy_waiting()
         self._look_for_tables()
@@ -178,6 +185,7 @@ class Job:
     def run_once(self, watch: Callable[[EpochDone], None] | None = None) -> None:
         """Apply what the source has at this moment."""
         newest = self._source.newest()
+        self._look_for_requests()
         while self._has_waiting() or self._source.is_before(self.position, newest):
             done = self.step()
             if done is not None and watch is not None:
@@ -186,9 +194,12 @@ class Job:
                 self._put_idle(newest)
 
     def close(self) -> None:
-        """Say how far everything is safe, and end the connections."""
+        """Say how far everything is safe, and end the connections.
+
+        An epoch that an error cut off is not done: the next run applies it again.
+        """
         try:
-            if self.epoch >= 0:
+            if self._is_done:
                 self._put(EntryKind.CHANGES, self.position)
         finally:
             self._source.close()
@@ -204,8 +215,10 @@ class Job:
         """Begin an epoch; then what lies before it is safe."""
         now = self._env.clock.now_ms()
         entry = Entry(self.epoch + 1, kind, self.position, end, self._run, now)
+        self._is_done = False
         self._journal.append(entry, self.state)
         self.epoch, self._put_ms = entry.epoch, now
+        self._is_done = end == self.position and kind is EntryKind.CHANGES
         if self.position:
             self._source.confirm(self.position)
 
@@ -220,6 +233,7 @@ class Job:
 
     def _again(self, entry: Entry) -> EpochDone | None:
         if entry.end == entry.start:
+            self._is_done = True
             return None
         changes = self._source.read(
             entry.start, self._followed(), self._settings.limits, end=entry.end
@@ -230,6 +244,7 @@ class Job:
         step = EpochStep(self._settings.user, self.epoch, changes.start, changes.end)
         result = self._lake.apply(changes, step, self.state)
         self.state, self.position = result.state, changes.end
+        self._is_done = True
         return EpochDone(
             self.epoch,
             EntryKind.CHANGES,
@@ -243,6 +258,20 @@ class Job:
 
     def _has_waiting(self) -> bool:
         return any(one.phase is Phase.COPYING for one in self.state.tables.values())
+
+    def _look_for_requests(self) -> None:
+        """Take up what people asked for."""
+        now = self._env.clock.monotonic_seconds() * 1_000
+        if now - self._asked_ms < ASKED_LOOK_MS:
+            return
+        self._asked_ms = now
+        asked = self._journal.asked()
+        for name in (name for names in asked.values() for name in names):
+            table = self.state.tables.get(name)
+            if table is not None and table.phase is not Phase.GONE:
+                again = replace(table, phase=Phase.COPYING, reason="it was asked for")
+                self.state = self.state.with_table(name, again)
+        self._asked = tuple(asked)
 
     def _look_for_tables(self) -> None:
         """Let new tables of the source join."""
@@ -310,6 +339,8 @@ class Job:
             [n for n, one in self.state.tables.items() if one.phase is not Phase.GONE]
         )
         self._put(EntryKind.COPY, self.position)
+        self._journal.answered(self._asked)
+        self._asked = ()
         step = EpochStep(self._settings.user, self.epoch, f"copy {self.epoch}", self.position)
         with self._source.first_copy(names) as copy:
             result = self._lake.copy(copy, names, step, self.state)

@@ -8,18 +8,23 @@ effect once.
 An entry holds what changed in the job's state; every :data:`FULL_EVERY`-th holds all of it, and
 what lies before the newest full entry is deleted, but for :data:`KEPT_MIN` entries for people.
 
+``copy-again-<n>`` is a request of a person, which the job removes when an entry has taken it up.
+
 Cost: one put an epoch; a start lists the folder and reads :data:`FULL_EVERY` entries or fewer.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tidelake.cdc.journal.entry import Entry
 from tidelake.cdc.journal.job_state import JobState
+from tidelake.cdc.source.source_table import TableName
 from tidelake.engine.storage import FileIO, put_new
 from tidelake.errors import ConflictError, CorruptError, NotFoundError
 
@@ -27,6 +32,7 @@ FULL_EVERY = 64
 """A state of 1,000 tables is about 1 MB: too much for each second, not for each minute."""
 KEPT_MIN = 128
 _NAME = re.compile(r"epoch-(\d{1,18})")
+_REQUEST = re.compile(r"copy-again-(\d{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,14 @@ class Journal(Protocol):
         ConflictError
             Another run of the job began it: kind ``cdc_job_taken``.
         """
+        ...
+
+    def asked(self) -> dict[int, tuple[TableName, ...]]:
+        """Give the requests that tables are copied again, by number."""
+        ...
+
+    def answered(self, numbers: Iterable[int]) -> None:
+        """Remove requests that an entry has taken up."""
         ...
 
 
@@ -132,6 +146,48 @@ class FileJournal:
         if is_full:
             self._trim(entry.epoch - KEPT_MIN)
 
+    # ---- requests
+
+    def ask(self, tables: Sequence[TableName]) -> None:
+        """Leave a request that tables are copied again."""
+        self._fileio.make_dirs(self._path)
+        number = 1 + max(self._requests(), default=0)
+        names = [[name.database, name.schema, name.table] for name in tables]
+        while not put_new(self._fileio, self._request(number), json.dumps(names).encode()):
+            number += 1
+
+    def asked(self) -> dict[int, tuple[TableName, ...]]:
+        """Give the requests that wait, by their number."""
+        found = {}
+        for number in self._requests():
+            path = self._request(number)
+            try:
+                names = json.loads(self._fileio.read_bytes(path))
+                found[number] = tuple(TableName(*name) for name in names)
+            except NotFoundError:
+                continue  # another run took it up
+            except (ValueError, TypeError) as error:
+                message = f"The request {path} is damaged: {error!r}. Delete it and ask again."
+                raise CorruptError(message, kind="cdc_journal_damaged", path=path) from error
+        return found
+
+    def answered(self, numbers: Iterable[int]) -> None:
+        """Remove requests that an entry has taken up."""
+        for number in numbers:
+            self._fileio.delete(self._request(number))
+
+    def remove(self) -> None:
+        """Delete the journal."""
+        self._fileio.delete_dir(self._path)
+
+    def _requests(self) -> list[int]:
+        return self._numbers(_REQUEST)
+
+    def _request(self, number: int) -> str:
+        return f"{self._path}/copy-again-{number}"
+
+    # ---- files
+
     def _is_own(self, entry: Entry) -> bool:
         """Whether a put whose answer was lost had taken effect."""
         return self._read(entry.epoch).run == entry.run
@@ -146,11 +202,14 @@ class FileJournal:
 
     def _epochs(self) -> list[int]:
         """The numbers of the entries, ascending."""
+        return self._numbers(_NAME)
+
+    def _numbers(self, pattern: re.Pattern[str]) -> list[int]:
         try:
             files = self._fileio.list_dir(self._path)
         except NotFoundError:
             return []
-        names = [_NAME.fullmatch(file.name) for file in files]
+        names = [pattern.fullmatch(file.name) for file in files]
         return sorted(int(found[1]) for found in names if found)
 
     def _read(self, epoch: int) -> Entry:

@@ -86,8 +86,9 @@ class Database:
                 events.append(Event(at, RowKind.DELETE, old))
             if what in ("put", "move"):
                 row = {c.name: None for c in at.columns} | given[-1]
-                rows[tuple(row[k] for k in at.keys)] = row
-                events.append(Event(at, RowKind.UPDATE_AFTER, row))
+                key = tuple(row[k] for k in at.keys) or (len(self.log), len(events))
+                rows[key] = row
+                events.append(Event(at, RowKind.UPDATE_AFTER if at.keys else RowKind.INSERT, row))
         self.log.append(events)
 
 

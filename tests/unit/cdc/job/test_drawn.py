@@ -11,9 +11,11 @@ from unit.cdc.job.conftest import ITEMS, ORDERS, Bench
 from unit.cdc.job.log_source import name_of
 
 from tidelake.cdc.target.row_maker import ColumnRules
+from tidelake.errors import TidelakeError
 from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 CRASHES = (FaultMode.CRASH_BEFORE, FaultMode.CRASH_AFTER, FaultMode.TORN)
+ERRORS = (FaultMode.EIO_BEFORE, FaultMode.EIO_AFTER, FaultMode.ENOSPC)
 LIVES_MAX = 60
 
 
@@ -26,6 +28,8 @@ class Draw:
         self.database = self.bench.database
         self.database.create("items", ITEMS)
         self.database.create("orders", ORDERS)
+        self.database.create("events", [("n", "INT NOT NULL")], keys=())
+        self.events = 0
         ordered = self.rng.random() < 0.5
         self.bench.settings = {
             "rows_max": self.rng.choice([1, 3, 50]),
@@ -68,6 +72,10 @@ class Draw:
         """Some transactions of the application."""
         for _ in range(self.rng.randrange(1, 6)):
             what = self.rng.random()
+            if self.rng.random() < 0.5:
+                many = range(self.events, self.events + self.rng.randrange(1, 6))
+                self.events = many.stop
+                self.database.commit(*[("events", "put", {"n": n}) for n in many])
             table = self.rng.choice(["items", "orders"])
             if what < 0.05:
                 self.database.commit((table, "truncate"))
@@ -100,7 +108,7 @@ class Draw:
         """One life of the job; True if it ended by itself."""
         plan = {}
         if crashes:
-            plan = {self.rng.randrange(1, 400): self.rng.choice(CRASHES)}
+            plan = {self.rng.randrange(1, 400): self.rng.choice(CRASHES + ERRORS)}
         chance = 0.03 if crashes else 0.0
 
         def fails(_):
@@ -110,11 +118,15 @@ class Draw:
         files = FaultyFileIO(self.bench.fileio, plan)
         try:
             job = self.bench.job(fails, fileio=files)
-            job.start()
-            job.run_once()
-            if self.rng.random() < 0.3:
-                job.close()
-        except SimulatedCrash:
+            try:
+                job.start()
+                job.run_once()
+            finally:
+                if self.rng.random() < 0.5 or not crashes:
+                    job.close()
+        except (SimulatedCrash, TidelakeError):
+            if not crashes:
+                raise
             self.crashes += 1
             return False
         return True
@@ -131,7 +143,7 @@ class Draw:
 
     def check_epochs(self):
         """Each epoch was committed once to each table."""
-        for table in ("items", "orders"):
+        for table in ("items", "orders", "events"):
             history = self.bench.catalog.table(f"ods.{table}").system_table("snapshots").to_arrow()
             commits = [row for row in history.to_pylist() if row["commit_kind"] != "COMPACT"]
             assert {row["commit_user"] for row in commits} == {"cdc-job"}

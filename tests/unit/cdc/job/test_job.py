@@ -10,7 +10,9 @@ from unit.cdc.job.log_source import name_of
 
 from tidelake.cdc.evolution.plan import Policy
 from tidelake.cdc.journal.job_state import Phase
-from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.cdc.journal.journal import FileJournal
+from tidelake.errors import InvalidInputError, NotFoundError, StorageRefusedError, TidelakeError
+from tidelake.fileio import MemoryFileIO
 
 
 def item(number, name="n", price=None):
@@ -154,6 +156,47 @@ def test_a_new_table_joins(bench):
     again.run_once()
     bench.check()
     del job
+
+
+def test_an_epoch_that_an_error_cut_off_is_not_done_at_the_close(bench):
+    bench.database.create("events", [("n", "INT NOT NULL")], keys=())
+    bench.run().close()
+    bench.database.commit(("events", "put", {"n": 1}), ("orders", "put", {"id": 1, "item": 1}))
+    calls = []
+
+    class Full(MemoryFileIO):
+        """A storage that is full when the second target of the epoch is committed."""
+
+        def put_if_absent(self, path, data, **given):
+            calls.append(path)
+            if "/orders/snapshot/" in path:
+                raise StorageRefusedError("The disk is full.", kind="storage_full")
+            return bench.fileio.put_if_absent(path, data, **given)
+
+        def __getattribute__(self, name):
+            own = ("put_if_absent", "__class__", "__dict__")
+            return object.__getattribute__(self if name in own else bench.fileio, name)
+
+    job = bench.job(fileio=Full())
+    job.start()
+    with pytest.raises(TidelakeError):
+        job.run_once()
+    job.close()
+    bench.run().close()
+    bench.check()
+
+
+def test_a_table_is_copied_again_when_it_is_asked_for(bench):
+    bench.database.commit(("items", "put", item(1)))
+    job = bench.run()
+    journal = FileJournal(bench.fileio, "/lake/_cdc/job", "job")
+    bench.database.rows[name_of("items")][(1,)]["name"] = "changed behind the log"
+    journal.ask([name_of("items")])
+    assert job.step() is None  # it looks every few seconds
+    again = bench.run()
+    bench.check()
+    assert again.state.tables[name_of("items")].copies_count == 2
+    assert not journal.asked()
 
 
 def test_another_source_is_refused(bench):

@@ -1,0 +1,361 @@
+"""A job as people use it: looked at before it runs, run, asked how it is, ended.
+
+1. :meth:`Sync.plan` looks at the source and the lake and changes neither.
+2. :meth:`Sync.run` runs, once or until it is stopped.
+3. :meth:`Sync.status` reads the journal and asks the source; a running job need not know.
+4. :meth:`Sync.resnapshot` leaves a request beside the journal, which the job takes up when it
+   looks, or at its next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tidelake.cdc.command.opening import OpenedJob, opened
+from tidelake.cdc.command.secret_text import SecretWays
+from tidelake.cdc.command.sync_config import SyncConfig
+from tidelake.cdc.evolution.ddl_entry import change_text
+from tidelake.cdc.evolution.plan import plan_evolution
+from tidelake.cdc.job.job import EpochDone, Job
+from tidelake.cdc.journal.job_state import Phase
+from tidelake.cdc.source.finding import Finding
+from tidelake.cdc.source.source_table import SourceTable
+from tidelake.engine.env import Env
+from tidelake.engine.tables import Table
+from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
+
+Watch = Callable[[EpochDone, Job], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """What a job would do with one target.
+
+    Parameters
+    ----------
+    sources : tuple of str
+        Tables of the source.
+    columns : tuple of tuple of str
+        Name and type of each column.
+    changes : tuple of str
+        Of an existing table, as clauses of ALTER TABLE.
+    problem : str
+        Why the job would not start with it; empty otherwise.
+    """
+
+    target: str
+    sources: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    is_new: bool = True
+    changes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """What a job would do, and what keeps it from it.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+        About the source, each with the statement that mends it.
+    """
+
+    job: str
+    source: str
+    tables: tuple[PlannedTable, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def can_run(self) -> bool:
+        """Whether nothing keeps the job from running."""
+        return not any(one.is_error for one in self.findings) and not any(
+            table.problem for table in self.tables
+        )
+
+    def __str__(self) -> str:
+        lines = [f"job {self.job} from {self.source}"]
+        for table in self.tables:
+            verb = "create" if table.is_new else "take"
+            lines.append(f"{verb} {table.target} from {', '.join(table.sources)}")
+            keys = {*table.primary_keys}
+            lines += [
+                f"    {name} {kind}{' (key)' if name in keys else ''}"
+                for name, kind in table.columns
+            ]
+            lines += [f"    {change}" for change in table.changes]
+            lines += [f"    note: {note}" for note in table.notes]
+            if table.problem:
+                lines.append(f"    PROBLEM: {table.problem}")
+        for found in self.findings:
+            lines.append(f"{'ERROR' if found.is_error else 'warning'}: {found.message}")
+            if found.mend:
+                lines.append(f"    {found.mend}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """One table of a job."""
+
+    source: str
+    target: str
+    phase: str
+    rows: int
+    copies: int
+    changed_ms: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStatus:
+    """How a job is.
+
+    Parameters
+    ----------
+    epoch : int
+        The newest that was begun; -1 for a job that never ran.
+    position : str
+        Up to which everything is applied.
+    newest : str
+        The source's newest position.
+    is_behind : bool
+        Whether the source has more.
+    source : mapping of str to object
+        The source's own facts, such as how much log it holds for the job.
+    """
+
+    job: str
+    epoch: int
+    begun_ms: int | None
+    position: str
+    newest: str
+    is_behind: bool
+    tables: tuple[TableStatus, ...]
+    quarantined: int
+    source: dict[str, object] = field(default_factory=dict)
+
+
+class Sync:
+    """A job of change data capture. For one thread.
+
+    Made by :func:`tidelake.cdc.sync`, or by the function of a command, as
+    :func:`tidelake.cdc.postgres_sync_database`.
+    """
+
+    def __init__(self, config: SyncConfig, ways: SecretWays, env: Env) -> None:
+        self._config = config
+        self._ways = ways
+        self._env = env
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self._config.job
+
+    def __repr__(self) -> str:
+        return f"Sync({self._config.command}, job={self._config.job!r})"
+
+    # ---- before
+
+    def plan(self) -> SyncPlan:
+        """Look at the source and the lake; nothing is changed.
+
+        Raises
+        ------
+        StorageError
+            The source does not answer.
+        """
+        parts = self._opened()
+        try:
+            every = parts.source.tables()
+            routes = parts.lake.targets.routes(every)
+            wanted = [table for table in every if table.name in routes]
+            by_target: dict[str, list[SourceTable]] = {}
+            for table in wanted:
+                by_target.setdefault(routes[table.name], []).append(table)
+            findings = list(parts.source.check(wanted))
+            if not wanted:
+                findings.append(
+                    Finding(
+                        "cdc_no_tables",
+                        "The source has no table that the job takes.",
+                        "Look at the names and patterns of databases, schemas and tables.",
+                    )
+                )
+            planned = tuple(self._planned(parts, t, tables) for t, tables in by_target.items())
+            return SyncPlan(self.name, self._config.command, planned, tuple(findings))
+        finally:
+            parts.source.close()
+
+    def _planned(
+        self, parts: OpenedJob, target: str, tables: Sequence[SourceTable]
+    ) -> PlannedTable:
+        sources = tuple(str(table.name) for table in tables)
+        try:
+            made = parts.lake.targets.definition(target, tables)
+        except TidelakeError as error:
+            return PlannedTable(target, sources, problem=error.message)
+        found = PlannedTable(
+            target,
+            sources,
+            tuple((field.name, str(field.type)) for field in made.fields),
+            made.primary_keys,
+            made.partition_keys,
+            notes=made.notes,
+        )
+        try:
+            existing = parts.catalog.table(target)
+        except NotFoundError:
+            return found
+        assert isinstance(existing, Table), "no system table is a target"
+        changes: list[str] = []
+        reasons: list[str] = []
+        for table in tables:
+            plan = plan_evolution(existing.table_schema, table, None, self._config.evolution)
+            changes += [change_text(change) for change in plan.changes]
+            reasons += plan.reasons
+        return PlannedTable(
+            target,
+            sources,
+            found.columns,
+            found.primary_keys,
+            found.partition_keys,
+            is_new=False,
+            changes=tuple(changes),
+            notes=made.notes,
+            problem="; ".join(reasons),
+        )
+
+    # ---- run
+
+    def run(self, *, once: bool | None = None, watch: Watch | None = None) -> None:
+        """Run the job: once, or until it is interrupted.
+
+        Parameters
+        ----------
+        once : bool, optional
+            Whether to end when all is applied that the source has now; by default as the job says.
+        watch : callable, optional
+            Called with each epoch and the job.
+
+        Raises
+        ------
+        InvalidInputError
+            The source is not fit to be read; the message has the statement that mends it.
+        """
+        parts = self._opened()
+        job = parts.job()
+        try:
+            self._check(parts)
+            self._tell(job.start(), job, watch)
+            if self._config.is_once if once is None else once:
+                job.run_once(lambda done: self._tell(done, job, watch))
+            else:
+                while True:
+                    self._tell(job.step(), job, watch)
+        finally:
+            job.close()
+
+    def _tell(self, done: EpochDone | None, job: Job, watch: Watch | None) -> None:
+        if done is not None and watch is not None:
+            watch(done, job)
+
+    def _check(self, parts: OpenedJob) -> None:
+        """Refuse a source that is not fit, before the first byte."""
+        every = parts.source.tables()
+        routes = parts.lake.targets.routes(every)
+        found = parts.source.check([table for table in every if table.name in routes])
+        errors = [one for one in found if one.is_error]
+        if errors:
+            said = "; ".join(
+                f"{one.message}{f' Run: {one.mend}' if one.mend else ''}" for one in errors
+            )
+            message = f"Job '{self.name}' cannot start: {said}"
+            raise InvalidInputError(message, kind="cdc_source_unfit", job=self.name)
+
+    # ---- while it runs, and after
+
+    def status(self) -> SyncStatus:
+        """Read how the job is."""
+        parts = self._opened()
+        try:
+            progress = parts.journal.load()
+            entry = progress.entry
+            position = "" if entry is None else entry.start
+            facts = parts.source.status()
+            newest = parts.source.newest()
+            tables = tuple(
+                TableStatus(
+                    str(name),
+                    one.target,
+                    str(one.phase),
+                    one.rows_count,
+                    one.copies_count,
+                    one.changed_ms,
+                    one.reason,
+                )
+                for name, one in progress.state.tables.items()
+            )
+            return SyncStatus(
+                self.name,
+                -1 if entry is None else entry.epoch,
+                None if entry is None else entry.begun_ms,
+                position,
+                newest,
+                not position or parts.source.is_before(position, newest),
+                tables,
+                progress.state.quarantined_count,
+                facts,
+            )
+        finally:
+            parts.source.close()
+
+    def resnapshot(self, table: str) -> None:
+        """Ask that a table of the source is copied again.
+
+        Parameters
+        ----------
+        table : str
+            As :meth:`status` names it, or its target.
+
+        Raises
+        ------
+        NotFoundError
+            The job has no such table.
+        """
+        parts = self._opened()
+        state = parts.journal.load().state
+        names = [
+            name
+            for name, one in state.tables.items()
+            if table in (str(name), one.target) and one.phase is not Phase.GONE
+        ]
+        if not names:
+            known = ", ".join(str(name) for name in state.tables) or "none yet"
+            message = f"Job '{self.name}' has no table '{table}'. It has: {known}."
+            raise NotFoundError(message, kind="cdc_no_table", job=self.name, table=table)
+        parts.journal.ask(names)
+
+    def drop(self) -> list[str]:
+        """End the job for good: what it made in the source goes, and its journal; tables stay.
+
+        Returns
+        -------
+        list of str
+            What was removed, a line each.
+        """
+        parts = self._opened()
+        try:
+            said = parts.source.drop()
+            parts.journal.remove()
+            return [*said, f"removed the journal of job '{self.name}'"]
+        finally:
+            parts.source.close()
+
+    def _opened(self) -> OpenedJob:
+        return opened(self._config, self._ways, self._env)

@@ -8,13 +8,13 @@ import psycopg
 from servers.postgres import PASSWORD, USER, Postgres
 
 from tidelake.cdc.postgres import PostgresSettings, PostgresSource
-from tidelake.cdc.source.changes import RowChanges
-from tidelake.cdc.source.source import ReadLimits
+from tidelake.cdc.source.changes import TableChanges
+from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.types import RowKind
 
 SETTINGS = ("wal_level=logical", "max_wal_senders=10", "max_replication_slots=10")
-QUICK = ReadLimits(wait_ms=3_000, gather_ms=150)
+QUICK = EpochLimits(wait_ms=3_000, gather_ms=150)
 
 
 @dataclass
@@ -76,7 +76,7 @@ def lines(changes):
 
 
 def part_lines(part):
-    if not isinstance(part, RowChanges):
+    if not isinstance(part, TableChanges):
         return [str(part)]
     found = []
     for row, values in enumerate(part.rows.to_pylist()):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.types import DataField, DataType, parse_type
 from tidelake.types.arrow import to_arrow_type
@@ -101,7 +101,7 @@ class MetadataColumns:
 
     def evaluate(
         self,
-        table: TableName,
+        table: SourceName,
         changed_ms: NDArray[np.int64],
         given: Mapping[str, pa.Array] | None = None,
     ) -> dict[str, pa.Array]:

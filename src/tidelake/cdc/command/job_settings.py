@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelake.cdc.command.sync_config import SyncConfig
 from tidelake.cdc.job.job import JobSettings
 from tidelake.cdc.job.targets import LakeSettings
-from tidelake.cdc.source.source import ReadLimits
+from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.target.row_maker import ColumnRules
 
 
@@ -13,7 +13,7 @@ def job_settings(config: SyncConfig) -> JobSettings:
     """How the job runs: an epoch gathers changes for the interval, up to the rows."""
     return JobSettings(
         name=config.job,
-        limits=ReadLimits(rows_max=config.rows_max, gather_ms=config.interval_ms),
+        limits=EpochLimits(rows_max=config.rows_max, gather_ms=config.interval_ms),
         takes_new_tables=config.routing.takes_new_tables,
         resnapshots_if_lost=config.resnapshots_if_lost,
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tidelake.cdc.command.job_settings import job_settings, lake_settings
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync_config import SyncConfig
-from tidelake.cdc.job.job import Job
-from tidelake.cdc.job.lake import Lake
+from tidelake.cdc.job.job import SyncJob
+from tidelake.cdc.job.lake import LakeWriter
 from tidelake.cdc.journal.journal import FileJournal
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.source import MySqlSource
@@ -31,12 +31,12 @@ class OpenedJob:
     catalog: Catalog
     source: Source
     journal: FileJournal
-    lake: Lake
+    lake: LakeWriter
     env: Env
 
-    def job(self) -> Job:
+    def job(self) -> SyncJob:
         """Make the running job."""
-        return Job(job_settings(self.config), self.source, self.journal, self.lake, self.env)
+        return SyncJob(job_settings(self.config), self.source, self.journal, self.lake, self.env)
 
 
 def lake_of(config: SyncConfig, ways: SecretWays, env: Env) -> Catalog:
@@ -80,5 +80,5 @@ def opened(config: SyncConfig, ways: SecretWays, env: Env) -> OpenedJob:
     journal = FileJournal(
         catalog.fileio, f"{catalog.warehouse}/{JOURNALS}/{config.job}", config.job
     )
-    lake = Lake(catalog, lake_settings(config, zone=env.zone or "UTC"))
+    lake = LakeWriter(catalog, lake_settings(config, zone=env.zone or "UTC"))
     return OpenedJob(config, catalog, source, journal, lake, env)

@@ -17,15 +17,15 @@ from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync_config import SyncConfig
 from tidelake.cdc.evolution.ddl_entry import change_text
 from tidelake.cdc.evolution.plan import plan_evolution
-from tidelake.cdc.job.job import EpochDone, Job
+from tidelake.cdc.job.job import EpochDone, SyncJob
 from tidelake.cdc.journal.job_state import Phase
-from tidelake.cdc.source.finding import Finding
+from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source_table import SourceTable
 from tidelake.engine.env import Env
 from tidelake.engine.tables import Table
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
 
-Watch = Callable[[EpochDone, Job], None]
+Watch = Callable[[EpochDone, SyncJob], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class SyncPlan:
 
     Parameters
     ----------
-    findings : tuple of Finding
+    findings : tuple of SourceFinding
         About the source, each with the statement that mends it.
     """
 
     job: str
     source: str
     tables: tuple[PlannedTable, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[SourceFinding, ...] = ()
 
     @property
     def can_run(self) -> bool:
@@ -181,7 +181,7 @@ class Sync:
             findings = list(parts.source.check(wanted))
             if not wanted:
                 findings.append(
-                    Finding(
+                    SourceFinding(
                         "cdc_no_tables",
                         "The source has no table that the job takes.",
                         "Look at the names and patterns of databases, schemas and tables.",
@@ -261,7 +261,7 @@ class Sync:
         finally:
             job.close()
 
-    def _tell(self, done: EpochDone | None, job: Job, watch: Watch | None) -> None:
+    def _tell(self, done: EpochDone | None, job: SyncJob, watch: Watch | None) -> None:
         if done is not None and watch is not None:
             watch(done, job)
 

@@ -18,13 +18,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tidelake.cdc.job.lake import Lake
-from tidelake.cdc.journal.entry import Entry, EntryKind
-from tidelake.cdc.journal.job_state import JobState, Phase, TableState
+from tidelake.cdc.job.lake import LakeWriter
+from tidelake.cdc.journal.entry import EntryKind, JournalEntry
+from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
 from tidelake.cdc.journal.journal import Journal
 from tidelake.cdc.source.changes import Changes
-from tidelake.cdc.source.source import ReadLimits, Source
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source import EpochLimits, Source
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.engine.env import Env
 from tidelake.errors import InvalidInputError, NotFoundError
@@ -46,7 +46,7 @@ class JobSettings:
     ----------
     name : str
         Names the journal, and the user of the commits.
-    limits : ReadLimits
+    limits : EpochLimits
         When an epoch ends.
     takes_new_tables : bool
         Whether tables that appear in the source join.
@@ -55,7 +55,7 @@ class JobSettings:
     """
 
     name: str
-    limits: ReadLimits = field(default_factory=ReadLimits)
+    limits: EpochLimits = field(default_factory=EpochLimits)
     takes_new_tables: bool = True
     resnapshots_if_lost: bool = False
 
@@ -87,11 +87,11 @@ class EpochDone:
     committed_ms: int | None = None
 
 
-class Job:
+class SyncJob:
     """A running job. For one thread: :meth:`start`, then :meth:`step` again and again."""
 
     def __init__(
-        self, settings: JobSettings, source: Source, journal: Journal, lake: Lake, env: Env
+        self, settings: JobSettings, source: Source, journal: Journal, lake: LakeWriter, env: Env
     ) -> None:
         self._settings = settings
         self._source = source
@@ -204,7 +204,7 @@ class Job:
         finally:
             self._source.close()
 
-    def _followed(self) -> list[TableName]:
+    def _followed(self) -> list[SourceName]:
         return [
             name
             for name, one in self.state.tables.items()
@@ -214,7 +214,7 @@ class Job:
     def _put(self, kind: EntryKind, end: str) -> None:
         """Begin an epoch; then what lies before it is safe."""
         now = self._env.clock.now_ms()
-        entry = Entry(self.epoch + 1, kind, self.position, end, self._run, now)
+        entry = JournalEntry(self.epoch + 1, kind, self.position, end, self._run, now)
         self._is_done = False
         self._journal.append(entry, self.state)
         self.epoch, self._put_ms = entry.epoch, now
@@ -231,7 +231,7 @@ class Job:
         self._put(EntryKind.CHANGES, changes.end)
         self._apply(changes)
 
-    def _again(self, entry: Entry) -> EpochDone | None:
+    def _again(self, entry: JournalEntry) -> EpochDone | None:
         if entry.end == entry.start:
             self._is_done = True
             return None
@@ -288,7 +288,7 @@ class Job:
                 continue
             _LOG.info("Job '%s': table %s joins", self._settings.name, table.name)
             self.state = self.state.with_table(
-                table.name, TableState(target, Phase.COPYING, table, reason="it is new")
+                table.name, SyncedTable(target, Phase.COPYING, table, reason="it is new")
             )
 
     def _first_copy(self) -> EpochDone:
@@ -304,7 +304,7 @@ class Job:
             target = routes.get(table.name)
             if target is not None:
                 self.state = self.state.with_table(
-                    table.name, TableState(target, Phase.COPYING, table, reason="the job is new")
+                    table.name, SyncedTable(target, Phase.COPYING, table, reason="the job is new")
                 )
         self._looked_ms = self._env.clock.now_ms()
         return self._copy_waiting()

@@ -28,18 +28,18 @@ from tidelake.cdc.evolution.plan import (
     plan_evolution,
 )
 from tidelake.cdc.job.targets import LakeSettings, Targets
-from tidelake.cdc.journal.job_state import JobState, Phase, TableState
+from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
 from tidelake.cdc.source.changes import (
     Changes,
     MustReread,
     Part,
     Rejected,
-    RowChanges,
     Signal,
+    TableChanges,
     Truncated,
 )
 from tidelake.cdc.source.source import FirstCopy
-from tidelake.cdc.source.source_table import SourceTable, TableName
+from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.cdc.target.quarantine import Misfit, Quarantine, payload_of
 from tidelake.cdc.target.row_maker import Made
@@ -90,12 +90,12 @@ class _Ready:
 
     target: Target
     is_done: bool
-    made: list[tuple[TableName, Made]] = field(default_factory=list)
+    made: list[tuple[SourceName, Made]] = field(default_factory=list)
     is_truncated: bool = False
     prepared: Prepared | None = None
 
 
-class Lake:
+class LakeWriter:
     """Puts a job's changes into its targets. For one thread."""
 
     def __init__(self, catalog: Catalog, settings: LakeSettings) -> None:
@@ -130,11 +130,11 @@ class Lake:
         if isinstance(part, Signal):
             _LOG.info("Job '%s': the log has the signal '%s'", self._settings.job, part.text)
             return
-        name = part.table.name if isinstance(part, RowChanges) else part.table
+        name = part.table.name if isinstance(part, TableChanges) else part.table
         table = epoch.state.tables.get(name)
         if table is None or table.phase is not Phase.LIVE:
             return
-        if isinstance(part, RowChanges):
+        if isinstance(part, TableChanges):
             self._take_rows(part, table, epoch)
         elif part.order is not None and part.order <= table.since:
             return  # the table's copy is of later
@@ -151,7 +151,7 @@ class Lake:
                 part.statement,
             )
 
-    def _take_truncation(self, name: TableName, table: TableState, epoch: _Epoch) -> None:
+    def _take_truncation(self, name: SourceName, table: SyncedTable, epoch: _Epoch) -> None:
         shared = [n for n, one in epoch.state.tables.items() if one.target == table.target]
         if len(shared) > 1:
             for one in shared:
@@ -159,7 +159,7 @@ class Lake:
             return
         self._ready(table.target, epoch).is_truncated = True
 
-    def _take_rows(self, part: RowChanges, table: TableState, epoch: _Epoch) -> None:
+    def _take_rows(self, part: TableChanges, table: SyncedTable, epoch: _Epoch) -> None:
         name = part.table.name
         part = _after(part, table.since)
         if not len(part.kinds) and not part.rejected:
@@ -196,7 +196,7 @@ class Lake:
 
     # ---- schemas
 
-    def _evolve(self, new: SourceTable, table: TableState, ready: _Ready, epoch: _Epoch) -> bool:
+    def _evolve(self, new: SourceTable, table: SyncedTable, ready: _Ready, epoch: _Epoch) -> bool:
         """Make a target follow a new version; False if the table's rows are not wanted any more."""
         target = ready.target
         rules = self._rules(table, epoch)
@@ -218,7 +218,7 @@ class Lake:
             epoch.state = epoch.state.with_table(new.name, renewed)
         return False
 
-    def _rules(self, table: TableState, epoch: _Epoch) -> EvolutionRules:
+    def _rules(self, table: SyncedTable, epoch: _Epoch) -> EvolutionRules:
         sharing = sum(one.target == table.target for one in epoch.state.tables.values())
         return replace(self._settings.evolution, shares_target=sharing > 1)
 
@@ -231,7 +231,7 @@ class Lake:
         return handle.schemas.load(schema_id)
 
     def _tell(
-        self, new: SourceTable, table: TableState, plan: EvolutionPlan, epoch: _Epoch
+        self, new: SourceTable, table: SyncedTable, plan: EvolutionPlan, epoch: _Epoch
     ) -> None:
         for warning in plan.warnings:
             _LOG.warning("Job '%s': table %s: %s", self._settings.job, new.name, warning)
@@ -318,7 +318,7 @@ class Lake:
     # ---- copies
 
     def copy(
-        self, copy: FirstCopy, names: Sequence[TableName], step: EpochStep, state: JobState
+        self, copy: FirstCopy, names: Sequence[SourceName], step: EpochStep, state: JobState
     ) -> EpochResult:
         """Copy tables, and follow them from then on.
 
@@ -326,7 +326,7 @@ class Lake:
         a target, the copied rows are added to theirs.
         """
         epoch = _Epoch(step, state)
-        by_target: dict[str, list[TableName]] = {}
+        by_target: dict[str, list[SourceName]] = {}
         for name in names:
             by_target.setdefault(state.tables[name].target, []).append(name)
         for identifier, sharing in by_target.items():
@@ -367,7 +367,7 @@ class Lake:
         self, copy: FirstCopy, identifier: str, versions: Sequence[SourceTable], epoch: _Epoch
     ) -> None:
         target = self.targets.target(identifier, epoch.state)
-        counts: dict[TableName, int] = {}
+        counts: dict[SourceName, int] = {}
         names = {version.name for version in versions}
         others = [
             n
@@ -379,7 +379,7 @@ class Lake:
         epoch.rows_count += done.rows_count
         for version in versions:
             old = epoch.state.tables[version.name]
-            copied = TableState(
+            copied = SyncedTable(
                 identifier,
                 Phase.LIVE,
                 version,
@@ -396,7 +396,7 @@ class Lake:
         copy: FirstCopy,
         versions: Sequence[SourceTable],
         identifier: str,
-        counts: dict[TableName, int],
+        counts: dict[SourceName, int],
         epoch: _Epoch,
     ) -> Iterator[pa.RecordBatch]:
         now = self._clock.now_ms()
@@ -411,12 +411,12 @@ class Lake:
                     yield from rows.to_batches()
 
 
-def _move(epoch: _Epoch, name: TableName, phase: Phase, reason: str) -> None:
+def _move(epoch: _Epoch, name: SourceName, phase: Phase, reason: str) -> None:
     table = epoch.state.tables[name]
     epoch.state = epoch.state.with_table(name, replace(table, phase=phase, reason=reason))
 
 
-def _after(part: RowChanges, since: tuple[int, int]) -> RowChanges:
+def _after(part: TableChanges, since: tuple[int, int]) -> TableChanges:
     """The rows that are not in a table's copy already."""
     first, second = part.order[:, 0], part.order[:, 1]
     kept = (first > since[0]) | ((first == since[0]) & (second > since[1]))
@@ -424,7 +424,7 @@ def _after(part: RowChanges, since: tuple[int, int]) -> RowChanges:
     if kept.all():
         return replace(part, rejected=rejected)
     places = pa.array(np.flatnonzero(kept))
-    return RowChanges(
+    return TableChanges(
         part.table,
         part.rows.take(places),
         part.kinds[kept],

@@ -12,7 +12,7 @@ from tidelake.cdc.evolution.new_table import TargetDefinition, TargetOptions, ne
 from tidelake.cdc.evolution.plan import EvolutionRules
 from tidelake.cdc.journal.job_state import JobState
 from tidelake.cdc.routing.routing import Routing
-from tidelake.cdc.source.source_table import OldRows, SourceTable, TableName
+from tidelake.cdc.source.source_table import OldRows, SourceName, SourceTable
 from tidelake.cdc.target.row_maker import ColumnRules, RowMaker
 from tidelake.cdc.target.target import Target
 from tidelake.engine.tables import Catalog, Table
@@ -54,7 +54,7 @@ class Targets:
         self._open: dict[str, Target] = {}
         self._makers: dict[SourceTable, RowMaker] = {}
 
-    def routes(self, tables: Sequence[SourceTable]) -> dict[TableName, str]:
+    def routes(self, tables: Sequence[SourceTable]) -> dict[SourceName, str]:
         """Name the targets of the tables that the job takes.
 
         Raises

@@ -23,7 +23,7 @@ class EntryKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One epoch. It is put before the epoch's first commit, and proves that all before it are done.
 
     Parameters
@@ -64,7 +64,7 @@ class Entry:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, path: str) -> Entry:
+    def from_bytes(cls, data: bytes, *, path: str) -> JournalEntry:
         """Read it.
 
         Raises

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceName, SourceTable
 from tidelake.engine.streams import MadeCommit
 from tidelake.types import parse_type
 
@@ -28,7 +28,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TableState:
+class SyncedTable:
     """One table of the source.
 
     Parameters
@@ -72,7 +72,7 @@ class TableState:
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> TableState:
+    def from_json(cls, found: Mapping[str, Any]) -> SyncedTable:
         """Read a JSON object; ``KeyError``, ``TypeError`` or ``ValueError`` if it is another."""
         first, second = found["since"]
         return cls(
@@ -104,13 +104,13 @@ class JobState:
         it, as the table may have the epoch's changes already.
     """
 
-    tables: Mapping[TableName, TableState] = field(default_factory=dict)
+    tables: Mapping[SourceName, SyncedTable] = field(default_factory=dict)
     made: Mapping[str, MadeCommit] = field(default_factory=dict)
     quarantined_count: int = 0
     source: str = ""
     schema_ids: Mapping[str, int] = field(default_factory=dict)
 
-    def with_table(self, name: TableName, state: TableState) -> JobState:
+    def with_table(self, name: SourceName, state: SyncedTable) -> JobState:
         """Give the state with one table as given."""
         return replace(self, tables={**self.tables, name: state})
 
@@ -143,7 +143,7 @@ class JobState:
         tables = dict(self.tables)
         for one in found["tables"]:
             database, schema, table = one["name"]
-            tables[TableName(database, schema, table)] = TableState.from_json(one)
+            tables[SourceName(database, schema, table)] = SyncedTable.from_json(one)
         made = {target: MadeCommit.from_json(text) for target, text in found["made"].items()}
         schemas = {target: int(number) for target, number in found["schemas"].items()}
         return JobState(
@@ -190,7 +190,7 @@ def _table_of(found: Mapping[str, Any]) -> SourceTable:
         for one in found["columns"]
     )
     return SourceTable(
-        TableName(database, schema, table),
+        SourceName(database, schema, table),
         columns,
         tuple(found["keys"]),
         OldRows(found["old_rows"]),

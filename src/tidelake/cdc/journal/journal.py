@@ -1,6 +1,6 @@
 """A journal as files: one for each epoch, put if absent, so that two runs never share an epoch.
 
-``epoch-<n>`` holds an :class:`~tidelake.cdc.journal.entry.Entry`. Only the newest may be
+``epoch-<n>`` holds an :class:`~tidelake.cdc.journal.entry.JournalEntry`. Only the newest may be
 unfinished: a job puts an entry when all commits of the one before are made. So a restart reads the
 newest and applies it again, with the same rows, and the identity of its commits lets each take
 effect once.
@@ -22,9 +22,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tidelake.cdc.journal.entry import Entry
+from tidelake.cdc.journal.entry import JournalEntry
 from tidelake.cdc.journal.job_state import JobState
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.engine.storage import FileIO, put_new
 from tidelake.errors import ConflictError, CorruptError, NotFoundError
 
@@ -41,13 +41,13 @@ class Progress:
 
     Parameters
     ----------
-    entry : Entry or None
+    entry : JournalEntry or None
         The newest entry, which may be unfinished; None for a new job.
     state : JobState
         What its epoch began with.
     """
 
-    entry: Entry | None
+    entry: JournalEntry | None
     state: JobState
 
 
@@ -58,7 +58,7 @@ class Journal(Protocol):
         """Read where the job stands."""
         ...
 
-    def append(self, entry: Entry, state: JobState) -> None:
+    def append(self, entry: JournalEntry, state: JobState) -> None:
         """Begin an epoch: everything before it is done.
 
         Raises
@@ -68,7 +68,7 @@ class Journal(Protocol):
         """
         ...
 
-    def asked(self) -> dict[int, tuple[TableName, ...]]:
+    def asked(self) -> dict[int, tuple[SourceName, ...]]:
         """Give the requests that tables are copied again, by number."""
         ...
 
@@ -107,7 +107,7 @@ class FileJournal:
         epochs = self._epochs()
         if not epochs:
             return Progress(None, JobState())
-        read: list[Entry] = []
+        read: list[JournalEntry] = []
         for epoch in range(epochs[-1], epochs[0] - 1, -1):
             read.append(self._read(epoch))
             if read[-1].is_full:
@@ -126,7 +126,7 @@ class FileJournal:
         self._since_full = len(read) - 1
         return Progress(read[0], state)
 
-    def append(self, entry: Entry, state: JobState) -> None:
+    def append(self, entry: JournalEntry, state: JobState) -> None:
         """Begin an epoch; see :meth:`Journal.append`."""
         assert self._newest is None or entry.epoch == self._newest + 1, "epochs rise by one"
         is_full = self._since_full + 1 >= FULL_EVERY
@@ -148,7 +148,7 @@ class FileJournal:
 
     # ---- requests
 
-    def ask(self, tables: Sequence[TableName]) -> None:
+    def ask(self, tables: Sequence[SourceName]) -> None:
         """Leave a request that tables are copied again."""
         self._fileio.make_dirs(self._path)
         number = 1 + max(self._requests(), default=0)
@@ -156,14 +156,14 @@ class FileJournal:
         while not put_new(self._fileio, self._request(number), json.dumps(names).encode()):
             number += 1
 
-    def asked(self) -> dict[int, tuple[TableName, ...]]:
+    def asked(self) -> dict[int, tuple[SourceName, ...]]:
         """Give the requests that wait, by their number."""
         found = {}
         for number in self._requests():
             path = self._request(number)
             try:
                 names = json.loads(self._fileio.read_bytes(path))
-                found[number] = tuple(TableName(*name) for name in names)
+                found[number] = tuple(SourceName(*name) for name in names)
             except NotFoundError:
                 continue  # another run took it up
             except (ValueError, TypeError) as error:
@@ -188,11 +188,11 @@ class FileJournal:
 
     # ---- files
 
-    def _is_own(self, entry: Entry) -> bool:
+    def _is_own(self, entry: JournalEntry) -> bool:
         """Whether a put whose answer was lost had taken effect."""
         return self._read(entry.epoch).run == entry.run
 
-    def _updated(self, state: JobState, entry: Entry) -> JobState:
+    def _updated(self, state: JobState, entry: JournalEntry) -> JobState:
         try:
             return state.updated(entry.state)
         except (KeyError, TypeError, ValueError) as error:
@@ -212,10 +212,10 @@ class FileJournal:
         names = [pattern.fullmatch(file.name) for file in files]
         return sorted(int(found[1]) for found in names if found)
 
-    def _read(self, epoch: int) -> Entry:
+    def _read(self, epoch: int) -> JournalEntry:
         path = self._file(epoch)
         try:
-            return Entry.from_bytes(self._fileio.read_bytes(path), path=path)
+            return JournalEntry.from_bytes(self._fileio.read_bytes(path), path=path)
         except NotFoundError as error:
             message = (
                 f"Job '{self._job}': the journal lacks {path}. Put it back from a copy, or begin"

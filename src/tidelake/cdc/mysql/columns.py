@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tidelake.cdc.mysql.binlog.table_map import BINARY_COLLATION, MappedColumn, TableMap
 from tidelake.cdc.mysql.charset import BINARY, bytes_max, decode_text, is_known
 from tidelake.cdc.mysql.native_type import BLOBS, TEXTS, NativeType, native_type_of, to_lake_type
-from tidelake.cdc.source.source_table import SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.source_table import SourceColumn, SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import Switch, TypeMapping
 from tidelake.types import DataType
 
@@ -67,7 +67,7 @@ class Column:
 class Table:
     """One version of a table, with all that reads its rows."""
 
-    name: TableName
+    name: SourceName
     columns: tuple[Column, ...]
     keys: tuple[str, ...]
     comment: str | None = None
@@ -123,7 +123,7 @@ def table_of(
     names = [column.name for column in columns]
     keys = tuple(names[i] for i in found.keys or ())
     comment = known.comment if known else None
-    return Table(TableName(found.database, "", found.table), tuple(columns), keys, comment)
+    return Table(SourceName(found.database, "", found.table), tuple(columns), keys, comment)
 
 
 def _logged(mapped: MappedColumn, charsets: Mapping[int, str], mapping: TypeMapping) -> Column:

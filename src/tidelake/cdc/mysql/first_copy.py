@@ -36,7 +36,7 @@ from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.text_rows import expression, read_columns, select
 from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.source.source import Chunk, CopiedRows
-from tidelake.cdc.source.source_table import SourceTable, TableName
+from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.errors import NotFoundError, UnsupportedError
 from tidelake.types import RowKind
 
@@ -65,7 +65,7 @@ class MySqlFirstCopy:
 
     def __init__(
         self, settings: MySqlSettings, position: Position, zone: str,
-        describe: Callable[[TableName], Table | None], held: Any,
+        describe: Callable[[SourceName], Table | None], held: Any,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._position = position
@@ -85,7 +85,7 @@ class MySqlFirstCopy:
         """The order of the copied rows: row events of a transaction count from 1."""
         return (self._position.order, 0)
 
-    def _table(self, name: TableName) -> Table:
+    def _table(self, name: SourceName) -> Table:
         found = self._describe(name)
         if found is None:
             message = f"The table {name} is gone from the source."
@@ -116,7 +116,7 @@ class MySqlFirstCopy:
             for low, high in pairwise(edges)
         ]
 
-    def _rows_count(self, name: TableName) -> int:
+    def _rows_count(self, name: SourceName) -> int:
         rows = self._session.rows(
             "SELECT TABLE_ROWS FROM information_schema.TABLES"
             " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
@@ -208,7 +208,7 @@ class MySqlFirstCopy:
 
 
 def begin(
-    settings: MySqlSettings, zone: str, describe: Callable[[TableName], Table | None], *,
+    settings: MySqlSettings, zone: str, describe: Callable[[SourceName], Table | None], *,
     is_maria: bool, ask_newest: Callable[[], Position], gtids_at: Callable[[str, int], str],
 ) -> MySqlFirstCopy:  # fmt: skip
     """Begin a first copy: take the position, without a lock."""

@@ -38,8 +38,8 @@ from tidelake.cdc.mysql.position import MariaGtids, MySqlGtids, Position, gtids_
 from tidelake.cdc.mysql.row_batch import EVENT_SHIFT, Layout, RowBatch, Version
 from tidelake.cdc.mysql.statements import Action, Statement, mentioned, read_statement
 from tidelake.cdc.source.changes import MustReread, Part, TableEvent, Truncated, Vanished
-from tidelake.cdc.source.source import ReadLimits
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source import EpochLimits
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import Clock
 from tidelake.errors import CorruptError, StorageError, UnsupportedError
@@ -112,8 +112,8 @@ class Range:
 class _Gathered:
     """What a range has so far."""
 
-    batches: dict[TableName, list[RowBatch]] = field(default_factory=dict)
-    others: dict[tuple[type, TableName], Part] = field(default_factory=dict)
+    batches: dict[SourceName, list[RowBatch]] = field(default_factory=dict)
+    others: dict[tuple[type, SourceName], Part] = field(default_factory=dict)
     rows_count: int = 0
     bytes_count: int = 0
     seconds: int | None = None
@@ -135,9 +135,15 @@ class LogReader:
     """
 
     def __init__(
-        self, flavour: Flavour, mapping: TypeMapping, zone: str, clock: Clock, *,
-        open_stream: Callable[[Position], LogStream], describe: Callable[[TableName], Table | None],
-    ) -> None:  # fmt: skip
+        self,
+        flavour: Flavour,
+        mapping: TypeMapping,
+        zone: str,
+        clock: Clock,
+        *,
+        open_stream: Callable[[Position], LogStream],
+        describe: Callable[[SourceName], Table | None],
+    ) -> None:
         self._flavour = flavour
         self._mapping = mapping
         self._zone = zone
@@ -150,13 +156,13 @@ class LogReader:
         self._forget()
 
     def _forget(self) -> None:
-        self._maps: dict[int, tuple[TableName, bytes]] = {}
+        self._maps: dict[int, tuple[SourceName, bytes]] = {}
         self._held: Event | None = None
         self._pending: MariaGtid | MySqlGtid | None = None
         self._is_open = False
         self._has_begun = False
         self._skipped = self._events = self._cut_rows = self._cut_bytes = 0
-        self._touched: set[TableName] = set()
+        self._touched: set[SourceName] = set()
 
     def close(self) -> None:
         """End the stream; the next range opens it again."""
@@ -179,7 +185,7 @@ class LogReader:
         self._stream = self._open_stream(start)
 
     def read(
-        self, start: Position, tables: Collection[TableName], limits: ReadLimits,
+        self, start: Position, tables: Collection[SourceName], limits: EpochLimits,
         end: Position | None,
     ) -> Range:  # fmt: skip
         """Read one range.
@@ -199,7 +205,7 @@ class LogReader:
         return Range(self._position, (*parts, *got.others.values()), got.seconds)
 
     def _gather(
-        self, tables: frozenset[TableName], limits: ReadLimits, end: Position | None
+        self, tables: frozenset[SourceName], limits: EpochLimits, end: Position | None
     ) -> _Gathered:
         got = _Gathered()
         self._tables, self._is_replay = tables, end is not None
@@ -235,7 +241,7 @@ class LogReader:
         message = f"The log has no position {end}: the range ended at {self._position}."
         raise CorruptError(message, kind="cdc_position")
 
-    def _is_enough(self, got: _Gathered, limits: ReadLimits, *, is_late: bool) -> bool:
+    def _is_enough(self, got: _Gathered, limits: EpochLimits, *, is_late: bool) -> bool:
         """Whether the range ends here: between transactions, or where one is too large."""
         is_full = got.rows_count >= limits.rows_max or got.bytes_count >= limits.bytes_max
         if not self._is_open:
@@ -321,10 +327,10 @@ class LogReader:
         """Where the event that is read stands among rows."""
         return (self._group.order, self._events << EVENT_SHIFT)
 
-    def _name(self, database: str, table: str) -> TableName:
+    def _name(self, database: str, table: str) -> SourceName:
         if self._flavour.folds_names:
             database, table = database.lower(), table.lower()
-        return TableName(database, "", table)
+        return SourceName(database, "", table)
 
     def _open_group(self, *, has_begun: bool) -> None:
         if not self._is_open:
@@ -411,7 +417,9 @@ class LogReader:
         got.bytes_count += len(body)
         self._cut_rows += rows
 
-    def _batch(self, got: _Gathered, name: TableName, version: Version, layout: Layout) -> RowBatch:
+    def _batch(
+        self, got: _Gathered, name: SourceName, version: Version, layout: Layout
+    ) -> RowBatch:
         batches = got.batches.setdefault(name, [])
         if batches:
             last = batches[-1]
@@ -496,7 +504,7 @@ class LogReader:
 
     def _parts_of(self, statement: Statement, text: str) -> Sequence[TableEvent]:
         """What a statement means for the tables that are kept equal."""
-        found: dict[TableName, TableEvent] = {}
+        found: dict[SourceName, TableEvent] = {}
         shown = text if len(text) <= TEXT_SHOWN_MAX else text[:TEXT_SHOWN_MAX] + "..."
         if statement.dropped_database is not None:
             for name in self._tables:
@@ -524,14 +532,14 @@ class LogReader:
             found[name] = MustReread(name, reason, self._order)
         return [part for name, part in sorted(found.items()) if name in self._tables]
 
-    def _forget_versions(self, name: TableName) -> None:
+    def _forget_versions(self, name: SourceName) -> None:
         """Ask for the table again: what the log does not say may have changed."""
         for key in list(self._versions):
             database, table, _ = names_of(bytes(8) + key)
             if self._name(database, table) == name:
                 del self._versions[key]
 
-    def _reread(self, got: _Gathered, names: Collection[TableName], reason: str) -> None:
+    def _reread(self, got: _Gathered, names: Collection[SourceName], reason: str) -> None:
         for name in sorted(names):
             got.note(MustReread(name, reason, self._order))
 

@@ -24,7 +24,7 @@ from tidelake.cdc.mysql.cells import Cells, read_images
 from tidelake.cdc.mysql.columns import Column, Table, column_numbers
 from tidelake.cdc.mysql.lake_values import reason, to_lake
 from tidelake.cdc.mysql.rejected import payload
-from tidelake.cdc.source.changes import Rejected, RowChanges
+from tidelake.cdc.source.changes import Rejected, TableChanges
 from tidelake.types import RowKind
 from tidelake.types.arrow import to_arrow_type
 
@@ -109,7 +109,7 @@ class RowBatch:
         self.bytes_count += len(body)
         return images // 2 if is_pair else images
 
-    def decode(self, zone: str) -> RowChanges:
+    def decode(self, zone: str) -> TableChanges:
         """Make columns of all rows."""
         rows = _Rows.of(self)
         table = self.version.table
@@ -200,7 +200,7 @@ def _differ(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     return np.asarray(pc.or_(unequal, nulls))
 
 
-def _changes(batch: RowBatch, rows: _Rows, old: Places, new: Places, zone: str) -> RowChanges:
+def _changes(batch: RowBatch, rows: _Rows, old: Places, new: Places, zone: str) -> TableChanges:
     """Put old and new images in the source's order, and decode them."""
     source = np.concatenate([old, new])
     is_new = np.repeat([False, True], [len(old), len(new)])
@@ -247,7 +247,7 @@ def _changes(batch: RowBatch, rows: _Rows, old: Places, new: Places, zone: str) 
         kept[list(bad)] = False
         batch_rows = batch_rows.filter(pa.array(kept))
         kinds, order, changed_ms = kinds[kept], order[kept], changed_ms[kept]
-    return RowChanges(table.source, batch_rows, kinds, order, changed_ms, rejected=told)
+    return TableChanges(table.source, batch_rows, kinds, order, changed_ms, rejected=told)
 
 
 @dataclass(frozen=True, slots=True)

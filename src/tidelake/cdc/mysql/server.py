@@ -11,7 +11,7 @@ from tidelake.cdc.mysql.connection import Session
 from tidelake.cdc.mysql.log_reader import Flavour
 from tidelake.cdc.mysql.position import Position
 from tidelake.cdc.mysql.settings import MySqlSettings
-from tidelake.cdc.source.finding import Finding
+from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source_table import SourceTable
 from tidelake.errors import InvalidInputError, StorageRefusedError, TidelakeError
 
@@ -144,7 +144,7 @@ def newest(session: Session, facts: ServerFacts) -> Position:
 
 def check_server(
     session: Session, settings: MySqlSettings, facts: ServerFacts, tables: Sequence[SourceTable]
-) -> list[Finding]:
+) -> list[SourceFinding]:
     """Look at settings and rights."""
     found = [
         *_log_findings(facts),
@@ -154,13 +154,17 @@ def check_server(
     try:
         facts.zone(settings)
     except InvalidInputError as error:
-        found.append(Finding("server_time_zone", error.message, "server-time-zone=Europe/Berlin"))
+        found.append(
+            SourceFinding("server_time_zone", error.message, "server-time-zone=Europe/Berlin")
+        )
     for table in tables:
         if not table.keys:
             text = f"{table.name} has no primary key: name one in --primary_keys."
-            found.append(Finding("no_primary_key", text, is_error=False, table=str(table.name)))
+            found.append(
+                SourceFinding("no_primary_key", text, is_error=False, table=str(table.name))
+            )
         found += [
-            Finding(
+            SourceFinding(
                 "column_type",
                 f"Column '{column.name}' of {table.name} has type {column.native_type}, which has"
                 " no type in the lake.",
@@ -173,15 +177,15 @@ def check_server(
     return found
 
 
-def _log_findings(facts: ServerFacts) -> list[Finding]:
+def _log_findings(facts: ServerFacts) -> list[SourceFinding]:
     if facts["log_bin"].upper() not in {"ON", "1"}:
         text = "The server writes no binlog."
-        return [Finding("log_bin", text, "[mysqld] log_bin=bin server_id=1, and a restart")]
+        return [SourceFinding("log_bin", text, "[mysqld] log_bin=bin server_id=1, and a restart")]
     wanted = {"binlog_format": "ROW", "binlog_row_image": "FULL"}
     if facts.has_names:
         wanted["binlog_row_metadata"] = "FULL"
     found = [
-        Finding(name, f"{name} is {facts[name]}; a job needs {value}.",
+        SourceFinding(name, f"{name} is {facts[name]}; a job needs {value}.",
                 f"SET GLOBAL {name} = '{value}'")
         for name, value in wanted.items()
         if name in facts.variables and facts[name].upper() != value
@@ -189,19 +193,19 @@ def _log_findings(facts: ServerFacts) -> list[Finding]:
     if facts["binlog_row_value_options"]:
         text = "Updates are logged with parts of JSON alone; a job needs whole values."
         mend = "SET GLOBAL binlog_row_value_options = ''"
-        found.append(Finding("binlog_row_value_options", text, mend))
+        found.append(SourceFinding("binlog_row_value_options", text, mend))
     if not facts.has_names:
         text = (
             f"{facts['version']} logs no names of columns: they are taken from information_schema"
             " where number and types fit, and each ALTER TABLE makes its table be copied again."
         )
-        found.append(Finding("binlog_row_metadata", text, is_error=False))
+        found.append(SourceFinding("binlog_row_metadata", text, is_error=False))
     return found
 
 
 def _right_findings(
     session: Session, settings: MySqlSettings, facts: ServerFacts, tables: Sequence[SourceTable]
-) -> list[Finding]:
+) -> list[SourceFinding]:
     """Try what a job will do: grants by roles and wildcards are hard to read and easy to try."""
     user = settings.username
     found = []
@@ -213,7 +217,7 @@ def _right_findings(
                 "REPLICATION CLIENT"
             )  # fmt: skip
             mend = f"GRANT {right} ON *.* TO '{user}'"
-            found.append(Finding("right_replication_client", error.message, mend))
+            found.append(SourceFinding("right_replication_client", error.message, mend))
     grants = _grants(session)
     replicates = re.search(
         r"REPLICATION (SLAVE|REPLICA)\b(?! ADMIN)|ALL PRIVILEGES ON \*\.\*", grants
@@ -221,14 +225,14 @@ def _right_findings(
     if not replicates:
         text = f"The user '{user}' may not read the log: it lacks REPLICATION SLAVE."
         mend = f"GRANT REPLICATION SLAVE ON *.* TO '{user}'"
-        found.append(Finding("right_replication_slave", text, mend))
+        found.append(SourceFinding("right_replication_slave", text, mend))
     for table in tables:
         name = quoted_name(table.name.database, table.name.table)
         try:
             session.rows(f"SELECT 1 FROM {name} LIMIT 0")
         except TidelakeError as error:
             mend = f"GRANT SELECT ON {name} TO '{user}'" if error.kind == "cdc_rights" else ""
-            found.append(Finding("right_select", error.message, mend, table=str(table.name)))
+            found.append(SourceFinding("right_select", error.message, mend, table=str(table.name)))
     return found
 
 
@@ -239,11 +243,13 @@ def _grants(session: Session) -> str:
         return "ALL PRIVILEGES ON *.*"  # a server without tables of rights
 
 
-def _id_findings(session: Session, settings: MySqlSettings, facts: ServerFacts) -> list[Finding]:
+def _id_findings(
+    session: Session, settings: MySqlSettings, facts: ServerFacts
+) -> list[SourceFinding]:
     mend = "server-id=<a number that no other reader or replica has>"
     if str(settings.server_id) == facts["server_id"]:
         text = f"'server-id' {settings.server_id} is that of the server itself."
-        return [Finding("server_id", text, mend)]
+        return [SourceFinding("server_id", text, mend)]
     try:
         hosts = session.rows("SHOW SLAVE HOSTS" if facts.version < (8, 4) or facts.is_maria
                              else "SHOW REPLICAS")  # fmt: skip
@@ -251,7 +257,7 @@ def _id_findings(session: Session, settings: MySqlSettings, facts: ServerFacts) 
         return []  # the missing right is told above
     if any(str(row[0]) == str(settings.server_id) for row in hosts):
         text = f"Another reader has the 'server-id' {settings.server_id} now."
-        return [Finding("server_id_in_use", text, mend, is_error=False)]
+        return [SourceFinding("server_id_in_use", text, mend, is_error=False)]
     return []
 
 

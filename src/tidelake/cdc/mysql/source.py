@@ -15,9 +15,9 @@ from tidelake.cdc.mysql.server import ServerFacts, check_server, newest
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.tables import list_tables, read_tables
 from tidelake.cdc.source.changes import Changes
-from tidelake.cdc.source.finding import Finding
-from tidelake.cdc.source.source import ReadLimits
-from tidelake.cdc.source.source_table import SourceTable, TableName
+from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.source import EpochLimits
+from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import Clock
 from tidelake.errors import NotFoundError, StorageError, StorageRefusedError
@@ -66,7 +66,7 @@ class MySqlSource:
         """
         return ServerFacts.ask(self._session).identity
 
-    def check(self, tables: Sequence[SourceTable]) -> list[Finding]:
+    def check(self, tables: Sequence[SourceTable]) -> list[SourceFinding]:
         """Look at the settings and rights that reading these tables needs."""
         self._known_facts = None  # they may have been mended since
         return check_server(self._session, self._settings, self._facts, tables)
@@ -77,13 +77,13 @@ class MySqlSource:
         found = read_tables(self._session, list(comments), self._mapping)
         return [found[name].source for name in comments if name in found]
 
-    def prepare(self, tables: Sequence[TableName]) -> None:
+    def prepare(self, tables: Sequence[SourceName]) -> None:
         """Nothing is made in the server: its log has all tables."""
 
-    def _describe(self, name: TableName) -> Table | None:
+    def _describe(self, name: SourceName) -> Table | None:
         return read_tables(self._session, [name], self._mapping).get(name)
 
-    def first_copy(self, tables: Sequence[TableName]) -> MySqlFirstCopy:
+    def first_copy(self, tables: Sequence[SourceName]) -> MySqlFirstCopy:
         """Begin to copy tables, at a position of which the log goes on."""
         del tables  # a position is of the whole log
         return begin(
@@ -111,7 +111,12 @@ class MySqlSource:
         return Position.parse(left).place < Position.parse(right).place
 
     def read(
-        self, start: str, tables: Sequence[TableName], limits: ReadLimits, *, end: str | None = None
+        self,
+        start: str,
+        tables: Sequence[SourceName],
+        limits: EpochLimits,
+        *,
+        end: str | None = None,
     ) -> Changes:
         """Read on from a position.
 

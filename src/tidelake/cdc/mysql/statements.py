@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tidelake.cdc.mysql.binlog.events import Query
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 
 
 class Action(Enum):
@@ -32,15 +32,15 @@ class Effect:
 
     Parameters
     ----------
-    new_name : TableName or None
+    new_name : SourceName or None
         Of a rename.
     reason : str
         Of REREAD: a clause.
     """
 
     action: Action
-    table: TableName
-    new_name: TableName | None = None
+    table: SourceName
+    new_name: SourceName | None = None
     reason: str = ""
 
 
@@ -54,7 +54,7 @@ class Statement:
         Its first word, in capitals.
     dropped_database : str or None
         Of DROP DATABASE.
-    names : frozenset of TableName
+    names : frozenset of SourceName
         Whatever may be a table's name in it; only of an unclear statement and of rows that were
         logged as a statement.
     """
@@ -62,7 +62,7 @@ class Statement:
     head: str
     effects: tuple[Effect, ...] = ()
     dropped_database: str | None = None
-    names: frozenset[TableName] = field(default_factory=frozenset)
+    names: frozenset[SourceName] = field(default_factory=frozenset)
 
 
 _SPACE = re.compile(
@@ -176,17 +176,17 @@ class _Reader:
         self.at += 1
         return self.tokens[self.at - 1].text
 
-    def name(self) -> TableName:
+    def name(self) -> SourceName:
         first = self._identifier()
         database, table = (first, self._identifier()) if self.take_sign(".") else (
             self._database, first
         )  # fmt: skip
         return self.made(database, table)
 
-    def made(self, database: str, table: str) -> TableName:
+    def made(self, database: str, table: str) -> SourceName:
         if self._folds:
             database, table = database.lower(), table.lower()
-        return TableName(database, "", table)
+        return SourceName(database, "", table)
 
     def database(self) -> str:
         found = self._identifier()
@@ -203,7 +203,7 @@ class _Reader:
         if not self.is_done:
             raise _UnclearError
 
-    def names(self) -> frozenset[TableName]:
+    def names(self) -> frozenset[SourceName]:
         """Whatever may be a table's name."""
         found = set()
         for place, token in enumerate(self.tokens):
@@ -322,7 +322,7 @@ def _alters(reader: _Reader) -> Iterator[Effect]:
         reader.at += 1
 
 
-def _alteration(reader: _Reader, table: TableName) -> Iterator[Effect]:
+def _alteration(reader: _Reader, table: SourceName) -> Iterator[Effect]:
     """Read one part of an ALTER TABLE, where it renames the table or moves partitions."""
     start, word = reader.at, reader.word
     if reader.take("RENAME"):
@@ -348,6 +348,6 @@ def _alteration(reader: _Reader, table: TableName) -> Iterator[Effect]:
         yield Effect(Action.REREAD, reader.name(), reason=text)
 
 
-def mentioned(statement: Statement, tables: Collection[TableName]) -> list[TableName]:
+def mentioned(statement: Statement, tables: Collection[SourceName]) -> list[SourceName]:
     """The tables that an unclear statement may be about."""
     return sorted(name for name in tables if name in statement.names)

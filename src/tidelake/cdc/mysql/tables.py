@@ -10,7 +10,7 @@ from tidelake.cdc.mysql.charset import BINARY
 from tidelake.cdc.mysql.columns import Column, Table
 from tidelake.cdc.mysql.connection import Session
 from tidelake.cdc.mysql.native_type import NativeType
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import TypeMapping
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
@@ -41,14 +41,14 @@ def is_ghost(table: str) -> bool:
     return _GHOST.fullmatch(table) is not None
 
 
-def list_tables(session: Session, databases: str, tables: str) -> dict[TableName, str]:
+def list_tables(session: Session, databases: str, tables: str) -> dict[SourceName, str]:
     """Names of the base tables whose database and name fit the patterns, with their comments."""
     rows = session.rows(
         "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES"
         " WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_SCHEMA, TABLE_NAME"
     )
     return {
-        TableName(database, "", table): comment
+        SourceName(database, "", table): comment
         for database, table, comment in rows
         if database.lower() not in SYSTEM_DATABASES
         and re.fullmatch(databases, database)
@@ -58,21 +58,21 @@ def list_tables(session: Session, databases: str, tables: str) -> dict[TableName
 
 
 def read_tables(
-    session: Session, names: Sequence[TableName], mapping: TypeMapping
-) -> dict[TableName, Table]:
+    session: Session, names: Sequence[SourceName], mapping: TypeMapping
+) -> dict[SourceName, Table]:
     """Read columns and keys; a table that is gone is left out."""
-    found: dict[TableName, Table] = {}
+    found: dict[SourceName, Table] = {}
     for first in range(0, len(names), TABLES_AT_ONCE):
         some = names[first : first + TABLES_AT_ONCE]
         condition = " OR ".join(["(TABLE_SCHEMA = %s AND TABLE_NAME = %s)"] * len(some))
         arguments = [part for name in some for part in (name.database, name.table)]
-        columns: dict[TableName, list[Column]] = {}
+        columns: dict[SourceName, list[Column]] = {}
         for database, table, *facts in session.rows(_COLUMNS.format(condition), arguments):
-            name = TableName(database, "", table)
+            name = SourceName(database, "", table)
             columns.setdefault(name, []).append(_column(facts, mapping))
-        keys: dict[TableName, list[str]] = {}
+        keys: dict[SourceName, list[str]] = {}
         for database, table, column in session.rows(_KEYS.format(condition), arguments):
-            keys.setdefault(TableName(database, "", table), []).append(column)
+            keys.setdefault(SourceName(database, "", table), []).append(column)
         for name, of_table in columns.items():
             found[name] = Table(name, tuple(of_table), tuple(keys.get(name, ())))
     return found

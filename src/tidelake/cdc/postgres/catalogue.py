@@ -16,7 +16,7 @@ from typing import Any
 
 from tidelake.cdc.postgres.native_type import NativeType
 from tidelake.cdc.postgres.relation import Relation
-from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import Switch, TypeMapping
 
 _TABLES = """
@@ -86,7 +86,7 @@ class CatalogueTable:
     """
 
     oid: int
-    name: TableName
+    name: SourceName
     replica_identity: str
     comment: str | None
     keys: tuple[str, ...]
@@ -139,7 +139,7 @@ class Catalogue:
         return [
             CatalogueTable(
                 oid=oid,
-                name=TableName(self._database, schema, table),
+                name=SourceName(self._database, schema, table),
                 replica_identity=identity,
                 comment=comment,
                 keys=tuple(keys or ()),
@@ -183,7 +183,7 @@ class Catalogue:
         old_rows = {"f": OldRows.ALL, "n": OldRows.NOTHING}.get(relation.replica_identity)
         if old_rows is None:
             old_rows = OldRows.KEYS if keys and set(keys) <= set(flagged) else OldRows.NOTHING
-        called = TableName(self._database, relation.schema, relation.name)
+        called = SourceName(self._database, relation.schema, relation.name)
         comment = table.comment if table else None
         return SourceTable(called, tuple(columns), keys, old_rows, str(relation.oid), comment)
 

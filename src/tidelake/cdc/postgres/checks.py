@@ -13,7 +13,7 @@ from tidelake.cdc.postgres.connection import quote_name
 from tidelake.cdc.postgres.publication import Publication, publication, quoted, statements
 from tidelake.cdc.postgres.settings import PostgresSettings
 from tidelake.cdc.postgres.slot import FAILOVER_VERSION, slot_state
-from tidelake.cdc.source.finding import Finding
+from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source_table import OldRows, SourceTable
 from tidelake.types import TypeRoot
 
@@ -43,7 +43,7 @@ def find_faults(
     settings: PostgresSettings,
     tables: Sequence[SourceTable],
     catalogue: Mapping[str, CatalogueTable],
-) -> list[Finding]:
+) -> list[SourceFinding]:
     """Look at the server and the tables.
 
     Parameters
@@ -61,7 +61,7 @@ def find_faults(
         now, rights = catalogue.get(table.identity), by_table.get(table.identity)
         if now is None or rights is None:
             message = f"The table {table.name} is no longer there."
-            findings.append(Finding("table_missing", message, table=str(table.name)))
+            findings.append(SourceFinding("table_missing", message, table=str(table.name)))
             continue
         findings += _of_rights(settings, table, rights, found)
         findings += _of_identity(table, now, has_large=rights[3])
@@ -70,50 +70,50 @@ def find_faults(
     return findings
 
 
-def _of_server(connection: Any, settings: PostgresSettings) -> Iterator[Finding]:
+def _of_server(connection: Any, settings: PostgresSettings) -> Iterator[SourceFinding]:
     version = connection.info.server_version
     row = connection.execute(_SETTINGS).fetchone()
     level, slots_max, slots, senders_max, senders, is_standby, may, encoding, keep = row
     role = quote_name(settings.username)
     if version < VERSION_MIN:
-        yield Finding(
+        yield SourceFinding(
             "version", f"PostgreSQL {version // 10000} is too old; 14 is the oldest read."
         )
     if level != "logical":
         mend = "ALTER SYSTEM SET wal_level = 'logical'; then restart the server"
-        yield Finding("wal_level", f"wal_level is '{level}': rows are not in the log.", mend)
+        yield SourceFinding("wal_level", f"wal_level is '{level}': rows are not in the log.", mend)
     if is_standby:
         message = "The server is a standby; a publication and a slot are made on the primary."
-        yield Finding("standby", message, "hostname=<the primary>")
+        yield SourceFinding("standby", message, "hostname=<the primary>")
     if not may:
         mend = f"ALTER ROLE {role} REPLICATION"
-        yield Finding("replication_right", f"The role {role} may not replicate.", mend)
+        yield SourceFinding("replication_right", f"The role {role} may not replicate.", mend)
     if encoding != "UTF8":
         message = f"The database's encoding is {encoding}; texts that are not UTF-8 would fail."
-        yield Finding("encoding", message, is_error=encoding == "SQL_ASCII")
+        yield SourceFinding("encoding", message, is_error=encoding == "SQL_ASCII")
     state = slot_state(connection, settings.slot)
     if state is None and slots >= slots_max:
         mend = f"ALTER SYSTEM SET max_replication_slots = {slots_max + 4}; then restart the server"
-        yield Finding("slots_full", f"All {slots_max} replication slots are in use.", mend)
+        yield SourceFinding("slots_full", f"All {slots_max} replication slots are in use.", mend)
     if senders >= senders_max:
         mend = f"ALTER SYSTEM SET max_wal_senders = {senders_max + 4}; then restart the server"
-        yield Finding("senders_full", f"All {senders_max} WAL senders are in use.", mend)
+        yield SourceFinding("senders_full", f"All {senders_max} WAL senders are in use.", mend)
     if state is not None and (state.plugin, state.database) != ("pgoutput", settings.database):
         message = (
             f"The slot '{settings.slot}' is of plugin '{state.plugin}' and database"
             f" '{state.database}'; it is another program's."
         )
-        yield Finding("slot_of_other", message, "slot.name=<another name>")
+        yield SourceFinding("slot_of_other", message, "slot.name=<another name>")
     if state is not None and state.wal_status == "lost":
         message = f"The server threw away the log that the slot '{settings.slot}' needs."
-        yield Finding("slot_lost", message, "--on-lost-position resnapshot")
+        yield SourceFinding("slot_lost", message, "--on-lost-position resnapshot")
     if settings.failover and version < FAILOVER_VERSION:
         message = "slot.failover needs PostgreSQL 17; this server cannot keep slots on standbys."
-        yield Finding("failover", message, "slot.failover=false")
+        yield SourceFinding("failover", message, "slot.failover=false")
     if keep == "-1":
         message = "The log that a stopped job holds has no limit and may fill the server's disk."
         mend = "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB'"
-        yield Finding("wal_keep_unlimited", message, mend, is_error=False)
+        yield SourceFinding("wal_keep_unlimited", message, mend, is_error=False)
 
 
 def _of_publication(
@@ -121,7 +121,7 @@ def _of_publication(
     settings: PostgresSettings,
     tables: Sequence[SourceTable],
     found: Publication | None,
-) -> Iterator[Finding]:
+) -> Iterator[SourceFinding]:
     name = settings.publication
     version = connection.info.server_version
     if found is None:
@@ -131,29 +131,29 @@ def _of_publication(
         if not row[0]:
             wanted = statements(None, name, [table.name for table in tables], version)
             message = f"There is no publication '{name}', and the role may not make one."
-            yield Finding("publication_right", message, wanted[0])
+            yield SourceFinding("publication_right", message, wanted[0])
         return
     if found.is_for_all:
         message = (
             f"The publication '{name}' is FOR ALL TABLES: an UPDATE of any table without a replica"
             " identity fails in the application."
         )
-        yield Finding("publication_for_all", message, is_error=False)
+        yield SourceFinding("publication_for_all", message, is_error=False)
     if not found.has_all_changes or not found.has_truncates:
         message = f"The publication '{name}' leaves out some kinds of changes."
         mend = (
             f"ALTER PUBLICATION {quote_name(name)} SET"
             " (publish = 'insert, update, delete, truncate')"
         )
-        yield Finding("publication_kinds", message, mend)
+        yield SourceFinding("publication_kinds", message, mend)
     if not found.is_by_root:
         message = f"The publication '{name}' sends partitions under their own names."
         mend = f"ALTER PUBLICATION {quote_name(name)} SET (publish_via_partition_root = true)"
-        yield Finding("publication_root", message, mend, is_error=False)
+        yield SourceFinding("publication_root", message, mend, is_error=False)
     for schema, table in found.filtered:
         message = f"The publication '{name}' sends only some rows of {schema}.{table}."
         full = f"{settings.database}.{schema}.{table}"
-        yield Finding("publication_filter", message, is_error=False, table=full)
+        yield SourceFinding("publication_filter", message, is_error=False, table=full)
 
 
 def _of_rights(
@@ -161,20 +161,22 @@ def _of_rights(
     table: SourceTable,
     rights: Sequence[bool],
     found: Publication | None,
-) -> Iterator[Finding]:
+) -> Iterator[SourceFinding]:
     may_read, is_unlogged, is_owner, _, has_policies = rights
     name, role = str(table.name), quote_name(settings.username)
     if not may_read:
         mend = f"GRANT SELECT ON {quoted(table.name)} TO {role}"
-        yield Finding("select_right", f"The role {role} may not read {name}.", mend, table=name)
+        yield SourceFinding(
+            "select_right", f"The role {role} may not read {name}.", mend, table=name
+        )
     if is_unlogged:
         message = f"{name} is UNLOGGED: its changes are in no log."
         mend = f"ALTER TABLE {quoted(table.name)} SET LOGGED"
-        yield Finding("unlogged", message, mend, table=name)
+        yield SourceFinding("unlogged", message, mend, table=name)
     if has_policies and not is_owner:
         message = f"{name} has row security: the first copy may not see all rows."
         mend = f"ALTER ROLE {role} BYPASSRLS"
-        yield Finding("row_security", message, mend, is_error=False, table=name)
+        yield SourceFinding("row_security", message, mend, is_error=False, table=name)
     is_in = found is not None and (
         found.is_for_all or (table.name.schema, table.name.table) in found.tables
     )
@@ -183,38 +185,40 @@ def _of_rights(
         mend = (
             f"ALTER PUBLICATION {quote_name(settings.publication)} ADD TABLE {quoted(table.name)}"
         )
-        yield Finding("publication_right", message, mend, table=name)
+        yield SourceFinding("publication_right", message, mend, table=name)
 
 
-def _of_identity(table: SourceTable, now: CatalogueTable, *, has_large: bool) -> Iterator[Finding]:
+def _of_identity(
+    table: SourceTable, now: CatalogueTable, *, has_large: bool
+) -> Iterator[SourceFinding]:
     name, sql = str(table.name), quoted(table.name)
     if not table.keys:
         message = f"{name} has no primary key."
         if table.old_rows is OldRows.NOTHING:
             message += " In a publication its UPDATEs and DELETEs would fail in the application."
             mend = f"ALTER TABLE {sql} ADD PRIMARY KEY (...)"
-            yield Finding("no_primary_key", message, mend, table=name)
+            yield SourceFinding("no_primary_key", message, mend, table=name)
         else:
             mend = f"ALTER TABLE {sql} ADD PRIMARY KEY (...), or --primary_keys"
-            yield Finding("no_primary_key", message, mend, is_error=False, table=name)
+            yield SourceFinding("no_primary_key", message, mend, is_error=False, table=name)
         return
     if table.old_rows is OldRows.NOTHING:
         said = "NOTHING" if now.replica_identity == "n" else "an index without the whole key"
         message = f"The replica identity of {name} is {said}: a DELETE does not name its row."
         mend = f"ALTER TABLE {sql} REPLICA IDENTITY DEFAULT"
-        yield Finding("replica_identity", message, mend, table=name)
+        yield SourceFinding("replica_identity", message, mend, table=name)
     elif table.old_rows is OldRows.KEYS and has_large:
         message = (
             f"{name} may have values that are stored out of line. One that an UPDATE leaves"
             " alone is not in the log; it is taken from our table, which costs a look-up."
         )
         mend = f"ALTER TABLE {sql} REPLICA IDENTITY FULL"
-        yield Finding("unchanged_values", message, mend, is_error=False, table=name)
+        yield SourceFinding("unchanged_values", message, mend, is_error=False, table=name)
 
 
 def _of_column_list(
     settings: PostgresSettings, table: SourceTable, found: Publication | None
-) -> Iterator[Finding]:
+) -> Iterator[SourceFinding]:
     listed = found.columns.get((table.name.schema, table.name.table)) if found else None
     left = [] if listed is None else [c.name for c in table.columns if c.name not in listed]
     if left:
@@ -227,23 +231,23 @@ def _of_column_list(
         mend = (
             f"ALTER PUBLICATION {name} DROP TABLE {sql}; ALTER PUBLICATION {name} ADD TABLE {sql}"
         )
-        yield Finding("publication_columns", message, mend, table=str(table.name))
+        yield SourceFinding("publication_columns", message, mend, table=str(table.name))
 
 
 def _of_columns(
     table: SourceTable, now: CatalogueTable, found: Publication | None, version: int
-) -> Iterator[Finding]:
+) -> Iterator[SourceFinding]:
     name = str(table.name)
     for column in table.columns:
         if column.type is None:
             message = f"{name}: the type {column.native_type} of '{column.name}' has no type here."
             mend = "--type_mapping unknown-to-string"
-            yield Finding("column_type", message, mend, table=name)
+            yield SourceFinding("column_type", message, mend, table=name)
         elif column.type.root is TypeRoot.TIME and (column.type.precision or 0) > 3:
             message = f"{name}: '{column.name}' keeps milliseconds; finer digits are cut."
             column_sql = f"{quote_name(column.name)} TYPE time(3)"
             mend = f"ALTER TABLE {quoted(table.name)} ALTER COLUMN {column_sql}"
-            yield Finding("time_digits", message, mend, is_error=False, table=name)
+            yield SourceFinding("time_digits", message, mend, is_error=False, table=name)
     sent = {column.name for column in table.columns}
     for left in now.columns:
         if left.generated and not left.is_dropped and left.name not in sent:
@@ -253,11 +257,11 @@ def _of_columns(
             mend = ""
             if left.generated == STORED and version >= 180000 and found is not None:
                 mend = "ALTER PUBLICATION ... SET (publish_generated_columns = stored)"
-            yield Finding("generated_column", message, mend, is_error=False, table=name)
+            yield SourceFinding("generated_column", message, mend, is_error=False, table=name)
             if now.replica_identity == "f" and version >= 180000:
                 message = (
                     f"{name} has REPLICA IDENTITY FULL and the generated column '{left.name}' that"
                     " is not published: its UPDATEs would fail in the application."
                 )
                 mend = f"ALTER TABLE {quoted(table.name)} REPLICA IDENTITY DEFAULT"
-                yield Finding("generated_in_identity", message, mend, table=name)
+                yield SourceFinding("generated_in_identity", message, mend, table=name)

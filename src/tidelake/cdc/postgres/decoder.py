@@ -31,7 +31,7 @@ from tidelake.cdc.postgres.relation import Relation
 from tidelake.cdc.postgres.row_changes import SentRows, joined, row_changes
 from tidelake.cdc.postgres.tuple_columns import TextColumn, read_columns
 from tidelake.cdc.source.changes import Part, Signal, Truncated
-from tidelake.cdc.source.source_table import SourceTable, TableName
+from tidelake.cdc.source.source_table import SourceName, SourceTable
 
 _OLD_KEY, _OLD_ROW = ord("K"), ord("O")
 ROWS_TOGETHER = 16_384
@@ -48,19 +48,19 @@ class Wanted:
     ----------
     database : str
         Of the names.
-    tables : collection of TableName
+    tables : collection of SourceName
         The others' rows are left out.
     describe : callable
         Gives the version of a table that a message describes.
     """
 
     database: str
-    tables: Collection[TableName]
+    tables: Collection[SourceName]
     describe: Callable[[Relation], SourceTable]
 
-    def name(self, relation: Relation) -> TableName:
+    def name(self, relation: Relation) -> SourceName:
         """A relation's name."""
-        return TableName(self.database, relation.schema, relation.name)
+        return SourceName(self.database, relation.schema, relation.name)
 
 
 def decode(
@@ -159,7 +159,7 @@ def _sent_rows(messages: LogMessages, rows: NDArray[np.int64], relation: Relatio
 def _truncated(
     messages: LogMessages, versions: Mapping[int, list[_Span]], wanted: Wanted
 ) -> list[Part]:
-    found: dict[TableName, tuple[int, int]] = {}
+    found: dict[SourceName, tuple[int, int]] = {}
     for place in np.flatnonzero(messages.kinds == TRUNCATE).tolist():
         for oid in truncated_oids(messages.message(place)):
             before = [relation for start, relation in versions[oid] if start < place]

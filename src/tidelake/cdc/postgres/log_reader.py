@@ -19,7 +19,7 @@ from tidelake.cdc.postgres.position import Position
 from tidelake.cdc.postgres.relation import Relation
 from tidelake.cdc.postgres.settings import PostgresSettings
 from tidelake.cdc.postgres.stream import ReplicationStream
-from tidelake.cdc.source.source import ReadLimits
+from tidelake.cdc.source.source import EpochLimits
 from tidelake.engine.env import Backoff, Env
 from tidelake.errors import ConflictError, StorageError
 
@@ -83,7 +83,7 @@ class _Pending:
             self.changes_count += int(messages.is_change.sum())
             self.size_bytes += messages.size_bytes
 
-    def is_full(self, limits: ReadLimits) -> bool:
+    def is_full(self, limits: EpochLimits) -> bool:
         return self.size_bytes >= limits.bytes_max or self.changes_count >= limits.rows_max
 
 
@@ -116,7 +116,7 @@ class LogReader:
     def read(
         self,
         start: Position,
-        limits: ReadLimits,
+        limits: EpochLimits,
         oids: Callable[[], Collection[int]],
         end: Position | None,
     ) -> LogRange:
@@ -197,7 +197,7 @@ class LogReader:
         return len(frames)
 
     def _gather(
-        self, start: Position, limits: ReadLimits, oids: Callable[[], Collection[int]]
+        self, start: Position, limits: EpochLimits, oids: Callable[[], Collection[int]]
     ) -> Cut:
         assert self._stream is not None
         clock = self._env.clock

@@ -45,9 +45,9 @@ from tidelake.cdc.postgres.relation import Relation
 from tidelake.cdc.postgres.settings import PostgresSettings
 from tidelake.cdc.postgres.slot import make_slot, slot_state
 from tidelake.cdc.source.changes import Changes, MustReread, Part, Vanished
-from tidelake.cdc.source.finding import Finding
-from tidelake.cdc.source.source import ReadLimits
-from tidelake.cdc.source.source_table import OldRows, SourceTable, TableName
+from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.source import EpochLimits
+from tidelake.cdc.source.source_table import OldRows, SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import Env
 from tidelake.errors import InvalidInputError, StorageError, counted
@@ -94,8 +94,8 @@ class PostgresSource:
         )
         self._reader = LogReader(settings, self._env, self._check_position)
         self._versions: dict[Relation, SourceTable] = {}
-        self._oids: dict[TableName, int] = {}
-        self._told: set[tuple[TableName, int]] = set()
+        self._oids: dict[SourceName, int] = {}
+        self._told: set[tuple[SourceName, int]] = set()
 
     @property
     def kind(self) -> str:
@@ -123,14 +123,14 @@ class PostgresSource:
         found = [table for table in self._catalogue.read() if self._settings.reads(table.name)]
         return [self._catalogue.source_table(table) for table in found]
 
-    def check(self, tables: Sequence[SourceTable]) -> list[Finding]:
+    def check(self, tables: Sequence[SourceTable]) -> list[SourceFinding]:
         """Look at the settings and rights that reading these tables needs."""
         found = self._catalogue.read([int(table.identity) for table in tables])
         catalogue = {str(table.oid): table for table in found}
         with self._connected() as connection:
             return find_faults(connection, self._settings, tables, catalogue)
 
-    def prepare(self, tables: Sequence[TableName]) -> None:
+    def prepare(self, tables: Sequence[SourceName]) -> None:
         """Make the publication of these tables, or add them to the one that is there. Repeatable.
 
         Raises
@@ -151,7 +151,7 @@ class PostgresSource:
                 for statement in statements(now, self._settings.publication, tables, version):
                     connection.execute(statement)
 
-    def first_copy(self, tables: Sequence[TableName]) -> PostgresCopy:
+    def first_copy(self, tables: Sequence[SourceName]) -> PostgresCopy:
         """Begin to copy tables: by the job's slot, made now, or by a temporary one beside it."""
         del tables  # the snapshot has all
         with self._connected() as connection:
@@ -173,7 +173,12 @@ class PostgresSource:
         return Position.parse(left) < Position.parse(right)
 
     def read(
-        self, start: str, tables: Sequence[TableName], limits: ReadLimits, *, end: str | None = None
+        self,
+        start: str,
+        tables: Sequence[SourceName],
+        limits: EpochLimits,
+        *,
+        end: str | None = None,
     ) -> Changes:
         """Read on from a position; see :meth:`tidelake.cdc.source.source.Source.read`."""
         self._learn_oids(tables)
@@ -253,7 +258,7 @@ class PostgresSource:
             else:
                 return
 
-    def _refuse_without_identity(self, tables: Sequence[TableName]) -> None:
+    def _refuse_without_identity(self, tables: Sequence[SourceName]) -> None:
         wanted = set(tables)
         found = {table.name: table for table in self._catalogue.read() if table.name in wanted}
         missing = [str(name) for name in tables if name not in found]
@@ -289,7 +294,7 @@ class PostgresSource:
             said = f"the slot is confirmed to {lsn_text(state.confirmed_lsn)}, we are at {start}."
             raise position_lost(self._settings, said)
 
-    def _parts(self, chosen: LogRange, tables: Sequence[TableName]) -> list[Part]:
+    def _parts(self, chosen: LogRange, tables: Sequence[SourceName]) -> list[Part]:
         wanted = Wanted(self._settings.database, frozenset(tables), self._version)
         parts, after = decode(chosen.messages, chosen.known, wanted)
         return parts + self._renamed(chosen.known, after, wanted.tables)
@@ -304,17 +309,17 @@ class PostgresSource:
         self,
         before: Mapping[int, Relation],
         after: Mapping[int, Relation],
-        tables: Collection[TableName],
+        tables: Collection[SourceName],
     ) -> list[Part]:
         """Tables that the log now calls by another name than they were known by."""
         names = {oid: name for name, oid in self._oids.items()}
         found: list[Part] = []
         for oid, relation in after.items():
-            now = TableName(self._settings.database, relation.schema, relation.name)
+            now = SourceName(self._settings.database, relation.schema, relation.name)
             was = names.get(oid)
             if oid in before:
                 old = before[oid]
-                was = TableName(self._settings.database, old.schema, old.name)
+                was = SourceName(self._settings.database, old.schema, old.name)
             if was is None or was == now or was not in tables or (was, oid) in self._told:
                 continue
             self._told.add((was, oid))
@@ -323,7 +328,7 @@ class PostgresSource:
                 found.append(MustReread(now, f"the table that was {was} took its name"))
         return found
 
-    def _vanished(self, tables: Sequence[TableName]) -> list[Part]:
+    def _vanished(self, tables: Sequence[SourceName]) -> list[Part]:
         """Tables that are no longer there when all of the log has been read; each is told once."""
         now = self._oids_now(tables)
         found: list[Part] = []
@@ -339,19 +344,19 @@ class PostgresSource:
                 found.append(Vanished(table, "it was dropped or renamed"))
         return found
 
-    def _learn_oids(self, tables: Sequence[TableName]) -> None:
+    def _learn_oids(self, tables: Sequence[SourceName]) -> None:
         new = [table for table in tables if table not in self._oids]
         if new:
             self._oids.update(self._oids_now(new))
 
-    def _oids_now(self, tables: Sequence[TableName]) -> dict[TableName, int]:
+    def _oids_now(self, tables: Sequence[SourceName]) -> dict[SourceName, int]:
         wanted = {
             "schemas": [table.schema for table in tables],
             "tables": [table.table for table in tables],
         }
         rows = self._ask(_OIDS, wanted)
         database = self._settings.database
-        return {TableName(database, schema, table): oid for oid, schema, table in rows}
+        return {SourceName(database, schema, table): oid for oid, schema, table in rows}
 
     def _has_stored(self) -> bool:
         with self._connected() as connection:

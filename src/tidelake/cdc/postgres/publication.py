@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelake.cdc.postgres.connection import quote_name, quote_text
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 
 MARK = "made by tidelake cdc"
 STORED_COLUMNS_VERSION = 180000
@@ -91,13 +91,13 @@ def publication(connection: Any, name: str) -> Publication | None:
 
 
 def statements(
-    now: Publication | None, name: str, tables: Sequence[TableName], version: int
+    now: Publication | None, name: str, tables: Sequence[SourceName], version: int
 ) -> list[str]:
     """List what must be done so that a publication has some tables; of ours only them.
 
     Examples
     --------
-    >>> statements(None, "p", [TableName("d", "s", "t")], 160000)[0]
+    >>> statements(None, "p", [SourceName("d", "s", "t")], 160000)[0]
     'CREATE PUBLICATION "p" FOR TABLE "s"."t" WITH (publish_via_partition_root = true)'
     """
     listed = ", ".join(map(quoted, tables))
@@ -118,6 +118,6 @@ def statements(
     return [f"ALTER PUBLICATION {quote_name(name)} ADD TABLE {', '.join(map(quoted, missing))}"]
 
 
-def quoted(table: TableName) -> str:
+def quoted(table: SourceName) -> str:
     """A table's name in SQL."""
     return f"{quote_name(table.schema)}.{quote_name(table.table)}"

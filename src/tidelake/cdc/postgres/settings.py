@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError, near_names
 
 _T = TypeVar("_T")
@@ -131,7 +131,7 @@ class PostgresSettings:
             tls={key: conf[key] for key in TLS_KEYS if key in conf},
         )
 
-    def reads(self, name: TableName) -> bool:
+    def reads(self, name: SourceName) -> bool:
         """Whether a table is one of those to read."""
         wanted = self.schemas.fullmatch(name.schema) and self.tables.fullmatch(name.table)
         return wanted is not None

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError
 
 ALL = ".*"
@@ -29,7 +29,7 @@ class NameFilter:
     Examples
     --------
     >>> wanted = NameFilter(including_tables="orders|item.*", excluding_tables="items_old")
-    >>> [wanted.takes(TableName("shop", "", t)) for t in ("orders", "items", "items_old", "a")]
+    >>> [wanted.takes(SourceName("shop", "", t)) for t in ("orders", "items", "items_old", "a")]
     [True, True, False, False]
     """
 
@@ -42,19 +42,19 @@ class NameFilter:
         for name in self.__slots__:
             _check_pattern(getattr(self, name), name)
 
-    def takes(self, name: TableName) -> bool:
+    def takes(self, name: SourceName) -> bool:
         """Whether patterns let a table through; what a message does not name passes."""
         return _passes(shard_of(name), self.including_dbs, self.excluding_dbs) and _passes(
             name.table, self.including_tables, self.excluding_tables
         )
 
-    def taken(self, names: Iterable[TableName]) -> list[TableName]:
+    def taken(self, names: Iterable[SourceName]) -> list[SourceName]:
         """Of all tables those that are kept equal: without the tables of migrations."""
         known = list(names)
         tables = {(name.database, name.schema, name.table) for name in known}
         literal = set(self.including_tables.split("|"))
 
-        def is_migration(name: TableName) -> bool:
+        def is_migration(name: SourceName) -> bool:
             found = _MIGRATION.fullmatch(name.table)
             return (
                 found is not None
@@ -65,7 +65,7 @@ class NameFilter:
         return [name for name in known if self.takes(name) and not is_migration(name)]
 
 
-def shard_of(name: TableName) -> str:
+def shard_of(name: SourceName) -> str:
     """The database of a table, or its schema where the source is one database."""
     return name.schema or name.database
 

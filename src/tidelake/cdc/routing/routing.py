@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from tidelake.cdc.routing.name_filter import NameFilter, shard_of
 from tidelake.cdc.routing.table_names import TableNames
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError
 
 
@@ -35,12 +35,12 @@ class TableRoute:
     ----------
     target : str
         ``"database.table"`` of the lake.
-    sources : tuple of TableName
+    sources : tuple of SourceName
         In the source's order; more than one are merged.
     """
 
     target: str
-    sources: tuple[TableName, ...]
+    sources: tuple[SourceName, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +72,20 @@ class Routing:
         """Whether a table that appears joins a running job."""
         return self.mode is Mode.COMBINED
 
-    def target_of(self, name: TableName) -> str:
+    def target_of(self, name: SourceName) -> str:
         """Name the target of a table: ``"database.table"``."""
         return f"{self.database}.{self.table or self.names.target(name)}"
 
-    def partition_keys_for(self, name: TableName) -> tuple[str, ...]:
+    def partition_keys_for(self, name: SourceName) -> tuple[str, ...]:
         """Give the partition keys that are asked for of a table's target."""
         return self.partition_keys_of.get(name.table) or self.partition_keys
 
-    def routes(self, names: Iterable[TableName]) -> tuple[TableRoute, ...]:
+    def routes(self, names: Iterable[SourceName]) -> tuple[TableRoute, ...]:
         """Give each table its target.
 
         Parameters
         ----------
-        names : iterable of TableName
+        names : iterable of SourceName
             All tables of the source; those that patterns leave out have no route.
 
         Raises
@@ -93,7 +93,7 @@ class Routing:
         InvalidInputError
             Two tables that are not shards meet at one target: kind ``cdc_target_collision``.
         """
-        sources: dict[str, list[TableName]] = {}
+        sources: dict[str, list[SourceName]] = {}
         for name in self.filter.taken(names):
             sources.setdefault(self.target_of(name), []).append(name)
         if self.table is None:
@@ -101,7 +101,7 @@ class Routing:
                 self._check_meeting(target, meeting)
         return tuple(TableRoute(target, tuple(meeting)) for target, meeting in sources.items())
 
-    def _check_meeting(self, target: str, meeting: list[TableName]) -> None:
+    def _check_meeting(self, target: str, meeting: list[SourceName]) -> None:
         first = meeting[0]
         for other in meeting[1:]:
             if self._may_meet(first, other):
@@ -115,7 +115,7 @@ class Routing:
                 message, kind="cdc_target_collision", table=target, sources=(str(first), str(other))
             )
 
-    def _may_meet(self, one: TableName, other: TableName) -> bool:
+    def _may_meet(self, one: SourceName, other: SourceName) -> bool:
         if self.names.is_mapped(one) and self.names.is_mapped(other):
             return True
         alike = one.table == other.table

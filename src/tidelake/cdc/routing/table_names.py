@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidelake.cdc.routing.name_filter import shard_of
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class TableNames:
     Examples
     --------
     >>> names = TableNames(prefix="ods_", mapping={"Items": "wares"})
-    >>> names.target(TableName("shop", "", "orders")), names.target(TableName("shop", "", "ITEMS"))
+    >>> names.target(SourceName("shop", "", "orders")), names.target(SourceName("shop", "", "ITEMS"))
     ('ods_orders', 'wares')
     """
 
@@ -46,7 +46,7 @@ class TableNames:
     db_suffixes: Mapping[str, str] = field(default_factory=dict)
     mapping: Mapping[str, str] = field(default_factory=dict)
 
-    def target(self, name: TableName) -> str:
+    def target(self, name: SourceName) -> str:
         """Name the target of a table, without its database."""
         shard = shard_of(name)
         table = self._raw(name)
@@ -57,11 +57,11 @@ class TableNames:
         suffix = _lower(self.db_suffixes).get(shard.lower(), self.suffix)
         return prefix + self._cased(table) + suffix
 
-    def is_mapped(self, name: TableName) -> bool:
+    def is_mapped(self, name: SourceName) -> bool:
         """Whether the mapping names a table."""
         return self._raw(name).lower() in _lower(self.mapping)
 
-    def _raw(self, name: TableName) -> str:
+    def _raw(self, name: SourceName) -> str:
         return name.table if self.merge_shards else f"{shard_of(name)}_{name.table}"
 
     def _cased(self, text: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidelake.cdc.source.source_table import SourceTable, TableName
+from tidelake.cdc.source.source_table import SourceName, SourceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Rejected:
     Parameters
     ----------
     position : tuple of int
-        As a row of :attr:`RowChanges.order`.
+        As a row of :attr:`TableChanges.order`.
     kind : int
         The number of its row kind.
     reason : str
@@ -28,7 +28,7 @@ class Rejected:
         The row as JSON in the source's own texts.
     """
 
-    table: TableName
+    table: SourceName
     position: tuple[int, int]
     kind: int
     reason: str
@@ -36,7 +36,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class RowChanges:
+class TableChanges:
     """Changed rows of one version of a table, in the order of the source.
 
     An update whose key changed is two rows, -D of the old key and +U of the new. Every other
@@ -80,10 +80,10 @@ class Truncated:
     Parameters
     ----------
     order : tuple of int
-        Where it stands, as a row of :attr:`RowChanges.order`; it is nothing to a later copy.
+        Where it stands, as a row of :attr:`TableChanges.order`; it is nothing to a later copy.
     """
 
-    table: TableName
+    table: SourceName
     order: tuple[int, int]
 
 
@@ -96,11 +96,11 @@ class MustReread:
     reason : str
         A clause: ``"it was renamed to a name that is kept equal"``.
     order : tuple of int or None
-        Where it stands in the log, as a row of :attr:`RowChanges.order`; it is nothing to a later
+        Where it stands in the log, as a row of :attr:`TableChanges.order`; it is nothing to a later
         copy. None if it was seen outside the log, as the source is now.
     """
 
-    table: TableName
+    table: SourceName
     reason: str
     order: tuple[int, int] | None = None
 
@@ -115,7 +115,7 @@ class Vanished:
         As of :class:`MustReread`.
     """
 
-    table: TableName
+    table: SourceName
     statement: str
     order: tuple[int, int] | None = None
 
@@ -129,7 +129,7 @@ class Signal:
     text : str
         What was written.
     order : tuple of int
-        As a row of :attr:`RowChanges.order`.
+        As a row of :attr:`TableChanges.order`.
     """
 
     text: str
@@ -138,7 +138,7 @@ class Signal:
 
 TableEvent = Truncated | MustReread | Vanished
 """What the log says of a whole table."""
-Part = RowChanges | TableEvent | Signal
+Part = TableChanges | TableEvent | Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,4 +168,4 @@ class Changes:
     @property
     def rows_count(self) -> int:
         """Number of changed rows."""
-        return sum(len(part.kinds) for part in self.parts if isinstance(part, RowChanges))
+        return sum(len(part.kinds) for part in self.parts if isinstance(part, TableChanges))

@@ -10,12 +10,12 @@ from typing import Protocol, Self
 import pyarrow as pa
 
 from tidelake.cdc.source.changes import Changes, Rejected
-from tidelake.cdc.source.finding import Finding
-from tidelake.cdc.source.source_table import SourceTable, TableName
+from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.source_table import SourceName, SourceTable
 
 
 @dataclass(frozen=True, slots=True)
-class ReadLimits:
+class EpochLimits:
     """When a range of changes is cut.
 
     Parameters
@@ -59,7 +59,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """Some rows of a first copy, as :class:`~tidelake.cdc.source.changes.RowChanges` has them."""
+    """Some rows of a first copy, as :class:`~tidelake.cdc.source.changes.TableChanges` has them."""
 
     rows: pa.RecordBatch
     rejected: tuple[Rejected, ...] = ()
@@ -111,7 +111,7 @@ class Source(Protocol):
         """
         ...
 
-    def check(self, tables: Sequence[SourceTable]) -> list[Finding]:
+    def check(self, tables: Sequence[SourceTable]) -> list[SourceFinding]:
         """Look at the settings and rights that reading these tables needs."""
         ...
 
@@ -119,11 +119,11 @@ class Source(Protocol):
         """Give all tables that the settings name, as they are now."""
         ...
 
-    def prepare(self, tables: Sequence[TableName]) -> None:
+    def prepare(self, tables: Sequence[SourceName]) -> None:
         """Make what the log needs for these tables, and only them: a publication. Repeatable."""
         ...
 
-    def first_copy(self, tables: Sequence[TableName]) -> FirstCopy:
+    def first_copy(self, tables: Sequence[SourceName]) -> FirstCopy:
         """Begin to copy tables, at a position of which the log goes on.
 
         Of a source without a position yet it makes one (a slot); of one that has, it copies at a
@@ -140,7 +140,12 @@ class Source(Protocol):
         ...
 
     def read(
-        self, start: str, tables: Sequence[TableName], limits: ReadLimits, *, end: str | None = None
+        self,
+        start: str,
+        tables: Sequence[SourceName],
+        limits: EpochLimits,
+        *,
+        end: str | None = None,
     ) -> Changes:
         """Read on from a position.
 

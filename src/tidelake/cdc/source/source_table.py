@@ -9,7 +9,7 @@ from tidelake.types import DataField, DataType
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class TableName:
+class SourceName:
     """A table's name in its source.
 
     Parameters
@@ -77,7 +77,7 @@ class SourceTable:
         or a table id; empty where the source has none.
     """
 
-    name: TableName
+    name: SourceName
     columns: tuple[SourceColumn, ...]
     keys: tuple[str, ...] = ()
     old_rows: OldRows = OldRows.ALL

@@ -8,11 +8,11 @@ import pytest
 
 from tidelake.cdc.columns.metadata_columns import MetadataColumns
 from tidelake.cdc.columns.order_columns import ORDER_FIELDS, order_values
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError
 from tidelake.types.arrow import to_arrow_schema
 
-TABLE = TableName("shop", "public", "orders")
+TABLE = SourceName("shop", "public", "orders")
 LTZ = "TIMESTAMP(3) WITH LOCAL TIME ZONE"
 
 

@@ -7,7 +7,7 @@ from tidelake.cdc.command.given import read_words
 from tidelake.cdc.command.job_settings import job_settings, lake_settings
 from tidelake.cdc.command.sync_config import config_of
 from tidelake.cdc.job.targets import Targets
-from tidelake.cdc.source.source_table import SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.source_table import SourceColumn, SourceName, SourceTable
 from tidelake.types import parse_type
 
 COMMAND = "postgres_sync_database"
@@ -31,7 +31,7 @@ def test_a_target_is_made_as_it_is_asked_for(tmp_path):
         SourceColumn("id", "int4", parse_type("INT NOT NULL")),
         SourceColumn("at", "timestamp", parse_type("TIMESTAMP(6) NOT NULL")),
     )
-    source = SourceTable(TableName("d", "public", "t"), columns, ("id",))
+    source = SourceTable(SourceName("d", "public", "t"), columns, ("id",))
     settings = lake_settings(CONFIG, zone="UTC")
     assert settings.quarantine_max == 3
     targets = Targets(tidelake.open(str(tmp_path)), settings)

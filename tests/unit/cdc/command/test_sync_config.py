@@ -15,7 +15,7 @@ from tidelake.cdc.command.sync_config import config_of
 from tidelake.cdc.command.values import given_of
 from tidelake.cdc.evolution.plan import Policy
 from tidelake.cdc.routing.routing import Mode
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import Switch
 from tidelake.errors import InvalidInputError
 
@@ -96,7 +96,7 @@ def test_a_command_of_a_table():
     }  # fmt: skip
     assert made.catalog_conf == {"metastore": "hive", "uri": "thrift://hive-metastore:9083"}
     assert (made.warehouse, made.job) == ("hdfs:///path/to/warehouse", "test_db-test_table")
-    assert made.routing.target_of(TableName("x", "", "y")) == "test_db.test_table"
+    assert made.routing.target_of(SourceName("x", "", "y")) == "test_db.test_table"
     assert made.target.primary_keys == ("pt", "uid")
     assert made.target.partition_keys == made.routing.partition_keys == ("pt",)
     assert made.target.table_conf["changelog-producer"] == "input"
@@ -109,7 +109,7 @@ def test_a_command_of_a_table():
 
 def test_a_command_of_a_database():
     made = config("mysql_sync_database", PAIMON["mysql_sync_database"])
-    names = [TableName("d", "", t) for t in ("a", "b", "b1", "b2", "c")]
+    names = [SourceName("d", "", t) for t in ("a", "b", "b1", "b2", "c")]
     assert [route.target for route in made.routing.routes(names)] == [
         "test_db.ods_d_a_x", "test_db.ods_d_b2_x",
     ]  # fmt: skip
@@ -119,8 +119,8 @@ def test_a_command_of_a_database():
     assert (made.target.is_strict, made.target.requires_key) == (False, True)
     topics = config("kafka_sync_database", PAIMON["kafka_sync_database"])
     assert not topics.target.requires_key
-    assert topics.routing.partition_keys_for(TableName("", "", "a")) == ("x", "y")
-    assert topics.routing.target_of(TableName("db1", "", "c")) == "test_db.p_c_s"
+    assert topics.routing.partition_keys_for(SourceName("", "", "a")) == ("x", "y")
+    assert topics.routing.target_of(SourceName("db1", "", "c")) == "test_db.p_c_s"
     assert topics.routing.mode is Mode.COMBINED
 
 
@@ -164,7 +164,7 @@ def test_names_without_case_are_for_the_whole_job():
     assert made.catalog_conf == {}
     assert made.evolution.reserved == {"day", "up", "k_topic", "_cdc_lsn", "_cdc_seq"}
     assert made.evolution.needed == {"name"}
-    assert made.routing.target_of(TableName("d", "", "T")) == "db.t"
+    assert made.routing.target_of(SourceName("d", "", "T")) == "db.t"
 
 
 def test_the_warehouse_may_be_an_option_of_the_catalog():

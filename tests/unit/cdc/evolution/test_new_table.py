@@ -8,7 +8,7 @@ import tidelake
 from tidelake.cdc.evolution.existing_table import check_fits, misfits, option_changes
 from tidelake.cdc.evolution.merged_table import merged_table
 from tidelake.cdc.evolution.new_table import TargetOptions, new_table
-from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceName, SourceTable
 from tidelake.errors import InvalidInputError
 from tidelake.types import DataField, TableSchema
 from tidelake.types.data_type import parse_type_text
@@ -27,7 +27,7 @@ def source(name="s.t", keys=("id",), comment=None, **types):
         SourceColumn(n, t, None if t == "?" else parse_type_text(t), comment=f"of {n}")
         for n, t in types.items()
     )
-    return SourceTable(TableName(database, "", table), columns, keys, comment=comment)
+    return SourceTable(SourceName(database, "", table), columns, keys, comment=comment)
 
 
 def shown(fields):

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from tidelake.cdc.evolution.ddl_entry import DdlEntry, change_text
 from tidelake.cdc.evolution.plan import EvolutionAction, EvolutionRules, Policy, plan_evolution
 from tidelake.cdc.evolution.type_change import TypeChange, type_change
-from tidelake.cdc.source.source_table import SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.source_table import SourceColumn, SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.schemas import evolved_schema
 from tidelake.errors import CorruptError
 from tidelake.types import DataField, TableSchema
 from tidelake.types.data_type import parse_type_text
 
-NAME = TableName("shop", "public", "orders")
+NAME = SourceName("shop", "public", "orders")
 ORDER = frozenset({"_cdc_lsn", "_cdc_seq"})
 
 

@@ -9,12 +9,12 @@ import tidelake
 from tidelake.cdc.columns.order_columns import ORDER_FIELDS
 from tidelake.cdc.evolution.new_table import TargetOptions
 from tidelake.cdc.evolution.plan import EvolutionRules, Policy
-from tidelake.cdc.job.job import Job, JobSettings
-from tidelake.cdc.job.lake import Lake
+from tidelake.cdc.job.job import JobSettings, SyncJob
+from tidelake.cdc.job.lake import LakeWriter
 from tidelake.cdc.job.targets import LakeSettings
 from tidelake.cdc.journal.journal import FileJournal
 from tidelake.cdc.routing.routing import Routing
-from tidelake.cdc.source.source import ReadLimits
+from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.target.row_maker import ColumnRules
 from tidelake.fileio import MemoryFileIO
 from tidelake.telemetry import Env
@@ -47,7 +47,7 @@ class Bench:
         policy = given.pop("policy", Policy.ADDITIVE)
         options = {"order": ORDER_FIELDS, "requires_key": False, **given.pop("options", {})}
         reserved = frozenset(f.name for f in ORDER_FIELDS)
-        lake = Lake(
+        lake = LakeWriter(
             catalog,
             LakeSettings(
                 "job",
@@ -61,9 +61,9 @@ class Bench:
         )
         source = LogSource(self.database, fails)
         source.confirmed = self.confirmed
-        limits = ReadLimits(rows_max=given.pop("rows_max", 1000))
+        limits = EpochLimits(rows_max=given.pop("rows_max", 1000))
         journal = FileJournal(files, "/lake/_cdc/job", "job")
-        return Job(JobSettings("job", limits, **given), source, journal, lake, env)
+        return SyncJob(JobSettings("job", limits, **given), source, journal, lake, env)
 
     def run(self, fails=lambda _: None, **given):
         """One life of a job: from its start until it has what the source has."""

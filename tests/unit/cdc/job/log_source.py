@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from tidelake.cdc.source.changes import Changes, MustReread, RowChanges, Truncated
-from tidelake.cdc.source.finding import Finding
-from tidelake.cdc.source.source import Chunk, CopiedRows, ReadLimits
-from tidelake.cdc.source.source_table import SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.changes import Changes, MustReread, TableChanges, Truncated
+from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.source import Chunk, CopiedRows, EpochLimits
+from tidelake.cdc.source.source_table import SourceColumn, SourceName, SourceTable
 from tidelake.errors import NotFoundError
 from tidelake.types import RowKind, parse_type
 from tidelake.types.arrow import to_arrow_schema
 
 
 def name_of(table):
-    return TableName("shop", "", table)
+    return SourceName("shop", "", table)
 
 
 def version(table, columns, keys, identity=""):
@@ -47,8 +47,8 @@ class Event:
 class Database:
     """Tables and a log of transactions."""
 
-    versions: dict[TableName, SourceTable] = field(default_factory=dict)
-    rows: dict[TableName, dict] = field(default_factory=dict)
+    versions: dict[SourceName, SourceTable] = field(default_factory=dict)
+    rows: dict[SourceName, dict] = field(default_factory=dict)
     log: list[list[Event]] = field(default_factory=list)
     identity: str = "7"
     forgotten: int = 0
@@ -152,9 +152,9 @@ class LogSource:
     def identity(self) -> str:
         return self.database.identity
 
-    def check(self, tables: Sequence[SourceTable]) -> list[Finding]:
+    def check(self, tables: Sequence[SourceTable]) -> list[SourceFinding]:
         return [
-            Finding("no_primary_key", f"{one.name} has no key", table=str(one.name))
+            SourceFinding("no_primary_key", f"{one.name} has no key", table=str(one.name))
             for one in tables
             if not one.keys
         ]
@@ -162,10 +162,10 @@ class LogSource:
     def tables(self) -> list[SourceTable]:
         return list(self.database.versions.values())
 
-    def prepare(self, tables: Sequence[TableName]) -> None:
+    def prepare(self, tables: Sequence[SourceName]) -> None:
         self.fails("prepare")
 
-    def first_copy(self, tables: Sequence[TableName]) -> Copy:
+    def first_copy(self, tables: Sequence[SourceName]) -> Copy:
         self.fails("copy")
         rows = {name: dict(self.database.rows[name]) for name in tables}
         return Copy(self.database, rows, len(self.database.log))
@@ -179,8 +179,8 @@ class LogSource:
     def read(
         self,
         start: str,
-        tables: Sequence[TableName],
-        limits: ReadLimits,
+        tables: Sequence[SourceName],
+        limits: EpochLimits,
         *,
         end: str | None = None,
     ) -> Changes:
@@ -227,7 +227,7 @@ class LogSource:
 def parts(taken, tables):
     """The events by version of a table."""
     groups: list[tuple[SourceTable, list]] = []
-    newest: dict[TableName, int] = {}
+    newest: dict[SourceName, int] = {}
     for one in taken:
         event = one[2]
         if event.table.name not in tables:
@@ -244,7 +244,7 @@ def parts(taken, tables):
             groups.append((event.table, []))
         groups[at][1].append(one)
     for table, events in groups:
-        yield RowChanges(
+        yield TableChanges(
             table,
             batch(table, [event.row for _, _, event in events]),
             np.array([int(event.kind) for _, _, event in events], np.int8),

@@ -6,17 +6,17 @@ import json
 
 import pytest
 
-from tidelake.cdc.journal.entry import Entry, EntryKind
-from tidelake.cdc.journal.job_state import JobState, Phase, TableState
+from tidelake.cdc.journal.entry import EntryKind, JournalEntry
+from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
 from tidelake.cdc.journal.journal import FULL_EVERY, KEPT_MIN, FileJournal
-from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceTable, TableName
+from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceName, SourceTable
 from tidelake.engine.streams import MadeCommit
 from tidelake.errors import ConflictError, CorruptError
 from tidelake.fileio import MemoryFileIO
 from tidelake.testing import FaultMode, FaultyFileIO
 from tidelake.types import parse_type
 
-NAME = TableName("shop", "public", "orders")
+NAME = SourceName("shop", "public", "orders")
 TABLE = SourceTable(
     NAME,
     (
@@ -30,7 +30,7 @@ TABLE = SourceTable(
     "orders of the shop",
 )
 STATE = JobState(
-    {NAME: TableState("lake.orders", Phase.LIVE, TABLE, (7, 8), "", 1, 12, 1_700_000_000_000)},
+    {NAME: SyncedTable("lake.orders", Phase.LIVE, TABLE, (7, 8), "", 1, 12, 1_700_000_000_000)},
     {"lake.orders": MadeCommit(3, 4, "abc", "digest")},
     2,
     "7/shop",
@@ -39,7 +39,7 @@ STATE = JobState(
 
 
 def entry(epoch, run="r", end="0/2"):
-    return Entry(epoch, EntryKind.CHANGES, "0/1", end, run, 5)
+    return JournalEntry(epoch, EntryKind.CHANGES, "0/1", end, run, 5)
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_damaged_entry_is_an_error(files, data, match):
 def test_a_damaged_state_is_an_error(files):
     files.make_dirs("/lake/_cdc/job")
     state = {"tables": [{"name": ["a", "b"]}]}
-    whole = Entry(0, EntryKind.COPY, "", "", "r", 1, state, is_full=True)
+    whole = JournalEntry(0, EntryKind.COPY, "", "", "r", 1, state, is_full=True)
     files.put_if_absent("/lake/_cdc/job/epoch-0", whole.to_bytes())
     with pytest.raises(CorruptError, match="damaged"):
         opened(files)

@@ -13,7 +13,7 @@ from tidelake.cdc.mysql.binlog.events import (
 )
 from tidelake.cdc.mysql.log_reader import Flavour, LogReader
 from tidelake.cdc.mysql.position import Position
-from tidelake.cdc.source.source import ReadLimits
+from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import SystemClock
 
@@ -23,7 +23,7 @@ COLLATIONS = {8: "latin1", 28: "gbk", 33: "utf8mb3", 45: "utf8mb4", 54: "utf16",
 MARIA = Flavour(is_maria=True, has_names=True, folds_names=False, charsets=COLLATIONS)
 MYSQL8 = Flavour(is_maria=False, has_names=True, folds_names=False, charsets=COLLATIONS)
 MYSQL56 = Flavour(is_maria=False, has_names=False, folds_names=False, charsets=COLLATIONS)
-NOW = ReadLimits(wait_ms=60_000, gather_ms=60_000)
+NOW = EpochLimits(wait_ms=60_000, gather_ms=60_000)
 
 
 class FileStream:

@@ -11,9 +11,9 @@ from decimal import Decimal
 import pytest
 from unit.cdc.mysql.applied import Applied, plain
 
-from tidelake.cdc.source.changes import MustReread, RowChanges, Truncated, Vanished
-from tidelake.cdc.source.source import ReadLimits
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.changes import MustReread, TableChanges, Truncated, Vanished
+from tidelake.cdc.source.source import EpochLimits
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import (
     ConflictError,
     InvalidInputError,
@@ -22,8 +22,8 @@ from tidelake.errors import (
     UnsupportedError,
 )
 
-QUICK = ReadLimits(wait_ms=300, gather_ms=50)
-T = TableName("shop", "", "t")
+QUICK = EpochLimits(wait_ms=300, gather_ms=50)
+T = SourceName("shop", "", "t")
 
 COLUMNS = {
     "ti": "tinyint", "tu": "tinyint unsigned", "tb": "tinyint(1)", "si": "smallint",
@@ -112,7 +112,7 @@ def expected(name, value):
 
 def read_rows(source, start, tables, limits=QUICK):
     parts = source.read(start, [table.name for table in tables], limits).parts
-    assert all(isinstance(part, RowChanges) for part in parts), parts
+    assert all(isinstance(part, TableChanges) for part in parts), parts
     return [row for part in parts for row in part.rows.to_pylist()]
 
 
@@ -334,7 +334,7 @@ def test_a_truncation_is_alone_in_its_range(maria, open_source):
     seen = []
     while source.is_before(applied.position, end):
         changes = source.read(applied.position, applied.names, QUICK)
-        names = [part.table.name if isinstance(part, RowChanges) else part.table
+        names = [part.table.name if isinstance(part, TableChanges) else part.table
                  for part in changes.parts]  # fmt: skip
         if any(isinstance(part, Truncated) for part in changes.parts):
             assert len(set(names)) == len(names)
@@ -344,7 +344,7 @@ def test_a_truncation_is_alone_in_its_range(maria, open_source):
         assert (again.start, again.end) == (changes.start, changes.end)
         applied.take(changes)
     assert applied.rows[T] == {(3,): {"id": 3}}
-    assert applied.rows[TableName("shop", "", "u")] == {}
+    assert applied.rows[SourceName("shop", "", "u")] == {}
     assert sum(one.count("Truncated") for one in seen) == 3
 
 
@@ -426,7 +426,7 @@ def test_xa_transactions_of_a_table_are_refused(maria, open_source):
              "XA COMMIT 'a'")  # fmt: skip
     with pytest.raises(UnsupportedError, match="XA transaction"):
         source.read(start, [T], QUICK)
-    other = TableName("shop", "", "other")
+    other = SourceName("shop", "", "other")
     assert source.read(start, [other], QUICK).end == source.newest()
 
 
@@ -437,7 +437,7 @@ def test_a_large_transaction_is_cut_within_and_read_again_the_same(maria, open_s
     maria.do("BEGIN", "INSERT INTO t SELECT seq, repeat('x', 100) FROM seq_1_to_5000",
              "UPDATE t SET id = id + 10000 WHERE id <= 2500", "COMMIT",
              "INSERT INTO t VALUES (1, 'after')")  # fmt: skip
-    small = ReadLimits(rows_max=700, wait_ms=300, gather_ms=50)
+    small = EpochLimits(rows_max=700, wait_ms=300, gather_ms=50)
     end = source.newest()
     whole = source.read(applied.position, [T], QUICK)
     pieces = []
@@ -454,7 +454,7 @@ def test_a_large_transaction_is_cut_within_and_read_again_the_same(maria, open_s
     assert order == [one for part in whole.parts for one in part.order.tolist()]
     other = open_source(maria, server_id="4711")  # another process, in another order
     for piece in reversed(pieces):
-        again = other.read(piece.start, [T], ReadLimits(), end=piece.end)
+        again = other.read(piece.start, [T], EpochLimits(), end=piece.end)
         assert plain(again) == plain(piece)
     assert len(applied.rows[T]) == 5001
 
@@ -488,13 +488,13 @@ def test_ranges_read_again_are_the_same_under_a_random_load(maria, open_source):
         cursor.execute("COMMIT")
     ranges = []
     while source.is_before(applied.position, source.newest()):
-        limits = ReadLimits(rows_max=draw.choice([1, 3, 20]), wait_ms=200, gather_ms=50)
+        limits = EpochLimits(rows_max=draw.choice([1, 3, 20]), wait_ms=200, gather_ms=50)
         changes = source.read(applied.position, applied.names, limits)
         ranges.append(changes)
         applied.take(changes)
     other = open_source(maria, server_id="4711")
     for changes in draw.sample(ranges, len(ranges))[:40]:
-        again = other.read(changes.start, applied.names, ReadLimits(), end=changes.end)
+        again = other.read(changes.start, applied.names, EpochLimits(), end=changes.end)
         assert plain(again) == plain(changes)
     now = {(row[0],): row[1] for row in maria.do("SELECT id, n FROM t")}
     assert {key: row["n"] for key, row in applied.rows[T].items()} == now
@@ -614,11 +614,11 @@ def test_two_readers_of_one_server_id(maria, open_source):
     maria.do("CREATE TABLE t (id int PRIMARY KEY)")
     one, two = open_source(maria, server_id="4444"), open_source(maria, server_id="4444")
     start = one.newest()
-    one.read(start, [T], ReadLimits(wait_ms=50))
+    one.read(start, [T], EpochLimits(wait_ms=50))
     assert [found.kind for found in two.check(two.tables())] == ["server_id_in_use"]
-    two.read(start, [T], ReadLimits(wait_ms=50))
+    two.read(start, [T], EpochLimits(wait_ms=50))
     with pytest.raises(ConflictError) as raised:
-        one.read(start, [T], ReadLimits(wait_ms=2_000))
+        one.read(start, [T], EpochLimits(wait_ms=2_000))
     assert raised.value.kind == "cdc_position_in_use"
 
 

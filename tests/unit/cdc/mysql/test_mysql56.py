@@ -9,13 +9,13 @@ from decimal import Decimal
 import pytest
 from unit.cdc.mysql.applied import Applied, plain
 
-from tidelake.cdc.source.changes import RowChanges
-from tidelake.cdc.source.source import ReadLimits
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.changes import TableChanges
+from tidelake.cdc.source.source import EpochLimits
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import NotFoundError
 
-QUICK = ReadLimits(wait_ms=300, gather_ms=50)
-T = TableName("shop", "", "t")
+QUICK = EpochLimits(wait_ms=300, gather_ms=50)
+T = SourceName("shop", "", "t")
 
 
 def test_types_are_what_a_copy_says(mysql56, open_source):
@@ -150,7 +150,7 @@ def test_a_large_transaction_is_cut(mysql56, open_source):
     mysql56.do("BEGIN", f"INSERT INTO t VALUES {rows}", "DELETE FROM t WHERE id < 1000", "COMMIT")
     end, position, ranges = source.newest(), start, []
     while source.is_before(position, end):
-        ranges.append(source.read(position, [T], ReadLimits(500, wait_ms=300, gather_ms=50)))
+        ranges.append(source.read(position, [T], EpochLimits(500, wait_ms=300, gather_ms=50)))
         position = ranges[-1].end
     assert len(ranges) > 5
     assert sum(changes.rows_count for changes in ranges) == 4000
@@ -162,7 +162,7 @@ def test_a_large_transaction_is_cut(mysql56, open_source):
 def test_a_server_id_in_use_is_told(mysql56, open_source):
     mysql56.do("CREATE TABLE t (id int PRIMARY KEY)")
     one, two = open_source(mysql56, server_id="4444"), open_source(mysql56, server_id="4444")
-    one.read(one.newest(), [T], ReadLimits(wait_ms=50))
+    one.read(one.newest(), [T], EpochLimits(wait_ms=50))
     assert "server_id_in_use" in {found.kind for found in two.check(two.tables())}
 
 
@@ -182,8 +182,8 @@ def test_without_gtids_files_are_read_on(open_source):
         server.do("INSERT INTO t VALUES (1, 1)", "FLUSH LOGS", "UPDATE t SET n = 2")
         end = source.newest()
         while source.is_before(applied.position, end):
-            changes = source.read(applied.position, [T], ReadLimits(1, wait_ms=300, gather_ms=50))
-            assert all(isinstance(part, RowChanges) for part in changes.parts)
+            changes = source.read(applied.position, [T], EpochLimits(1, wait_ms=300, gather_ms=50))
+            assert all(isinstance(part, TableChanges) for part in changes.parts)
             again = open_source(server, server_id="4711").read(
                 changes.start, [T], QUICK, end=changes.end
             )

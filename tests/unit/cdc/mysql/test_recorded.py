@@ -30,9 +30,9 @@ from tidelake.cdc.mysql.binlog.events import EventType
 from tidelake.cdc.mysql.columns import Column, Table
 from tidelake.cdc.mysql.native_type import NativeType
 from tidelake.cdc.mysql.position import Position
-from tidelake.cdc.source.changes import MustReread, RowChanges, Truncated, Vanished
-from tidelake.cdc.source.source import ReadLimits
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.changes import MustReread, TableChanges, Truncated, Vanished
+from tidelake.cdc.source.source import EpochLimits
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.errors import CorruptError, UnsupportedError
 
@@ -42,7 +42,7 @@ else:
     from backports.zstd import compress
 
 HERE = Path(__file__).parent / "recorded"
-T, U = TableName("shop", "", "t"), TableName("shop", "", "u")
+T, U = SourceName("shop", "", "t"), SourceName("shop", "", "u")
 START = Position("bin.000001", 4)
 BINARY_NAMES = {"varbinary", "blob"}
 
@@ -65,7 +65,7 @@ def test_a_recorded_log_has_the_texts_of_select(name, flavour):
     selected = [tuple(row) for row in json.loads((HERE / f"{name}.json").read_text())]
     known = known_table("to-string")
     found = read_file(data, flavour, [T], "to-string", describe=lambda _: known)
-    changes = [part for one in found for part in one.parts if isinstance(part, RowChanges)]
+    changes = [part for one in found for part in one.parts if isinstance(part, TableChanges)]
     (part,) = changes
     logged = [tuple(row.values()) for row in part.rows.to_pylist()]
     assert part.kinds.tolist() == [0, 0, 0, 2, 3, 2, 3]
@@ -81,12 +81,12 @@ def test_a_log_with_full_metadata_needs_no_information_schema():
     data = (HERE / "mariadb-10.11.binlog").read_bytes()
     with_schema = read_file(data, MARIA, [T], describe=lambda _: known_table())
     without = read_file(data, MARIA, [T], "tinyint1-not-bool")
-    (part,) = [part for one in without for part in one.parts if isinstance(part, RowChanges)]
+    (part,) = [part for one in without for part in one.parts if isinstance(part, TableChanges)]
     native = {column.name: column.native_type for column in part.table.columns}
     expected = {name: str(NativeType.parse(kind)) for name, kind in COLUMNS.items()}
     assert native == {"id": "int", **expected, "a": "tinyint"}
     assert part.table.keys == ("id",)
-    (other,) = [part for one in with_schema for part in one.parts if isinstance(part, RowChanges)]
+    (other,) = [part for one in with_schema for part in one.parts if isinstance(part, TableChanges)]
     # the log does not say that it is tinyint(1); with the schema -128 and 127 are no booleans
     reasons = [one.reason for one in other.rejected]
     assert len(reasons) == 2
@@ -103,7 +103,7 @@ def test_a_log_with_full_metadata_needs_no_information_schema():
 def test_ranges_of_any_size_replay(name, flavour, rows_max):
     data = (HERE / f"{name}.binlog").read_bytes()
     known = known_table("to-string")
-    limits = ReadLimits(rows_max=rows_max, wait_ms=60_000, gather_ms=60_000)
+    limits = EpochLimits(rows_max=rows_max, wait_ms=60_000, gather_ms=60_000)
     more = {"describe": lambda _: known}
     found = read_file(data, flavour, [T], "to-string", limits=limits, **more)
     start = START
@@ -114,7 +114,7 @@ def test_ranges_of_any_size_replay(name, flavour, rows_max):
 
 
 def _plain(part):
-    if isinstance(part, RowChanges):
+    if isinstance(part, TableChanges):
         return part.rows.to_pylist(), part.kinds.tolist(), part.order.tolist()
     return part
 
@@ -271,7 +271,7 @@ def test_a_transaction_that_is_rolled_back_makes_its_tables_be_read_again():
     made.add(EventType.QUERY, query("ROLLBACK"))
     made.transaction(2)
     found = [part for one in read_file(made.data, MYSQL8, [T]) for part in one.parts]
-    assert [type(part) for part in found] == [RowChanges, MustReread]
+    assert [type(part) for part in found] == [TableChanges, MustReread]
 
 
 def test_an_incident_makes_all_tables_be_read_again():
@@ -306,7 +306,7 @@ def test_a_large_transaction_is_cut_between_its_row_events():
                for n in range(10)]  # fmt: skip
     data = mysql8(*events)
     found = read_file(
-        data, MYSQL8, [T], limits=ReadLimits(rows_max=7, wait_ms=60_000, gather_ms=60_000)
+        data, MYSQL8, [T], limits=EpochLimits(rows_max=7, wait_ms=60_000, gather_ms=60_000)
     )
     assert [one.end.rows for one in found] == [3, 6, 9, 0]
     assert [sum(len(part.rows) for part in one.parts) for one in found] == [9, 9, 9, 3]

@@ -6,7 +6,7 @@ import pytest
 
 from tidelake.cdc.mysql.binlog.events import Query
 from tidelake.cdc.mysql.statements import Action, mentioned, read_statement
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 
 
 def found(text, *, folds=False, **modes):
@@ -90,7 +90,7 @@ def test_a_dropped_database():
 def test_what_is_unclear_or_changes_rows_names_its_tables(text):
     statement = read_statement(Query("shop", text))
     assert not statement.effects
-    wanted = [TableName("shop", "", "t"), TableName("shop", "", "z")]
+    wanted = [SourceName("shop", "", "t"), SourceName("shop", "", "z")]
     assert mentioned(statement, wanted) == (wanted[:1] if " t" in text or "`t`" in text else [])
 
 

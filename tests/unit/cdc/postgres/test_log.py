@@ -6,8 +6,8 @@ import psycopg
 import pytest
 from cdc_postgres import lines, read, read_to
 
-from tidelake.cdc.source.changes import MustReread, RowChanges, Signal, Truncated, Vanished
-from tidelake.cdc.source.source import ReadLimits
+from tidelake.cdc.source.changes import MustReread, Signal, TableChanges, Truncated, Vanished
+from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import OldRows
 
 LARGE = "repeat('x', 9000)"
@@ -199,7 +199,7 @@ def test_a_truncation_stands_alone(place):
 def place_again(place, changes, names):
     for source in place.made:
         source.close()
-    return place.source().read(changes.start, names, ReadLimits(), end=changes.end)
+    return place.source().read(changes.start, names, EpochLimits(), end=changes.end)
 
 
 def test_savepoints_that_were_rolled_back_are_not_sent(place):
@@ -281,7 +281,7 @@ def test_tables_that_are_renamed_dropped_and_made_again(place):
     )
     position = ranges[-1].end
     parts = [part for changes in ranges for part in changes.parts]
-    parts += source.read(position, names, ReadLimits(wait_ms=200)).parts
+    parts += source.read(position, names, EpochLimits(wait_ms=200)).parts
     assert [(type(part), part.table.table) for part in parts] == [
         (Vanished, "a"),
         (Vanished, "b"),
@@ -299,7 +299,7 @@ def test_huge_transactions_are_cut_and_replayed(place):
             "UPDATE a SET id = 100000 WHERE id = 7",
         )
     place.run("INSERT INTO a VALUES (-2, 'after')")
-    limits = ReadLimits(rows_max=1000, gather_ms=2000)
+    limits = EpochLimits(rows_max=1000, gather_ms=2000)
     found, ranges = read_to(source, position, names, source.newest(), limits)
     assert len(found) == 25_004
     assert lines(ranges[0]) == ["a +I -1 before"]
@@ -324,7 +324,7 @@ def test_a_range_of_bytes(place):
     with place.connection.transaction():
         for key in range(20):
             place.run(f"INSERT INTO k VALUES ({key}, 1, repeat('y', 100000))")
-    limits = ReadLimits(bytes_max=350_000)
+    limits = EpochLimits(bytes_max=350_000)
     found, ranges = read_to(source, position, names, source.newest(), limits)
     assert len(found) == 20
     assert [changes.rows_count for changes in ranges] == [3] * 6 + [2]
@@ -387,4 +387,4 @@ def test_generated_columns(place):
     found, _, [changes] = told(place, source, names, position, "UPDATE a SET a = 5")
     assert found == ["a +U 0 5 10" if new else "a +U 0 5"]
     assert changes.parts[0].rows.schema == batch.rows.schema
-    assert isinstance(changes.parts[0], RowChanges)
+    assert isinstance(changes.parts[0], TableChanges)

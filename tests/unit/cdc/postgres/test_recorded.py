@@ -16,12 +16,12 @@ from tidelake.cdc.postgres.decoder import Wanted, decode, relations_after
 from tidelake.cdc.postgres.log_cut import count_read, count_until, cut
 from tidelake.cdc.postgres.log_messages import LogMessages, Transaction, scan
 from tidelake.cdc.postgres.position import Position
-from tidelake.cdc.source.changes import RowChanges, Signal, Truncated
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.changes import Signal, TableChanges, Truncated
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import TypeMapping
 
 RECORDED = Path(__file__).parent / "recorded"
-NAMES = [TableName("d", "public", table) for table in "fk"]
+NAMES = [SourceName("d", "public", table) for table in "fk"]
 CATALOGUE = Catalogue("d", TypeMapping(), lambda query, values: [], lambda: True)
 WANTED = Wanted("d", NAMES, CATALOGUE.version)
 
@@ -43,7 +43,7 @@ def shown(parts):
         if isinstance(part, Signal):
             found.append(f"signal {part.text} {part.order[1]}")
             continue
-        if not isinstance(part, RowChanges):
+        if not isinstance(part, TableChanges):
             found.append(str(part))
             continue
         columns = [f"{c.name} {c.native_type}" for c in part.table.columns]
@@ -96,7 +96,7 @@ def test_frames_may_arrive_in_any_pieces(cuts):
 def rows_by_table(parts):
     found = {}
     for part in parts:
-        if isinstance(part, RowChanges):
+        if isinstance(part, TableChanges):
             found.setdefault(part.table.name, []).extend(
                 zip(map(tuple, part.order.tolist()), part_lines(part), strict=True)
             )

@@ -6,7 +6,7 @@ import pytest
 
 from tidelake.cdc.postgres import PostgresSettings
 from tidelake.cdc.postgres.position import Position
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError
 
 CONF = {
@@ -21,15 +21,15 @@ CONF = {
 def test_defaults():
     settings = PostgresSettings.of(CONF)
     assert (settings.port, settings.publication, settings.startup_mode) == (5432, "s", "initial")
-    assert settings.reads(TableName("d", "public", "anything"))
-    assert not settings.reads(TableName("d", "other", "anything"))
+    assert settings.reads(SourceName("d", "public", "anything"))
+    assert not settings.reads(SourceName("d", "other", "anything"))
 
 
 def test_patterns_are_of_whole_names():
     settings = PostgresSettings.of({**CONF, "table-name": "a.*|b", "schema-name": "s_[0-9]+"})
-    assert settings.reads(TableName("d", "s_12", "abc"))
-    assert not settings.reads(TableName("d", "s_12", "bc"))
-    assert not settings.reads(TableName("d", "s_", "b"))
+    assert settings.reads(SourceName("d", "s_12", "abc"))
+    assert not settings.reads(SourceName("d", "s_12", "bc"))
+    assert not settings.reads(SourceName("d", "s_", "b"))
 
 
 def test_the_password_is_never_shown():

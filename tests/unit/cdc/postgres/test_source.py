@@ -13,8 +13,8 @@ from servers.postgres import DATABASE, PASSWORD, USER, postgres
 
 from tidelake.cdc.postgres import log_reader
 from tidelake.cdc.postgres.slot import make_slot
-from tidelake.cdc.source.changes import RowChanges
-from tidelake.cdc.source.source import ReadLimits, Source
+from tidelake.cdc.source.changes import TableChanges
+from tidelake.cdc.source.source import EpochLimits, Source
 from tidelake.errors import (
     ConflictError,
     InvalidInputError,
@@ -23,7 +23,7 @@ from tidelake.errors import (
 )
 from tidelake.types import RowKind
 
-SHORT = ReadLimits(wait_ms=300, gather_ms=100)
+SHORT = EpochLimits(wait_ms=300, gather_ms=100)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def simple(place, *names):
 def apply(state, changes, name, *, from_order=(0, 0)):
     """What a job does with a table's rows."""
     for part in changes.parts:
-        if not isinstance(part, RowChanges) or part.table.name != name:
+        if not isinstance(part, TableChanges) or part.table.name != name:
             continue
         for kind, order, row in zip(
             part.kinds.tolist(), part.order.tolist(), part.rows.to_pylist(), strict=True
@@ -121,7 +121,7 @@ def test_copy_and_log_give_the_table_under_load_and_a_table_joins(place):
             states = {a: copied(copy, source, a)}
             position = copy.position
         for _ in range(3):
-            changes = source.read(position, [a], ReadLimits(wait_ms=300, gather_ms=100))
+            changes = source.read(position, [a], EpochLimits(wait_ms=300, gather_ms=100))
             apply(states[a], changes, a)
             position = changes.end
             source.confirm(position)
@@ -132,7 +132,7 @@ def test_copy_and_log_give_the_table_under_load_and_a_table_joins(place):
             states[b] = copied(copy, source, b)
             joined = copy.order
         for _ in range(3):
-            changes = source.read(position, [a, b], ReadLimits(wait_ms=300, gather_ms=100))
+            changes = source.read(position, [a, b], EpochLimits(wait_ms=300, gather_ms=100))
             apply(states[a], changes, a)
             apply(states[b], changes, b, from_order=joined)
             position = changes.end
@@ -204,7 +204,7 @@ def test_within_a_transaction_the_slot_keeps_all_of_it(place):
     simple(place)
     source, names, position = place.followed()
     place.run("INSERT INTO a SELECT g, g FROM generate_series(1, 100) g")
-    first = source.read(position, names, ReadLimits(rows_max=30))
+    first = source.read(position, names, EpochLimits(rows_max=30))
     source.confirm(first.end)
     source.close()
     again = place.source()
@@ -224,7 +224,7 @@ def test_identity_is_of_the_cluster_and_the_database(place):
 def test_a_slot_in_use_is_tried_again_and_then_refused(place, monkeypatch):
     simple(place)
     first, names, position = place.followed()
-    first.read(position, names, ReadLimits(wait_ms=1))
+    first.read(position, names, EpochLimits(wait_ms=1))
     monkeypatch.setattr(log_reader, "IN_USE_TRIES", 3)
     second = place.source()
     with pytest.raises(ConflictError, match="Another reader holds the slot") as raised:
@@ -248,12 +248,12 @@ def test_the_server_is_restarted_between_and_within_reads(bad_server):
         place.run("INSERT INTO a SELECT g, g FROM generate_series(2, 5000) g")
         server.stop()
         server.start()
-        second = source.read(first.end, names, ReadLimits(rows_max=1000))
+        second = source.read(first.end, names, EpochLimits(rows_max=1000))
         again = threading.Timer(0.3, lambda: (server.stop(), server.start()))
         again.start()
         goal = source.newest()
-        rest, _ = read_to(source, second.end, names, goal, ReadLimits(rows_max=700, wait_ms=1500))
-        idle = source.read(goal, names, ReadLimits(wait_ms=1500)) if not rest else None
+        rest, _ = read_to(source, second.end, names, goal, EpochLimits(rows_max=700, wait_ms=1500))
+        idle = source.read(goal, names, EpochLimits(wait_ms=1500)) if not rest else None
         again.join()
         assert idle is None or idle.parts == ()
         assert lines(first) + lines(second) + rest == [f"a +I {g} {g}" for g in range(1, 5001)]
@@ -270,7 +270,7 @@ def test_a_reader_that_was_silent_for_too_long_connects_again(bad_server):
         simple(place)
         source, names, position = place.followed()
         place.run("INSERT INTO a SELECT g, g FROM generate_series(1, 3000) g")
-        first = source.read(position, names, ReadLimits(rows_max=1000))
+        first = source.read(position, names, EpochLimits(rows_max=1000))
         place.run("SELECT pg_sleep(2.5)")
         assert place.rows("SELECT active FROM pg_replication_slots") == [(False,)]
         rest, _ = read_to(source, first.end, names, source.newest())

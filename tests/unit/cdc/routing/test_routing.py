@@ -5,14 +5,14 @@ import pytest
 from tidelake.cdc.routing.name_filter import NameFilter
 from tidelake.cdc.routing.routing import Mode, Routing, TableRoute
 from tidelake.cdc.routing.table_names import TableNames
-from tidelake.cdc.source.source_table import TableName
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError
 
 
 def table(text):
     """``"db.t"`` of MySQL, ``"db.schema.t"`` of PostgreSQL."""
     database, *rest, name = text.split(".")
-    return TableName(database, rest[0] if rest else "", name)
+    return SourceName(database, rest[0] if rest else "", name)
 
 
 # TableNameConverterTest.testConvertTableName
@@ -32,7 +32,7 @@ def test_a_mapping_comes_before_prefix_and_suffix(case_sensitive, source, target
         case_sensitive=case_sensitive, prefix="pre_", suffix="_pos",
         mapping={"mapped_src": "mapped_TGT"},
     )  # fmt: skip
-    assert names.target(TableName("", "", source)) == target
+    assert names.target(SourceName("", "", source)) == target
 
 
 # TableNameConverterTest.testConvertTableNameByDBPrefix_Suffix
@@ -52,7 +52,7 @@ def test_a_databases_own_prefix_comes_before_the_general_one(database, target):
         db_prefixes={"db_with_prefix": "db_pref_", "DB_with_prefix_suffix": "db_pref_"},
         db_suffixes={"db_with_suffix": "_db_suff", "db_with_prefix_suffix": "_db_suff"},
     )  # fmt: skip
-    assert names.target(TableName(database, "", "table_name")) == target
+    assert names.target(SourceName(database, "", "table_name")) == target
 
 
 def test_shards_that_are_not_merged_have_their_databases_name():
@@ -74,7 +74,7 @@ def test_excluding_wins_and_a_pattern_matches_a_whole_name():
     ]
     assert taken == [False, True, False, False]
     assert NameFilter(including_dbs="eu").takes(table("shop.eu.t"))
-    assert dbs.takes(TableName("", "", "t"))
+    assert dbs.takes(SourceName("", "", "t"))
 
 
 def test_a_pattern_that_is_none_is_refused_by_its_option():

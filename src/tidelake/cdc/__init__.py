@@ -4,3 +4,27 @@ A *source* reads the log of a database, or topics of change events, as batches o
 positions. A *job* cuts them into epochs, writes the end of each epoch down before its commits, and
 gives each epoch to the tables once.
 """
+
+from tidelake.cdc.command.face import (
+    from_file,
+    mysql_sync_database,
+    mysql_sync_table,
+    postgres_sync_database,
+    postgres_sync_table,
+    sync,
+)
+from tidelake.cdc.command.sync import PlannedTable, Sync, SyncPlan, SyncStatus, TableStatus
+
+__all__ = [
+    "PlannedTable",
+    "Sync",
+    "SyncPlan",
+    "SyncStatus",
+    "TableStatus",
+    "from_file",
+    "mysql_sync_database",
+    "mysql_sync_table",
+    "postgres_sync_database",
+    "postgres_sync_table",
+    "sync",
+]

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from tidelake.cli.declaration import (
+    CDC,
+    CDC_WHAT,
     COMMANDS,
     DOCTOR,
     EXIT_CODES,
@@ -189,8 +191,21 @@ class DoctorArguments:
     catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class CdcArguments:
+    """Arguments of ``tidelake cdc``.
+
+    Parameters
+    ----------
+    words : tuple of str
+        All that follows, which the job's own declaration reads; may hold a secret.
+    """
+
+    words: tuple[str, ...] = field(repr=False)
+
+
 Arguments: TypeAlias = (
-    SqlArguments | TailArguments | ServeArguments | GetArguments | DoctorArguments
+    SqlArguments | TailArguments | ServeArguments | GetArguments | DoctorArguments | CdcArguments
 )
 
 
@@ -229,12 +244,14 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
     >>> given.warehouse, given.texts, given.format
     ('lake', ('SHOW TABLES',), 'json')
     """
+    if argv and argv[0] == CDC:
+        return CdcArguments(tuple(argv[1:]))
     parsed, unknown = _parser().parse_known_args(list(argv))
     given = vars(parsed)
     if unknown:
         raise _unknown(unknown, given["command_name"])
     if given["command_name"] is None:
-        names = ", ".join(command.name for command in COMMANDS)
+        names = ", ".join([*(command.name for command in COMMANDS), CDC])
         message = f"a command is missing; there are: {names}"
         raise UsageError(f"{message}\nTry '{PROGRAM} --help'.")
     options = _catalog_options(given)
@@ -467,6 +484,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command_name", metavar="COMMAND", title="commands")
     for command in COMMANDS:
         _add_command(commands, command)
+    commands.add_parser(CDC, help=CDC_WHAT, add_help=False)
     return parser
 
 

@@ -298,6 +298,16 @@ DOCTOR = Command(
     ),
 )
 COMMANDS = (SQL, TAIL, SERVE, GET, DOCTOR)
+CDC = "cdc"
+CDC_WHAT = "Keep tables equal to those of a database."
+CDC_VERBS = {
+    "run": "Run a job until it is stopped, or once with --once.",
+    "plan": "Show what a job would do, and what is wrong with the source; nothing is changed.",
+    "status": "Show how far a job is, and what the source holds for it.",
+    "resnapshot": "Copy one table again: resnapshot TABLE, then the job.",
+    "drop": "End a job for good: its slot, publication and journal go, the tables stay.",
+}
+"""Verbs of ``tidelake cdc``; its commands are declared in :mod:`tidelake.cdc.command.argument`."""
 EXIT_CODES = (
     (0, "All statements ran; a tail reached its limit or timeout; a service was stopped."),
     (1, "A statement, a tail, a service or a get failed; later statements did not run."),

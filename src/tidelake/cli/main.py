@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tidelake.cli._optional import load
 from tidelake.cli.arguments import (
     Arguments,
+    CdcArguments,
     DoctorArguments,
     GetArguments,
     ServeArguments,
@@ -72,4 +73,6 @@ def _name(given: Arguments) -> str:
             return "get"
         case DoctorArguments():
             return "doctor"
+        case CdcArguments():
+            return "cdc"
     return "sql"

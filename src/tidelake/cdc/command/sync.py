@@ -23,7 +23,7 @@ from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source_table import SourceTable
 from tidelake.engine.env import Env
 from tidelake.engine.tables import Table
-from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
+from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, counted
 
 Watch = Callable[[EpochDone, SyncJob], None]
 
@@ -138,6 +138,22 @@ class SyncStatus:
     tables: tuple[TableStatus, ...]
     quarantined: int
     source: dict[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.epoch < 0:
+            return f"job {self.job} has not run yet"
+        behind = f"the source is at {self.newest}" if self.is_behind else "all is applied"
+        lines = [f"job {self.job}: epoch {self.epoch}, position {self.position}, {behind}"]
+        for table in self.tables:
+            reason = f" ({table.reason})" if table.reason and table.phase != Phase.LIVE else ""
+            lines.append(
+                f"    {table.source} -> {table.target}: {table.phase}{reason},"
+                f" {counted(table.rows, 'row')}, copied {counted(table.copies, 'time')}"
+            )
+        if self.quarantined:
+            lines.append(f"    {counted(self.quarantined, 'row')} in the quarantine")
+        lines += [f"    {name.replace('_', ' ')}: {value}" for name, value in self.source.items()]
+        return "\n".join(lines)
 
 
 class Sync:

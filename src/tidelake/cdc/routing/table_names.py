@@ -34,8 +34,8 @@ class TableNames:
     Examples
     --------
     >>> names = TableNames(prefix="ods_", mapping={"Items": "wares"})
-    >>> names.target(SourceName("shop", "", "orders")), names.target(SourceName("shop", "", "ITEMS"))
-    ('ods_orders', 'wares')
+    >>> [names.target(SourceName("shop", "", table)) for table in ("orders", "ITEMS")]
+    ['ods_orders', 'wares']
     """
 
     case_sensitive: bool = True

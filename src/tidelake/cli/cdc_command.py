@@ -1,0 +1,208 @@
+"""The command ``tidelake cdc``: jobs of change data capture.
+
+``tidelake cdc <command> --name value ...`` runs a job with Paimon's arguments, and
+``tidelake cdc run job.toml`` one of a file. Other verbs take either: ``plan``, ``status``,
+``resnapshot``, ``drop``.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tidelake.cdc.command.argument import SYNC_COMMANDS, Argument, arguments_of
+from tidelake.cdc.command.given import Given, read_words
+from tidelake.cdc.command.job_file import read_job
+from tidelake.cdc.command.secret_text import SecretWays
+from tidelake.cdc.command.sync import Sync
+from tidelake.cdc.command.sync_config import config_of
+from tidelake.cdc.job.job import EpochDone, SyncJob
+from tidelake.cli.arguments import CdcArguments
+from tidelake.cli.declaration import CDC_VERBS, PROGRAM
+from tidelake.engine.env import Env
+from tidelake.errors import InvalidInputError, TidelakeError, near_names
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+ARGUMENT_KINDS = frozenset({"cdc_argument", "cdc_command", "cdc_job_file", "option_key"})
+JSON = "--json"
+
+
+def run(arguments: CdcArguments) -> int:
+    """Run the command and return the exit code."""
+    words = list(arguments.words)
+    as_json = JSON in words
+    words = [word for word in words if word != JSON]
+    if not words or words[0] in {"-h", "--help"}:
+        sys.stdout.write(_help())
+        return 0
+    if len(words) > 1 and words[0] in SYNC_COMMANDS and words[1] in {"-h", "--help"}:
+        sys.stdout.write(_help_of(words[0]))
+        return 0
+    try:
+        return _run(words, as_json=as_json)
+    except TidelakeError as error:
+        sys.stdout.flush()
+        sys.stderr.write(f"error: {error.message}\n")
+        is_usage = isinstance(error, InvalidInputError) and error.kind in ARGUMENT_KINDS
+        return USAGE if is_usage else FAILED
+
+
+def _run(words: Sequence[str], *, as_json: bool) -> int:
+    verb, rest = words[0], list(words[1:])
+    if verb in SYNC_COMMANDS:
+        return _follow(_sync(words), as_json=as_json)
+    if verb not in CDC_VERBS:
+        known = [*SYNC_COMMANDS, *CDC_VERBS]
+        hint = near_names(verb, known) or f" There are: {', '.join(known)}."
+        message = f"There is no command '{verb}'.{hint}"
+        raise InvalidInputError(message, kind="cdc_command")
+    if verb == "resnapshot":
+        if not rest:
+            message = "Name the table, then the job: tidelake cdc resnapshot TABLE job.toml"
+            raise InvalidInputError(message, kind="cdc_argument")
+        table = rest.pop(0)
+        _sync(rest).resnapshot(table)
+        sys.stdout.write(f"{table} is copied again when the job looks, or at its next start\n")
+        return 0
+    return _VERBS[verb](_sync(rest), as_json)
+
+
+def _sync(words: Sequence[str]) -> Sync:
+    """The job that words name: a file, or a command with its arguments."""
+    command, given = _given(words)
+    ask = getpass.getpass if sys.stdin.isatty() else None
+    ways = SecretWays(os.environ, lambda path: Path(path).read_text(encoding="utf-8"), ask)
+    return Sync(config_of(command, given), ways, Env.system())
+
+
+def _given(words: Sequence[str]) -> tuple[str, Given]:
+    if not words:
+        message = "Name a job: a file such as job.toml, or a command with its arguments."
+        raise InvalidInputError(message, kind="cdc_argument")
+    first, rest = words[0], words[1:]
+    if first in SYNC_COMMANDS:
+        return first, read_words(first, rest)
+    path = Path(first)
+    if not path.is_file():
+        hint = near_names(first, SYNC_COMMANDS)
+        message = f"There is no file '{first}', and no command of that name.{hint}"
+        raise InvalidInputError(message, kind="cdc_argument")
+    command, given = read_job(path.read_text(encoding="utf-8"), path=first)
+    more = read_words(command, rest)
+    twice = sorted(set(given) & set(more) - {"once"})
+    if twice:
+        message = f"'{twice[0]}' is in {first} and on the command line: give it once."
+        raise InvalidInputError(message, kind="cdc_argument", option=twice[0])
+    return command, {**given, **more}
+
+
+# ---- verbs
+
+
+def _follow(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
+    watch = _json_line if as_json else _line
+    try:
+        sync.run(watch=watch)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"job {sync.name} stopped; it goes on where it was\n")
+        return INTERRUPTED
+    return 0
+
+
+def _line(done: EpochDone, job: SyncJob) -> None:
+    """A line for each epoch, for people."""
+    behind = ""
+    if done.committed_ms is not None:
+        late = max(0, Env.system().clock.now_ms() - done.committed_ms) / 1_000
+        behind = f", {late:.1f} s after the source"
+    word = "copied" if done.kind == "copy" else "changed"
+    sys.stderr.write(f"epoch {done.epoch}: {done.rows_count:,} rows {word}{behind}\n")
+    waiting = [
+        f"{name}: {one.phase} ({one.reason})"
+        for name, one in job.state.tables.items()
+        if one.phase != "live"
+    ]
+    for text in waiting:
+        sys.stderr.write(f"    {text}\n")
+    sys.stderr.flush()
+
+
+def _json_line(done: EpochDone, job: SyncJob) -> None:
+    """A JSON object for each epoch, for programs."""
+    rows = {str(name): one.rows_count for name, one in job.state.tables.items()}
+    document = {**asdict(done), "kind": str(done.kind), "rows_by_table": rows}
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+def _plan(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
+    plan = sync.plan()
+    sys.stdout.write(json.dumps(asdict(plan)) + "\n" if as_json else f"{plan}\n")
+    return 0 if plan.can_run else FAILED
+
+
+def _status(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
+    status = sync.status()
+    sys.stdout.write(json.dumps(asdict(status)) + "\n" if as_json else f"{status}\n")
+    return 0
+
+
+def _drop(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
+    said = sync.drop()
+    sys.stdout.write(json.dumps(said) + "\n" if as_json else "".join(f"{one}\n" for one in said))
+    return 0
+
+
+_VERBS: Mapping[str, Callable[[Sync, bool], int]] = {
+    "run": _follow,
+    "plan": _plan,
+    "status": _status,
+    "drop": _drop,
+}
+
+
+# ---- help
+
+
+def _help() -> str:
+    lines = [
+        f"usage: {PROGRAM} cdc COMMAND --name value ...",
+        f"       {PROGRAM} cdc VERB (job.toml | COMMAND --name value ...)",
+        "",
+        "Keep tables equal to those of a database.",
+        "",
+        "commands:",
+        *(f"  {name}" for name in SYNC_COMMANDS),
+        "",
+        "verbs:",
+        *(f"  {name:<12}{what}" for name, what in CDC_VERBS.items()),
+        "",
+        f"'{PROGRAM} cdc COMMAND --help' lists a command's arguments. --json writes JSON lines.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _help_of(command: str) -> str:
+    lines = [f"usage: {PROGRAM} cdc {command} --name value ...", ""]
+    for argument in arguments_of(command).values():
+        value = "" if argument.shape.name == "FLAG" else f" {argument.value}"
+        lines.append(f"  {argument.flag}{value}")
+        lines.append(f"      {_words(argument)}")
+    return "\n".join([*lines, ""])
+
+
+def _words(argument: Argument) -> str:
+    words = argument.what.replace("`", "")
+    if argument.is_required:
+        words += " Required."
+    if argument.choices:
+        words += f" One of {', '.join(argument.choices)}."
+    if argument.default is not None:
+        words += f" Default: {argument.default}."
+    return words

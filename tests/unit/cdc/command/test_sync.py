@@ -1,0 +1,234 @@
+"""A job as people use it, on a real PostgreSQL: planned, run, asked, copied again, dropped."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import psycopg
+import pytest
+from cdc_postgres import SETTINGS
+from servers.postgres import PASSWORD, USER, postgres
+
+import tidelake
+import tidelake.cdc
+from tidelake.cli.main import main
+from tidelake.errors import InvalidInputError, NotFoundError
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server():
+    with postgres(18, *SETTINGS) as started:
+        yield started
+
+
+class Shop:
+    """A database with two tables, and a job of it."""
+
+    def __init__(self, server, lake, name):
+        self.lake = lake
+        self.name = name
+        self.connection = psycopg.connect(**server.conninfo(name), autocommit=True)
+        self.conf = {
+            "hostname": "127.0.0.1",
+            "port": server.port,
+            "username": USER,
+            "password": "env:CDC_PASSWORD",
+            "database-name": name,
+            "slot.name": f"slot_{name}",
+        }
+
+    def run(self, *statements):
+        for statement in statements:
+            self.connection.execute(statement)
+
+    def rows(self, query):
+        return self.connection.execute(query).fetchall()
+
+    def job(self, command="postgres_sync_database", **more):
+        given = {"warehouse": str(self.lake), "database": "ods", "postgres_conf": self.conf}
+        return tidelake.cdc.sync(command, **{**given, **more})
+
+    def words(self, *more):
+        pairs = [word for key, value in self.conf.items()
+                 for word in ("--postgres_conf", f"{key}={value}")]  # fmt: skip
+        where = ["--warehouse", str(self.lake), "--database", "ods"]
+        return ["postgres_sync_database", *where, *pairs, *more]
+
+    def table(self, name):
+        return tidelake.open(self.lake).table(f"ods.{name}")
+
+    def content(self, name, *columns):
+        rows = self.table(name).to_arrow(columns=list(columns)).to_pylist()
+        return sorted(tuple(row.values()) for row in rows)
+
+
+@pytest.fixture
+def shop(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("CDC_PASSWORD", PASSWORD)
+    name = f"shop{next(_NUMBERS)}"
+    with psycopg.connect(**server.conninfo("postgres"), autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+    made = Shop(server, tmp_path / "lake", name)
+    made.run(
+        "CREATE TABLE orders (id int PRIMARY KEY, item text, price numeric(8, 2))",
+        "CREATE TABLE users (mail varchar(40) PRIMARY KEY, age smallint)",
+        "INSERT INTO orders SELECT n, 'item ' || n, n / 4.0 FROM generate_series(1, 100) n",
+    )
+    yield made
+    made.connection.execute(
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = %s",
+        [name],
+    )
+    made.connection.close()
+
+
+def test_a_plan_shows_tables_and_changes_nothing(shop):
+    plan = shop.job(table_prefix="pg_").plan()
+    assert plan.can_run
+    assert [table.target for table in plan.tables] == ["ods.pg_orders", "ods.pg_users"]
+    assert plan.tables[0].columns[:3] == (
+        ("id", "INT NOT NULL"), ("item", "STRING"), ("price", "DECIMAL(8, 2)"),
+    )  # fmt: skip
+    assert "create ods.pg_orders from" in str(plan)
+    assert not shop.lake.exists()
+    assert not shop.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()")
+
+
+def test_a_plan_says_what_is_wrong_and_the_run_refuses(shop):
+    shop.run("CREATE TABLE logs (line text)", "CREATE TABLE odd (id int PRIMARY KEY, m money)")
+    plan = shop.job().plan()
+    assert not plan.can_run
+    problems = {table.target: table.problem for table in plan.tables}
+    assert "no primary key" in problems["ods.logs"]
+    assert "money" in problems["ods.odd"]
+    with pytest.raises(InvalidInputError):
+        shop.job(once=True).run()
+    shop.job(including_tables="orders|users", once=True).run()
+    assert shop.table("orders").count() == 100
+
+
+def test_a_job_runs_once_and_again(shop):
+    epochs = []
+    job = shop.job(once=True)
+    job.run(watch=lambda done, _: epochs.append(done.rows_count))
+    assert epochs == [100]
+    assert shop.content("orders", "id", "item", "price") == shop.rows(
+        "SELECT id, item, price FROM orders ORDER BY id"
+    )
+    shop.run(
+        "UPDATE orders SET id = id + 1000 WHERE id <= 10",
+        "DELETE FROM orders WHERE id BETWEEN 20 AND 30",
+        "INSERT INTO users VALUES ('a@b', 30)",
+        "ALTER TABLE users ADD COLUMN since date",
+        "INSERT INTO users VALUES ('c@d', 40, '2026-11-29')",
+    )
+    job.run()
+    assert shop.content("orders", "id", "item", "price") == shop.rows(
+        "SELECT id, item, price FROM orders ORDER BY id"
+    )
+    assert shop.content("users", "mail", "age", "since") == shop.rows(
+        "SELECT * FROM users ORDER BY mail"
+    )
+
+
+def test_the_status_says_how_far_it_is(shop):
+    job = shop.job(once=True)
+    assert job.status().epoch == -1
+    job.run()
+    status = job.status()
+    assert {one.target: one.rows for one in status.tables} == {"ods.orders": 100, "ods.users": 0}
+    assert status.source["slot"] == shop.conf["slot.name"]
+    shop.run("INSERT INTO users VALUES ('a@b', 30)")
+    assert job.status().is_behind
+    assert "ods.orders: live, 100 rows, copied 1 time" in str(job.status())
+
+
+def test_a_table_is_copied_again(shop):
+    job = shop.job(once=True)
+    job.run()
+    shop.table("orders").delete("id = 1")
+    job.resnapshot("ods.orders")
+    job.run()
+    assert shop.table("orders").count() == 100
+    assert {one.target: one.copies for one in job.status().tables} == {
+        "ods.orders": 2, "ods.users": 1,
+    }  # fmt: skip
+    with pytest.raises(NotFoundError, match=r"has no table 'ods\.ordres'"):
+        job.resnapshot("ods.ordres")
+
+
+def test_a_dropped_job_leaves_tables_and_nothing_else(shop):
+    job = shop.job(once=True)
+    job.run()
+    said = job.drop()
+    assert said[0] == f"dropped the replication slot {shop.conf['slot.name']}"
+    assert not shop.rows("SELECT 1 FROM pg_publication")
+    assert not (shop.lake / "_cdc" / "ods").exists()
+    assert shop.table("orders").count() == 100
+    assert job.status().epoch == -1
+
+
+def test_one_table_with_computed_and_metadata_columns(shop):
+    job = shop.job(
+        "postgres_sync_table",
+        table="orders",
+        postgres_conf={**shop.conf, "table-name": "orders"},
+        computed_column=["first=substring(item, 0, 4)", "bucket_of=truncate(id, 10)"],
+        metadata_column="table_name,op_ts",
+        table_conf={"bucket": 2},
+        once=True,
+    )
+    job.run()
+    row = shop.table("orders").get(42)
+    assert (row["first"], row["bucket_of"], row["table_name"]) == ("item", 40, "orders")
+    shop.run("UPDATE orders SET item = 'thing' WHERE id = 42")
+    job.run()
+    assert shop.table("orders").get(42)["first"] == "thin"
+
+
+def test_the_command_line_runs_plans_asks_and_drops(shop, capsys):
+    words = shop.words("--once")
+    assert main(["cdc", "plan", *words]) == 0
+    assert "create ods.orders" in capsys.readouterr().out
+    assert main(["cdc", *words, "--json"]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["rows_by_table"][f"{shop.name}.public.orders"] == 100
+    assert main(["cdc", *words]) == 0
+    assert main(["cdc", "status", *words]) == 0
+    assert "ods.orders: live, 100 rows" in capsys.readouterr().out
+    assert main(["cdc", "resnapshot", "ods.orders", *words]) == 0
+    assert main(["cdc", *words]) == 0
+    assert "100 rows copied" in capsys.readouterr().err
+    assert main(["cdc", "drop", *words]) == 0
+    assert "dropped the replication slot" in capsys.readouterr().out
+
+
+def test_a_file_holds_a_job(shop, tmp_path, capsys):
+    path = tmp_path / "job.toml"
+    conf = "\n".join(f'"{key}" = "{value}"' for key, value in shop.conf.items())
+    path.write_text(
+        f'command = "postgres_sync_database"\nwarehouse = "{shop.lake}"\ndatabase = "ods"\n'
+        f"[postgres_conf]\n{conf}\n"
+    )
+    assert main(["cdc", "run", str(path), "--once"]) == 0
+    assert shop.table("orders").count() == 100
+    tidelake.cdc.from_file(path).drop()
+    assert main(["cdc", "run", str(path), "--database", "other"]) == 2
+    assert "'database' is in" in capsys.readouterr().err
+
+
+def test_what_is_wrong_is_said_without_the_password(shop, capsys, monkeypatch):
+    monkeypatch.setenv("CDC_PASSWORD", "canary-7c1")
+    assert main(["cdc", *shop.words("--once")]) == 1
+    said = capsys.readouterr().err
+    assert "password" in said
+    assert "canary-7c1" not in said
+    assert main(["cdc", *shop.words("--onec")]) == 2
+    assert "Did you mean 'once'?" in capsys.readouterr().err
+    assert main(["cdc", "plan", "no-such.toml"]) == 2
+    assert main(["cdc", "--help"]) == 0
+    assert main(["cdc", "postgres_sync_table", "--help"]) == 0
+    assert "--computed_column DEFINITION" in capsys.readouterr().out

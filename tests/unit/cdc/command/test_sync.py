@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,6 +18,8 @@ from tidelake.cli.main import main
 from tidelake.errors import InvalidInputError, NotFoundError
 
 _NUMBERS = itertools.count()
+PAGE = Path(__file__).parents[4] / "docs" / "cdc.md"
+CODE = re.compile(r"^```(python|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +236,15 @@ def test_what_is_wrong_is_said_without_the_password(shop, capsys, monkeypatch):
     assert main(["cdc", "--help"]) == 0
     assert main(["cdc", "postgres_sync_table", "--help"]) == 0
     assert "--computed_column DEFINITION" in capsys.readouterr().out
+
+
+def test_the_code_of_the_page_runs(shop, capsys):
+    shop.run("DELETE FROM orders WHERE id > 3")
+    blocks = dict(CODE.findall(PAGE.read_text(encoding="utf-8")))
+    code = blocks["python"].replace("/tmp/cdc-warehouse", str(shop.lake))
+    code = code.replace("5432", str(shop.conf["port"])).replace('"shop"', f'"{shop.name}"')
+    exec(compile(code, "docs/cdc.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1] == "3"
+    path = shop.lake / "job.toml"
+    path.write_text(blocks["toml"])
+    assert tidelake.cdc.from_file(path).name == "ods"

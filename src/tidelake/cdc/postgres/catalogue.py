@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidelake.cdc.postgres.native_type import NativeType
-from tidelake.cdc.postgres.relation import Relation
+from tidelake.cdc.postgres.log.relation import RelationVersion
+from tidelake.cdc.postgres.values.native_type import NativeType
 from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import Switch, TypeMapping
 
@@ -162,7 +162,7 @@ class Catalogue:
             table.comment,
         )
 
-    def version(self, relation: Relation) -> SourceTable:
+    def version(self, relation: RelationVersion) -> SourceTable:
         """The version of a table that the log describes; it may be older than the catalogue."""
         found = self.read([relation.oid])
         table = found[0] if found else None
@@ -236,7 +236,9 @@ def _word(name: str, kind: str, is_systems: bool) -> str:  # noqa: FBT001
     return name if kind == "b" and is_systems else ""
 
 
-def match_numbers(relation: Relation, columns: Sequence[CatalogueColumn]) -> list[int | None]:
+def match_numbers(
+    relation: RelationVersion, columns: Sequence[CatalogueColumn]
+) -> list[int | None]:
     """Find the number of each column that the log describes.
 
     Both are in the order of the numbers. A column of the same name and type is the same one, if the
@@ -245,11 +247,11 @@ def match_numbers(relation: Relation, columns: Sequence[CatalogueColumn]) -> lis
 
     Examples
     --------
-    >>> from tidelake.cdc.postgres.relation import RelationColumn
+    >>> from tidelake.cdc.postgres.log.relation import RelationColumn
     >>> of = lambda number, name: CatalogueColumn(
     ...     number, name, 23, -1, "integer", False, False, "", None, False
     ... )
-    >>> old = Relation(1, "s", "t", "d", (RelationColumn("a", 23, -1, False),))
+    >>> old = RelationVersion(1, "s", "t", "d", (RelationColumn("a", 23, -1, False),))
     >>> match_numbers(old, [of(1, "renamed")])
     [1]
     """

@@ -87,22 +87,29 @@ def refusal(said: str, sqlstate: str | None, settings: PostgresSettings) -> Tide
     text = shortened(" ".join(said.split()), 400)
     where = f"PostgreSQL at {settings.hostname}:{settings.port}"
     slot, role = settings.slot, settings.username
-
-    def of(kind: type[TidelakeError], name: str, message: str) -> TidelakeError:
-        return kind(f"{message} The server said: {text}", kind=name, slot=slot)
-
     if "password authentication failed" in said or "no password supplied" in said:
-        message = f"{where} refuses the role '{role}' with this password: correct 'password'."
-        return of(StorageRefusedError, "cdc_login", message)
+        message = (
+            f"{where} refuses the role '{role}' with this password: correct 'password'. It said:"
+            f" {text}"
+        )
+        return StorageRefusedError(message, kind="cdc_login")
     if "no pg_hba.conf entry" in said:
-        message = f"{where} lets '{role}' not in from here: add a line to its pg_hba.conf."
-        return of(StorageRefusedError, "cdc_login", message)
+        message = (
+            f"{where} does not let '{role}' in: add a line to its pg_hba.conf. It said: {text}"
+        )
+        return StorageRefusedError(message, kind="cdc_login")
+    if 'database "' in said and "does not exist" in said:
+        message = (
+            f"{where} has no database '{settings.database}': correct 'database-name'. It said:"
+            f" {text}"
+        )
+        return StorageRefusedError(message, kind="cdc_login")
     if "is active for PID" in said:
         message = (
             f"Another reader holds the slot '{slot}'. One job has one slot: stop the other one, or"
-            " give this job a slot.name of its own."
+            f" give this job a slot.name of its own. It said: {text}"
         )
-        return of(ConflictError, "cdc_position_in_use", message)
+        return ConflictError(message, kind="cdc_position_in_use", slot=slot)
     if "replication slot" in said and (
         "can no longer" in said or "has been invalidated" in said or "does not exist" in said
     ):
@@ -110,30 +117,37 @@ def refusal(said: str, sqlstate: str | None, settings: PostgresSettings) -> Tide
     if "wal_level" in said:
         message = (
             f"{where} does not log enough: ALTER SYSTEM SET wal_level = 'logical', then restart it."
+            f" It said: {text}"
         )
-        return of(StorageRefusedError, "cdc_wal_level", message)
+        return StorageRefusedError(message, kind="cdc_wal_level")
     if "all replication slots are in use" in said:
-        message = f"{where} has no free slot: drop one, or raise max_replication_slots and restart."
-        return of(StorageRefusedError, "cdc_no_free_slot", message)
+        message = (
+            f"{where} has no free slot: drop one, or raise max_replication_slots and restart it. It"
+            f" said: {text}"
+        )
+        return StorageRefusedError(message, kind="cdc_no_free_slot")
     if "max_wal_senders" in said:
-        message = f"{where} has no free WAL sender: raise max_wal_senders and restart it."
-        return of(StorageRefusedError, "cdc_no_free_sender", message)
+        message = (
+            f"{where} has no free WAL sender: raise max_wal_senders and restart it. It said: {text}"
+        )
+        return StorageRefusedError(message, kind="cdc_no_free_sender")
     if _is_right_to_replicate(said):
-        message = f"The role may not replicate: ALTER ROLE {quote_name(role)} REPLICATION."
-        return of(StorageRefusedError, "cdc_no_replication_right", message)
+        message = (
+            f"The role may not replicate: ALTER ROLE {quote_name(role)} REPLICATION. {where} said:"
+            f" {text}"
+        )
+        return StorageRefusedError(message, kind="cdc_no_replication_right")
     if sqlstate == "42501" or "permission denied" in said:
-        message = f"The role '{role}' lacks a right: GRANT it."
-        return of(StorageRefusedError, "cdc_no_right", message)
+        message = f"The role '{role}' lacks a right: GRANT it. {where} said: {text}"
+        return StorageRefusedError(message, kind="cdc_no_right")
     if "publication" in said and "does not exist" in said:
         message = (
             f"The publication '{settings.publication}' is not there, or was not when the change"
-            " was logged. Copy the tables again with a new slot."
+            f" was logged. Copy the tables again with a new slot. {where} said: {text}"
         )
-        return of(NotFoundError, "cdc_publication_missing", message)
-    if 'database "' in said and "does not exist" in said:
-        message = f"{where} has no database '{settings.database}': correct 'database-name'."
-        return of(StorageRefusedError, "cdc_login", message)
-    return of(StorageError, "cdc_unreachable", f"{where} did not do what was asked.")
+        return NotFoundError(message, kind="cdc_publication_missing", slot=slot)
+    message = f"{where} did not do what was asked. Try again when it answers. It said: {text}"
+    return StorageError(message, kind="cdc_unreachable")
 
 
 def position_lost(settings: PostgresSettings, said: str) -> NotFoundError:

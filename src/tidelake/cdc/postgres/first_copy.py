@@ -26,12 +26,12 @@ import pyarrow as pa
 from pyarrow import csv
 
 from tidelake.cdc.postgres.connection import connect, quote_name, quote_text, translated
-from tidelake.cdc.postgres.position import Position
+from tidelake.cdc.postgres.log.row_changes import cast_rows, payload_of
+from tidelake.cdc.postgres.log.tuple_columns import TextColumn
+from tidelake.cdc.postgres.position import LogPosition
 from tidelake.cdc.postgres.publication import quoted
-from tidelake.cdc.postgres.row_changes import cast_rows, payload_of
 from tidelake.cdc.postgres.settings import PostgresSettings
 from tidelake.cdc.postgres.slot import NewSlot
-from tidelake.cdc.postgres.tuple_columns import TextColumn
 from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.source.source import Chunk, CopiedRows
 from tidelake.cdc.source.source_table import SourceTable
@@ -124,7 +124,7 @@ class PostgresCopy:
 
 
 def read_chunk(
-    settings: PostgresSettings, chunk: PostgresChunk, position: Position
+    settings: PostgresSettings, chunk: PostgresChunk, position: LogPosition
 ) -> Iterator[CopiedRows]:
     """Read a part of a table in its snapshot, in batches of about 8 MiB; on any machine."""
     table = chunk.table
@@ -161,7 +161,7 @@ def _batches(copy: Any) -> Iterator[list[bytes]]:
         yield lines
 
 
-def _copied(lines: list[bytes], table: SourceTable, position: Position) -> CopiedRows:
+def _copied(lines: list[bytes], table: SourceTable, position: LogPosition) -> CopiedRows:
     names = [field.name for field in table.fields]
     # by number, for two columns may differ in a way that a header cannot show
     numbered = [str(place) for place in range(len(names))]

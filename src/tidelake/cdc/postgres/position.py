@@ -1,4 +1,4 @@
-"""A place in the log of PostgreSQL: :class:`Position`.
+"""A place in the log of PostgreSQL: :class:`LogPosition`.
 
 The log sends a transaction at its commit. So transactions are ordered by the LSN at which their
 commit record begins, and the changes of one transaction by their number in it, from 1.
@@ -21,7 +21,7 @@ _TEXT = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})(?::([0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Position:
+class LogPosition:
     """A place between two changes of the log.
 
     Parameters
@@ -33,9 +33,9 @@ class Position:
 
     Examples
     --------
-    >>> str(Position(0x16B3748, 12))
+    >>> str(LogPosition(0x16B3748, 12))
     '0/16B3748:12'
-    >>> Position.parse("0/16B3748:12") < Position.parse("0/16B37A0")
+    >>> LogPosition.parse("0/16B3748:12") < LogPosition.parse("0/16B37A0")
     True
     """
 
@@ -43,7 +43,7 @@ class Position:
     index: int = 0
 
     @classmethod
-    def parse(cls, text: str) -> Position:
+    def parse(cls, text: str) -> LogPosition:
         """Read a position's text.
 
         Raises

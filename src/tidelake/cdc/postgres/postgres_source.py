@@ -30,10 +30,11 @@ from tidelake.cdc.postgres.connection import (
     quote_name,
     translated,
 )
-from tidelake.cdc.postgres.decoder import Wanted, decode
 from tidelake.cdc.postgres.first_copy import PostgresCopy
-from tidelake.cdc.postgres.log_reader import LogRange, LogReader
-from tidelake.cdc.postgres.position import Position, lsn_text
+from tidelake.cdc.postgres.log.decoder import Wanted, decode
+from tidelake.cdc.postgres.log.log_reader import LogRange, LogReader
+from tidelake.cdc.postgres.log.relation import RelationVersion
+from tidelake.cdc.postgres.position import LogPosition, lsn_text
 from tidelake.cdc.postgres.publication import (
     STORED_COLUMNS_VERSION,
     Publication,
@@ -41,7 +42,6 @@ from tidelake.cdc.postgres.publication import (
     quoted,
     statements,
 )
-from tidelake.cdc.postgres.relation import Relation
 from tidelake.cdc.postgres.settings import PostgresSettings
 from tidelake.cdc.postgres.slot import make_slot, slot_state
 from tidelake.cdc.source.changes import Changes, MustReread, Part, Vanished
@@ -93,9 +93,10 @@ class PostgresSource:
             settings.database, mapping or TypeMapping(), self._ask, self._has_stored
         )
         self._reader = LogReader(settings, self._env, self._check_position)
-        self._versions: dict[Relation, SourceTable] = {}
+        self._versions: dict[RelationVersion, SourceTable] = {}
         self._oids: dict[SourceName, int] = {}
         self._told: set[tuple[SourceName, int]] = set()
+        self._unpublished: set[SourceName] = set()
 
     @property
     def kind(self) -> str:
@@ -166,11 +167,11 @@ class PostgresSource:
     def newest(self) -> str:
         """Ask for the newest position that is committed."""
         [(lsn,)] = self._ask(_NEWEST, {})
-        return str(Position(int(lsn)))
+        return str(LogPosition(int(lsn)))
 
     def is_before(self, left: str, right: str) -> bool:
         """Whether one position is before another."""
-        return Position.parse(left) < Position.parse(right)
+        return LogPosition.parse(left) < LogPosition.parse(right)
 
     def read(
         self,
@@ -183,13 +184,13 @@ class PostgresSource:
         """Read on from a position; see :meth:`tidelake.cdc.source.source.Source.read`."""
         self._learn_oids(tables)
         chosen = self._reader.read(
-            Position.parse(start),
+            LogPosition.parse(start),
             limits,
             lambda: [self._oids[table] for table in tables if table in self._oids],
-            None if end is None else Position.parse(end),
+            None if end is None else LogPosition.parse(end),
         )
         parts = self._parts(chosen, tables)
-        newest = max(Position.parse(self.newest()), chosen.end)
+        newest = max(LogPosition.parse(self.newest()), chosen.end)
         if end is None and newest == chosen.end:
             parts += self._vanished(tables)
         messages = chosen.messages
@@ -198,7 +199,7 @@ class PostgresSource:
 
     def confirm(self, position: str) -> None:
         """Say that everything to a position is safe, so that the server may forget it."""
-        parsed = Position.parse(position)
+        parsed = LogPosition.parse(position)
         if self._reader.confirm(parsed):
             return
         values = {"slot": self._settings.slot, "lsn": lsn_text(parsed.lsn)}
@@ -276,7 +277,7 @@ class PostgresSource:
             )
             raise InvalidInputError(message, kind="cdc_no_replica_identity", tables=names)
 
-    def _check_position(self, start: Position) -> None:
+    def _check_position(self, start: LogPosition) -> None:
         """Refuse a position that the slot has given up; the server would skip without a word."""
         with self._connected() as connection:
             state = slot_state(connection, self._settings.slot)
@@ -299,7 +300,7 @@ class PostgresSource:
         parts, after = decode(chosen.messages, chosen.known, wanted)
         return parts + self._renamed(chosen.known, after, wanted.tables)
 
-    def _version(self, relation: Relation) -> SourceTable:
+    def _version(self, relation: RelationVersion) -> SourceTable:
         found = self._versions.get(relation)
         if found is None:
             found = self._versions[relation] = self._catalogue.version(relation)
@@ -307,8 +308,8 @@ class PostgresSource:
 
     def _renamed(
         self,
-        before: Mapping[int, Relation],
-        after: Mapping[int, Relation],
+        before: Mapping[int, RelationVersion],
+        after: Mapping[int, RelationVersion],
         tables: Collection[SourceName],
     ) -> list[Part]:
         """Tables that the log now calls by another name than they were known by."""
@@ -328,10 +329,23 @@ class PostgresSource:
                 found.append(MustReread(now, f"the table that was {was} took its name"))
         return found
 
+    def _unpublished_now(
+        self, tables: Collection[SourceName], told: Collection[SourceName]
+    ) -> list[Part]:
+        """Tables that somebody took out of the publication: their changes are not sent."""
+        with self._connected() as connection:
+            found = publication(connection, self._settings.publication)
+        if found is None or found.is_for_all or not found.is_by_root:
+            return []
+        missing = {name for name in tables if (name.schema, name.table) not in found.tables}
+        new = missing - self._unpublished - set(told)
+        self._unpublished = missing
+        return [MustReread(name, "it is not in the publication") for name in sorted(new)]
+
     def _vanished(self, tables: Sequence[SourceName]) -> list[Part]:
         """Tables that are no longer there when all of the log has been read; each is told once."""
         now = self._oids_now(tables)
-        found: list[Part] = []
+        found: list[MustReread | Vanished] = []
         for table in tables:
             oid = self._oids.get(table)
             if oid is None or now.get(table) == oid or (table, oid) in self._told:
@@ -342,7 +356,7 @@ class PostgresSource:
                 found.append(MustReread(table, "it was dropped and made again"))
             else:
                 found.append(Vanished(table, "it was dropped or renamed"))
-        return found
+        return [*found, *self._unpublished_now(now, [part.table for part in found])]
 
     def _learn_oids(self, tables: Sequence[SourceName]) -> None:
         new = [table for table in tables if table not in self._oids]

@@ -38,14 +38,18 @@ class PostgresSettings:
 
     Parameters
     ----------
-    password : str
-        Never shown: not in a text of this value, not in an error.
+    hostname, username : str
+        Where, and as which role.
     database : str
         One name; a connection reaches no other database.
-    schemas, tables : re.Pattern
-        Whole names that are read.
     slot : str
         Name of the replication slot, which keeps our position in the server.
+    password : str
+        Never shown: not in a text of this value, not in an error.
+    port : int
+        Of TCP.
+    schemas, tables : re.Pattern
+        Whole names that are read.
     publication : str
         Name of the publication, which says whose changes the slot sends; by default the slot's.
     failover : bool

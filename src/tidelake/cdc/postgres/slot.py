@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelake.cdc import _optional
 from tidelake.cdc.postgres.connection import connect, quote_name, refusal
-from tidelake.cdc.postgres.position import Position
+from tidelake.cdc.postgres.position import LogPosition
 from tidelake.cdc.postgres.settings import PostgresSettings
 
 FAILOVER_VERSION = 170000
@@ -70,7 +70,7 @@ class NewSlot:
     """
 
     connection: Any
-    position: Position
+    position: LogPosition
     snapshot: str
 
 
@@ -106,7 +106,7 @@ def make_slot(settings: PostgresSettings, name: str, *, is_temporary: bool) -> N
     except BaseException:
         connection.close()
         raise
-    return NewSlot(connection, Position.parse(point), snapshot)
+    return NewSlot(connection, LogPosition.parse(point), snapshot)
 
 
 OPTIONS_VERSION = 150000

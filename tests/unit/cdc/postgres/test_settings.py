@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from tidelake.cdc.postgres import PostgresSettings
-from tidelake.cdc.postgres.position import Position
+from tidelake.cdc.postgres.position import LogPosition
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError
 
@@ -61,9 +61,9 @@ def test_bad_keys_and_values_are_refused(change, said):
 
 def test_positions_are_in_the_order_of_the_log():
     texts = ["0/FF", "0/FF:1", "0/FF:12", "0/100", "1/0", "A/0:3"]
-    positions = [Position.parse(text) for text in texts]
+    positions = [LogPosition.parse(text) for text in texts]
     assert positions == sorted(positions)
     assert [str(position) for position in positions] == texts
     for text in ("", "12", "0/XY", "0/1:", "0/123456789"):
         with pytest.raises(InvalidInputError):
-            Position.parse(text)
+            LogPosition.parse(text)

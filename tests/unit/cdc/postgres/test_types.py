@@ -10,7 +10,7 @@ import math
 import pytest
 from cdc_postgres import read_to
 
-from tidelake.cdc.postgres.native_type import NativeType
+from tidelake.cdc.postgres.values.native_type import NativeType
 from tidelake.cdc.source.changes import TableChanges
 from tidelake.cdc.source.type_mapping import TypeMapping
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from tidelake.cdc import _optional
 from tidelake.cdc.postgres.connection import connect, quote_name, quote_text, refusal
-from tidelake.cdc.postgres.log_messages import EPOCH_MS
+from tidelake.cdc.postgres.log.log_messages import EPOCH_MS
 from tidelake.cdc.postgres.position import lsn_text
 from tidelake.cdc.postgres.settings import PostgresSettings
 from tidelake.engine.env import Clock
@@ -51,7 +51,9 @@ class ReplicationStream:
         self._confirmed_lsn = 0
         self.decoded_lsn = 0
         self._errors = _optional.psycopg().Error
+        self._warning = ""
         self._connection = connect(settings, replication=True)
+        self._connection.add_notice_handler(self._warned)
         try:
             self._begin(start_lsn)
         except BaseException:
@@ -129,11 +131,21 @@ class ReplicationStream:
                 self._ended(wire)
         return taken
 
+    def _warned(self, notice: Any) -> None:
+        """Keep a warning that changes are left out; an error here would be swallowed.
+
+        Of a publication that is missing PostgreSQL 18 only warns, and sends nothing.
+        """
+        if "skipped loading publication" in (notice.message_primary or ""):
+            self._warning = f"{notice.message_primary}: the publication does not exist"
+
     def _consume(self, wire: Any) -> None:
         try:
             wire.consume_input()
         except self._errors as error:
             raise refusal(str(error), None, self._settings) from error
+        if self._warning:
+            raise refusal(self._warning, None, self._settings)
 
     def _ended(self, wire: Any) -> None:
         result = wire.get_result()

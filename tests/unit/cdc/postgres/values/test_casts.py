@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelake.cdc.postgres.array_text import split_arrays
-from tidelake.cdc.postgres.casts import cast_texts
 from tidelake.cdc.postgres.catalogue import CatalogueColumn, match_numbers
-from tidelake.cdc.postgres.relation import Relation, RelationColumn
+from tidelake.cdc.postgres.log.relation import RelationColumn, RelationVersion
+from tidelake.cdc.postgres.values.array_text import split_arrays
+from tidelake.cdc.postgres.values.casts import cast_texts
 from tidelake.types.data_type import parse_type_text
 
 
@@ -78,7 +78,7 @@ def column(number, name, *, dropped=False):
 
 def numbers(names, *columns):
     described = tuple(RelationColumn(name, 23, -1, False) for name in names)
-    return match_numbers(Relation(1, "s", "t", "d", described), columns)
+    return match_numbers(RelationVersion(1, "s", "t", "d", described), columns)
 
 
 def test_numbers_of_columns():

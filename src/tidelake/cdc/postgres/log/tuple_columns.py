@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidelake.cdc.postgres.log_messages import big_endian
+from tidelake.cdc.postgres.log.log_messages import big_endian
 
 _TEXT, _UNCHANGED = ord("t"), ord("u")
 LENGTH_GATHERED_MAX = 128

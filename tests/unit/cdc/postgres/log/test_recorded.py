@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelake.cdc.postgres.catalogue import Catalogue
-from tidelake.cdc.postgres.decoder import Wanted, decode, relations_after
-from tidelake.cdc.postgres.log_cut import count_read, count_until, cut
-from tidelake.cdc.postgres.log_messages import LogMessages, Transaction, scan
-from tidelake.cdc.postgres.position import Position
+from tidelake.cdc.postgres.log.decoder import Wanted, decode, relations_after
+from tidelake.cdc.postgres.log.log_cut import count_read, count_until, cut
+from tidelake.cdc.postgres.log.log_messages import LogMessages, Transaction, scan
+from tidelake.cdc.postgres.position import LogPosition
 from tidelake.cdc.source.changes import Signal, TableChanges, Truncated
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import TypeMapping
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDED = Path(__file__).parents[4] / "golden" / "pgoutput"
 NAMES = [SourceName("d", "public", table) for table in "fk"]
 CATALOGUE = Catalogue("d", TypeMapping(), lambda query, values: [], lambda: True)
 WANTED = Wanted("d", NAMES, CATALOGUE.version)
@@ -105,7 +105,7 @@ def rows_by_table(parts):
 
 def ranges(rows_max, bytes_max):
     """Read all in ranges; their positions and parts."""
-    rest, known, start = WHOLE, {}, Position(0)
+    rest, known, start = WHOLE, {}, LogPosition(0)
     oids = {relation.oid for relation in relations_after(WHOLE, {}).values()}
     found = []
     while len(rest):

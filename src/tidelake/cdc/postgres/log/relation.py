@@ -1,4 +1,4 @@
-"""The message of pgoutput that describes a table: :class:`Relation`.
+"""The message of pgoutput that describes a table: :class:`RelationVersion`.
 
 Layout, all numbers big endian (PostgreSQL, "Logical Replication Message Formats")::
 
@@ -33,7 +33,7 @@ class RelationColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class RelationVersion:
     """One version of a table as the log describes it; of partitions the root."""
 
     oid: int
@@ -43,7 +43,7 @@ class Relation:
     columns: tuple[RelationColumn, ...]
 
     @classmethod
-    def parse(cls, message: bytes) -> Relation:
+    def parse(cls, message: bytes) -> RelationVersion:
         """Read a message, from its first byte on."""
         (oid,) = _NUMBER.unpack_from(message, 1)
         schema, at = _text(message, 5)

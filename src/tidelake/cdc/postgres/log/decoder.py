@@ -2,9 +2,9 @@
 
 1. The RELATION messages cut each table's rows into versions. Two versions may lie in one range,
    also in the first one after a restart, when nothing is known yet.
-2. The rows of one version are read by column (:mod:`~tidelake.cdc.postgres.tuple_columns`): the old
-   rows that were sent, then the new ones.
-3. They become rows with kinds (:mod:`~tidelake.cdc.postgres.row_changes`).
+2. The rows of one version are read by column (see :mod:`~tidelake.cdc.postgres.log.tuple_columns`):
+   the old rows that were sent, then the new ones.
+3. They become rows with kinds (:mod:`~tidelake.cdc.postgres.log.row_changes`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidelake.cdc.postgres.log_messages import (
+from tidelake.cdc.postgres.log.log_messages import (
     DELETE,
     IS_ROW,
     RELATION,
@@ -27,9 +27,9 @@ from tidelake.cdc.postgres.log_messages import (
     signal_parts,
     truncated_oids,
 )
-from tidelake.cdc.postgres.relation import Relation
-from tidelake.cdc.postgres.row_changes import SentRows, joined, row_changes
-from tidelake.cdc.postgres.tuple_columns import TextColumn, read_columns
+from tidelake.cdc.postgres.log.relation import RelationVersion
+from tidelake.cdc.postgres.log.row_changes import SentRows, joined, row_changes
+from tidelake.cdc.postgres.log.tuple_columns import TextColumn, read_columns
 from tidelake.cdc.source.changes import Part, Signal, Truncated
 from tidelake.cdc.source.source_table import SourceName, SourceTable
 
@@ -56,27 +56,27 @@ class Wanted:
 
     database: str
     tables: Collection[SourceName]
-    describe: Callable[[Relation], SourceTable]
+    describe: Callable[[RelationVersion], SourceTable]
 
-    def name(self, relation: Relation) -> SourceName:
+    def name(self, relation: RelationVersion) -> SourceName:
         """A relation's name."""
         return SourceName(self.database, relation.schema, relation.name)
 
 
 def decode(
-    messages: LogMessages, known: Mapping[int, Relation], wanted: Wanted
-) -> tuple[list[Part], dict[int, Relation]]:
+    messages: LogMessages, known: Mapping[int, RelationVersion], wanted: Wanted
+) -> tuple[list[Part], dict[int, RelationVersion]]:
     """Decode a range.
 
     Parameters
     ----------
-    known : mapping of int to Relation
+    known : mapping of int to RelationVersion
         The versions at its start, by oid.
 
     Returns
     -------
     parts : list of Part
-    known : dict of int to Relation
+    known : dict of int to RelationVersion
         The versions at its end.
     """
     versions = _versions(messages, known)
@@ -108,19 +108,23 @@ def _pieces(first: int, last: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(cuts))
 
 
-def relations_after(messages: LogMessages, known: Mapping[int, Relation]) -> dict[int, Relation]:
+def relations_after(
+    messages: LogMessages, known: Mapping[int, RelationVersion]
+) -> dict[int, RelationVersion]:
     """The versions after some messages that are left out."""
     return {oid: spans[-1][1] for oid, spans in _versions(messages, known).items()}
 
 
-_Span = tuple[int, Relation]
+_Span = tuple[int, RelationVersion]
 
 
-def _versions(messages: LogMessages, known: Mapping[int, Relation]) -> dict[int, list[_Span]]:
+def _versions(
+    messages: LogMessages, known: Mapping[int, RelationVersion]
+) -> dict[int, list[_Span]]:
     """The versions of each table, with the place of the message from which each holds."""
     found: dict[int, list[_Span]] = {oid: [(-1, relation)] for oid, relation in known.items()}
     for place in np.flatnonzero(messages.kinds == RELATION).tolist():
-        relation = Relation.parse(messages.message(place))
+        relation = RelationVersion.parse(messages.message(place))
         spans = found.setdefault(relation.oid, [])
         # the server repeats a version that did not change
         if not spans or spans[-1][1] != relation:
@@ -128,7 +132,9 @@ def _versions(messages: LogMessages, known: Mapping[int, Relation]) -> dict[int,
     return found
 
 
-def _sent_rows(messages: LogMessages, rows: NDArray[np.int64], relation: Relation) -> SentRows:
+def _sent_rows(
+    messages: LogMessages, rows: NDArray[np.int64], relation: RelationVersion
+) -> SentRows:
     """The old and new rows of row messages of one version."""
     data, count = messages.data, len(relation.columns)
     at = messages.starts[rows] + 5

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidelake.cdc.postgres.log_messages import (
+from tidelake.cdc.postgres.log.log_messages import (
     COMMIT,
     IS_ROW,
     TRUNCATE,
@@ -24,7 +24,7 @@ from tidelake.cdc.postgres.log_messages import (
     commit_end,
     truncated_oids,
 )
-from tidelake.cdc.postgres.position import Position
+from tidelake.cdc.postgres.position import LogPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Cut:
     ----------
     count : int
         Messages before it.
-    position : Position
+    position : LogPosition
         What has been read with them.
     """
 
     count: int
-    position: Position
+    position: LogPosition
 
 
 def cut(messages: LogMessages, rows_max: int, bytes_max: int, oids: Collection[int]) -> Cut | None:
@@ -63,7 +63,7 @@ def cut(messages: LogMessages, rows_max: int, bytes_max: int, oids: Collection[i
     within = commits[commits < fitting]
     if len(within):
         place = int(within[-1])
-        return Cut(place + 1, Position(commit_end(messages.message(place))))
+        return Cut(place + 1, LogPosition(commit_end(messages.message(place))))
     if fitting < limit or found is not None:
         # at least one change, however large
         first = np.flatnonzero(messages.is_change[:limit])
@@ -77,23 +77,23 @@ def _inside(messages: LogMessages, count: int) -> Cut:
     """An end after so many messages, within a transaction."""
     last = count - 1
     if messages.kinds[last] == COMMIT:
-        return Cut(count, Position(commit_end(messages.message(last))))
-    return Cut(count, Position(int(messages.lsn[last]), int(messages.index[last])))
+        return Cut(count, LogPosition(commit_end(messages.message(last))))
+    return Cut(count, LogPosition(int(messages.lsn[last]), int(messages.index[last])))
 
 
-def count_until(messages: LogMessages, end: Position) -> int:
+def count_until(messages: LogMessages, end: LogPosition) -> int:
     """Count the messages to an end that is known."""
     lsn, index = messages.lsn, messages.index
     is_in = (lsn < end.lsn) | ((lsn == end.lsn) & (index <= end.index))
     return int(np.searchsorted(~is_in, True))
 
 
-def position_after(messages: LogMessages) -> Position:
+def position_after(messages: LogMessages) -> LogPosition:
     """Say what has been read with some messages; there must be one."""
     return _inside(messages, len(messages)).position
 
 
-def count_read(messages: LogMessages, start: Position) -> int:
+def count_read(messages: LogMessages, start: LogPosition) -> int:
     """Count the messages that a reader at a position has had."""
     is_old = messages.lsn < start.lsn
     if start.index:

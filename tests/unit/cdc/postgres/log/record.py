@@ -1,6 +1,6 @@
-"""Records what PostgreSQL sends for some statements: ``recorded/*.txt``.
+"""Records what PostgreSQL sends for some statements: ``tests/golden/pgoutput``.
 
-    PYTHONPATH=src:tests python tests/unit/cdc/postgres/record.py
+    PYTHONPATH=src:tests python tests/unit/cdc/postgres/log/record.py
 
 Each file has the statements as comments, the frames of the replication protocol in hexadecimal, and
 what they are decoded to, for ``test_recorded.py``. Read the difference before you keep it.
@@ -8,18 +8,17 @@ what they are decoded to, for ``test_recorded.py``. Read the difference before y
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import psycopg
 from cdc_postgres import SETTINGS, Place
 from servers.postgres import DATABASE, postgres
 
-from tidelake.cdc.postgres.position import Position
-from tidelake.cdc.postgres.stream import ReplicationStream
+from tidelake.cdc.postgres.log.stream import ReplicationStream
+from tidelake.cdc.postgres.position import LogPosition
 from tidelake.engine.env import Env
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDED = Path(__file__).parents[4] / "golden" / "pgoutput"
 MADE = [
     "CREATE TABLE k (id int PRIMARY KEY, n int, big text)",
     "ALTER TABLE k ALTER big SET STORAGE EXTERNAL",
@@ -61,9 +60,9 @@ def recorded(version):
         place.run(*MADE)
         source, _, position = place.followed()
         place.run(*STATEMENTS)
-        goal = Position.parse(source.newest())
+        goal = LogPosition.parse(source.newest())
         env = Env.system()
-        stream = ReplicationStream(source._settings, Position.parse(position).lsn, env.clock)
+        stream = ReplicationStream(source._settings, LogPosition.parse(position).lsn, env.clock)
         frames = []
         while stream.decoded_lsn < goal.lsn:
             stream.read(frames, count_max=1000, bytes_max=1 << 30)
@@ -75,7 +74,7 @@ def recorded(version):
 
 
 def main():
-    from test_recorded import decoded, shown
+    from unit.cdc.postgres.log.test_recorded import decoded, shown
 
     RECORDED.mkdir(exist_ok=True)
     for version in (18, 16):
@@ -87,5 +86,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     main()

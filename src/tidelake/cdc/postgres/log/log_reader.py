@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from tidelake.cdc.postgres.decoder import relations_after
-from tidelake.cdc.postgres.log_cut import Cut, count_read, count_until, cut, position_after
-from tidelake.cdc.postgres.log_messages import NO_MESSAGES, LogMessages, Transaction, scan
-from tidelake.cdc.postgres.position import Position
-from tidelake.cdc.postgres.relation import Relation
+from tidelake.cdc.postgres.log.decoder import relations_after
+from tidelake.cdc.postgres.log.log_cut import Cut, count_read, count_until, cut, position_after
+from tidelake.cdc.postgres.log.log_messages import NO_MESSAGES, LogMessages, Transaction, scan
+from tidelake.cdc.postgres.log.relation import RelationVersion
+from tidelake.cdc.postgres.log.stream import ReplicationStream
+from tidelake.cdc.postgres.position import LogPosition
 from tidelake.cdc.postgres.settings import PostgresSettings
-from tidelake.cdc.postgres.stream import ReplicationStream
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.engine.env import Backoff, Env
 from tidelake.errors import ConflictError, StorageError
@@ -45,13 +45,13 @@ class LogRange:
 
     Parameters
     ----------
-    known : mapping of int to Relation
+    known : mapping of int to RelationVersion
         The versions of tables at its start.
     """
 
     messages: LogMessages
-    known: Mapping[int, Relation]
-    end: Position
+    known: Mapping[int, RelationVersion]
+    end: LogPosition
 
 
 class _Pending:
@@ -67,10 +67,10 @@ class _Pending:
         return not any(map(len, self._parts))
 
     @property
-    def last(self) -> Position:
+    def last(self) -> LogPosition:
         """What has arrived."""
         newest = self._parts[-1]
-        return position_after(newest) if len(newest) else Position(0)
+        return position_after(newest) if len(newest) else LogPosition(0)
 
     @property
     def messages(self) -> LogMessages:
@@ -97,16 +97,16 @@ class LogReader:
     """
 
     def __init__(
-        self, settings: PostgresSettings, env: Env, check: Callable[[Position], None]
+        self, settings: PostgresSettings, env: Env, check: Callable[[LogPosition], None]
     ) -> None:
         self._settings = settings
         self._env = env
         self._check = check
         self._stream: ReplicationStream | None = None
-        self._at = Position(0)
+        self._at = LogPosition(0)
         self._pending = _Pending()
         self._transaction = Transaction()
-        self._known: dict[int, Relation] = {}
+        self._known: dict[int, RelationVersion] = {}
 
     @property
     def is_open(self) -> bool:
@@ -115,10 +115,10 @@ class LogReader:
 
     def read(
         self,
-        start: Position,
+        start: LogPosition,
         limits: EpochLimits,
         oids: Callable[[], Collection[int]],
-        end: Position | None,
+        end: LogPosition | None,
     ) -> LogRange:
         """Read a range; a broken connection is made again.
 
@@ -126,29 +126,40 @@ class LogReader:
         ----------
         oids : callable
             Gives the tables whose TRUNCATE must stand alone.
-        end : Position or None
+        end : LogPosition or None
             Where exactly it ends, if that is known.
         """
         attempt = 0
         while True:
             try:
-                if self._stream is None or self._at != start:
-                    self._open(start)
-                chosen = self._until(end) if end else self._gather(start, limits, oids)
-                return self._taken(chosen)
-            except BaseException as error:
-                # what was taken from the connection last may be lost, also by an interrupt
-                self.close()
-                if (
-                    not isinstance(error, StorageError)
-                    or error.kind != "cdc_unreachable"
-                    or attempt >= RECONNECTS_MAX
-                ):
+                return self._range(start, limits, oids, end)
+            except StorageError as error:
+                if error.kind != "cdc_unreachable" or attempt >= RECONNECTS_MAX:
                     raise
                 RECONNECT.sleep(attempt, self._env.clock, self._env.rng)
                 attempt += 1
 
-    def confirm(self, position: Position) -> bool:
+    def _range(
+        self,
+        start: LogPosition,
+        limits: EpochLimits,
+        oids: Callable[[], Collection[int]],
+        end: LogPosition | None,
+    ) -> LogRange:
+        is_whole = False
+        try:
+            if self._stream is None or self._at != start:
+                self._open(start)
+            chosen = self._until(end) if end else self._gather(start, limits, oids)
+            found = self._taken(chosen)
+            is_whole = True
+        finally:
+            # what was taken from the connection last may be lost, by an interrupt too
+            if not is_whole:
+                self.close()
+        return found
+
+    def confirm(self, position: LogPosition) -> bool:
         """Confirm on the open stream; False if there is none, or it broke."""
         if self._stream is None:
             return False
@@ -167,7 +178,7 @@ class LogReader:
         self._pending, self._known = _Pending(), {}
         self._transaction = Transaction()
 
-    def _open(self, start: Position) -> None:
+    def _open(self, start: LogPosition) -> None:
         self.close()
         self._check(start)
         for attempt in range(IN_USE_TRIES):
@@ -197,7 +208,7 @@ class LogReader:
         return len(frames)
 
     def _gather(
-        self, start: Position, limits: EpochLimits, oids: Callable[[], Collection[int]]
+        self, start: LogPosition, limits: EpochLimits, oids: Callable[[], Collection[int]]
     ) -> Cut:
         assert self._stream is not None
         clock = self._env.clock
@@ -239,7 +250,7 @@ class LogReader:
             else:
                 self._stream.wait(min(left_ms, ASK_MS))
 
-    def _until(self, end: Position) -> Cut:
+    def _until(self, end: LogPosition) -> Cut:
         assert self._stream is not None
         clock = self._env.clock
         heard = asked = clock.monotonic_seconds()
@@ -267,7 +278,7 @@ class LogReader:
             taken = messages.part(0, chosen.count)
             rest = messages.part(chosen.count, len(messages))
         elif not self._transaction.is_open and not position.index:
-            position = max(position, Position(self._stream.decoded_lsn))
+            position = max(position, LogPosition(self._stream.decoded_lsn))
         known = self._known
         self._known = relations_after(taken, known)
         self._pending, self._at = _Pending(rest), position

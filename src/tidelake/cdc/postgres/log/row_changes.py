@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidelake.cdc.postgres.casts import cast_texts
-from tidelake.cdc.postgres.log_messages import INSERT
-from tidelake.cdc.postgres.relation import Relation
-from tidelake.cdc.postgres.tuple_columns import TextColumn
+from tidelake.cdc.postgres.log.log_messages import INSERT
+from tidelake.cdc.postgres.log.relation import RelationVersion
+from tidelake.cdc.postgres.log.tuple_columns import TextColumn
+from tidelake.cdc.postgres.values.casts import cast_texts
 from tidelake.cdc.source.changes import Rejected, TableChanges
 from tidelake.cdc.source.source_table import SourceTable
 from tidelake.types import RowKind
@@ -46,7 +46,7 @@ class SentRows:
     has_new, has_old, is_old_whole : numpy.ndarray
         ``[n]``: whether a message has a new row, an old row, and all columns of an old row.
     kinds, lsn, index, committed_ms : numpy.ndarray
-        ``[n]``: as of :class:`~tidelake.cdc.postgres.log_messages.LogMessages`.
+        ``[n]``: as of :class:`~tidelake.cdc.postgres.log.log_messages.LogMessages`.
     """
 
     new: Sequence[TextColumn]
@@ -79,7 +79,7 @@ class _Texts:
     is_deleted: NDArray[np.bool_]
 
 
-def row_changes(sent: SentRows, relation: Relation, table: SourceTable) -> TableChanges:
+def row_changes(sent: SentRows, relation: RelationVersion, table: SourceTable) -> TableChanges:
     """Give the rows their kinds, cast them, and take out those that do not fit."""
     texts = _with_old_values(sent, relation)
     rows = _rows(sent, texts, table)
@@ -180,7 +180,7 @@ def cast_rows(
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), faults
 
 
-def _with_old_values(sent: SentRows, relation: Relation) -> list[TextColumn]:
+def _with_old_values(sent: SentRows, relation: RelationVersion) -> list[TextColumn]:
     """The new rows' columns, with unchanged values from the old rows where those have them."""
     has_both = (sent.has_old & sent.has_new)[sent.has_new]
     if not any(column.unchanged is not None for column in sent.new) or not has_both.any():

@@ -11,15 +11,16 @@ import pytest
 from cdc_postgres import SETTINGS, Place, lines, read_to
 from servers.postgres import DATABASE, PASSWORD, USER, postgres
 
-from tidelake.cdc.postgres import log_reader
+from tidelake.cdc.postgres.log import log_reader
 from tidelake.cdc.postgres.slot import make_slot
-from tidelake.cdc.source.changes import TableChanges
+from tidelake.cdc.source.changes import MustReread, TableChanges
 from tidelake.cdc.source.source import EpochLimits, Source
 from tidelake.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,
     StorageRefusedError,
+    TidelakeError,
 )
 from tidelake.types import RowKind
 
@@ -346,6 +347,34 @@ def test_a_missing_slot_is_refused(place):
     assert source.status()["wal_status"] == "missing"
 
 
+def test_a_publication_that_was_dropped_is_an_error(place):
+    simple(place)
+    source, names, position = place.followed()
+    place.run(f"DROP PUBLICATION {place.conf()['slot.name']}", "INSERT INTO a VALUES (1, 1)")
+    # PostgreSQL 18 only warns, and leaves the changes out
+    with pytest.raises(NotFoundError, match="publication") as raised:
+        source.read(position, names, SHORT)
+    assert raised.value.kind == "cdc_publication_missing"
+
+
+def test_a_table_that_was_taken_out_of_the_publication_must_be_read_again(place):
+    simple(place, "a", "b")
+    source, names, position = place.followed()
+    publication = place.conf()["slot.name"]
+    place.run("INSERT INTO a VALUES (1, 1)", f"ALTER PUBLICATION {publication} DROP TABLE a")
+    place.run("UPDATE a SET v = 2", "INSERT INTO b VALUES (1, 1)")
+    changes = source.read(position, names, SHORT)
+    told = MustReread(names[0], "it is not in the publication")
+    assert changes.parts[-1] == told
+    changes = source.read(changes.end, names, SHORT)
+    assert changes.parts == ()
+    source.prepare(names)
+    changes = source.read(changes.end, names, SHORT)
+    place.run(f"ALTER PUBLICATION {publication} DROP TABLE a")
+    changes = source.read(changes.end, names, SHORT)
+    assert changes.parts == (told,)
+
+
 def test_drop_leaves_what_others_made(place):
     simple(place)
     place.run("CREATE PUBLICATION theirs FOR TABLE a")
@@ -511,7 +540,7 @@ def test_no_free_slot_and_no_free_sender(bad_server):
 def test_refused_connections_never_show_the_password(place, change, kind):
     conf = {**place.conf(), **change}
     source = place.source(conf=conf)
-    with pytest.raises(Exception, match=r"PostgreSQL at 127\.0\.0\.1") as raised:
+    with pytest.raises(TidelakeError, match=r"PostgreSQL at 127\.0\.0\.1") as raised:
         source.tables()
     assert raised.value.kind == kind
     shown = f"{raised.value} {raised.value!r} {raised.value.context} {source._settings!r}"

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.cdc.postgres.array_text import split_arrays
+from tidelake.cdc.postgres.values.array_text import split_arrays
 from tidelake.errors import shortened
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_type

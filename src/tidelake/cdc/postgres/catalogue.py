@@ -117,17 +117,12 @@ class Catalogue:
     ----------
     ask : callable
         Runs a query; parameters by name.
-    with_stored : callable
-        Tells whether the log has generated columns that are stored.
     """
 
-    def __init__(
-        self, database: str, mapping: TypeMapping, ask: Ask, with_stored: Callable[[], bool]
-    ) -> None:
+    def __init__(self, database: str, mapping: TypeMapping, ask: Ask) -> None:
         self._database = database
         self._mapping = mapping
         self._ask = ask
-        self._with_stored = with_stored
         self._types: dict[int, tuple[str, bool]] = {}
 
     def read(self, oids: Sequence[int] | None = None) -> list[CatalogueTable]:
@@ -149,9 +144,15 @@ class Catalogue:
             for oid, schema, table, identity, comment, keys, of_index in found
         ]
 
-    def source_table(self, table: CatalogueTable) -> SourceTable:
-        """A table as it is now."""
-        sent = table.sent_columns(with_stored=self._with_stored())
+    def source_table(self, table: CatalogueTable, *, with_stored: bool) -> SourceTable:
+        """A table as it is now.
+
+        Parameters
+        ----------
+        with_stored : bool
+            Whether the log has generated columns that are stored.
+        """
+        sent = table.sent_columns(with_stored=with_stored)
         self._learn_types(column.type_oid for column in sent)
         return SourceTable(
             table.name,

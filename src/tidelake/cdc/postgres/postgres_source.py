@@ -31,7 +31,7 @@ from tidelake.cdc.postgres.connection import (
     translated,
 )
 from tidelake.cdc.postgres.first_copy import PostgresCopy
-from tidelake.cdc.postgres.log.decoder import Wanted, decode
+from tidelake.cdc.postgres.log.decoder import Wanted, decode, relations_after
 from tidelake.cdc.postgres.log.log_reader import LogRange, LogReader
 from tidelake.cdc.postgres.log.relation import RelationVersion
 from tidelake.cdc.postgres.position import LogPosition, lsn_text
@@ -89,9 +89,7 @@ class PostgresSource:
         self._settings = settings
         self._env = env or Env.system()
         self._query_connection: Any = None
-        self._catalogue = Catalogue(
-            settings.database, mapping or TypeMapping(), self._ask, self._has_stored
-        )
+        self._catalogue = Catalogue(settings.database, mapping or TypeMapping(), self._ask)
         self._reader = LogReader(settings, self._env, self._check_position)
         self._versions: dict[RelationVersion, SourceTable] = {}
         self._oids: dict[SourceName, int] = {}
@@ -122,7 +120,8 @@ class PostgresSource:
     def tables(self) -> list[SourceTable]:
         """Give all tables that the settings name, as they are now."""
         found = [table for table in self._catalogue.read() if self._settings.reads(table.name)]
-        return [self._catalogue.source_table(table) for table in found]
+        with_stored = self._has_stored()
+        return [self._catalogue.source_table(table, with_stored=with_stored) for table in found]
 
     def check(self, tables: Sequence[SourceTable]) -> list[SourceFinding]:
         """Look at the settings and rights that reading these tables needs."""
@@ -296,6 +295,9 @@ class PostgresSource:
             raise position_lost(self._settings, said)
 
     def _parts(self, chosen: LogRange, tables: Sequence[SourceName]) -> list[Part]:
+        # the server sends a version again when something of the table changed, be it its key only
+        new = relations_after(chosen.messages, {})
+        self._versions = {r: t for r, t in self._versions.items() if r.oid not in new}
         wanted = Wanted(self._settings.database, frozenset(tables), self._version)
         parts, after = decode(chosen.messages, chosen.known, wanted)
         return parts + self._renamed(chosen.known, after, wanted.tables)

@@ -165,6 +165,25 @@ def test_two_versions_in_the_first_range_after_a_restart(place):
     assert once == again == ["k +I 1 1", "k +I 2 2 b", "k +I 3 c"]
 
 
+def test_a_key_that_changes_under_full_identity(place):
+    place.run(
+        "CREATE TABLE k (a int PRIMARY KEY, b int NOT NULL)", "ALTER TABLE k REPLICA IDENTITY FULL"
+    )
+    source, names, position = place.followed()
+    _, position, [first] = told(place, source, names, position, "INSERT INTO k VALUES (1, 1)")
+    assert first.parts[0].table.keys == ("a",)
+    found, _, [second] = told(
+        place,
+        source,
+        names,
+        position,
+        "ALTER TABLE k DROP CONSTRAINT k_pkey, ADD PRIMARY KEY (b)",
+        "UPDATE k SET b = 2",
+    )
+    assert second.parts[0].table.keys == ("b",)
+    assert found == ["k -D 1 1", "k +U 1 2"]
+
+
 def test_a_truncation_stands_alone(place):
     place.run("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
     source, names, position = place.followed()

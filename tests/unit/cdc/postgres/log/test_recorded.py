@@ -22,7 +22,7 @@ from tidelake.cdc.source.type_mapping import TypeMapping
 
 RECORDED = Path(__file__).parents[4] / "golden" / "pgoutput"
 NAMES = [SourceName("d", "public", table) for table in "fk"]
-CATALOGUE = Catalogue("d", TypeMapping(), lambda query, values: [], lambda: True)
+CATALOGUE = Catalogue("d", TypeMapping(), lambda query, values: [])
 WANTED = Wanted("d", NAMES, CATALOGUE.version)
 
 

@@ -150,6 +150,15 @@ def refusal(said: str, sqlstate: str | None, settings: PostgresSettings) -> Tide
     return StorageError(message, kind="cdc_unreachable")
 
 
+def result_refusal(result: Any, settings: PostgresSettings) -> TidelakeError:
+    """Make the error for a result of libpq that is not the one that was asked for."""
+    if result is None:
+        return refusal("the connection ended", None, settings)
+    state = result.error_field(_optional.psycopg_pq().DiagnosticField.SQLSTATE)
+    said = result.error_message.decode(errors="replace")
+    return refusal(said, state.decode() if state else None, settings)
+
+
 def position_lost(settings: PostgresSettings, said: str) -> NotFoundError:
     """Make the error for a position that the server no longer has."""
     message = (

@@ -17,6 +17,7 @@ A table is read in parts by places on disk (``ctid``), a partitioned one by its 
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -25,7 +26,14 @@ from typing import Any, Self
 import pyarrow as pa
 from pyarrow import csv
 
-from tidelake.cdc.postgres.connection import connect, quote_name, quote_text, translated
+from tidelake.cdc import _optional
+from tidelake.cdc.postgres.connection import (
+    connect,
+    quote_name,
+    quote_text,
+    result_refusal,
+    translated,
+)
 from tidelake.cdc.postgres.log.row_changes import cast_rows, payload_of
 from tidelake.cdc.postgres.log.tuple_columns import TextColumn
 from tidelake.cdc.postgres.position import LogPosition
@@ -37,7 +45,8 @@ from tidelake.cdc.source.source import Chunk, CopiedRows
 from tidelake.cdc.source.source_table import SourceTable
 from tidelake.types import RowKind, TypeRoot
 
-BATCH_BYTES = 8 << 20
+BATCH_BYTES = 2 << 20
+"""Of text: so much stays in the processor's cache."""
 BLOCK_BYTES_MAX = (1 << 31) - 1
 PAGE_ROWS = 60
 """Rows of a page of 8 KiB where the server has not counted any."""
@@ -126,7 +135,7 @@ class PostgresCopy:
 def read_chunk(
     settings: PostgresSettings, chunk: PostgresChunk, position: LogPosition
 ) -> Iterator[CopiedRows]:
-    """Read a part of a table in its snapshot, in batches of about 8 MiB; on any machine."""
+    """Read a part of a table in its snapshot, in batches of about 2 MiB; on any machine."""
     table = chunk.table
     columns = ", ".join(quote_name(field.name) for field in table.fields)
     where = f" WHERE {chunk.condition}" if chunk.condition else ""
@@ -140,36 +149,51 @@ def read_chunk(
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if chunk.snapshot:
                 connection.execute(f"SET TRANSACTION SNAPSHOT {quote_text(chunk.snapshot)}")
-            with connection.cursor() as cursor, cursor.copy(command) as copy:
-                for lines in _batches(copy):
-                    yield _copied(lines, table, position)
+            for lines in _batches(connection.pgconn, command, settings):
+                yield _copied(lines, table, position)
     finally:
         connection.close()
 
 
-def _batches(copy: Any) -> Iterator[list[bytes]]:
-    """Whole rows, as the server sends one a message: about a microsecond each."""
-    lines: list[bytes] = []
-    size = 0
-    for line in copy:
-        lines.append(line)
-        size += len(line)
-        if size >= BATCH_BYTES:
-            yield lines
-            lines, size = [], 0
+def _batches(wire: Any, command: str, settings: PostgresSettings) -> Iterator[bytearray]:
+    """Whole rows, as the server sends one a message: about 0.5 us each.
+
+    psycopg's own loop, and a list of the rows, take three.
+    """
+    pq = _optional.psycopg_pq()
+    result = wire.exec_(command.encode())
+    if result.status != pq.ExecStatus.COPY_OUT:
+        raise result_refusal(result, settings)
+    poll = select.poll()
+    poll.register(wire.socket, select.POLLIN)
+    lines = bytearray()
+    while True:
+        length, line = wire.get_copy_data(1)
+        if length > 0:
+            lines += line
+            if len(lines) >= BATCH_BYTES:
+                yield lines
+                lines = bytearray()
+        elif length == 0:
+            poll.poll()
+            wire.consume_input()
+        else:
+            break
+    result = wire.get_result()
+    if result is None or result.status != pq.ExecStatus.COMMAND_OK:
+        raise result_refusal(result, settings)
     if lines:
         yield lines
 
 
-def _copied(lines: list[bytes], table: SourceTable, position: LogPosition) -> CopiedRows:
+def _copied(lines: bytearray, table: SourceTable, position: LogPosition) -> CopiedRows:
     names = [field.name for field in table.fields]
     # by number, for two columns may differ in a way that a header cannot show
     numbered = [str(place) for place in range(len(names))]
-    data = b"".join(lines)
     # one block: a row may be as large as the server lets it
-    block_bytes = min(len(data) + 1, BLOCK_BYTES_MAX)
+    block_bytes = min(len(lines) + 1, BLOCK_BYTES_MAX)
     parsed = csv.read_csv(
-        pa.BufferReader(data),
+        pa.BufferReader(lines),
         csv.ReadOptions(column_names=numbered, use_threads=False, block_size=block_bytes),
         csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         csv.ConvertOptions(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelake.cdc import _optional
-from tidelake.cdc.postgres.connection import connect, quote_name, refusal
+from tidelake.cdc.postgres.connection import connect, quote_name, result_refusal
 from tidelake.cdc.postgres.position import LogPosition
 from tidelake.cdc.postgres.settings import PostgresSettings
 
@@ -99,9 +99,7 @@ def make_slot(settings: PostgresSettings, name: str, *, is_temporary: bool) -> N
         result = wire.exec_(command.encode())
         pq = _optional.psycopg_pq()
         if result.status != pq.ExecStatus.TUPLES_OK:
-            state = result.error_field(pq.DiagnosticField.SQLSTATE)
-            said = result.error_message.decode(errors="replace")
-            raise refusal(said, state.decode() if state else None, settings)
+            raise result_refusal(result, settings)
         point, snapshot = (result.get_value(0, column).decode() for column in (1, 2))
     except BaseException:
         connection.close()

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 
 from tidelake.cdc.postgres.log.decoder import relations_after
 from tidelake.cdc.postgres.log.log_cut import Cut, count_read, count_until, cut, position_after
-from tidelake.cdc.postgres.log.log_messages import NO_MESSAGES, LogMessages, Transaction, scan
+from tidelake.cdc.postgres.log.log_messages import (
+    NO_MESSAGES,
+    Frames,
+    LogMessages,
+    Transaction,
+    scan,
+)
 from tidelake.cdc.postgres.log.relation import RelationVersion
 from tidelake.cdc.postgres.log.stream import ReplicationStream
 from tidelake.cdc.postgres.position import LogPosition
@@ -195,9 +201,9 @@ class LogReader:
     def _pump(self, bytes_max: int) -> int:
         """Take what has arrived; gives the number of frames."""
         assert self._stream is not None
-        frames: list[bytes] = []
+        frames = Frames()
         self._stream.read(frames, count_max=FRAMES_MAX, bytes_max=bytes_max)
-        if not frames:
+        if not frames.lengths:
             return 0
         messages, self._transaction = scan(frames, self._transaction)
         had = count_read(messages, self._at)
@@ -205,7 +211,7 @@ class LogReader:
             self._known = relations_after(messages.part(0, had), self._known)
             messages = messages.part(had, len(messages))
         self._pending.add(messages)
-        return len(frames)
+        return len(frames.lengths)
 
     def _gather(
         self, start: LogPosition, limits: EpochLimits, oids: Callable[[], Collection[int]]

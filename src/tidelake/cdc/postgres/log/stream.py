@@ -18,8 +18,14 @@ import struct
 from typing import Any
 
 from tidelake.cdc import _optional
-from tidelake.cdc.postgres.connection import connect, quote_name, quote_text, refusal
-from tidelake.cdc.postgres.log.log_messages import EPOCH_MS
+from tidelake.cdc.postgres.connection import (
+    connect,
+    quote_name,
+    quote_text,
+    refusal,
+    result_refusal,
+)
+from tidelake.cdc.postgres.log.log_messages import EPOCH_MS, Frames
 from tidelake.cdc.postgres.position import lsn_text
 from tidelake.cdc.postgres.settings import PostgresSettings
 from tidelake.engine.env import Clock
@@ -73,63 +79,39 @@ class ReplicationStream:
         )
         result = wire.exec_(command.encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
-            raise self._refused(result)
+            raise result_refusal(result, self._settings)
         wire.nonblocking = 1
 
-    def _refused(self, result: Any) -> Exception:
-        pq = _optional.psycopg_pq()
-        state = result.error_field(pq.DiagnosticField.SQLSTATE)
-        said = result.error_message.decode(errors="replace")
-        return refusal(said, state.decode() if state else None, self._settings)
-
-    def read(self, frames: list[bytes], *, count_max: int, bytes_max: int) -> int:
-        """Take what has arrived, without waiting.
-
-        Parameters
-        ----------
-        frames : list
-            Frames of log messages are put at its end.
-
-        Returns
-        -------
-        int
-            Bytes taken.
+    def read(self, frames: Frames, *, count_max: int, bytes_max: int) -> None:
+        """Take what has arrived, without waiting, and put it at the end of the frames.
 
         Raises
         ------
         StorageError
             The connection broke, or the server ended it.
         """
-        wire = self._connection.pgconn
-        taken = 0
-        add = frames.append
-        # about 1.5 us a message
-        for _ in range(count_max):
-            length, frame = wire.get_copy_data(1)
+        take = self._connection.pgconn.get_copy_data
+        data, lengths = frames.data, frames.lengths
+        is_fresh = False
+        # about 0.5 us a message
+        while len(lengths) < count_max and len(data) < bytes_max:
+            length, frame = take(1)
             if length > 0:
                 if frame[0] == _LOG:
-                    add(frame)
-                    taken += length
-                    if taken >= bytes_max:
-                        break
+                    data += frame
+                    lengths.append(length)
                 elif frame[0] == _KEEPALIVE:
+                    # what the server has decoded it has sent before
                     self._keepalive(bytes(frame))
-                    # what was decoded holds for the frames before it
-            elif length == 0:
-                self._consume(wire)
-                length, frame = wire.get_copy_data(1)
-                if length == 0:
-                    break
-                if length < 0:
-                    self._ended(wire)
-                if frame[0] == _LOG:
-                    add(frame)
-                    taken += length
-                elif frame[0] == _KEEPALIVE:
-                    self._keepalive(bytes(frame))
+            elif length < 0:
+                self._ended()
+            elif is_fresh:
+                break
             else:
-                self._ended(wire)
-        return taken
+                self._consume()
+                is_fresh = True
+                continue
+            is_fresh = False
 
     def _warned(self, notice: Any) -> None:
         """Keep a warning that changes are left out; an error here would be swallowed.
@@ -139,18 +121,18 @@ class ReplicationStream:
         if "skipped loading publication" in (notice.message_primary or ""):
             self._warning = f"{notice.message_primary}: the publication does not exist"
 
-    def _consume(self, wire: Any) -> None:
+    def _consume(self) -> None:
         try:
-            wire.consume_input()
+            self._connection.pgconn.consume_input()
         except self._errors as error:
             raise refusal(str(error), None, self._settings) from error
         if self._warning:
             raise refusal(self._warning, None, self._settings)
 
-    def _ended(self, wire: Any) -> None:
-        result = wire.get_result()
+    def _ended(self) -> None:
+        result = self._connection.pgconn.get_result()
         if result is not None and result.error_message:
-            raise self._refused(result)
+            raise result_refusal(result, self._settings)
         message = f"The stream of the slot '{self._settings.slot}' ended: the server stopped it."
         raise StorageError(message, kind="cdc_unreachable")
 

@@ -8,12 +8,14 @@ what they are decoded to, for ``test_recorded.py``. Read the difference before y
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import psycopg
 from cdc_postgres import SETTINGS, Place
 from servers.postgres import DATABASE, postgres
 
+from tidelake.cdc.postgres.log.log_messages import Frames
 from tidelake.cdc.postgres.log.stream import ReplicationStream
 from tidelake.cdc.postgres.position import LogPosition
 from tidelake.engine.env import Env
@@ -63,14 +65,15 @@ def recorded(version):
         goal = LogPosition.parse(source.newest())
         env = Env.system()
         stream = ReplicationStream(source._settings, LogPosition.parse(position).lsn, env.clock)
-        frames = []
+        frames = Frames()
         while stream.decoded_lsn < goal.lsn:
             stream.read(frames, count_max=1000, bytes_max=1 << 30)
             stream.answer(wants=True)
             stream.wait(100)
         stream.close()
         source.close()
-        return [bytes(frame) for frame in frames]
+        ends = list(itertools.accumulate(frames.lengths))
+        return [bytes(frames.data[a:b]) for a, b in itertools.pairwise([0, *ends])]
 
 
 def main():

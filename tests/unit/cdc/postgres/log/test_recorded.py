@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tidelake.cdc.postgres.catalogue import Catalogue
 from tidelake.cdc.postgres.log.decoder import Wanted, decode, relations_after
 from tidelake.cdc.postgres.log.log_cut import count_read, count_until, cut
-from tidelake.cdc.postgres.log.log_messages import LogMessages, Transaction, scan
+from tidelake.cdc.postgres.log.log_messages import Frames, LogMessages, Transaction, scan
 from tidelake.cdc.postgres.position import LogPosition
 from tidelake.cdc.source.changes import Signal, TableChanges, Truncated
 from tidelake.cdc.source.source_table import SourceName
@@ -33,7 +33,7 @@ def read_file(version):
 
 
 def decoded(frames):
-    messages, _ = scan(frames, Transaction())
+    messages, _ = scan(Frames(frames), Transaction())
     return decode(messages, {}, WANTED)[0]
 
 
@@ -74,7 +74,7 @@ def test_versions_send_the_same():
 
 
 FRAMES = read_file(18)[0]
-WHOLE = scan(FRAMES, Transaction())[0]
+WHOLE = scan(Frames(FRAMES), Transaction())[0]
 
 
 @given(st.lists(st.integers(0, len(FRAMES)), max_size=6))
@@ -82,7 +82,7 @@ def test_frames_may_arrive_in_any_pieces(cuts):
     cuts = [0, *sorted(cuts), len(FRAMES)]
     before, pieces = Transaction(), []
     for start, end in itertools.pairwise(cuts):
-        messages, before = scan(FRAMES[start:end], before)
+        messages, before = scan(Frames(FRAMES[start:end]), before)
         pieces.append(messages)
     joined = LogMessages.join(pieces)
     for name in ("kinds", "lsn", "index", "committed_ms"):

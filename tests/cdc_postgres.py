@@ -8,7 +8,7 @@ import psycopg
 from servers.postgres import PASSWORD, USER, Postgres
 
 from tidelake.cdc.postgres import PostgresSettings, PostgresSource
-from tidelake.cdc.source.changes import TableChanges
+from tidelake.cdc.source.changes import TableChanges, Truncated
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.types import RowKind
@@ -76,6 +76,8 @@ def lines(changes):
 
 
 def part_lines(part):
+    if isinstance(part, Truncated):
+        return [f"truncated {part.table.table}"]
     if not isinstance(part, TableChanges):
         return [str(part)]
     found = []

@@ -31,7 +31,8 @@ from tidelake.cdc.postgres.connection import (
     translated,
 )
 from tidelake.cdc.postgres.first_copy import PostgresCopy
-from tidelake.cdc.postgres.log.decoder import Wanted, decode, relations_after
+from tidelake.cdc.postgres.log.decoder import Wanted, decode, relations_after, versions_sent
+from tidelake.cdc.postgres.log.log_messages import LogMessages
 from tidelake.cdc.postgres.log.log_reader import LogRange, LogReader
 from tidelake.cdc.postgres.log.relation import RelationVersion
 from tidelake.cdc.postgres.position import LogPosition, lsn_text
@@ -299,8 +300,8 @@ class PostgresSource:
         new = relations_after(chosen.messages, {})
         self._versions = {r: t for r, t in self._versions.items() if r.oid not in new}
         wanted = Wanted(self._settings.database, frozenset(tables), self._version)
-        parts, after = decode(chosen.messages, chosen.known, wanted)
-        return parts + self._renamed(chosen.known, after, wanted.tables)
+        parts = decode(chosen.messages, chosen.known, wanted)
+        return parts + self._renamed(chosen.messages, chosen.known, wanted.tables)
 
     def _version(self, relation: RelationVersion) -> SourceTable:
         found = self._versions.get(relation)
@@ -310,25 +311,29 @@ class PostgresSource:
 
     def _renamed(
         self,
-        before: Mapping[int, RelationVersion],
-        after: Mapping[int, RelationVersion],
+        messages: LogMessages,
+        known: Mapping[int, RelationVersion],
         tables: Collection[SourceName],
     ) -> list[Part]:
-        """Tables that the log now calls by another name than they were known by."""
+        """Tables that the log calls by another name than before."""
         names = {oid: name for name, oid in self._oids.items()}
         found: list[Part] = []
-        for oid, relation in after.items():
-            now = SourceName(self._settings.database, relation.schema, relation.name)
-            was = names.get(oid)
-            if oid in before:
-                old = before[oid]
-                was = SourceName(self._settings.database, old.schema, old.name)
-            if was is None or was == now or was not in tables or (was, oid) in self._told:
+        for before, after, order in versions_sent(messages, known):
+            now = SourceName(self._settings.database, after.schema, after.name)
+            if before is not None:
+                was = SourceName(self._settings.database, before.schema, before.name)
+            else:
+                # the first version since we connected; the name in the catalogue may be a newer one
+                was = names.get(after.oid, now)
+                if was != now and self._oids_now([was]).get(was) == after.oid:
+                    continue
+            if was == now or was not in tables:
                 continue
-            self._told.add((was, oid))
-            found.append(Vanished(was, f"it is called {now} now"))
+            self._told.add((was, after.oid))
+            found.append(Vanished(was, f"it is called {now} now", order))
             if now in tables:
-                found.append(MustReread(now, f"the table that was {was} took its name"))
+                reason = f"the table that was {was} took its name"
+                found.append(MustReread(now, reason, order))
         return found
 
     def _unpublished_now(
@@ -349,8 +354,8 @@ class PostgresSource:
         now = self._oids_now(tables)
         found: list[MustReread | Vanished] = []
         for table in tables:
-            oid = self._oids.get(table)
-            if oid is None or now.get(table) == oid or (table, oid) in self._told:
+            oid = self._oids.get(table, 0)
+            if now.get(table, 0) == oid or (table, oid) in self._told:
                 continue
             self._told.add((table, oid))
             if table in now:

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from cdc_postgres import lines, read, read_to
 
-from tidelake.cdc.source.changes import MustReread, Signal, TableChanges, Truncated, Vanished
+from tidelake.cdc.source.changes import MustReread, Signal, TableChanges, Vanished
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import OldRows
 
@@ -201,7 +201,7 @@ def test_a_truncation_stands_alone(place):
     goal = source.newest()
     _, ranges = read_to(source, position, names, goal)
     found = [lines(changes) for changes in ranges]
-    a, b = (str(Truncated(name)) for name in names)
+    a, b = (f"truncated {name.table}" for name in names)
     assert found == [
         ["a +I 1"],
         ["a +I 2", "b +I 2"],
@@ -301,6 +301,15 @@ def test_tables_that_are_renamed_dropped_and_made_again(place):
     position = ranges[-1].end
     parts = [part for changes in ranges for part in changes.parts]
     parts += source.read(position, names, EpochLimits(wait_ms=200)).parts
+    source.close()
+    again = place.source().read(position, names, EpochLimits(wait_ms=200)).parts
+    assert [(type(part), part.table.table) for part in again] == [
+        (Vanished, "a"),
+        (Vanished, "b"),
+        (MustReread, "c"),
+    ]
+    # a rename is in the log, the other two are not
+    assert [part.order is None for part in parts] == [False, True, True]
     assert [(type(part), part.table.table) for part in parts] == [
         (Vanished, "a"),
         (Vanished, "b"),

@@ -65,22 +65,15 @@ class Wanted:
 
 def decode(
     messages: LogMessages, known: Mapping[int, RelationVersion], wanted: Wanted
-) -> tuple[list[Part], dict[int, RelationVersion]]:
+) -> list[Part]:
     """Decode a range.
 
     Parameters
     ----------
     known : mapping of int to RelationVersion
         The versions at its start, by oid.
-
-    Returns
-    -------
-    parts : list of Part
-    known : dict of int to RelationVersion
-        The versions at its end.
     """
     versions = _versions(messages, known)
-    after = {oid: spans[-1][1] for oid, spans in versions.items()}
     parts: list[Part] = []
     rows = np.flatnonzero(IS_ROW[messages.kinds])
     oids = big_endian(messages.data, messages.starts[rows] + 1, 4)
@@ -100,7 +93,7 @@ def decode(
                 parts.append(joined(pieces))
     parts.extend(_truncated(messages, versions, wanted))
     parts.extend(_signals(messages))
-    return parts, after
+    return parts
 
 
 def _pieces(first: int, last: int) -> list[tuple[int, int]]:
@@ -113,6 +106,24 @@ def relations_after(
 ) -> dict[int, RelationVersion]:
     """The versions after some messages that are left out."""
     return {oid: spans[-1][1] for oid, spans in _versions(messages, known).items()}
+
+
+def versions_sent(
+    messages: LogMessages, known: Mapping[int, RelationVersion]
+) -> list[tuple[RelationVersion | None, RelationVersion, tuple[int, int]]]:
+    """The versions that begin in a range: each with the one before, if known, and its place.
+
+    The place is that of the row before it, as in
+    :attr:`~tidelake.cdc.source.changes.TableChanges.order`.
+    """
+    found = []
+    for spans in _versions(messages, known).values():
+        earlier = [None, *(relation for _, relation in spans)]
+        for (place, relation), before in zip(spans, earlier, strict=False):
+            if place >= 0:
+                order = int(messages.lsn[place]), 2 * int(messages.index[place]) + 1
+                found.append((before, relation, order))
+    return sorted(found, key=lambda version: version[2])
 
 
 _Span = tuple[int, RelationVersion]

@@ -355,7 +355,7 @@ class PostgresSource:
         found: list[MustReread | Vanished] = []
         for table in tables:
             oid = self._oids.get(table, 0)
-            if now.get(table, 0) == oid or (table, oid) in self._told:
+            if now.get(table) == oid or (table, oid) in self._told:
                 continue
             self._told.add((table, oid))
             if table in now:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelake.cdc.postgres.log.relation import RelationVersion
-from tidelake.cdc.postgres.values.native_type import NativeType
+from tidelake.cdc.postgres.values.postgres_type import PostgresType
 from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import Switch, TypeMapping
 
@@ -211,17 +211,17 @@ class Catalogue:
             comment=now.comment if now else None,
         )
 
-    def _native(self, oid: int, modifier: int) -> NativeType:
-        built_in = NativeType.built_in(oid, modifier)
+    def _native(self, oid: int, modifier: int) -> PostgresType:
+        built_in = PostgresType.built_in(oid, modifier)
         if built_in is not None:
             return built_in
         word, is_array = self._types.get(oid, ("", False))
-        return NativeType(word, modifier, is_array)
+        return PostgresType(word, modifier, is_array)
 
     def _learn_types(self, oids: Iterable[int]) -> None:
         """Ask for types that are not built in; one that is gone stays unknown."""
         new = {oid for oid in oids if oid not in self._types}
-        new = {oid for oid in new if NativeType.built_in(oid, -1) is None}
+        new = {oid for oid in new if PostgresType.built_in(oid, -1) is None}
         if not new:
             return
         found = self._ask(_TYPES, {"oids": sorted(new)})

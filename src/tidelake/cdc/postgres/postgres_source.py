@@ -33,8 +33,8 @@ from tidelake.cdc.postgres.connection import (
 from tidelake.cdc.postgres.first_copy import PostgresCopy
 from tidelake.cdc.postgres.log.decoder import Wanted, decode, relations_after, versions_sent
 from tidelake.cdc.postgres.log.log_messages import LogMessages
-from tidelake.cdc.postgres.log.log_reader import LogRange, LogReader
 from tidelake.cdc.postgres.log.relation import RelationVersion
+from tidelake.cdc.postgres.log.slot_reader import LogRange, SlotReader
 from tidelake.cdc.postgres.position import LogPosition, lsn_text
 from tidelake.cdc.postgres.publication import (
     STORED_COLUMNS_VERSION,
@@ -91,7 +91,7 @@ class PostgresSource:
         self._env = env or Env.system()
         self._query_connection: Any = None
         self._catalogue = Catalogue(settings.database, mapping or TypeMapping(), self._ask)
-        self._reader = LogReader(settings, self._env, self._check_position)
+        self._reader = SlotReader(settings, self._env, self._check_position)
         self._versions: dict[RelationVersion, SourceTable] = {}
         self._oids: dict[SourceName, int] = {}
         self._told: set[tuple[SourceName, int]] = set()

@@ -11,7 +11,7 @@ import pytest
 from cdc_postgres import SETTINGS, Place, lines, read_to
 from servers.postgres import DATABASE, PASSWORD, USER, postgres
 
-from tidelake.cdc.postgres.log import log_reader
+from tidelake.cdc.postgres.log import slot_reader
 from tidelake.cdc.postgres.slot import make_slot
 from tidelake.cdc.source.changes import MustReread, TableChanges
 from tidelake.cdc.source.source import EpochLimits, Source
@@ -31,7 +31,7 @@ SHORT = EpochLimits(wait_ms=300, gather_ms=100)
 def bad_server():
     """A server of a test's own; makes it with settings."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_reader, "IN_USE_TRIES", 4)
+        patch.setattr(slot_reader, "IN_USE_TRIES", 4)
         yield lambda *settings: postgres(18, *settings)
 
 
@@ -176,6 +176,20 @@ def test_an_idle_database_holds_no_log(place):
     assert status["slot"] == place.conf()["slot.name"]
 
 
+def test_a_read_without_a_wait_passes_over_what_is_not_published(place):
+    simple(place)
+    source, names, position = place.followed()
+    place.run("CREATE TABLE other AS SELECT g FROM generate_series(1, 1000) g")
+    newest = source.newest()
+    at_once = EpochLimits(wait_ms=0, gather_ms=0)
+    for _ in range(50):
+        changes = source.read(position, names, at_once)
+        position = changes.end
+        if not source.is_before(position, newest):
+            break
+    assert not source.is_before(position, newest)
+
+
 def test_what_is_confirmed_is_not_read_again(place):
     simple(place)
     source, names, position = place.followed()
@@ -226,12 +240,12 @@ def test_a_slot_in_use_is_tried_again_and_then_refused(place, monkeypatch):
     simple(place)
     first, names, position = place.followed()
     first.read(position, names, EpochLimits(wait_ms=1))
-    monkeypatch.setattr(log_reader, "IN_USE_TRIES", 3)
+    monkeypatch.setattr(slot_reader, "IN_USE_TRIES", 3)
     second = place.source()
     with pytest.raises(ConflictError, match="Another reader holds the slot") as raised:
         second.read(position, names, SHORT)
     assert raised.value.kind == "cdc_position_in_use"
-    monkeypatch.setattr(log_reader, "IN_USE_TRIES", 12)
+    monkeypatch.setattr(slot_reader, "IN_USE_TRIES", 12)
     timer = threading.Timer(0.5, first.close)
     timer.start()
     assert second.read(position, names, SHORT).parts == ()
@@ -284,15 +298,15 @@ def test_an_interrupt_loses_nothing(place, monkeypatch):
     simple(place)
     source, names, position = place.followed()
     place.run("INSERT INTO a SELECT g, g FROM generate_series(1, 2000) g")
-    scan = log_reader.scan
+    scan = slot_reader.scan
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(log_reader, "scan", interrupted)
+    monkeypatch.setattr(slot_reader, "scan", interrupted)
     with pytest.raises(KeyboardInterrupt):
         source.read(position, names, SHORT)
-    monkeypatch.setattr(log_reader, "scan", scan)
+    monkeypatch.setattr(slot_reader, "scan", scan)
     found, _ = read_to(source, position, names, source.newest())
     assert len(found) == 2000
 

@@ -10,7 +10,7 @@ import math
 import pytest
 from cdc_postgres import read_to
 
-from tidelake.cdc.postgres.values.native_type import NativeType
+from tidelake.cdc.postgres.values.postgres_type import PostgresType
 from tidelake.cdc.source.changes import TableChanges
 from tidelake.cdc.source.type_mapping import TypeMapping
 
@@ -202,10 +202,10 @@ def test_types_without_a_place_are_refused_or_text(place, kind):
 
 def test_switches():
     of = TypeMapping.of
-    numeric = NativeType("numeric", (12 << 16 | 2) + 4)
+    numeric = PostgresType("numeric", (12 << 16 | 2) + 4)
     assert str(numeric.lake_type(of(["to-string"]))) == "STRING"
-    assert str(NativeType("varchar", 14).lake_type(of(["char_to_string"]))) == "STRING"
-    assert str(NativeType("int4", -1, True).lake_type(of([]))) == "ARRAY<INT>"
+    assert str(PostgresType("varchar", 14).lake_type(of(["char_to_string"]))) == "STRING"
+    assert str(PostgresType("int4", -1, True).lake_type(of([]))) == "ARRAY<INT>"
 
 
 def test_to_nullable_leaves_the_key(place):

@@ -1,4 +1,4 @@
-"""Ranges of the log from one slot: :class:`LogReader`.
+"""Ranges of the log from one slot: :class:`SlotReader`.
 
 1. The stream stays open between two reads. What has arrived beyond a range's end is kept for
    the next.
@@ -36,6 +36,7 @@ FRAMES_FEW = 512
 """Fewer than these: more are waited for, so that arrays are not made for a handful."""
 FEW_WAIT_MS = 10
 ASK_MS = 1_000
+ANSWER_MS_MAX = 100
 SILENCE_MS_MAX = 120_000
 """A server that is asked and says nothing for so long is given up."""
 RECONNECTS_MAX = 6
@@ -93,7 +94,7 @@ class _Pending:
         return self.size_bytes >= limits.bytes_max or self.changes_count >= limits.rows_max
 
 
-class LogReader:
+class SlotReader:
     """Reads a slot. Used by one thread.
 
     Parameters
@@ -239,6 +240,9 @@ class LogReader:
                 if has_any
                 else limits.wait_ms - (now - began) * 1000
             )
+            if left_ms <= 0 and not has_any and asked is None:
+                # without a wait too the server says to where it has decoded
+                left_ms = ANSWER_MS_MAX
             if left_ms <= 0:
                 chosen = cut(self._pending.messages, limits.rows_max, limits.bytes_max, oids())
                 if chosen is not None:

@@ -50,7 +50,7 @@ BUILT_IN_ARRAYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class NativeType:
+class PostgresType:
     """A type of PostgreSQL.
 
     Parameters
@@ -69,13 +69,13 @@ class NativeType:
     is_array: bool = False
 
     @classmethod
-    def built_in(cls, oid: int, modifier: int) -> NativeType | None:
+    def built_in(cls, oid: int, modifier: int) -> PostgresType | None:
         """The type of an oid that is the same in every server; None if it is another one.
 
         Examples
         --------
-        >>> NativeType.built_in(1231, -1)
-        NativeType(word='numeric', modifier=-1, is_array=True)
+        >>> PostgresType.built_in(1231, -1)
+        PostgresType(word='numeric', modifier=-1, is_array=True)
         """
         word = BUILT_IN.get(BUILT_IN_ARRAYS.get(oid, oid))
         return None if word is None else cls(word, modifier, oid in BUILT_IN_ARRAYS)
@@ -91,9 +91,9 @@ class NativeType:
 
         Examples
         --------
-        >>> str(NativeType("numeric", (12 << 16 | 2) + 4).lake_type(TypeMapping()))
+        >>> str(PostgresType("numeric", (12 << 16 | 2) + 4).lake_type(TypeMapping()))
         'DECIMAL(12, 2)'
-        >>> NativeType("", -1).lake_type(TypeMapping()) is None
+        >>> PostgresType("", -1).lake_type(TypeMapping()) is None
         True
         """
         if Switch.TO_STRING in mapping:

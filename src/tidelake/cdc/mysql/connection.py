@@ -17,6 +17,7 @@ from tidelake.errors import (
     StorageError,
     StorageRefusedError,
     TidelakeError,
+    UnsupportedError,
     shortened,
 )
 
@@ -39,12 +40,12 @@ def connect(settings: MySqlSettings) -> Any:
         It does not answer.
     """
     library = pymysql()
-    with told(settings):
+    with our_errors(settings):
         return library.connect(
             host=settings.hostname,
             port=settings.port,
             user=settings.username,
-            password=settings.password,
+            password=settings.password.encode(),  # the library would make it latin1
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=max(1, settings.connect_timeout_ms // 1000),
@@ -70,13 +71,21 @@ def _ssl(settings: MySqlSettings) -> dict[str, Any]:
 
 
 @contextmanager
-def told(settings: MySqlSettings) -> Iterator[None]:
+def our_errors(settings: MySqlSettings) -> Iterator[None]:
     """Turn the library's errors into ours."""
     library = pymysql()
     try:
         yield
     except (library.err.MySQLError, OSError) as error:
         raise error_of(error, settings) from error
+    except RuntimeError as error:
+        if "cryptography" not in str(error):
+            raise
+        message = (
+            "This login without TLS needs the library 'cryptography': pip install cryptography,"
+            " or let the server offer TLS."
+        )
+        raise UnsupportedError(message, kind="library_missing", library="cryptography") from error
 
 
 def error_of(error: BaseException, settings: MySqlSettings) -> TidelakeError:
@@ -127,7 +136,7 @@ def _log_error(said: str, where: str, settings: MySqlSettings) -> TidelakeError:
 
 
 @dataclass(slots=True)
-class Session:
+class ServerSession:
     """A connection for questions, opened at the first and again when the server went away."""
 
     settings: MySqlSettings

@@ -7,8 +7,8 @@ copied later is said again, in order, up to the row's last state; a row that was
 part was read is deleted once more. So a table with a key *converges*: it equals the source when the
 log has been read to where the source stood when the last part was read.
 
-On MariaDB the position is that of a consistent snapshot, which stays open: a table without a key,
-for which nothing converges, is read in it, in one part. On MySQL such a table needs a quiet moment.
+On MariaDB the position is that of a consistent snapshot, which stays open. An InnoDB table without
+a key, for which nothing converges, is read in it, in one part. On MySQL it needs a quiet moment.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tidelake.cdc.mysql.columns import Table
-from tidelake.cdc.mysql.connection import Session, close_quietly, connect, told
-from tidelake.cdc.mysql.lake_values import reason
-from tidelake.cdc.mysql.position import Position
-from tidelake.cdc.mysql.rejected import payload
+from tidelake.cdc.mysql.connection import ServerSession, close_quietly, connect, our_errors
+from tidelake.cdc.mysql.position import BinlogPosition
 from tidelake.cdc.mysql.row_batch import columns_of, convert_all, row_schema
 from tidelake.cdc.mysql.server import quoted_name
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.text_rows import expression, read_columns, select
+from tidelake.cdc.mysql.values.columns import ReadableTable
+from tidelake.cdc.mysql.values.lake_values import reason
+from tidelake.cdc.mysql.values.rejected_row import payload
 from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.source.source import Chunk, CopiedRows
 from tidelake.cdc.source.source_table import SourceName, SourceTable
@@ -64,8 +64,8 @@ class MySqlFirstCopy:
     """
 
     def __init__(
-        self, settings: MySqlSettings, position: Position, zone: str,
-        describe: Callable[[SourceName], Table | None], held: Any,
+        self, settings: MySqlSettings, position: BinlogPosition, zone: str,
+        describe: Callable[[SourceName], ReadableTable | None], held: Any,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._position = position
@@ -73,7 +73,7 @@ class MySqlFirstCopy:
         self._describe = describe
         self._held = held
         self._lock = threading.Lock()
-        self._session = Session(settings)
+        self._session = ServerSession(settings)
 
     @property
     def position(self) -> str:
@@ -85,7 +85,7 @@ class MySqlFirstCopy:
         """The order of the copied rows: row events of a transaction count from 1."""
         return (self._position.order, 0)
 
-    def _table(self, name: SourceName) -> Table:
+    def _table(self, name: SourceName) -> ReadableTable:
         found = self._describe(name)
         if found is None:
             message = f"The table {name} is gone from the source."
@@ -167,8 +167,8 @@ class MySqlFirstCopy:
         statement = f"SELECT {', '.join(map(expression, columns))} FROM {name}"
         if chunk.condition:
             statement += f" WHERE {chunk.condition}"
-        typed = Table(table.name, tuple(columns), table.keys)
-        with told(self._settings):
+        typed = ReadableTable(table.name, tuple(columns), table.keys)
+        with our_errors(self._settings):
             for buffer, starts in select(connection, statement):
                 cells = read_columns(buffer, starts, columns)
                 found = convert_all(typed, cells, self._zone, len(starts))
@@ -208,21 +208,23 @@ class MySqlFirstCopy:
 
 
 def begin(
-    settings: MySqlSettings, zone: str, describe: Callable[[SourceName], Table | None], *,
-    is_maria: bool, ask_newest: Callable[[], Position], gtids_at: Callable[[str, int], str],
+    settings: MySqlSettings, zone: str, describe: Callable[[SourceName], ReadableTable | None], *,
+    is_maria: bool, ask_newest: Callable[[], BinlogPosition], gtids_at: Callable[[str, int], str],
 ) -> MySqlFirstCopy:  # fmt: skip
     """Begin a first copy: take the position, without a lock."""
     if not is_maria:
         return MySqlFirstCopy(settings, ask_newest(), zone, describe, None)
     held = connect(settings)
     try:
-        with told(settings), held.cursor() as cursor:
+        with our_errors(settings), held.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
             cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
             status = {name.lower(): value for name, value in cursor.fetchall()}
+        if not status.get("binlog_snapshot_file"):
+            ask_newest()  # says why there is none
         file, offset = status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
-        position = Position(file, offset, 0, gtids_at(file, offset))
+        position = BinlogPosition(file, offset, 0, gtids_at(file, offset))
     except BaseException:
         close_quietly(held)
         raise

@@ -22,21 +22,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidelake.cdc.mysql.binlog.events import (
-    Event,
+    BinlogEvent,
     EventType,
     MariaGtid,
     MySqlGtid,
-    Query,
+    QueryEvent,
     decompress_maria,
     parse_rotate,
     payload_events,
 )
 from tidelake.cdc.mysql.binlog.table_map import names_of, parse_table_map
-from tidelake.cdc.mysql.columns import Misfit, Table, table_of
-from tidelake.cdc.mysql.log_stream import LogStream
-from tidelake.cdc.mysql.position import MariaGtids, MySqlGtids, Position, gtids_of
-from tidelake.cdc.mysql.row_batch import EVENT_SHIFT, Layout, RowBatch, Version
-from tidelake.cdc.mysql.statements import Action, Statement, mentioned, read_statement
+from tidelake.cdc.mysql.log_stream import BinlogStream
+from tidelake.cdc.mysql.position import BinlogPosition, MariaGtids, MySqlGtids, gtids_of
+from tidelake.cdc.mysql.row_batch import EVENT_SHIFT, ImageLayout, LoggedVersion, RowBatch
+from tidelake.cdc.mysql.statements import LoggedStatement, TableAction, mentioned, read_statement
+from tidelake.cdc.mysql.values.columns import ReadableTable, UnnamedColumns, table_of
 from tidelake.cdc.source.changes import MustReread, Part, TableEvent, Truncated, Vanished
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import SourceName
@@ -74,7 +74,7 @@ _COMPRESSED = frozenset(kind for kind in _ROWS if kind >= _T.MARIA_WRITE_ROWS_CO
 
 
 @dataclass(frozen=True, slots=True)
-class Flavour:
+class ServerFlavour:
     """What the reader must know of the server.
 
     Parameters
@@ -94,7 +94,7 @@ class Flavour:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class BinlogRange:
     """What was read.
 
     Parameters
@@ -103,7 +103,7 @@ class Range:
         When the last transaction was committed, since 1970.
     """
 
-    end: Position
+    end: BinlogPosition
     parts: tuple[Part, ...]
     seconds: int | None
 
@@ -123,7 +123,7 @@ class _Gathered:
         self.others.setdefault((type(part), part.table), part)
 
 
-class LogReader:
+class BinlogReader:
     """The state of reading one log.
 
     Parameters
@@ -135,29 +135,24 @@ class LogReader:
     """
 
     def __init__(
-        self,
-        flavour: Flavour,
-        mapping: TypeMapping,
-        zone: str,
-        clock: Clock,
-        *,
-        open_stream: Callable[[Position], LogStream],
-        describe: Callable[[SourceName], Table | None],
-    ) -> None:
+        self, flavour: ServerFlavour, mapping: TypeMapping, zone: str, clock: Clock, *,
+        open_stream: Callable[[BinlogPosition], BinlogStream],
+        describe: Callable[[SourceName], ReadableTable | None],
+    ) -> None:  # fmt: skip
         self._flavour = flavour
         self._mapping = mapping
         self._zone = zone
         self._clock = clock
         self._open_stream = open_stream
         self._describe = describe
-        self._stream: LogStream | None = None
-        self._versions: dict[bytes, Version | Misfit] = {}
-        self._position = self._group = Position("", 0)
+        self._stream: BinlogStream | None = None
+        self._versions: dict[bytes, LoggedVersion | UnnamedColumns] = {}
+        self._position = self._group = BinlogPosition("", 0)
         self._forget()
 
     def _forget(self) -> None:
         self._maps: dict[int, tuple[SourceName, bytes]] = {}
-        self._held: Event | None = None
+        self._held: BinlogEvent | None = None
         self._pending: MariaGtid | MySqlGtid | None = None
         self._is_open = False
         self._has_begun = False
@@ -170,24 +165,25 @@ class LogReader:
             self._stream.close()
             self._stream = None
 
-    def _seek(self, start: Position) -> None:
+    def _seek(self, start: BinlogPosition) -> None:
         """Stand at a position; nothing to do where the last range ended there."""
         if self._stream is not None and self._position == start:
             return
         self.close()
         self._forget()
-        self._position = start
+        self._position = self._group = start
         self._file, self._offset = start.file, start.offset
         self._gtids: MariaGtids | MySqlGtids = gtids_of(
             start.gtids, is_maria=self._flavour.is_maria
         )
+        self._has_gtids = bool(start.gtids)
         self._skipped = start.rows
         self._stream = self._open_stream(start)
 
     def read(
-        self, start: Position, tables: Collection[SourceName], limits: EpochLimits,
-        end: Position | None,
-    ) -> Range:  # fmt: skip
+        self, start: BinlogPosition, tables: Collection[SourceName], limits: EpochLimits,
+        end: BinlogPosition | None,
+    ) -> BinlogRange:  # fmt: skip
         """Read one range.
 
         Raises
@@ -202,16 +198,17 @@ class LogReader:
             self.close()
             raise
         parts = [batch.decode(self._zone) for one in got.batches.values() for batch in one]
-        return Range(self._position, (*parts, *got.others.values()), got.seconds)
+        return BinlogRange(self._position, (*parts, *got.others.values()), got.seconds)
 
     def _gather(
-        self, tables: frozenset[SourceName], limits: EpochLimits, end: Position | None
+        self, tables: frozenset[SourceName], limits: EpochLimits, end: BinlogPosition | None
     ) -> _Gathered:
         got = _Gathered()
         self._tables, self._is_replay = tables, end is not None
+        self._originals = {self._folded(name): name for name in tables}
         deadline = self._clock.monotonic_seconds() + limits.wait_ms / 1000
         has_rows, idle = False, 0
-        while end is None or self._position.place < end.place:
+        while end is None or self._position.rank < end.rank:
             now = self._clock.monotonic_seconds()
             if end is None and self._is_enough(got, limits, is_late=now >= deadline):
                 break
@@ -232,11 +229,15 @@ class LogReader:
         self._check_end(end)
         return got
 
-    def _is_at(self, end: Position) -> bool:
-        return self._is_open and (self._group.number, self._group.offset, self._events) == end.place
+    @property
+    def _gtid_text(self) -> str:
+        return str(self._gtids) if self._has_gtids else ""
 
-    def _check_end(self, end: Position | None) -> None:
-        if end is None or self._position.place == end.place or not end.rows:
+    def _is_at(self, end: BinlogPosition) -> bool:
+        return self._is_open and (self._group.number, self._group.offset, self._events) == end.rank
+
+    def _check_end(self, end: BinlogPosition | None) -> None:
+        if end is None or self._position.rank == end.rank or not end.rows:
             return
         message = f"The log has no position {end}: the range ended at {self._position}."
         raise CorruptError(message, kind="cdc_position")
@@ -257,10 +258,10 @@ class LogReader:
     def _stand_within(self) -> None:
         """Stand behind the row events of an open transaction that are taken."""
         group = self._group
-        self._position = Position(group.file, group.offset, self._events, str(self._gtids))
+        self._position = BinlogPosition(group.file, group.offset, self._events, self._gtid_text)
         self._cut_rows = self._cut_bytes = 0
 
-    def _next(self, wait_seconds: float | None) -> Event | None:
+    def _next(self, wait_seconds: float | None) -> BinlogEvent | None:
         """Give the next event; None if none came in time between transactions."""
         if self._held is not None:
             held, self._held = self._held, None
@@ -276,7 +277,7 @@ class LogReader:
 
     # --- one event ---
 
-    def _take(self, event: Event, got: _Gathered) -> bool:
+    def _take(self, event: BinlogEvent, got: _Gathered) -> bool:
         """Take one event; gives whether the range ends here."""
         kind = event.type
         if kind == _T.ROTATE:
@@ -295,7 +296,7 @@ class LogReader:
             return any(self._take_inner(inner, got, event) for inner in payload_events(event.body))
         return self._take_inner(event, got, event)
 
-    def _take_inner(self, event: Event, got: _Gathered, outer: Event) -> bool:
+    def _take_inner(self, event: BinlogEvent, got: _Gathered, outer: BinlogEvent) -> bool:
         kind = event.type
         if kind == _T.TABLE_MAP:
             database, table, _ = names_of(event.body)
@@ -325,22 +326,32 @@ class LogReader:
     @property
     def _order(self) -> tuple[int, int]:
         """Where the event that is read stands among rows."""
+        if not self._is_open:
+            return (self._position.order, 0)
         return (self._group.order, self._events << EVENT_SHIFT)
 
     def _name(self, database: str, table: str) -> SourceName:
-        if self._flavour.folds_names:
-            database, table = database.lower(), table.lower()
-        return SourceName(database, "", table)
+        return self._wanted(SourceName(database, "", table))
+
+    def _folded(self, name: SourceName) -> SourceName:
+        if not self._flavour.folds_names:
+            return name
+        return SourceName(name.database.lower(), "", name.table.lower())
+
+    def _wanted(self, name: SourceName) -> SourceName:
+        """The name as the job writes it: where names have no case, the log may write another."""
+        folded = self._folded(name)
+        return self._originals.get(folded, folded)
 
     def _open_group(self, *, has_begun: bool) -> None:
         if not self._is_open:
             self._is_open = True
-            self._group = Position(self._file, self._started)
+            self._group = BinlogPosition(self._file, self._started)
             self._events = self._cut_rows = self._cut_bytes = 0
             self._touched = set()
         self._has_begun = has_begun
 
-    def _take_gtid(self, event: Event) -> None:
+    def _take_gtid(self, event: BinlogEvent) -> None:
         if event.type == _T.MARIA_GTID:
             gtid = MariaGtid.parse(event)
             self._pending = gtid
@@ -349,7 +360,7 @@ class LogReader:
             self._pending = MySqlGtid.parse(event)
             self._open_group(has_begun=False)
 
-    def _end_group(self, got: _Gathered, event: Event) -> None:
+    def _end_group(self, got: _Gathered, event: BinlogEvent) -> None:
         pending, self._pending = self._pending, None
         if isinstance(pending, MariaGtid) and isinstance(self._gtids, MariaGtids):
             self._gtids.add(pending.domain, pending.server_id, pending.number)
@@ -362,13 +373,13 @@ class LogReader:
         self._stand()
 
     def _stand(self) -> None:
-        here = Position(self._file, self._offset, 0, str(self._gtids))
-        if here.place > self._position.place:  # GTIDs may start in a file before
+        here = BinlogPosition(self._file, self._offset, 0, self._gtid_text)
+        if here.rank > self._position.rank:  # GTIDs may start in a file before
             self._position = here
 
     # --- rows ---
 
-    def _take_rows(self, event: Event, got: _Gathered) -> None:
+    def _take_rows(self, event: BinlogEvent, got: _Gathered) -> None:
         self._events += 1
         body = event.body
         number = int.from_bytes(body[:6], "little")
@@ -385,7 +396,7 @@ class LogReader:
             return
         self._touched.add(name)
         version = self._version(map_body)
-        if isinstance(version, Misfit):
+        if isinstance(version, UnnamedColumns):
             got.note(MustReread(name, version.reason, self._order))
             return
         if event.type == _T.PARTIAL_UPDATE_ROWS:
@@ -418,7 +429,7 @@ class LogReader:
         self._cut_rows += rows
 
     def _batch(
-        self, got: _Gathered, name: SourceName, version: Version, layout: Layout
+        self, got: _Gathered, name: SourceName, version: LoggedVersion, layout: ImageLayout
     ) -> RowBatch:
         batches = got.batches.setdefault(name, [])
         if batches:
@@ -430,7 +441,7 @@ class LogReader:
         batches.append(RowBatch(version, layout))
         return batches[-1]
 
-    def _version(self, body: bytes) -> Version | Misfit:
+    def _version(self, body: bytes) -> LoggedVersion | UnnamedColumns:
         key = body[8:]
         found = self._versions.get(key)
         if found is None:
@@ -443,18 +454,20 @@ class LogReader:
                 )
                 raise UnsupportedError(message, kind="cdc_row_metadata", table=str(name))
             table = table_of(mapped, self._describe(name), self._flavour.charsets, self._mapping)
-            found = table if isinstance(table, Misfit) else Version(table, mapped.columns)
+            found = (
+                table if isinstance(table, UnnamedColumns) else LoggedVersion(table, mapped.columns)
+            )
             self._versions[key] = found
         return found
 
     # --- statements ---
 
-    def _take_query(self, event: Event, got: _Gathered, outer: Event) -> bool:
+    def _take_query(self, event: BinlogEvent, got: _Gathered, outer: BinlogEvent) -> bool:
         """Take a statement; gives whether the range ends here."""
         body = event.body
         if event.type == _T.MARIA_QUERY_COMPRESSED:
             body = _plain_query(body)
-        query = Query.parse(body)
+        query = QueryEvent.parse(body)
         word = query.text[:8].strip().upper()
         if word == "BEGIN":
             self._open_group(has_begun=True)
@@ -485,49 +498,50 @@ class LogReader:
             self._end_group(got, outer)
         return has_parts and is_alone
 
-    def _events_are_before(self, statement: Statement, got: _Gathered) -> bool:
+    def _events_are_before(self, statement: LoggedStatement, got: _Gathered) -> bool:
         """Whether the range has rows of a table that the statement removes or makes anew."""
         if self._is_replay or self._has_begun:
             return False
         names = {part.table for part in self._parts_of(statement, "")}
         return any(name in got.batches for name in names) or bool(names and got.others)
 
-    def _apply(self, statement: Statement, text: str, got: _Gathered) -> bool:
+    def _apply(self, statement: LoggedStatement, text: str, got: _Gathered) -> bool:
         for effect in statement.effects:
-            self._forget_versions(effect.table)
+            self._forget_versions(self._wanted(effect.table))
             if effect.new_name is not None:
-                self._forget_versions(effect.new_name)
+                self._forget_versions(self._wanted(effect.new_name))
         parts = self._parts_of(statement, text)
         for part in parts:
             got.note(part)
         return bool(parts)
 
-    def _parts_of(self, statement: Statement, text: str) -> Sequence[TableEvent]:
+    def _parts_of(self, statement: LoggedStatement, text: str) -> Sequence[TableEvent]:
         """What a statement means for the tables that are kept equal."""
         found: dict[SourceName, TableEvent] = {}
         shown = text if len(text) <= TEXT_SHOWN_MAX else text[:TEXT_SHOWN_MAX] + "..."
         if statement.dropped_database is not None:
-            for name in self._tables:
-                if name.database == statement.dropped_database:
+            for folded, name in self._originals.items():
+                if folded.database == statement.dropped_database:
                     found[name] = Vanished(name, shown, self._order)
         for effect in statement.effects:
-            name = effect.table
+            name = self._wanted(effect.table)
             match effect.action:
-                case Action.TRUNCATE:
+                case TableAction.TRUNCATE:
                     found[name] = Truncated(name, self._order)
-                case Action.DROP:
+                case TableAction.DROP:
                     found[name] = Vanished(name, shown, self._order)
-                case Action.CREATE:
+                case TableAction.CREATE:
                     found[name] = MustReread(name, "it was created anew", self._order)
-                case Action.REREAD:
+                case TableAction.REREAD:
                     found[name] = MustReread(name, effect.reason, self._order)
-                case Action.ALTER if not self._flavour.has_names:
+                case TableAction.ALTER if not self._flavour.has_names:
                     reason = "it was altered, and the server's log has no names of columns"
                     found[name] = MustReread(name, reason, self._order)
             if effect.new_name is not None:
-                reason = "another table was renamed to it"
-                found[effect.new_name] = MustReread(effect.new_name, reason, self._order)
-        for name in mentioned(statement, self._tables):
+                name = self._wanted(effect.new_name)
+                found[name] = MustReread(name, "another table was renamed to it", self._order)
+        for folded in mentioned(statement, self._originals):
+            name = self._originals[folded]
             reason = f"a statement was logged that may change it: {shown}"
             found[name] = MustReread(name, reason, self._order)
         return [part for name, part in sorted(found.items()) if name in self._tables]
@@ -543,7 +557,7 @@ class LogReader:
         for name in sorted(names):
             got.note(MustReread(name, reason, self._order))
 
-    def _take_xa(self, text: str, got: _Gathered, outer: Event) -> None:
+    def _take_xa(self, text: str, got: _Gathered, outer: BinlogEvent) -> None:
         word = text.split()[1].upper() if len(text.split()) > 1 else ""
         if word in {"START", "BEGIN"}:
             self._open_group(has_begun=True)

@@ -17,9 +17,9 @@ import struct
 import uuid
 from typing import Any
 
-from tidelake.cdc.mysql.binlog.events import Event, EventType, has_checksums, parse_event
-from tidelake.cdc.mysql.connection import close_quietly, connect, error_of, told
-from tidelake.cdc.mysql.position import MySqlGtids, Position
+from tidelake.cdc.mysql.binlog.events import BinlogEvent, EventType, has_checksums, parse_event
+from tidelake.cdc.mysql.connection import close_quietly, connect, error_of, our_errors
+from tidelake.cdc.mysql.position import BinlogPosition, MySqlGtids
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.engine.env import Clock
 from tidelake.errors import CorruptError, StorageError
@@ -34,12 +34,12 @@ WRITE_SECONDS = 3_600
 MARIA_CAPABILITY = 4
 
 
-class LogStream:
+class BinlogStream:
     """One dump of the log, from a position on.
 
     Parameters
     ----------
-    start : Position
+    start : BinlogPosition
         Between transactions: its `rows` have no meaning here.
 
     Raises
@@ -49,7 +49,7 @@ class LogStream:
     """
 
     def __init__(
-        self, settings: MySqlSettings, start: Position, clock: Clock, *, is_maria: bool
+        self, settings: MySqlSettings, start: BinlogPosition, clock: Clock, *, is_maria: bool
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -57,7 +57,7 @@ class LogStream:
         self._data, self._at = b"", 0
         self._has_checksum = False
         try:
-            with told(settings):
+            with our_errors(settings):
                 self._prepare(start, is_maria=is_maria)
                 self._register()
                 self._dump(start, is_maria=is_maria)
@@ -66,7 +66,7 @@ class LogStream:
             raise
         self._socket: Any = self._connection._sock
 
-    def _prepare(self, start: Position, *, is_maria: bool) -> None:
+    def _prepare(self, start: BinlogPosition, *, is_maria: bool) -> None:
         period = self._settings.heartbeat_ms * 1_000_000
         words = [
             "SET @master_binlog_checksum = @@global.binlog_checksum",
@@ -98,7 +98,7 @@ class LogStream:
         self._connection._execute_command(COM_REGISTER_SLAVE, body)
         self._connection._read_packet()
 
-    def _dump(self, start: Position, *, is_maria: bool) -> None:
+    def _dump(self, start: BinlogPosition, *, is_maria: bool) -> None:
         server = self._settings.server_id
         if start.gtids and not is_maria:
             known = MySqlGtids.parse(start.gtids).packed()
@@ -109,7 +109,7 @@ class LogStream:
         body = struct.pack("<IHI", min(offset, OFFSET_MAX), 0, server) + file.encode()
         self._connection._execute_command(COM_BINLOG_DUMP, body)
 
-    def next_event(self, wait_ms: float) -> Event | None:
+    def next_event(self, wait_ms: float) -> BinlogEvent | None:
         """Give the next event; None if none came in time.
 
         Raises

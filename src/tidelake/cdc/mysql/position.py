@@ -8,7 +8,8 @@ A position is ``file:offset:rows``, and ``;gtids`` behind it where the server ha
 File and offset are where a transaction ends, or begins; `rows` is how many row *events* of the
 transaction that follows are read already, because a large one is cut. GTIDs are those up to that
 place. A log is read on by GTIDs where there are some: then the server itself refuses a history that
-is another one. The order of positions is that of file number, offset and rows.
+is another one. A position without GTIDs stays one: a set that lacks what came before would make the
+server send it again. The order of positions is that of file number, offset and rows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MYSQL = re.compile(r"([0-9a-fA-F-]{36}):([0-9:-]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class BinlogPosition:
     """A place in the log."""
 
     file: str
@@ -38,7 +39,7 @@ class Position:
     gtids: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Position:
+    def parse(cls, text: str) -> BinlogPosition:
         """Read a position.
 
         Raises
@@ -48,7 +49,7 @@ class Position:
 
         Examples
         --------
-        >>> Position.parse("bin.000003:4:0;0-1-105").gtids
+        >>> BinlogPosition.parse("bin.000003:4:0;0-1-105").gtids
         '0-1-105'
         """
         found = _POSITION.fullmatch(text)
@@ -67,7 +68,7 @@ class Position:
         return int(self.file.rpartition(".")[2])
 
     @property
-    def place(self) -> tuple[int, int, int]:
+    def rank(self) -> tuple[int, int, int]:
         """What positions are compared by."""
         return self.number, self.offset, self.rows
 
@@ -155,6 +156,19 @@ class MySqlGtids:
             for server, ranges in other.ranges.items()
             for start, stop in ranges
         )
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> MySqlGtids:
+        """Read the body of a PREVIOUS_GTIDS, which has the form of :meth:`packed`."""
+        found, at = cls(), 8
+        for _ in range(int.from_bytes(data[:8], "little")):
+            server, count = str(uuid.UUID(bytes=data[at : at + 16])), data[at + 16 : at + 24]
+            at += 24
+            for _ in range(int.from_bytes(count, "little")):
+                low, high = struct.unpack_from("<QQ", data, at)
+                found._add_range(server, low, high - 1)
+                at += 16
+        return found
 
     def packed(self) -> bytes:
         """As COM_BINLOG_DUMP_GTID has them; the ends of ranges are not in them there."""

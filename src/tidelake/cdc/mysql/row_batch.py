@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from tidelake.cdc.mysql.binlog.numbers import Places, padded
 from tidelake.cdc.mysql.binlog.row_starts import Scan, find_rows, scanner
 from tidelake.cdc.mysql.binlog.table_map import MappedColumn
-from tidelake.cdc.mysql.cells import Cells, read_images
-from tidelake.cdc.mysql.columns import Column, Table, column_numbers
-from tidelake.cdc.mysql.lake_values import reason, to_lake
-from tidelake.cdc.mysql.rejected import payload
+from tidelake.cdc.mysql.values.cells import Cells, read_images
+from tidelake.cdc.mysql.values.columns import ReadableColumn, ReadableTable, column_numbers
+from tidelake.cdc.mysql.values.lake_values import reason, to_lake
+from tidelake.cdc.mysql.values.rejected_row import payload
 from tidelake.cdc.source.changes import Rejected, TableChanges
 from tidelake.types import RowKind
 from tidelake.types.arrow import to_arrow_type
@@ -35,7 +35,7 @@ BUFFER_BYTES_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Version:
+class LoggedVersion:
     """One version of a table, and how its images lie in events.
 
     Parameters
@@ -44,10 +44,10 @@ class Version:
         All columns of the table map; `table` has the same.
     """
 
-    table: Table
+    table: ReadableTable
     mapped: tuple[MappedColumn, ...]
 
-    def layout(self, present: bytes) -> Layout | None:
+    def layout(self, present: bytes) -> ImageLayout | None:
         """How images lie whose columns are these bits; None if columns are missing.
 
         A generated column that is not stored may be missing.
@@ -58,11 +58,11 @@ class Version:
         if any(not self.table.columns[place].is_generated for place in lost):
             return None
         columns = tuple(self.mapped[i] for i in places)
-        return Layout(places, scanner(columns, 1), scanner(columns, 2))
+        return ImageLayout(places, scanner(columns, 1), scanner(columns, 2))
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ImageLayout:
     """The columns that images have, and what finds them."""
 
     places: tuple[int, ...]
@@ -82,8 +82,8 @@ class RowBatch:
         Of each event: order of the transaction, and number of the event in it.
     """
 
-    version: Version
-    layout: Layout
+    version: LoggedVersion
+    layout: ImageLayout
     bodies: list[bytes] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -113,9 +113,8 @@ class RowBatch:
         """Make columns of all rows."""
         rows = _Rows.of(self)
         table = self.version.table
-        keys = column_numbers(table.columns, table.keys)
-        old, new = _with_new_keys(self, rows, keys)
-        return _changes(self, rows, old, new, zone)
+        has_old = _with_other_key(self, rows, column_numbers(table.columns, table.keys))
+        return _changes(self, rows, has_old, zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +166,12 @@ def _read(batch: RowBatch, buffer: NDArray[np.uint8], starts: Places, wanted: Se
     return {places[number]: cells for number, cells in found.items()}
 
 
-def _with_new_keys(batch: RowBatch, rows: _Rows, keys: Sequence[int]) -> tuple[Places, Places]:
-    """Numbers of the rows whose old image is a -D, and of those whose new one is a +I or +U."""
-    is_update = (rows.before >= 0) & (rows.after >= 0)
-    old = np.flatnonzero((rows.before >= 0) & (rows.after < 0))
-    new = np.flatnonzero(rows.after >= 0)
-    updates = np.flatnonzero(is_update)
+def _with_other_key(batch: RowBatch, rows: _Rows, keys: Sequence[int]) -> NDArray[np.bool_]:
+    """Tell the source rows whose old image is a -D: deletions, and updates of the key."""
+    has_old = (rows.before >= 0) & (rows.after < 0)
+    updates = np.flatnonzero((rows.before >= 0) & (rows.after >= 0))
     if not len(updates):
-        return old, new
+        return has_old
     table = batch.version.table
     # without a key the whole row is one
     places = keys or range(len(table.columns))
@@ -189,7 +186,8 @@ def _with_new_keys(batch: RowBatch, rows: _Rows, keys: Sequence[int]) -> tuple[P
         for wrong in (one.wrong, two.wrong):
             if wrong is not None:
                 differs |= wrong
-    return np.sort(np.concatenate([old, updates[differs]])), new
+    has_old[updates] = differs
+    return has_old
 
 
 def _differ(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
@@ -200,13 +198,13 @@ def _differ(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     return np.asarray(pc.or_(unequal, nulls))
 
 
-def _changes(batch: RowBatch, rows: _Rows, old: Places, new: Places, zone: str) -> TableChanges:
+def _changes(batch: RowBatch, rows: _Rows, has_old: NDArray[np.bool_], zone: str) -> TableChanges:
     """Put old and new images in the source's order, and decode them."""
-    source = np.concatenate([old, new])
-    is_new = np.repeat([False, True], [len(old), len(new)])
-    # an old image stands before the new one of the same row
-    sequence = np.argsort(source * 2 + is_new, kind="stable")
-    source, is_new = source[sequence], is_new[sequence]
+    counts = has_old.astype(np.int64) + (rows.after >= 0)
+    source = np.repeat(np.arange(len(counts)), counts)
+    # of a row with both, the old image comes first
+    is_first = np.concatenate([[True], source[1:] != source[:-1]])[: len(source)]
+    is_new = ~(has_old[source] & is_first)
     starts = np.where(is_new, rows.after[source], rows.before[source])
     event = rows.event[source]
     kinds = np.where(is_new, np.array(batch.kinds, np.int64)[event], RowKind.DELETE)
@@ -258,7 +256,9 @@ class LakeColumns:
     wrong: dict[int, NDArray[np.bool_]]
 
 
-def convert_all(table: Table, cells: dict[int, Cells], zone: str, count: int) -> LakeColumns:
+def convert_all(
+    table: ReadableTable, cells: dict[int, Cells], zone: str, count: int
+) -> LakeColumns:
     """Convert all columns that have a type; those without cells are null."""
     found = LakeColumns({}, {})
     for place, column in enumerate(table.columns):
@@ -274,13 +274,13 @@ def convert_all(table: Table, cells: dict[int, Cells], zone: str, count: int) ->
     return found
 
 
-def row_schema(table: Table) -> pa.Schema:
+def row_schema(table: ReadableTable) -> pa.Schema:
     """Arrow's schema of a table's rows; all columns may be null."""
     return pa.schema(
         [pa.field(c.name, to_arrow_type(c.type)) for c in table.columns if c.type is not None]
     )
 
 
-def columns_of(table: Table) -> list[Column]:
+def columns_of(table: ReadableTable) -> list[ReadableColumn]:
     """The columns that have a type in the lake."""
     return [column for column in table.columns if column.type is not None]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from tidelake.cdc.mysql.connection import Session
-from tidelake.cdc.mysql.log_reader import Flavour
-from tidelake.cdc.mysql.position import Position
+from tidelake.cdc.mysql.connection import ServerSession
+from tidelake.cdc.mysql.log_reader import ServerFlavour
+from tidelake.cdc.mysql.position import BinlogPosition
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source_table import SourceTable
@@ -33,7 +33,7 @@ class ServerFacts:
     variables: dict[str, str]
 
     @classmethod
-    def ask(cls, session: Session) -> ServerFacts:
+    def ask(cls, session: ServerSession) -> ServerFacts:
         """Read them."""
         names = ", ".join(f"'{name}'" for name in _VARIABLES)
         rows = session.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
@@ -102,12 +102,12 @@ class ServerFacts:
         )
         raise InvalidInputError(message, kind="cdc_time_zone", option="server-time-zone")
 
-    def flavour(self, session: Session) -> Flavour:
+    def flavour(self, session: ServerSession) -> ServerFlavour:
         """What the reader of the log must know."""
-        return Flavour(self.is_maria, self.has_names, self.folds_names, charsets(session))
+        return ServerFlavour(self.is_maria, self.has_names, self.folds_names, charsets(session))
 
 
-def charsets(session: Session) -> dict[int, str]:
+def charsets(session: ServerSession) -> dict[int, str]:
     """Charset of each collation, by its number."""
     found = {}
     for view in ("COLLATION_CHARACTER_SET_APPLICABILITY", "COLLATIONS"):
@@ -119,7 +119,7 @@ def charsets(session: Session) -> dict[int, str]:
     return found
 
 
-def newest(session: Session, facts: ServerFacts) -> Position:
+def newest(session: ServerSession, facts: ServerFacts) -> BinlogPosition:
     """The position behind the last transaction.
 
     Raises
@@ -139,11 +139,14 @@ def newest(session: Session, facts: ServerFacts) -> Position:
         gtids = str(rows[0][4]).replace("\n", "")
     else:
         gtids = ""
-    return Position(file, offset, 0, gtids)
+    return BinlogPosition(file, offset, 0, gtids)
 
 
 def check_server(
-    session: Session, settings: MySqlSettings, facts: ServerFacts, tables: Sequence[SourceTable]
+    session: ServerSession,
+    settings: MySqlSettings,
+    facts: ServerFacts,
+    tables: Sequence[SourceTable],
 ) -> list[SourceFinding]:
     """Look at settings and rights."""
     found = [
@@ -204,7 +207,10 @@ def _log_findings(facts: ServerFacts) -> list[SourceFinding]:
 
 
 def _right_findings(
-    session: Session, settings: MySqlSettings, facts: ServerFacts, tables: Sequence[SourceTable]
+    session: ServerSession,
+    settings: MySqlSettings,
+    facts: ServerFacts,
+    tables: Sequence[SourceTable],
 ) -> list[SourceFinding]:
     """Try what a job will do: grants by roles and wildcards are hard to read and easy to try."""
     user = settings.username
@@ -236,7 +242,7 @@ def _right_findings(
     return found
 
 
-def _grants(session: Session) -> str:
+def _grants(session: ServerSession) -> str:
     try:
         return " ".join(str(row[0]) for row in session.rows("SHOW GRANTS")).upper()
     except StorageRefusedError:
@@ -244,7 +250,7 @@ def _grants(session: Session) -> str:
 
 
 def _id_findings(
-    session: Session, settings: MySqlSettings, facts: ServerFacts
+    session: ServerSession, settings: MySqlSettings, facts: ServerFacts
 ) -> list[SourceFinding]:
     mend = "server-id=<a number that no other reader or replica has>"
     if str(settings.server_id) == facts["server_id"]:

@@ -81,10 +81,10 @@ class MySqlSettings:
         Regular expressions that a whole name fits.
     server_id : int
         The id under which the log is read. No other reader of the server may have it.
-    chunk_rows : int
-        Rows of a part of a first copy; 0 leaves it to the job.
     time_zone : str
         The zone in which TIMESTAMP columns become wall-clock times; empty for the server's.
+    chunk_rows : int
+        Rows of a part of a first copy; 0 leaves it to the job.
     """
 
     hostname: str

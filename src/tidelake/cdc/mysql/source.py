@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tidelake.cdc.mysql.columns import Table
-from tidelake.cdc.mysql.connection import Session
+from tidelake.cdc.mysql.connection import ServerSession
 from tidelake.cdc.mysql.first_copy import MySqlFirstCopy, begin
-from tidelake.cdc.mysql.log_reader import LogReader
-from tidelake.cdc.mysql.log_stream import LogStream
-from tidelake.cdc.mysql.position import MySqlGtids, Position
+from tidelake.cdc.mysql.log_reader import BinlogReader
+from tidelake.cdc.mysql.log_stream import BinlogStream
+from tidelake.cdc.mysql.position import BinlogPosition, MySqlGtids
 from tidelake.cdc.mysql.server import ServerFacts, check_server, newest
 from tidelake.cdc.mysql.settings import MySqlSettings
+from tidelake.cdc.mysql.startup import startup_position
 from tidelake.cdc.mysql.tables import list_tables, read_tables
+from tidelake.cdc.mysql.values.columns import ReadableTable
 from tidelake.cdc.source.changes import Changes
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source import EpochLimits
@@ -41,9 +42,9 @@ class MySqlSource:
         self._settings = settings
         self._mapping = mapping
         self._clock = clock
-        self._session = Session(settings)
+        self._session = ServerSession(settings)
         self._known_facts: ServerFacts | None = None
-        self._known_reader: LogReader | None = None
+        self._known_reader: BinlogReader | None = None
 
     @property
     def kind(self) -> str:
@@ -80,7 +81,7 @@ class MySqlSource:
     def prepare(self, tables: Sequence[SourceName]) -> None:
         """Nothing is made in the server: its log has all tables."""
 
-    def _describe(self, name: SourceName) -> Table | None:
+    def _describe(self, name: SourceName) -> ReadableTable | None:
         return read_tables(self._session, [name], self._mapping).get(name)
 
     def first_copy(self, tables: Sequence[SourceName]) -> MySqlFirstCopy:
@@ -99,16 +100,29 @@ class MySqlSource:
         rows = self._session.rows("SELECT BINLOG_GTID_POS(%s, %s)", [file, offset])
         return str(rows[0][0] or "")
 
-    def _newest(self) -> Position:
+    def _newest(self) -> BinlogPosition:
         return newest(self._session, self._facts)
 
     def newest(self) -> str:
         """Ask for the newest position that is committed."""
         return str(self._newest())
 
+    def startup_position(self) -> str | None:
+        """Where a new job begins by ``scan.startup.mode``; None where it copies first.
+
+        Raises
+        ------
+        NotFoundError
+            The log no longer has it: kind ``cdc_position_lost``.
+        InvalidInputError
+            It is not the start of a transaction.
+        """
+        found = startup_position(self._settings, self._session, self._facts, self._open)
+        return None if found is None else str(found)
+
     def is_before(self, left: str, right: str) -> bool:
         """Whether one position is before another."""
-        return Position.parse(left).place < Position.parse(right).place
+        return BinlogPosition.parse(left).rank < BinlogPosition.parse(right).rank
 
     def read(
         self,
@@ -132,7 +146,7 @@ class MySqlSource:
         StorageError
             The server does not answer.
         """
-        first, last = Position.parse(start), Position.parse(end) if end else None
+        first, last = BinlogPosition.parse(start), BinlogPosition.parse(end) if end else None
         found = self._with_retries(lambda: self._reader().read(first, tables, limits, last))
         known = self._with_retries(self._newest)
         seconds = found.seconds
@@ -140,7 +154,7 @@ class MySqlSource:
             start,
             end if end is not None else str(found.end),
             found.parts,
-            str(known if known.place > found.end.place else found.end),
+            str(known if known.rank > found.end.rank else found.end),
             None if seconds is None else seconds * 1000,
         )
 
@@ -156,10 +170,10 @@ class MySqlSource:
                 wait_ms = min(2 * wait_ms, RETRY_WAIT_MS_MAX)
         return ask()
 
-    def _reader(self) -> LogReader:
+    def _reader(self) -> BinlogReader:
         if self._known_reader is None:
             facts = self._facts
-            self._known_reader = LogReader(
+            self._known_reader = BinlogReader(
                 facts.flavour(self._session),
                 self._mapping,
                 facts.zone(self._settings),
@@ -169,14 +183,14 @@ class MySqlSource:
             )
         return self._known_reader
 
-    def _open(self, start: Position) -> LogStream:
+    def _open(self, start: BinlogPosition) -> BinlogStream:
         self._check_history(start)
-        return LogStream(self._settings, start, self._clock, is_maria=self._facts.is_maria)
+        return BinlogStream(self._settings, start, self._clock, is_maria=self._facts.is_maria)
 
-    def _check_history(self, start: Position) -> None:
+    def _check_history(self, start: BinlogPosition) -> None:
         """Refuse a position that this server's log never had: it was reset, or restored."""
         now = self._newest()
-        is_known = start.place <= now.place or start.rows > 0
+        is_known = start.rank <= now.rank or start.rows > 0
         if is_known and start.gtids and not self._facts.is_maria:
             is_known = MySqlGtids.parse(now.gtids).covers(MySqlGtids.parse(start.gtids))
         if not is_known:

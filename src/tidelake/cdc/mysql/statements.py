@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tidelake.cdc.mysql.binlog.events import Query
+from tidelake.cdc.mysql.binlog.events import QueryEvent
 from tidelake.cdc.source.source_table import SourceName
 
 
-class Action(Enum):
+class TableAction(Enum):
     """What a statement does to a table."""
 
     TRUNCATE = "truncated"
@@ -27,7 +27,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class TableEffect:
     """One table, and what happens to it.
 
     Parameters
@@ -38,14 +38,14 @@ class Effect:
         Of REREAD: a clause.
     """
 
-    action: Action
+    action: TableAction
     table: SourceName
     new_name: SourceName | None = None
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class LoggedStatement:
     """A statement's effects.
 
     Parameters
@@ -60,7 +60,7 @@ class Statement:
     """
 
     head: str
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[TableEffect, ...] = ()
     dropped_database: str | None = None
     names: frozenset[SourceName] = field(default_factory=frozenset)
 
@@ -93,7 +93,7 @@ class _Token:
         return self.text.upper() if self.kind == "word" else ""
 
 
-def _tokens(query: Query) -> Iterator[_Token]:
+def _tokens(query: QueryEvent) -> Iterator[_Token]:
     text, at = query.text, 0
     single = _SINGLE_PLAIN if query.has_no_backslashes else _SINGLE
     double = _DOUBLE_PLAIN if query.has_no_backslashes or query.has_ansi_quotes else _DOUBLE
@@ -216,7 +216,7 @@ class _Reader:
         return frozenset(found)
 
 
-def read_statement(query: Query, *, folds: bool = False) -> Statement:
+def read_statement(query: QueryEvent, *, folds: bool = False) -> LoggedStatement:
     """Read a statement.
 
     Parameters
@@ -226,7 +226,7 @@ def read_statement(query: Query, *, folds: bool = False) -> Statement:
 
     Examples
     --------
-    >>> found = read_statement(Query("shop", "rename table `a` to b.`c``d`"))
+    >>> found = read_statement(QueryEvent("shop", "rename table `a` to b.`c``d`"))
     >>> str(found.effects[0].new_name)
     'b.c`d'
     """
@@ -235,26 +235,26 @@ def read_statement(query: Query, *, folds: bool = False) -> Statement:
     except _UnclearError:
         words = [_Token("word", word) for word in re.split(r"[^\w$]+", query.text) if word]
         head = words[0].word if words else ""
-        return Statement(head, names=_Reader(words, query.database, folds=folds).names())
+        return LoggedStatement(head, names=_Reader(words, query.database, folds=folds).names())
     reader = _Reader(tokens, query.database, folds=folds)
     head = reader.word
     if head in _ROWS_HEADS:
-        return Statement(head, names=reader.names())
+        return LoggedStatement(head, names=reader.names())
     reader.at = 1
     try:
         if head == "DROP" and reader.take("DATABASE", "SCHEMA"):
             reader.take_all("IF", "EXISTS")
-            return Statement(head, dropped_database=reader.database())
-        return Statement(head, tuple(_effects(head, reader)))
+            return LoggedStatement(head, dropped_database=reader.database())
+        return LoggedStatement(head, tuple(_effects(head, reader)))
     except _UnclearError:
-        return Statement(head, names=reader.names())
+        return LoggedStatement(head, names=reader.names())
 
 
-def _effects(head: str, reader: _Reader) -> Iterator[Effect]:
+def _effects(head: str, reader: _Reader) -> Iterator[TableEffect]:
     match head:
         case "TRUNCATE":
             reader.take("TABLE")
-            yield Effect(Action.TRUNCATE, reader.name())
+            yield TableEffect(TableAction.TRUNCATE, reader.name())
             reader.skip_wait()
             reader.end()
         case "DROP":
@@ -271,12 +271,12 @@ def _effects(head: str, reader: _Reader) -> Iterator[Effect]:
                 yield from _alters(reader)
 
 
-def _drops(reader: _Reader) -> Iterator[Effect]:
+def _drops(reader: _Reader) -> Iterator[TableEffect]:
     if reader.take("TEMPORARY") or not reader.take("TABLE", "TABLES"):
         return
     reader.take_all("IF", "EXISTS")
     while True:
-        yield Effect(Action.DROP, reader.name())
+        yield TableEffect(TableAction.DROP, reader.name())
         if not reader.take_sign(","):
             break
     reader.skip_wait()
@@ -284,35 +284,35 @@ def _drops(reader: _Reader) -> Iterator[Effect]:
     reader.end()
 
 
-def _renames(reader: _Reader) -> Iterator[Effect]:
+def _renames(reader: _Reader) -> Iterator[TableEffect]:
     reader.take_all("IF", "EXISTS")
     while True:
         old = reader.name()
         reader.skip_wait()
         if not reader.take("TO"):
             raise _UnclearError
-        yield Effect(Action.DROP, old, reader.name())
+        yield TableEffect(TableAction.DROP, old, reader.name())
         if not reader.take_sign(","):
             break
     reader.end()
 
 
-def _creates(reader: _Reader) -> Iterator[Effect]:
+def _creates(reader: _Reader) -> Iterator[TableEffect]:
     reader.take_all("OR", "REPLACE")
     if reader.take("TEMPORARY") or not reader.take("TABLE"):
         return
     # of a table that is there, this does nothing, and still it is logged
     if reader.take_all("IF", "NOT", "EXISTS"):
-        yield Effect(Action.ALTER, reader.name())
+        yield TableEffect(TableAction.ALTER, reader.name())
     else:
-        yield Effect(Action.CREATE, reader.name())
+        yield TableEffect(TableAction.CREATE, reader.name())
 
 
-def _alters(reader: _Reader) -> Iterator[Effect]:
+def _alters(reader: _Reader) -> Iterator[TableEffect]:
     reader.take_all("IF", "EXISTS")
     table = reader.name()
     reader.skip_wait()
-    yield Effect(Action.ALTER, table)
+    yield TableEffect(TableAction.ALTER, table)
     depth, is_first = 0, True
     while not reader.is_done:
         if depth == 0 and is_first:
@@ -322,7 +322,7 @@ def _alters(reader: _Reader) -> Iterator[Effect]:
         reader.at += 1
 
 
-def _alteration(reader: _Reader, table: SourceName) -> Iterator[Effect]:
+def _alteration(reader: _Reader, table: SourceName) -> Iterator[TableEffect]:
     """Read one part of an ALTER TABLE, where it renames the table or moves partitions."""
     start, word = reader.at, reader.word
     if reader.take("RENAME"):
@@ -331,7 +331,7 @@ def _alteration(reader: _Reader, table: SourceName) -> Iterator[Effect]:
             return
         reader.take("TO", "AS")
         reader.take_sign("=")
-        yield Effect(Action.DROP, table, reader.name())
+        yield TableEffect(TableAction.DROP, table, reader.name())
         return
     if word not in _PARTITION_WORDS:
         return
@@ -341,13 +341,13 @@ def _alteration(reader: _Reader, table: SourceName) -> Iterator[Effect]:
         reader.at = start
         return
     text = f"ALTER TABLE ... {word} {what} changed its rows without row events"
-    yield Effect(Action.REREAD, table, reason=text)
+    yield TableEffect(TableAction.REREAD, table, reason=text)
     if word == "EXCHANGE":
         while not reader.is_done and not reader.take_all("WITH", "TABLE"):
             reader.at += 1
-        yield Effect(Action.REREAD, reader.name(), reason=text)
+        yield TableEffect(TableAction.REREAD, reader.name(), reason=text)
 
 
-def mentioned(statement: Statement, tables: Collection[SourceName]) -> list[SourceName]:
+def mentioned(statement: LoggedStatement, tables: Collection[SourceName]) -> list[SourceName]:
     """The tables that an unclear statement may be about."""
     return sorted(name for name in tables if name in statement.names)

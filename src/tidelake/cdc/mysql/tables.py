@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidelake.cdc.mysql.charset import BINARY
-from tidelake.cdc.mysql.columns import Column, Table
-from tidelake.cdc.mysql.connection import Session
-from tidelake.cdc.mysql.native_type import NativeType
+from tidelake.cdc.mysql.connection import ServerSession
+from tidelake.cdc.mysql.values.charset import BINARY
+from tidelake.cdc.mysql.values.columns import ReadableColumn, ReadableTable
+from tidelake.cdc.mysql.values.native_type import MySqlType
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import TypeMapping
 
@@ -41,7 +41,7 @@ def is_ghost(table: str) -> bool:
     return _GHOST.fullmatch(table) is not None
 
 
-def list_tables(session: Session, databases: str, tables: str) -> dict[SourceName, str]:
+def list_tables(session: ServerSession, databases: str, tables: str) -> dict[SourceName, str]:
     """Names of the base tables whose database and name fit the patterns, with their comments."""
     rows = session.rows(
         "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES"
@@ -58,15 +58,15 @@ def list_tables(session: Session, databases: str, tables: str) -> dict[SourceNam
 
 
 def read_tables(
-    session: Session, names: Sequence[SourceName], mapping: TypeMapping
-) -> dict[SourceName, Table]:
+    session: ServerSession, names: Sequence[SourceName], mapping: TypeMapping
+) -> dict[SourceName, ReadableTable]:
     """Read columns and keys; a table that is gone is left out."""
-    found: dict[SourceName, Table] = {}
+    found: dict[SourceName, ReadableTable] = {}
     for first in range(0, len(names), TABLES_AT_ONCE):
         some = names[first : first + TABLES_AT_ONCE]
         condition = " OR ".join(["(TABLE_SCHEMA = %s AND TABLE_NAME = %s)"] * len(some))
         arguments = [part for name in some for part in (name.database, name.table)]
-        columns: dict[SourceName, list[Column]] = {}
+        columns: dict[SourceName, list[ReadableColumn]] = {}
         for database, table, *facts in session.rows(_COLUMNS.format(condition), arguments):
             name = SourceName(database, "", table)
             columns.setdefault(name, []).append(_column(facts, mapping))
@@ -74,18 +74,20 @@ def read_tables(
         for database, table, column in session.rows(_KEYS.format(condition), arguments):
             keys.setdefault(SourceName(database, "", table), []).append(column)
         for name, of_table in columns.items():
-            found[name] = Table(name, tuple(of_table), tuple(keys.get(name, ())))
+            found[name] = ReadableTable(name, tuple(of_table), tuple(keys.get(name, ())))
     return found
 
 
-def _column(facts: Sequence[str | None], mapping: TypeMapping) -> Column:
+def _column(facts: Sequence[str | None], mapping: TypeMapping) -> ReadableColumn:
     name, native, nullable, default, extra, comment, charset = facts
     assert name is not None
     assert native is not None
     extra = (extra or "").upper()
-    kind = NativeType.parse(native)
+    kind = MySqlType.parse(native)
     is_nullable = nullable == "YES"
-    column = Column.of(name, kind, charset or BINARY, is_nullable=is_nullable, mapping=mapping)
+    column = ReadableColumn.of(
+        name, kind, charset or BINARY, is_nullable=is_nullable, mapping=mapping
+    )
     # NOT NULL without a default fills old rows with 0 or '' when the column is added
     has_default = not is_nullable or (default is not None and default.upper() != "NULL")
     is_generated = "GENERATED" in extra and "DEFAULT_GENERATED" not in extra

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from tidelake.cdc.mysql.binlog.byte_strings import byte_strings
 from tidelake.cdc.mysql.binlog.numbers import Bytes, Places, little, padded
 from tidelake.cdc.mysql.binlog.times import MICROS, MICROS_PER_DAY, Moments, days_of
-from tidelake.cdc.mysql.cells import Cells, Mask, set_texts
-from tidelake.cdc.mysql.columns import Column
-from tidelake.cdc.mysql.native_type import BLOBS, DECIMAL_DIGITS_MAX, GEOMETRIES
 from tidelake.cdc.mysql.server import quoted_name
+from tidelake.cdc.mysql.values.cells import Cells, Mask, set_texts
+from tidelake.cdc.mysql.values.columns import ReadableColumn
+from tidelake.cdc.mysql.values.native_type import BLOBS, DECIMAL_DIGITS_MAX, GEOMETRIES
 from tidelake.errors import StorageError
 
 COM_QUERY = 0x03
@@ -36,7 +36,7 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "yea
 _RAW = BLOBS | {"binary", "varbinary", "bit", *GEOMETRIES}
 
 
-def expression(column: Column) -> str:
+def expression(column: ReadableColumn) -> str:
     """What to select of a column, so that its text loses nothing."""
     name = quoted_name(column.name)
     kind = column.native.name
@@ -136,7 +136,7 @@ def _large_row(receive: Any, data: bytes, at: int) -> tuple[bytes, bytes, int]:
             return b"".join(parts), data, at
 
 
-def read_columns(buffer: Bytes, starts: Places, columns: list[Column]) -> dict[int, Cells]:
+def read_columns(buffer: Bytes, starts: Places, columns: list[ReadableColumn]) -> dict[int, Cells]:
     """Read all columns of rows, by their places."""
     found = {}
     at = starts
@@ -158,7 +158,9 @@ def read_columns(buffer: Bytes, starts: Places, columns: list[Column]) -> dict[i
     return found
 
 
-def _cells(buffer: Bytes, at: Places, sizes: NDArray[np.int64], column: Column, ok: Mask) -> Cells:
+def _cells(
+    buffer: Bytes, at: Places, sizes: NDArray[np.int64], column: ReadableColumn, ok: Mask
+) -> Cells:
     name = column.native.name
     if name in {"date", "datetime", "timestamp"}:
         return Cells(_moments(buffer, at, column, ok), ok)
@@ -195,7 +197,7 @@ def _digits(buffer: Bytes, at: Places, count: int) -> NDArray[np.int64]:
     return value
 
 
-def _moments(buffer: Bytes, at: Places, column: Column, ok: Mask) -> Moments:
+def _moments(buffer: Bytes, at: Places, column: ReadableColumn, ok: Mask) -> Moments:
     """``YYYY-MM-DD``, and with a clock ``HH:MM:SS`` and a fraction behind it."""
     parts = (_digits(buffer, at, 4), _digits(buffer, at + 5, 2), _digits(buffer, at + 8, 2))
     days = days_of(*parts, ok)

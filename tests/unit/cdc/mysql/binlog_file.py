@@ -11,18 +11,20 @@ from tidelake.cdc.mysql.binlog.events import (
     has_checksums,
     parse_event,
 )
-from tidelake.cdc.mysql.log_reader import Flavour, LogReader
-from tidelake.cdc.mysql.position import Position
+from tidelake.cdc.mysql.log_reader import BinlogReader, ServerFlavour
+from tidelake.cdc.mysql.position import BinlogPosition
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import SystemClock
 
+OTHER = "ffffffff-0000-0000-0000-000000000000"
+"""A server whose transactions were read before."""
 MAGIC = b"\xfebin"
 COLLATIONS = {8: "latin1", 28: "gbk", 33: "utf8mb3", 45: "utf8mb4", 54: "utf16", 63: "binary",
               192: "utf8mb3", 224: "utf8mb4", 255: "utf8mb4"}  # fmt: skip
-MARIA = Flavour(is_maria=True, has_names=True, folds_names=False, charsets=COLLATIONS)
-MYSQL8 = Flavour(is_maria=False, has_names=True, folds_names=False, charsets=COLLATIONS)
-MYSQL56 = Flavour(is_maria=False, has_names=False, folds_names=False, charsets=COLLATIONS)
+MARIA = ServerFlavour(is_maria=True, has_names=True, folds_names=False, charsets=COLLATIONS)
+MYSQL8 = ServerFlavour(is_maria=False, has_names=True, folds_names=False, charsets=COLLATIONS)
+MYSQL56 = ServerFlavour(is_maria=False, has_names=False, folds_names=False, charsets=COLLATIONS)
 NOW = EpochLimits(wait_ms=60_000, gather_ms=60_000)
 
 
@@ -52,7 +54,7 @@ class FileStream:
 
 def reader_of(data, flavour, *switches, describe=lambda name: None, zone="UTC"):
     """A reader of the log on a file."""
-    return LogReader(
+    return BinlogReader(
         flavour, TypeMapping.of(switches), zone, SystemClock(),
         open_stream=lambda start: FileStream(data, start.offset), describe=describe,
     )  # fmt: skip
@@ -61,7 +63,8 @@ def reader_of(data, flavour, *switches, describe=lambda name: None, zone="UTC"):
 def read_file(data, flavour, tables, *switches, limits=NOW, **more):
     """All parts of a file, range by range; replay of each range is checked."""
     reader = reader_of(data, flavour, *switches, **more)
-    found, position = [], Position("bin.000001", 4)
+    gtids = "7-7-7" if flavour.is_maria else f"{OTHER}:1-5"
+    found, position = [], BinlogPosition("bin.000001", 4, 0, gtids)
     while True:
         got = reader.read(position, tables, limits, None)
         if got.end == position:

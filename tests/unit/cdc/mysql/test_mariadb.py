@@ -706,3 +706,55 @@ def test_vanished_names_the_statement(maria, open_source):
     maria.do("CREATE TABLE t (id int PRIMARY KEY)")
     changes = source.read(source.read(start, [T], QUICK).end, [T], QUICK)
     assert isinstance(changes.parts[0], MustReread)
+
+
+@pytest.mark.parametrize("flavour", ["maria", "mysql56"])
+def test_a_job_begins_where_it_is_asked_to(flavour, request, open_source):
+    server = request.getfixturevalue(flavour)
+    server.do("CREATE TABLE t (id int PRIMARY KEY)", "RESET MASTER", "INSERT INTO t VALUES (1)")
+    time.sleep(1.1)
+    seconds = time.time()
+    time.sleep(1.1)
+    marks = [server.do("SHOW MASTER STATUS")[0][:2]]
+    server.do("INSERT INTO t VALUES (2)", "FLUSH LOGS", "INSERT INTO t VALUES (3)")
+    marks.append(server.do("SHOW MASTER STATUS")[0][:2])
+    server.do("INSERT INTO t VALUES (4)")
+    tables = open_source(server).tables()
+    file, pos = "scan.startup.specific-offset.file", "scan.startup.specific-offset.pos"
+    asked = {
+        (1, 2, 3, 4): {"scan.startup.mode": "earliest-offset"},
+        (): {"scan.startup.mode": "latest-offset"},
+        (2, 3, 4): {"scan.startup.mode": "specific-offset", file: marks[0][0],
+                    pos: str(marks[0][1])},
+        (4,): {"scan.startup.mode": "specific-offset", file: marks[1][0], pos: str(marks[1][1])},
+        (2, 3, 4, None): {"scan.startup.mode": "timestamp",
+                          "scan.startup.timestamp-millis": str(int(seconds * 1000))},
+    }  # fmt: skip
+    for number, (ids, conf) in enumerate(asked.items()):
+        source = open_source(server, server_id=str(4800 + number), **conf)
+        start = source.startup_position()
+        rows = read_rows(source, start, tables)
+        assert [row["id"] for row in rows] == [one for one in ids if one], conf
+        end = source.read(start, [T], QUICK).end
+        if ids != (1, 2, 3, 4):  # before the first there is no GTID, and files are read on
+            assert end.partition(";")[2] == source.newest().partition(";")[2]
+    assert open_source(server).startup_position() is None
+    wrong = open_source(server, **{"scan.startup.mode": "specific-offset", file: marks[0][0],
+                                   pos: str(marks[0][1] + 1)})  # fmt: skip
+    with pytest.raises(InvalidInputError, match="No transaction begins"):
+        wrong.startup_position()
+    gone = open_source(server, **{"scan.startup.mode": "specific-offset", file: "bin.999999"})
+    with pytest.raises(NotFoundError):
+        gone.startup_position()
+
+
+def test_a_reader_that_was_ended_on_the_server_goes_on(maria, open_source):
+    maria.do("CREATE TABLE t (id int PRIMARY KEY)")
+    source = open_source(maria)
+    first = source.read(source.newest(), [T], EpochLimits(wait_ms=50))
+    for row in maria.do("SHOW PROCESSLIST"):
+        if row[4] == "Binlog Dump":
+            maria.do(f"KILL {row[0]}")
+    maria.do("INSERT INTO t VALUES (1)")
+    changes = source.read(first.end, [T], QUICK)
+    assert [row["id"] for part in changes.parts for row in part.rows.to_pylist()] == [1]

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from tidelake.cdc.mysql.position import MariaGtids, MySqlGtids, Position
+from tidelake.cdc.mysql.position import BinlogPosition, MariaGtids, MySqlGtids
 from tidelake.errors import InvalidInputError
 
 ONE, TWO = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
@@ -16,20 +16,22 @@ ONE, TWO = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-0000
     "text", ["bin.000001:4:0", "my-bin.10:99:3;0-1-5,1-1-7", f"b.1:4:0;{ONE}:1-9"]
 )
 def test_a_text_is_read_and_printed(text):
-    assert str(Position.parse(text)) == text
+    assert str(BinlogPosition.parse(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "bin:4:0", "bin.000001:4", "bin.x:4:0", "bin.1:-4:0"])
 def test_what_is_no_position_is_refused(text):
     with pytest.raises(InvalidInputError):
-        Position.parse(text)
+        BinlogPosition.parse(text)
 
 
 def test_files_are_compared_by_number():
     texts = ("bin.999999:99:0", "bin.1000000:4:0", "bin.1000000:4:3", "bin.1000000:5:0")
-    places = [Position.parse(text).place for text in texts]
+    places = [BinlogPosition.parse(text).rank for text in texts]
     assert places == sorted(places)
-    assert Position.parse("bin.2:4:0").order > Position.parse("bin.1:1073741824:0").order
+    assert (
+        BinlogPosition.parse("bin.2:4:0").order > BinlogPosition.parse("bin.1:1073741824:0").order
+    )
 
 
 def test_sets_of_mysql():

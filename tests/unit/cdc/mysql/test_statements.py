@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidelake.cdc.mysql.binlog.events import Query
-from tidelake.cdc.mysql.statements import Action, mentioned, read_statement
+from tidelake.cdc.mysql.binlog.events import QueryEvent
+from tidelake.cdc.mysql.statements import TableAction, mentioned, read_statement
 from tidelake.cdc.source.source_table import SourceName
 
 
 def found(text, *, folds=False, **modes):
-    statement = read_statement(Query("shop", text, **modes), folds=folds)
+    statement = read_statement(QueryEvent("shop", text, **modes), folds=folds)
     return [
         (
             effect.action.name,
@@ -79,7 +79,7 @@ def test_names_without_case():
 
 
 def test_a_dropped_database():
-    assert read_statement(Query("", "drop schema if exists `a b`")).dropped_database == "a b"
+    assert read_statement(QueryEvent("", "drop schema if exists `a b`")).dropped_database == "a b"
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,17 @@ def test_a_dropped_database():
              "UPDATE other.t, t SET a = 1", "WITH x AS (SELECT 1) DELETE FROM `t`"],
 )  # fmt: skip
 def test_what_is_unclear_or_changes_rows_names_its_tables(text):
-    statement = read_statement(Query("shop", text))
+    statement = read_statement(QueryEvent("shop", text))
     assert not statement.effects
     wanted = [SourceName("shop", "", "t"), SourceName("shop", "", "z")]
     assert mentioned(statement, wanted) == (wanted[:1] if " t" in text or "`t`" in text else [])
 
 
 def test_actions_are_all_used():
-    assert {action.name for action in Action} == {"TRUNCATE", "DROP", "CREATE", "ALTER", "REREAD"}
+    assert {action.name for action in TableAction} == {
+        "TRUNCATE",
+        "DROP",
+        "CREATE",
+        "ALTER",
+        "REREAD",
+    }

@@ -68,7 +68,7 @@ class EventType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class BinlogEvent:
     """One event.
 
     Parameters
@@ -95,7 +95,7 @@ class Event:
         return bool(self.flags & ARTIFICIAL) or self.end == 0
 
 
-def parse_event(data: bytes, at: int, end: int, *, has_checksum: bool) -> Event:
+def parse_event(data: bytes, at: int, end: int, *, has_checksum: bool) -> BinlogEvent:
     """Read the event in ``data[at:end]``, and check its checksum.
 
     Raises
@@ -123,7 +123,9 @@ def parse_event(data: bytes, at: int, end: int, *, has_checksum: bool) -> Event:
     if size != end - at:
         message = f"An event of the binlog says {size} bytes and has {end - at}."
         raise CorruptError(message, kind="cdc_binlog_event")
-    return Event(kind, timestamp, server_id, size, position, flags, data[at + HEADER_SIZE : stop])
+    return BinlogEvent(
+        kind, timestamp, server_id, size, position, flags, data[at + HEADER_SIZE : stop]
+    )
 
 
 def has_checksums(body: bytes) -> bool:
@@ -157,7 +159,7 @@ class MariaGtid:
     is_xa: bool
 
     @classmethod
-    def parse(cls, event: Event) -> MariaGtid:
+    def parse(cls, event: BinlogEvent) -> MariaGtid:
         """Read it."""
         number, domain, flags = struct.unpack_from("<QIB", event.body)
         return cls(domain, event.server_id, number, bool(flags & 1), bool(flags & (64 | 128)))
@@ -173,7 +175,7 @@ class MySqlGtid:
     """When it was committed, 0 before MySQL 8."""
 
     @classmethod
-    def parse(cls, event: Event) -> MySqlGtid:
+    def parse(cls, event: BinlogEvent) -> MySqlGtid:
         """Read it."""
         body = event.body
         committed = 0
@@ -191,7 +193,7 @@ NO_BACKSLASH_ESCAPES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryEvent:
     """A statement in the log."""
 
     database: str
@@ -200,7 +202,7 @@ class Query:
     has_no_backslashes: bool = False
 
     @classmethod
-    def parse(cls, body: bytes) -> Query:
+    def parse(cls, body: bytes) -> QueryEvent:
         """Read it; its text is in the charset of the connection that sent it, else in UTF-8."""
         _, _, name_size, _, vars_size = struct.unpack_from("<IIBHH", body)
         at = 13 + vars_size
@@ -243,7 +245,7 @@ def decompress_maria(body: bytes, size_max: int = QUERY_SIZE_MAX) -> bytes:
     return plain
 
 
-def payload_events(body: bytes) -> Iterator[Event]:
+def payload_events(body: bytes) -> Iterator[BinlogEvent]:
     """Read the events inside a TRANSACTION_PAYLOAD; they have no checksums.
 
     Its head is fields of (type, length, value), each a length-encoded number: 0 ends it, 1 is the

@@ -84,7 +84,7 @@ class MappedColumn:
         value. BIT: bits. ENUM, SET: bytes of a value. Times: digits of the fraction.
     precision, scale : int
         NEWDECIMAL only.
-    is_unsigned, name, collation, labels, geometry : optional
+    name, is_unsigned, collation, labels, geometry : optional
         None where the server sent no metadata of that.
     """
 
@@ -108,8 +108,6 @@ class TableMap:
     ----------
     keys : tuple of int or None
         Numbers of the primary key's columns; None where the server sent no metadata.
-    has_names : bool
-        Whether the metadata is FULL.
     """
 
     database: str

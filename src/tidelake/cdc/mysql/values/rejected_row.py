@@ -10,20 +10,20 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from tidelake.cdc.mysql.binlog.times import Moments
-from tidelake.cdc.mysql.cells import Cells
-from tidelake.cdc.mysql.columns import Column
-from tidelake.cdc.mysql.lake_values import time_text
+from tidelake.cdc.mysql.values.cells import Cells
+from tidelake.cdc.mysql.values.columns import ReadableColumn
+from tidelake.cdc.mysql.values.lake_values import time_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def payload(columns: Sequence[Column], cells: Mapping[int, Cells], row: int) -> str:
+def payload(columns: Sequence[ReadableColumn], cells: Mapping[int, Cells], row: int) -> str:
     """Print one row."""
     values = {columns[place].name: _text(columns[place], cells[place], row) for place in cells}
     return json.dumps(values, ensure_ascii=False)
 
 
-def _text(column: Column, cells: Cells, row: int) -> object:
+def _text(column: ReadableColumn, cells: Cells, row: int) -> object:
     if cells.ok is not None and not cells.ok[row]:
         return None
     values = cells.values
@@ -37,7 +37,7 @@ def _text(column: Column, cells: Cells, row: int) -> object:
     return value if isinstance(value, list) or value is None else str(value)
 
 
-def _moment(column: Column, moments: Moments, row: int) -> str:
+def _moment(column: ReadableColumn, moments: Moments, row: int) -> str:
     name, value = column.native.name, int(moments.values[row])
     if name == "time":
         return time_text(value, column.native.length)

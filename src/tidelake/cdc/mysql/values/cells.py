@@ -29,9 +29,9 @@ from tidelake.cdc.mysql.binlog.numbers import (
 from tidelake.cdc.mysql.binlog.row_starts import prefix, width
 from tidelake.cdc.mysql.binlog.table_map import ColumnType, MappedColumn
 from tidelake.cdc.mysql.binlog.times import Moments
-from tidelake.cdc.mysql.charset import decode_texts
-from tidelake.cdc.mysql.columns import Column
-from tidelake.cdc.mysql.native_type import DECIMAL_DIGITS_MAX, TEXTS
+from tidelake.cdc.mysql.values.charset import decode_texts
+from tidelake.cdc.mysql.values.columns import ReadableColumn
+from tidelake.cdc.mysql.values.native_type import DECIMAL_DIGITS_MAX, TEXTS
 from tidelake.errors import UnsupportedError
 
 _T = ColumnType
@@ -63,7 +63,7 @@ def read_images(
     buffer: Bytes,
     starts: Places,
     mapped: list[MappedColumn],
-    columns: list[Column],
+    columns: list[ReadableColumn],
     wanted: set[int],
 ) -> dict[int, Cells]:
     """Read columns of row images.
@@ -105,7 +105,7 @@ def read_images(
 
 
 def _cells(
-    buffer: Bytes, at: Places, layout: MappedColumn, column: Column, ok: Mask,
+    buffer: Bytes, at: Places, layout: MappedColumn, column: ReadableColumn, ok: Mask,
     sizes: NDArray[np.int64] | None,
 ) -> Cells:  # fmt: skip
     kind = layout.type
@@ -159,7 +159,7 @@ def _moments(buffer: Bytes, at: Places, layout: MappedColumn, ok: Mask) -> Momen
     raise UnsupportedError(message, kind="cdc_column_type")
 
 
-def _strings(raw: pa.Array, layout: MappedColumn, column: Column, ok: Mask) -> Cells:
+def _strings(raw: pa.Array, layout: MappedColumn, column: ReadableColumn, ok: Mask) -> Cells:
     name = column.native.name
     if layout.type == _T.JSON:
         texts = [None if one is None else json_text(one) for one in raw.to_pylist()]

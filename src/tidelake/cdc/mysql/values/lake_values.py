@@ -24,10 +24,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidelake.cdc.mysql.binlog.times import MICROS, MICROS_PER_DAY, Moments
-from tidelake.cdc.mysql.cells import Cells, Mask, decimal_array
-from tidelake.cdc.mysql.columns import Column
-from tidelake.cdc.mysql.geometry import geo_json
-from tidelake.cdc.mysql.native_type import GEOMETRIES
+from tidelake.cdc.mysql.values.cells import Cells, Mask, decimal_array
+from tidelake.cdc.mysql.values.columns import ReadableColumn
+from tidelake.cdc.mysql.values.geometry import geo_json
+from tidelake.cdc.mysql.values.native_type import GEOMETRIES
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
@@ -49,7 +49,7 @@ class Converted:
     wrong: Mask = None
 
 
-def to_lake(column: Column, cells: Cells, zone: str) -> Converted:
+def to_lake(column: ReadableColumn, cells: Cells, zone: str) -> Converted:
     """Convert one column; requires: it has a type in the lake.
 
     Parameters
@@ -90,7 +90,7 @@ def _present(count: int, ok: Mask, wrong: Mask) -> NDArray[np.bool_] | None:
     return _either(absent, wrong) if count else None
 
 
-def _numbers(column: Column, values: NDArray[Any], ok: Mask) -> Converted:
+def _numbers(column: ReadableColumn, values: NDArray[Any], ok: Mask) -> Converted:
     kind = column.type
     assert kind is not None
     absent = None if ok is None else ~ok
@@ -132,7 +132,7 @@ def _arrow(values: pa.Array, kind: DataType) -> Converted:
     return Converted(values.cast(target))
 
 
-def _bits(column: Column, values: pa.Array) -> Converted:
+def _bits(column: ReadableColumn, values: pa.Array) -> Converted:
     kind, count = column.type, column.native.length
     assert kind is not None
     if kind.root is TypeRoot.BOOLEAN:
@@ -159,7 +159,7 @@ def _one_by_one(values: pa.Array, read: Callable[[bytes], str]) -> Converted:
     return Converted(pa.array(texts, pa.string()), wrong if wrong.any() else None)
 
 
-def _times(column: Column, moments: Moments, ok: Mask, zone: str) -> Converted:
+def _times(column: ReadableColumn, moments: Moments, ok: Mask, zone: str) -> Converted:
     kind, name = column.type, column.native.name
     assert kind is not None
     values, wrong = moments.values, moments.is_wrong
@@ -236,7 +236,7 @@ def _moment_texts(moments: pa.Array, digits: int) -> pa.Array:
     return pc.utf8_slice_codeunits(whole, 0, 20 + digits if digits else 19)
 
 
-def reason(column: Column) -> str:
+def reason(column: ReadableColumn) -> str:
     """Why a value of a column is rejected, as a clause."""
     name, kind = column.native.name, column.type
     assert kind is not None

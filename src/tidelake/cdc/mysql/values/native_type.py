@@ -43,7 +43,7 @@ _SIZES = ("", "tiny", "", "medium", "long")
 
 
 @dataclass(frozen=True, slots=True)
-class NativeType:
+class MySqlType:
     """A type as the server has it, without what changes no value: display widths, ZEROFILL.
 
     Parameters
@@ -64,14 +64,14 @@ class NativeType:
     labels: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> NativeType:
+    def parse(cls, text: str) -> MySqlType:
         """Read a type as the server prints it.
 
         Examples
         --------
-        >>> str(NativeType.parse("int(10) unsigned zerofill")), str(NativeType.parse("TINYINT(1)"))
+        >>> str(MySqlType.parse("int(10) unsigned zerofill")), str(MySqlType.parse("TINYINT(1)"))
         ('int unsigned', 'tinyint(1)')
-        >>> NativeType.parse("enum('a','it''s')").labels
+        >>> MySqlType.parse("enum('a','it''s')").labels
         ('a', "it's")
         """
         found = _TEXT.match(text)
@@ -110,7 +110,7 @@ def _unquoted(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text.replace("''", "'"), flags=re.DOTALL)
 
 
-def native_type_of(column: MappedColumn, labels: tuple[str, ...], char_bytes: int) -> NativeType:
+def native_type_of(column: MappedColumn, labels: tuple[str, ...], char_bytes: int) -> MySqlType:
     """Give the type that the log tells; it does not know ``tinyint(1)``.
 
     Parameters
@@ -123,41 +123,41 @@ def native_type_of(column: MappedColumn, labels: tuple[str, ...], char_bytes: in
     kind, is_unsigned = ColumnType(column.type), bool(column.is_unsigned)
     is_binary = column.collation == BINARY_COLLATION
     if kind in _LOG_INTEGERS:
-        return NativeType(_LOG_INTEGERS[kind], is_unsigned=is_unsigned)
+        return MySqlType(_LOG_INTEGERS[kind], is_unsigned=is_unsigned)
     if kind == _T.NEWDECIMAL:
-        return NativeType("decimal", column.precision, column.scale, is_unsigned)
+        return MySqlType("decimal", column.precision, column.scale, is_unsigned)
     if kind in _LOG_PLAIN:
         number = kind in {_T.FLOAT, _T.DOUBLE}
-        return NativeType(_LOG_PLAIN[kind], is_unsigned=is_unsigned and number)
+        return MySqlType(_LOG_PLAIN[kind], is_unsigned=is_unsigned and number)
     if kind in _LOG_TIMES:
-        return NativeType(_LOG_TIMES[kind], column.size)
+        return MySqlType(_LOG_TIMES[kind], column.size)
     if kind == _T.BIT:
-        return NativeType("bit", column.size)
+        return MySqlType("bit", column.size)
     if kind in {_T.ENUM, _T.SET}:
-        return NativeType("enum" if kind == _T.ENUM else "set", labels=labels)
+        return MySqlType("enum" if kind == _T.ENUM else "set", labels=labels)
     if kind == _T.GEOMETRY:
-        return NativeType(GEOMETRIES[column.geometry or 0])
+        return MySqlType(GEOMETRIES[column.geometry or 0])
     if kind == _T.BLOB:
-        return NativeType(_SIZES[column.size] + ("blob" if is_binary else "text"))
+        return MySqlType(_SIZES[column.size] + ("blob" if is_binary else "text"))
     if kind in {_T.VARCHAR, _T.VAR_STRING}:
         if is_binary:
-            return NativeType("varbinary", column.size)
-        return NativeType("varchar", column.size // char_bytes)
+            return MySqlType("varbinary", column.size)
+        return MySqlType("varchar", column.size // char_bytes)
     if kind == _T.STRING:
         if is_binary:
-            return NativeType("binary", column.size)
-        return NativeType("char", column.size // char_bytes)
-    return NativeType(f"compressed {kind.name.lower()}")
+            return MySqlType("binary", column.size)
+        return MySqlType("char", column.size // char_bytes)
+    return MySqlType(f"compressed {kind.name.lower()}")
 
 
-def to_lake_type(native: NativeType, mapping: TypeMapping) -> DataType | None:
+def to_lake_type(native: MySqlType, mapping: TypeMapping) -> DataType | None:
     """Give the nullable type in the lake; None where there is none.
 
     Examples
     --------
-    >>> str(to_lake_type(NativeType.parse("bigint unsigned"), TypeMapping()))
+    >>> str(to_lake_type(MySqlType.parse("bigint unsigned"), TypeMapping()))
     'DECIMAL(20, 0)'
-    >>> str(to_lake_type(NativeType.parse("set('a','b')"), TypeMapping()))
+    >>> str(to_lake_type(MySqlType.parse("set('a','b')"), TypeMapping()))
     'ARRAY<STRING>'
     """
     found = _mapped(native, mapping)
@@ -172,7 +172,7 @@ SPECIALS = frozenset({"inet4", "inet6"})
 """Types of MariaDB that only ``unknown-to-string`` takes."""
 
 
-def _mapped(native: NativeType, mapping: TypeMapping) -> DataType | None:
+def _mapped(native: MySqlType, mapping: TypeMapping) -> DataType | None:
     name, length = native.name, native.length
     if name == "tinyint" and length == 1 and Switch.TINYINT1_NOT_BOOL not in mapping:
         return DataType(TypeRoot.BOOLEAN)

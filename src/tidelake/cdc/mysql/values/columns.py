@@ -11,8 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidelake.cdc.mysql.binlog.table_map import BINARY_COLLATION, MappedColumn, TableMap
-from tidelake.cdc.mysql.charset import BINARY, bytes_max, decode_text, is_known
-from tidelake.cdc.mysql.native_type import BLOBS, TEXTS, NativeType, native_type_of, to_lake_type
+from tidelake.cdc.mysql.values.charset import BINARY, bytes_max, decode_text, is_known
+from tidelake.cdc.mysql.values.native_type import (
+    BLOBS,
+    TEXTS,
+    MySqlType,
+    native_type_of,
+    to_lake_type,
+)
 from tidelake.cdc.source.source_table import SourceColumn, SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import Switch, TypeMapping
 from tidelake.types import DataType
@@ -21,12 +27,12 @@ _CHARACTER = TEXTS | {"enum", "set"}
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReadableColumn:
     """A column whose values can be read.
 
     Parameters
     ----------
-    native : NativeType
+    native : MySqlType
         Its type in the server.
     type : DataType or None
         Its type in the lake.
@@ -35,7 +41,7 @@ class Column:
     """
 
     name: str
-    native: NativeType
+    native: MySqlType
     type: DataType | None
     charset: str = BINARY
     has_default: bool = False
@@ -52,8 +58,8 @@ class Column:
 
     @classmethod
     def of(
-        cls, name: str, native: NativeType, charset: str, *, is_nullable: bool, mapping: TypeMapping
-    ) -> Column:
+        cls, name: str, native: MySqlType, charset: str, *, is_nullable: bool, mapping: TypeMapping
+    ) -> ReadableColumn:
         """Make one, with its type in the lake."""
         kind = to_lake_type(native, mapping)
         if native.name in _CHARACTER and not is_known(charset):
@@ -64,11 +70,11 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReadableTable:
     """One version of a table, with all that reads its rows."""
 
     name: SourceName
-    columns: tuple[Column, ...]
+    columns: tuple[ReadableColumn, ...]
     keys: tuple[str, ...]
     comment: str | None = None
 
@@ -82,26 +88,26 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class UnnamedColumns:
     """Why the rows of a version cannot be read: its names are not known."""
 
     reason: str
 
 
 def table_of(
-    found: TableMap, known: Table | None, charsets: Mapping[int, str], mapping: TypeMapping
-) -> Table | Misfit:
+    found: TableMap, known: ReadableTable | None, charsets: Mapping[int, str], mapping: TypeMapping
+) -> ReadableTable | UnnamedColumns:
     """Put together what the log and ``information_schema`` say of a version.
 
     Parameters
     ----------
-    known : Table or None
+    known : ReadableTable or None
         The table as it is now; None if it is gone.
     charsets : mapping of int to str
         Charset of each collation.
     """
     if not found.has_names:
-        return _by_place(found, known)
+        return _named_by_schema(found, known)
     now = {column.name: column for column in known.columns} if known else {}
     has_same_places = known is not None and len(known.columns) == len(found.columns)
     columns = []
@@ -114,7 +120,7 @@ def table_of(
         if other is not None and _is_same(column.native, other.native):
             native = other.native
             column = replace(
-                Column.of(mapped.name, native, column.charset, mapping=mapping,
+                ReadableColumn.of(mapped.name, native, column.charset, mapping=mapping,
                           is_nullable=mapped.is_nullable),
                 has_default=other.has_default, is_generated=other.is_generated,
                 comment=other.comment,
@@ -123,10 +129,12 @@ def table_of(
     names = [column.name for column in columns]
     keys = tuple(names[i] for i in found.keys or ())
     comment = known.comment if known else None
-    return Table(SourceName(found.database, "", found.table), tuple(columns), keys, comment)
+    return ReadableTable(SourceName(found.database, "", found.table), tuple(columns), keys, comment)
 
 
-def _logged(mapped: MappedColumn, charsets: Mapping[int, str], mapping: TypeMapping) -> Column:
+def _logged(
+    mapped: MappedColumn, charsets: Mapping[int, str], mapping: TypeMapping
+) -> ReadableColumn:
     """Read a column from the log's metadata alone."""
     assert mapped.name is not None
     charset = charsets.get(mapped.collation or BINARY_COLLATION, "")
@@ -134,14 +142,14 @@ def _logged(mapped: MappedColumn, charsets: Mapping[int, str], mapping: TypeMapp
         decode_text(one, charset if is_known(charset) else "latin1") for one in mapped.labels or ()
     )
     native = native_type_of(mapped, labels, bytes_max(charset))
-    column = Column.of(
+    column = ReadableColumn.of(
         mapped.name, native, charset, is_nullable=mapped.is_nullable, mapping=mapping
     )
     # NOT NULL without a default fills old rows with 0 or '' when the column is added
     return replace(column, has_default=not mapped.is_nullable)
 
 
-def _is_same(logged: NativeType, now: NativeType) -> bool:
+def _is_same(logged: MySqlType, now: MySqlType) -> bool:
     """Whether a type of the log may be what ``information_schema`` says.
 
     MariaDB's INET4, INET6 and UUID are strings of bytes in the log.
@@ -151,13 +159,15 @@ def _is_same(logged: NativeType, now: NativeType) -> bool:
     return now.name in {"inet4", "inet6", "uuid"} and logged.name in {"binary", "char"}
 
 
-def _by_place(found: TableMap, known: Table | None) -> Table | Misfit:
+def _named_by_schema(
+    found: TableMap, known: ReadableTable | None
+) -> ReadableTable | UnnamedColumns:
     """Take names from ``information_schema``, where count and types of the columns fit."""
     name = f"{found.database}.{found.table}"
     if known is None:
-        return Misfit(f"the log has no names of columns, and {name} is gone")
+        return UnnamedColumns(f"the log has no names of columns, and {name} is gone")
     if len(known.columns) != len(found.columns):
-        return Misfit("its columns changed, and the log has no names of columns")
+        return UnnamedColumns("its columns changed, and the log has no names of columns")
     for mapped, column in zip(found.columns, known.columns, strict=True):
         is_binary = column.native.name in BLOBS | {"binary", "varbinary"}
         full = replace(
@@ -167,14 +177,14 @@ def _by_place(found: TableMap, known: Table | None) -> Table | Misfit:
         native = native_type_of(full, column.native.labels, bytes_max(column.charset))
         plain = "geometry" if native.name == "geometry" else column.native.name
         if not _is_same(native, replace(column.native, name=plain)):
-            return Misfit(
+            return UnnamedColumns(
                 f"its column '{column.name}' changed to {column.native}, and the log has no names"
                 " of columns"
             )
     return known
 
 
-def column_numbers(columns: Sequence[Column], names: Sequence[str]) -> list[int]:
+def column_numbers(columns: Sequence[ReadableColumn], names: Sequence[str]) -> list[int]:
     """Places of columns by name."""
     places = {column.name: place for place, column in enumerate(columns)}
     return [places[name] for name in names]

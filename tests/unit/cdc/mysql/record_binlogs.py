@@ -49,7 +49,7 @@ def record(server, name):
     selected = server.do("SET time_zone = '+00:00'", f"SELECT {texts} FROM t ORDER BY id")
     server.do("UPDATE t SET id = 7 WHERE id = 1", "DELETE FROM t WHERE id = 2",
               "/* all */ TRUNCATE TABLE `t`", "FLUSH LOGS")  # fmt: skip
-    (file,) = (server.place / "data").glob("bin.000001")
+    (file,) = (server.rank / "data").glob("bin.000001")
     (HERE / f"{name}.binlog").write_bytes(file.read_bytes())
     (HERE / f"{name}.json").write_text(json.dumps(selected, ensure_ascii=False, indent=0) + "\n")
 

@@ -30,13 +30,13 @@ class JournalEntry:
     ----------
     start, end : str
         Positions of the source. Of a copy both are the position that the job had.
+    run : str
+        The run of the job that began it.
     state : mapping
         What :meth:`~tidelake.cdc.journal.job_state.JobState.changes_from` gives of the epochs
         before, since the entry before.
     is_full : bool
         Whether `state` is the whole state, from nothing.
-    run : str
-        The run of the job that began it.
     """
 
     epoch: int

@@ -139,6 +139,12 @@ class BinlogStream:
 
     def _packet(self, wait_ms: float) -> tuple[bytes, int, int] | None:
         """Give the bytes of a whole packet and where it stands in them."""
+        at = self._at + 4
+        if at <= len(self._data):  # mostly the whole packet is there: a log has millions
+            size = int.from_bytes(self._data[at - 4 : at - 1], "little")
+            if at + size <= len(self._data) and size < PACKET_PART_MAX:
+                self._at = at + size
+                return self._data, at, at + size
         if not self._fill(4, wait_ms):
             return None
         size = int.from_bytes(self._data[self._at : self._at + 3], "little")

@@ -46,12 +46,20 @@ class LoggedVersion:
 
     table: ReadableTable
     mapped: tuple[MappedColumn, ...]
+    _layouts: dict[bytes, ImageLayout | None] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def layout(self, present: bytes) -> ImageLayout | None:
         """How images lie whose columns are these bits; None if columns are missing.
 
         A generated column that is not stored may be missing.
         """
+        if present not in self._layouts:
+            self._layouts[present] = self._laid_out(present)
+        return self._layouts[present]
+
+    def _laid_out(self, present: bytes) -> ImageLayout | None:
         bits = int.from_bytes(present, "little")
         places = tuple(i for i in range(len(self.mapped)) if bits >> i & 1)
         lost = set(range(len(self.mapped))) - set(places)

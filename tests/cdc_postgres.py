@@ -8,7 +8,7 @@ import psycopg
 from servers.postgres import PASSWORD, USER, Postgres
 
 from tidelake.cdc.postgres import PostgresSettings, PostgresSource
-from tidelake.cdc.source.changes import TableChanges, Truncated
+from tidelake.cdc.source.changes import SourceRows, Truncated
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.types import RowKind
@@ -78,7 +78,7 @@ def lines(changes):
 def part_lines(part):
     if isinstance(part, Truncated):
         return [f"truncated {part.table.table}"]
-    if not isinstance(part, TableChanges):
+    if not isinstance(part, SourceRows):
         return [str(part)]
     found = []
     for row, values in enumerate(part.rows.to_pylist()):

@@ -23,6 +23,6 @@ def order_values(order: NDArray[np.int64]) -> dict[str, pa.Array]:
     Parameters
     ----------
     order : numpy.ndarray
-        int64, ``[n, 2]``: :attr:`tidelake.cdc.source.changes.TableChanges.order`.
+        int64, ``[n, 2]``: :attr:`tidelake.cdc.source.changes.SourceRows.order`.
     """
     return {name: pa.array(order[:, place]) for place, name in enumerate(ORDER_NAMES)}

@@ -6,7 +6,7 @@ from tidelake.cdc.command.sync_config import SyncConfig
 from tidelake.cdc.job.job import JobSettings
 from tidelake.cdc.job.targets import LakeSettings
 from tidelake.cdc.source.source import EpochLimits
-from tidelake.cdc.target.row_maker import ColumnRules
+from tidelake.cdc.target.row_maker import AddedColumns
 
 
 def job_settings(config: SyncConfig) -> JobSettings:
@@ -30,7 +30,7 @@ def lake_settings(config: SyncConfig, *, zone: str) -> LakeSettings:
     return LakeSettings(
         job=config.job,
         routing=config.routing,
-        columns=ColumnRules(
+        columns=AddedColumns(
             computed=config.computed,
             metadata=config.metadata,
             has_order=config.has_order,

@@ -35,7 +35,7 @@ from tidelake.cdc.source.changes import (
     Part,
     Rejected,
     Signal,
-    TableChanges,
+    SourceRows,
     Truncated,
 )
 from tidelake.cdc.source.source import FirstCopy
@@ -130,11 +130,11 @@ class LakeWriter:
         if isinstance(part, Signal):
             _LOG.info("Job '%s': the log has the signal '%s'", self._settings.job, part.text)
             return
-        name = part.table.name if isinstance(part, TableChanges) else part.table
+        name = part.table.name if isinstance(part, SourceRows) else part.table
         table = epoch.state.tables.get(name)
         if table is None or table.phase is not Phase.LIVE:
             return
-        if isinstance(part, TableChanges):
+        if isinstance(part, SourceRows):
             self._take_rows(part, table, epoch)
         elif part.order is not None and part.order <= table.since:
             return  # the table's copy is of later
@@ -159,7 +159,7 @@ class LakeWriter:
             return
         self._ready(table.target, epoch).is_truncated = True
 
-    def _take_rows(self, part: TableChanges, table: SyncedTable, epoch: _Epoch) -> None:
+    def _take_rows(self, part: SourceRows, table: SyncedTable, epoch: _Epoch) -> None:
         name = part.table.name
         part = _after(part, table.since)
         if not len(part.kinds) and not part.rejected:
@@ -416,7 +416,7 @@ def _move(epoch: _Epoch, name: SourceName, phase: Phase, reason: str) -> None:
     epoch.state = epoch.state.with_table(name, replace(table, phase=phase, reason=reason))
 
 
-def _after(part: TableChanges, since: tuple[int, int]) -> TableChanges:
+def _after(part: SourceRows, since: tuple[int, int]) -> SourceRows:
     """The rows that are not in a table's copy already."""
     first, second = part.order[:, 0], part.order[:, 1]
     kept = (first > since[0]) | ((first == since[0]) & (second > since[1]))
@@ -424,7 +424,7 @@ def _after(part: TableChanges, since: tuple[int, int]) -> TableChanges:
     if kept.all():
         return replace(part, rejected=rejected)
     places = pa.array(np.flatnonzero(kept))
-    return TableChanges(
+    return SourceRows(
         part.table,
         part.rows.take(places),
         part.kinds[kept],

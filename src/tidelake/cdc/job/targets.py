@@ -13,7 +13,7 @@ from tidelake.cdc.evolution.plan import EvolutionRules
 from tidelake.cdc.journal.job_state import JobState
 from tidelake.cdc.routing.routing import Routing
 from tidelake.cdc.source.source_table import OldRows, SourceName, SourceTable
-from tidelake.cdc.target.row_maker import ColumnRules, RowMaker
+from tidelake.cdc.target.row_maker import AddedColumns, RowMaker
 from tidelake.cdc.target.target import Target
 from tidelake.engine.tables import Catalog, Table
 
@@ -38,7 +38,7 @@ class LakeSettings:
 
     job: str
     routing: Routing
-    columns: ColumnRules = field(default_factory=ColumnRules)
+    columns: AddedColumns = field(default_factory=AddedColumns)
     options: TargetOptions = field(default_factory=TargetOptions)
     evolution: EvolutionRules = field(default_factory=EvolutionRules)
     ignores_incompatible: bool = False

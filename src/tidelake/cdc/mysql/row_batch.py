@@ -24,7 +24,7 @@ from tidelake.cdc.mysql.values.cells import Cells, read_images
 from tidelake.cdc.mysql.values.columns import ReadableColumn, ReadableTable, column_numbers
 from tidelake.cdc.mysql.values.lake_values import reason, to_lake
 from tidelake.cdc.mysql.values.rejected_row import payload
-from tidelake.cdc.source.changes import Rejected, TableChanges
+from tidelake.cdc.source.changes import Rejected, SourceRows
 from tidelake.types import RowKind
 from tidelake.types.arrow import to_arrow_type
 
@@ -117,7 +117,7 @@ class RowBatch:
         self.bytes_count += len(body)
         return images // 2 if is_pair else images
 
-    def decode(self, zone: str) -> TableChanges:
+    def decode(self, zone: str) -> SourceRows:
         """Make columns of all rows."""
         rows = _Rows.of(self)
         table = self.version.table
@@ -206,7 +206,7 @@ def _differ(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     return np.asarray(pc.or_(unequal, nulls))
 
 
-def _changes(batch: RowBatch, rows: _Rows, has_old: NDArray[np.bool_], zone: str) -> TableChanges:
+def _changes(batch: RowBatch, rows: _Rows, has_old: NDArray[np.bool_], zone: str) -> SourceRows:
     """Put old and new images in the source's order, and decode them."""
     counts = has_old.astype(np.int64) + (rows.after >= 0)
     source = np.repeat(np.arange(len(counts)), counts)
@@ -253,7 +253,7 @@ def _changes(batch: RowBatch, rows: _Rows, has_old: NDArray[np.bool_], zone: str
         kept[list(bad)] = False
         batch_rows = batch_rows.filter(pa.array(kept))
         kinds, order, changed_ms = kinds[kept], order[kept], changed_ms[kept]
-    return TableChanges(table.source, batch_rows, kinds, order, changed_ms, rejected=told)
+    return SourceRows(table.source, batch_rows, kinds, order, changed_ms, rejected=told)
 
 
 @dataclass(frozen=True, slots=True)

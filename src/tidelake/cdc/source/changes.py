@@ -19,7 +19,7 @@ class Rejected:
     Parameters
     ----------
     position : tuple of int
-        As a row of :attr:`TableChanges.order`.
+        As a row of :attr:`SourceRows.order`.
     kind : int
         The number of its row kind.
     reason : str
@@ -36,7 +36,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class TableChanges:
+class SourceRows:
     """Changed rows of one version of a table, in the order of the source.
 
     An update whose key changed is two rows, -D of the old key and +U of the new. Every other
@@ -80,7 +80,7 @@ class Truncated:
     Parameters
     ----------
     order : tuple of int
-        Where it stands, as a row of :attr:`TableChanges.order`; it is nothing to a later copy.
+        Where it stands, as a row of :attr:`SourceRows.order`; it is nothing to a later copy.
     """
 
     table: SourceName
@@ -96,7 +96,7 @@ class MustReread:
     reason : str
         A clause: ``"it was renamed to a name that is kept equal"``.
     order : tuple of int or None
-        Where it stands in the log, as a row of :attr:`TableChanges.order`; it is nothing to a later
+        Where it stands in the log, as a row of :attr:`SourceRows.order`; it is nothing to a later
         copy. None if it was seen outside the log, as the source is now.
     """
 
@@ -129,7 +129,7 @@ class Signal:
     text : str
         What was written.
     order : tuple of int
-        As a row of :attr:`TableChanges.order`.
+        As a row of :attr:`SourceRows.order`.
     """
 
     text: str
@@ -138,7 +138,7 @@ class Signal:
 
 TableEvent = Truncated | MustReread | Vanished
 """What the log says of a whole table."""
-Part = TableChanges | TableEvent | Signal
+Part = SourceRows | TableEvent | Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,4 +168,4 @@ class Changes:
     @property
     def rows_count(self) -> int:
         """Number of changed rows."""
-        return sum(len(part.kinds) for part in self.parts if isinstance(part, TableChanges))
+        return sum(len(part.kinds) for part in self.parts if isinstance(part, SourceRows))

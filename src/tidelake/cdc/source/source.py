@@ -59,7 +59,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """Some rows of a first copy, as :class:`~tidelake.cdc.source.changes.TableChanges` has them."""
+    """Some rows of a first copy, as :class:`~tidelake.cdc.source.changes.SourceRows` has them."""
 
     rows: pa.RecordBatch
     rejected: tuple[Rejected, ...] = ()

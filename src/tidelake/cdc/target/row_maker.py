@@ -17,7 +17,7 @@ from tidelake.cdc.columns.computed_columns import ComputedColumns
 from tidelake.cdc.columns.expression import Moment
 from tidelake.cdc.columns.metadata_columns import MetadataColumns
 from tidelake.cdc.columns.order_columns import order_values
-from tidelake.cdc.source.changes import Rejected, TableChanges
+from tidelake.cdc.source.changes import Rejected, SourceRows
 from tidelake.cdc.source.source_table import SourceTable
 from tidelake.cdc.target.quarantine import payload_of
 from tidelake.cdc.target.target import TargetRows
@@ -25,7 +25,7 @@ from tidelake.types import RowKind
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnRules:
+class AddedColumns:
     """Which columns a job adds to those of the source.
 
     Parameters
@@ -73,11 +73,11 @@ class Made:
 class RowMaker:
     """Makes rows of one version of a source table."""
 
-    rules: ColumnRules
+    rules: AddedColumns
     table: SourceTable
     computed: ComputedColumns
 
-    def changes(self, part: TableChanges, keys: Sequence[str], now_ms: int) -> Made:
+    def changes(self, part: SourceRows, keys: Sequence[str], now_ms: int) -> Made:
         """Make the rows of changes.
 
         Parameters
@@ -115,7 +115,7 @@ class RowMaker:
         count = rows.num_rows
         orders = np.tile(np.array(order, np.int64), (count, 1))
         kinds = np.full(count, int(RowKind.INSERT), np.int8)
-        part = TableChanges(self.table, rows, kinds, orders, np.zeros(count, np.int64))
+        part = SourceRows(self.table, rows, kinds, orders, np.zeros(count, np.int64))
         made = self.changes(part, (), now_ms)
         return made.rows.rows, made.rejected
 
@@ -136,7 +136,7 @@ class RowMaker:
             columns |= order_values(order)
         return pa.table(columns), computed.faults
 
-    def _masks(self, part: TableChanges) -> dict[str, NDArray[np.bool_]]:
+    def _masks(self, part: SourceRows) -> dict[str, NDArray[np.bool_]]:
         """The masks of what was not sent, of the columns computed from it too."""
         masks = {self.rules.name(name): mask for name, mask in part.unchanged.items() if mask.any()}
         for column in self.computed.columns:
@@ -147,7 +147,7 @@ class RowMaker:
 
     def _old_keys(
         self,
-        part: TableChanges,
+        part: SourceRows,
         made: pa.Table,
         keys: Sequence[str],
         masks: Mapping[str, NDArray[np.bool_]],

@@ -15,7 +15,7 @@ from tidelake.cdc.job.targets import LakeSettings
 from tidelake.cdc.journal.journal import FileJournal
 from tidelake.cdc.routing.routing import Routing
 from tidelake.cdc.source.source import EpochLimits
-from tidelake.cdc.target.row_maker import ColumnRules
+from tidelake.cdc.target.row_maker import AddedColumns
 from tidelake.fileio import MemoryFileIO
 from tidelake.telemetry import Env
 
@@ -52,7 +52,7 @@ class Bench:
             LakeSettings(
                 "job",
                 given.pop("routing", Routing("ods")),
-                given.pop("columns", ColumnRules()),
+                given.pop("columns", AddedColumns()),
                 TargetOptions(**options),
                 EvolutionRules(policy, reserved=reserved),
                 ignores_incompatible=given.pop("ignores_incompatible", False),

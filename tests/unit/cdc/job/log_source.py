@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from tidelake.cdc.source.changes import Changes, MustReread, TableChanges, Truncated
+from tidelake.cdc.source.changes import Changes, MustReread, SourceRows, Truncated
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source import Chunk, CopiedRows, EpochLimits
 from tidelake.cdc.source.source_table import SourceColumn, SourceName, SourceTable
@@ -244,7 +244,7 @@ def parts(taken, tables):
             groups.append((event.table, []))
         groups[at][1].append(one)
     for table, events in groups:
-        yield TableChanges(
+        yield SourceRows(
             table,
             batch(table, [event.row for _, _, event in events]),
             np.array([int(event.kind) for _, _, event in events], np.int8),

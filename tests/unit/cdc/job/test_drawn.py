@@ -10,7 +10,7 @@ from sizes import SIZE
 from unit.cdc.job.conftest import ITEMS, ORDERS, Bench
 from unit.cdc.job.log_source import name_of
 
-from tidelake.cdc.target.row_maker import ColumnRules
+from tidelake.cdc.target.row_maker import AddedColumns
 from tidelake.errors import TidelakeError
 from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
@@ -33,7 +33,7 @@ class Draw:
         ordered = self.rng.random() < 0.5
         self.bench.settings = {
             "rows_max": self.rng.choice([1, 3, 50]),
-            "columns": ColumnRules(has_order=ordered),
+            "columns": AddedColumns(has_order=ordered),
             "options": {} if ordered else {"order": ()},
         }
         self.crashes = 0

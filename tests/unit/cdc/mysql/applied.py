@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tidelake.cdc.source.changes import MustReread, TableChanges, Truncated, Vanished
+from tidelake.cdc.source.changes import MustReread, SourceRows, Truncated, Vanished
 
 
 class Applied:
@@ -51,8 +51,8 @@ class Applied:
     def take(self, changes):
         self.ranges.append((changes.start, changes.end))
         for part in changes.parts:
-            name = part.table.name if isinstance(part, TableChanges) else part.table
-            if isinstance(part, TableChanges):
+            name = part.table.name if isinstance(part, SourceRows) else part.table
+            if isinstance(part, SourceRows):
                 order = [tuple(one) for one in part.order.tolist()]
                 assert order == sorted(set(order))
                 self.rejected += part.rejected
@@ -85,7 +85,7 @@ def plain(changes):
     """Parts as plain values, to be compared."""
     found = []
     for part in changes.parts:
-        if isinstance(part, TableChanges):
+        if isinstance(part, SourceRows):
             found.append(
                 (part.table, part.rows.to_pylist(), part.kinds.tolist(), part.order.tolist(),
                  part.changed_ms.tolist(), part.rejected)

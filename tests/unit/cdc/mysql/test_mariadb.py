@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 from unit.cdc.mysql.applied import Applied, plain
 
-from tidelake.cdc.source.changes import MustReread, TableChanges, Truncated, Vanished
+from tidelake.cdc.source.changes import MustReread, SourceRows, Truncated, Vanished
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import (
@@ -112,7 +112,7 @@ def expected(name, value):
 
 def read_rows(source, start, tables, limits=QUICK):
     parts = source.read(start, [table.name for table in tables], limits).parts
-    assert all(isinstance(part, TableChanges) for part in parts), parts
+    assert all(isinstance(part, SourceRows) for part in parts), parts
     return [row for part in parts for row in part.rows.to_pylist()]
 
 
@@ -334,7 +334,7 @@ def test_a_truncation_is_alone_in_its_range(maria, open_source):
     seen = []
     while source.is_before(applied.position, end):
         changes = source.read(applied.position, applied.names, QUICK)
-        names = [part.table.name if isinstance(part, TableChanges) else part.table
+        names = [part.table.name if isinstance(part, SourceRows) else part.table
                  for part in changes.parts]  # fmt: skip
         if any(isinstance(part, Truncated) for part in changes.parts):
             assert len(set(names)) == len(names)

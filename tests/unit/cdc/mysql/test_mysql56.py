@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from unit.cdc.mysql.applied import Applied, plain
 
-from tidelake.cdc.source.changes import TableChanges
+from tidelake.cdc.source.changes import SourceRows
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import NotFoundError
@@ -183,7 +183,7 @@ def test_without_gtids_files_are_read_on(open_source):
         end = source.newest()
         while source.is_before(applied.position, end):
             changes = source.read(applied.position, [T], EpochLimits(1, wait_ms=300, gather_ms=50))
-            assert all(isinstance(part, TableChanges) for part in changes.parts)
+            assert all(isinstance(part, SourceRows) for part in changes.parts)
             again = open_source(server, server_id="4711").read(
                 changes.start, [T], QUICK, end=changes.end
             )

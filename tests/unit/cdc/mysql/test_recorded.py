@@ -32,7 +32,7 @@ from tidelake.cdc.mysql.binlog.events import EventType
 from tidelake.cdc.mysql.position import BinlogPosition
 from tidelake.cdc.mysql.values.columns import ReadableColumn, ReadableTable
 from tidelake.cdc.mysql.values.native_type import MySqlType
-from tidelake.cdc.source.changes import MustReread, TableChanges, Truncated, Vanished
+from tidelake.cdc.source.changes import MustReread, SourceRows, Truncated, Vanished
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import TypeMapping
@@ -69,7 +69,7 @@ def test_a_recorded_log_has_the_texts_of_select(name, flavour):
     selected = [tuple(row) for row in json.loads((HERE / f"{name}.json").read_text())]
     known = known_table("to-string")
     found = read_file(data, flavour, [T], "to-string", describe=lambda _: known)
-    changes = [part for one in found for part in one.parts if isinstance(part, TableChanges)]
+    changes = [part for one in found for part in one.parts if isinstance(part, SourceRows)]
     (part,) = changes
     logged = [tuple(row.values()) for row in part.rows.to_pylist()]
     assert part.kinds.tolist() == [0, 0, 0, 2, 3, 2, 3]
@@ -85,12 +85,12 @@ def test_a_log_with_full_metadata_needs_no_information_schema():
     data = (HERE / "mariadb-10.11.binlog").read_bytes()
     with_schema = read_file(data, MARIA, [T], describe=lambda _: known_table())
     without = read_file(data, MARIA, [T], "tinyint1-not-bool")
-    (part,) = [part for one in without for part in one.parts if isinstance(part, TableChanges)]
+    (part,) = [part for one in without for part in one.parts if isinstance(part, SourceRows)]
     native = {column.name: column.native_type for column in part.table.columns}
     expected = {name: str(MySqlType.parse(kind)) for name, kind in COLUMNS.items()}
     assert native == {"id": "int", **expected, "a": "tinyint"}
     assert part.table.keys == ("id",)
-    (other,) = [part for one in with_schema for part in one.parts if isinstance(part, TableChanges)]
+    (other,) = [part for one in with_schema for part in one.parts if isinstance(part, SourceRows)]
     # the log does not say that it is tinyint(1); with the schema -128 and 127 are no booleans
     reasons = [one.reason for one in other.rejected]
     assert len(reasons) == 2
@@ -118,7 +118,7 @@ def test_ranges_of_any_size_replay(name, flavour, rows_max):
 
 
 def _plain(part):
-    if isinstance(part, TableChanges):
+    if isinstance(part, SourceRows):
         return part.rows.to_pylist(), part.kinds.tolist(), part.order.tolist()
     return part
 
@@ -275,7 +275,7 @@ def test_a_transaction_that_is_rolled_back_makes_its_tables_be_read_again():
     made.add(EventType.QUERY, query("ROLLBACK"))
     made.transaction(2)
     found = [part for one in read_file(made.data, MYSQL8, [T]) for part in one.parts]
-    assert [type(part) for part in found] == [TableChanges, MustReread]
+    assert [type(part) for part in found] == [SourceRows, MustReread]
 
 
 def test_an_incident_makes_all_tables_be_read_again():
@@ -319,7 +319,7 @@ def test_names_without_case_are_those_of_the_job():
     flavour = replace(MYSQL8, folds_names=True)
     name = SourceName("shop", "", "T")
     found = [part for one in read_file(made.data, flavour, [name]) for part in one.parts]
-    assert [type(part) for part in found] == [TableChanges, Truncated, MustReread]
+    assert [type(part) for part in found] == [SourceRows, Truncated, MustReread]
     assert {part.table if part is not found[0] else name for part in found} == {name}
 
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from cdc_postgres import lines, read, read_to
 
-from tidelake.cdc.source.changes import MustReread, Signal, TableChanges, Vanished
+from tidelake.cdc.source.changes import MustReread, Signal, SourceRows, Vanished
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import OldRows
 
@@ -415,4 +415,4 @@ def test_generated_columns(place):
     found, _, [changes] = told(place, source, names, position, "UPDATE a SET a = 5")
     assert found == ["a +U 0 5 10" if new else "a +U 0 5"]
     assert changes.parts[0].rows.schema == batch.rows.schema
-    assert isinstance(changes.parts[0], TableChanges)
+    assert isinstance(changes.parts[0], SourceRows)

@@ -13,7 +13,7 @@ from servers.postgres import DATABASE, PASSWORD, USER, postgres
 
 from tidelake.cdc.postgres.log import slot_reader
 from tidelake.cdc.postgres.slot import make_slot
-from tidelake.cdc.source.changes import MustReread, TableChanges
+from tidelake.cdc.source.changes import MustReread, SourceRows
 from tidelake.cdc.source.source import EpochLimits, Source
 from tidelake.errors import (
     ConflictError,
@@ -42,7 +42,7 @@ def simple(place, *names):
 def apply(state, changes, name, *, from_order=(0, 0)):
     """What a job does with a table's rows."""
     for part in changes.parts:
-        if not isinstance(part, TableChanges) or part.table.name != name:
+        if not isinstance(part, SourceRows) or part.table.name != name:
             continue
         for kind, order, row in zip(
             part.kinds.tolist(), part.order.tolist(), part.rows.to_pylist(), strict=True

@@ -11,7 +11,7 @@ import pytest
 from cdc_postgres import read_to
 
 from tidelake.cdc.postgres.values.postgres_type import PostgresType
-from tidelake.cdc.source.changes import TableChanges
+from tidelake.cdc.source.changes import SourceRows
 from tidelake.cdc.source.type_mapping import TypeMapping
 
 BITS = "bits"
@@ -138,7 +138,7 @@ def test_copy_and_log_give_what_select_gives(place):
     fill(place, 100)
     _, ranges = read_to(source, position, names, source.newest())
     [part] = [part for changes in ranges for part in changes.parts]
-    assert isinstance(part, TableChanges)
+    assert isinstance(part, SourceRows)
     assert part.rejected == ()
     assert part.rows.num_rows == count
     assert differences(part.rows.to_pylist(), expected(place)) == []

@@ -114,7 +114,7 @@ def versions_sent(
     """The versions that begin in a range: each with the one before, if known, and its place.
 
     The place is that of the row before it, as in
-    :attr:`~tidelake.cdc.source.changes.TableChanges.order`.
+    :attr:`~tidelake.cdc.source.changes.SourceRows.order`.
     """
     found = []
     for spans in _versions(messages, known).values():

@@ -1,4 +1,4 @@
-"""Rows that the log sent for one version of a table, to :class:`TableChanges`.
+"""Rows that the log sent for one version of a table, to :class:`SourceRows`.
 
 What the log sends with an update depends on the table's replica identity:
 
@@ -29,7 +29,7 @@ from tidelake.cdc.postgres.log.log_messages import INSERT
 from tidelake.cdc.postgres.log.relation import RelationVersion
 from tidelake.cdc.postgres.log.tuple_columns import TextColumn
 from tidelake.cdc.postgres.values.casts import cast_texts
-from tidelake.cdc.source.changes import Rejected, TableChanges
+from tidelake.cdc.source.changes import Rejected, SourceRows
 from tidelake.cdc.source.source_table import SourceTable
 from tidelake.types import RowKind
 from tidelake.types.arrow import to_arrow_type
@@ -79,7 +79,7 @@ class _Texts:
     is_deleted: NDArray[np.bool_]
 
 
-def row_changes(sent: SentRows, relation: RelationVersion, table: SourceTable) -> TableChanges:
+def row_changes(sent: SentRows, relation: RelationVersion, table: SourceTable) -> SourceRows:
     """Give the rows their kinds, cast them, and take out those that do not fit."""
     texts = _with_old_values(sent, relation)
     rows = _rows(sent, texts, table)
@@ -109,10 +109,10 @@ def row_changes(sent: SentRows, relation: RelationVersion, table: SourceTable) -
         old_keys = old_keys.filter(pa.array(kept)) if old_keys is not None and unchanged else None
     else:
         rejected = ()
-    return TableChanges(table, values, kinds, order, changed_ms, unchanged, old_keys, rejected)
+    return SourceRows(table, values, kinds, order, changed_ms, unchanged, old_keys, rejected)
 
 
-def joined(parts: Sequence[TableChanges]) -> TableChanges:
+def joined(parts: Sequence[SourceRows]) -> SourceRows:
     """Join the rows of one version of a table; there must be some."""
     first = parts[0]
     if len(parts) == 1:
@@ -130,7 +130,7 @@ def joined(parts: Sequence[TableChanges]) -> TableChanges:
         old_keys = pa.concat_batches(
             [part.rows.select(keys) if part.old_keys is None else part.old_keys for part in parts]
         )
-    return TableChanges(
+    return SourceRows(
         first.table,
         pa.concat_batches([part.rows for part in parts]),
         np.concatenate([part.kinds for part in parts]),

@@ -16,7 +16,7 @@ from tidelake.cdc.postgres.log.decoder import Wanted, decode, relations_after
 from tidelake.cdc.postgres.log.log_cut import count_read, count_until, cut
 from tidelake.cdc.postgres.log.log_messages import Frames, LogMessages, Transaction, scan
 from tidelake.cdc.postgres.position import LogPosition
-from tidelake.cdc.source.changes import Signal, TableChanges, Truncated
+from tidelake.cdc.source.changes import Signal, SourceRows, Truncated
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.source.type_mapping import TypeMapping
 
@@ -96,7 +96,7 @@ def test_frames_may_arrive_in_any_pieces(cuts):
 def rows_by_table(parts):
     found = {}
     for part in parts:
-        if isinstance(part, TableChanges):
+        if isinstance(part, SourceRows):
             found.setdefault(part.table.name, []).extend(
                 zip(map(tuple, part.order.tolist()), part_lines(part), strict=True)
             )

@@ -266,16 +266,16 @@ class LakeWriter:
             return
         rows = _joined([made.rows for _, made in ready.made])
         order = np.concatenate([made.order for _, made in ready.made])
-        if len({name for name, _ in ready.made}) > 1:  # tables that share a target, in order
+        names = [name for name, made in ready.made for _ in range(len(made.order))]
+        if len(set(names)) > 1:  # tables that share a target, in the order of the source
             places = np.lexsort((order[:, 1], order[:, 0]))
             rows, order = rows.taken(places), order[places]
+            names = [names[place] for place in places.tolist()]
         ready.prepared = ready.target.prepare(rows)
-        names = [name for name, made in ready.made for _ in range(len(made.order))]
         for row, reason in sorted(ready.prepared.left_out.items()):
             payload = payload_of(rows.rows.slice(row, 1).to_pylist()[0])
             position = (int(order[row, 0]), int(order[row, 1]))
-            name = names[row] if len({*names}) == 1 else ready.made[0][0]
-            rejected = Rejected(name, position, int(rows.kinds[row]), reason, payload)
+            rejected = Rejected(names[row], position, int(rows.kinds[row]), reason, payload)
             epoch.misfits.append(Misfit(identifier, rejected))
 
     def _keep_misfits(self, epoch: _Epoch) -> None:

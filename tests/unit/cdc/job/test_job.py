@@ -11,6 +11,8 @@ from unit.cdc.job.log_source import name_of
 from tidelake.cdc.evolution.plan import Policy
 from tidelake.cdc.journal.job_state import Phase
 from tidelake.cdc.journal.journal import FileJournal
+from tidelake.cdc.routing.routing import Routing
+from tidelake.cdc.routing.table_names import TableNames
 from tidelake.errors import InvalidInputError, NotFoundError, StorageRefusedError, TidelakeError
 from tidelake.fileio import MemoryFileIO
 
@@ -236,3 +238,34 @@ def test_a_source_without_tables_is_refused(bench):
     bench.database.versions.clear()
     with pytest.raises(InvalidInputError, match="no table that the job takes"):
         bench.run()
+
+
+def test_a_row_that_does_not_fit_is_kept_under_the_name_of_its_own_table(bench):
+    bench.settings["routing"] = Routing("ods", "all", names=TableNames())
+    bench.database.versions.clear()
+    for table in ("one", "two"):
+        bench.database.create(table, [("id", "INT NOT NULL"), ("v", "VARCHAR(3)")])
+    job = bench.run(options={"table_conf": {}})
+    bench.database.commit(("two", "put", {"id": 1, "v": "fits"[:3]}))
+    bench.database.commit(("one", "put", {"id": 2, "v": "too long"}))
+    bench.database.commit(("two", "put", {"id": 3, "v": "b"}), ("one", "put", {"id": 4, "v": "a"}))
+    job.run_once()
+    assert sorted(bench.catalog.table("ods.all").to_arrow()["id"].to_pylist()) == [1, 3, 4]
+    [kept] = bench.catalog.table("ods.cdc_quarantine").to_arrow().to_pylist()
+    assert (kept["source_table"], kept["lsn"], kept["kind"]) == ("shop.one", 1, "+U")
+    assert "too long" in kept["payload"]
+    assert job.state.quarantined_count == 1
+
+
+def test_a_full_quarantine_stops_the_job_before_the_epoch(bench):
+    bench.database.create("short", [("id", "INT NOT NULL"), ("v", "VARCHAR(3)")])
+    job = bench.run(quarantine_max=1)
+    bench.database.commit(
+        ("short", "put", {"id": 1, "v": "too long"}), ("short", "put", {"id": 2, "v": "also long"})
+    )
+    with pytest.raises(InvalidInputError, match="2 rows fit nowhere") as caught:
+        job.run_once()
+    assert caught.value.kind == "cdc_quarantine_full"
+    assert bench.catalog.table("ods.short").count() == 0
+    bench.run(quarantine_max=2)
+    assert bench.catalog.table("ods.cdc_quarantine").count() == 2

@@ -48,7 +48,7 @@ class Argument:
         The value's word in help.
     default : str, optional
         For help.
-    sources, whats : tuple of str
+    sources, scopes : tuple of str
         The commands that have it.
     """
 
@@ -59,7 +59,7 @@ class Argument:
     choices: tuple[str, ...] = ()
     default: str | None = None
     sources: tuple[str, ...] = (MYSQL, POSTGRES, KAFKA)
-    whats: tuple[str, ...] = (TABLE, DATABASE)
+    scopes: tuple[str, ...] = (TABLE, DATABASE)
     is_required: bool = False
     is_ours: bool = False
 
@@ -94,7 +94,7 @@ ARGUMENTS = (
     Argument("warehouse", "The warehouse's directory.", value="PATH"),
     Argument("database", "The database of the lake.", value="NAME", is_required=True),
     Argument(
-        "table", "The table of the lake.", value="NAME", whats=_TABLE_ONLY, is_required=True
+        "table", "The table of the lake.", value="NAME", scopes=_TABLE_ONLY, is_required=True
     ),
     _source_conf(MYSQL, "MySQL or MariaDB", "`hostname`, `username`, `database-name` and more"),
     _source_conf(
@@ -121,7 +121,7 @@ ARGUMENTS = (
         "Partition keys of one table of the source, as `orders=dt,region`.",
         Shape.LISTS,
         "TABLE=NAMES",
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "sync_primary_keys_from_source_schema",
@@ -154,42 +154,42 @@ ARGUMENTS = (
         "Which tables of the source, as a regular expression: `orders|item.*`.",
         value="PATTERN",
         default="all",
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "excluding_tables",
         "Which tables not; it wins over the tables that are included.",
         value="PATTERN",
         default="none",
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "including_dbs",
         "Which databases of the source, or schemas of PostgreSQL.",
         value="PATTERN",
         default="all",
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "excluding_dbs", "Which databases not.", value="PATTERN", default="none",
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
-    Argument("table_prefix", "Begins the names of all tables.", whats=_DATABASE_ONLY),
-    Argument("table_suffix", "Ends the names of all tables.", whats=_DATABASE_ONLY),
+    Argument("table_prefix", "Begins the names of all tables.", scopes=_DATABASE_ONLY),
+    Argument("table_suffix", "Ends the names of all tables.", scopes=_DATABASE_ONLY),
     Argument(
         "table_prefix_db", "A prefix for the tables of one database of the source.", Shape.PAIRS,
-        "DB=TEXT", whats=_DATABASE_ONLY,
+        "DB=TEXT", scopes=_DATABASE_ONLY,
     ),
     Argument(
         "table_suffix_db", "A suffix for the tables of one database of the source.", Shape.PAIRS,
-        "DB=TEXT", whats=_DATABASE_ONLY,
+        "DB=TEXT", scopes=_DATABASE_ONLY,
     ),
     Argument(
         "table_mapping",
         "The name of one table in the lake, as `orders=ods_orders`; before prefixes and suffixes.",
         Shape.PAIRS,
         "SOURCE=NAME",
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "merge_shards",
@@ -198,7 +198,7 @@ ARGUMENTS = (
         "BOOL",
         default="true",
         sources=_SHARDED,
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "ignore_incompatible",
@@ -207,7 +207,7 @@ ARGUMENTS = (
         "BOOL",
         default="false",
         sources=_SHARDED,
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "mode",
@@ -216,7 +216,7 @@ ARGUMENTS = (
         choices=("divided", "combined"),
         default="divided; of Kafka combined",
         sources=(MYSQL, POSTGRES, KAFKA),
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "eager_init",
@@ -224,7 +224,7 @@ ARGUMENTS = (
         Shape.TRUTH,
         "BOOL",
         default="false",
-        whats=_DATABASE_ONLY,
+        scopes=_DATABASE_ONLY,
     ),
     Argument(
         "once",
@@ -305,4 +305,4 @@ ARGUMENTS = (
 def arguments_of(command: str) -> dict[str, Argument]:
     """The arguments of a command by name, in the order of help."""
     source, what = SYNC_COMMANDS[command]
-    return {a.name: a for a in ARGUMENTS if source in a.sources and what in a.whats}
+    return {a.name: a for a in ARGUMENTS if source in a.sources and what in a.scopes}

@@ -294,7 +294,7 @@ def test_names_without_case():
         ("x=upper", "'upper' has no '('"),
         ("x=upper(c", "not closed"),
         ("x=upper(c) + 1", "'+ 1' at character 12 is too much"),
-        ("x=uper(c)", "no function 'uper'. Did you mean 'upper'"),
+        ("x=uppr(c)", "no function 'uppr'. Did you mean 'upper'"),
         ("x=md5(c)", "Known: cast, date_format"),
         ("x=upper(d)", "no column 'd'. The columns are: c, n, b, f, first."),
         ("x=upper(C)", "no column 'C'. Did you mean 'c'?"),

@@ -192,7 +192,7 @@ def test_the_warehouse_may_be_an_option_of_the_catalog():
         ("mysql_sync_table", "--table_conf a=1 --table_conf a=2", "gives 'a' more than once"),
         ("mysql_sync_table", "--type_mapping to-nulable", "no type mapping 'to-nulable'"),
         ("mysql_sync_table", "--metadata_column topic", "has no metadata column 'topic'"),
-        ("mysql_sync_table", "--computed_column 'x=uper(a)'", "no function 'uper'. Did you mean"),
+        ("mysql_sync_table", "--computed_column 'x=uppr(a)'", "no function 'uppr'. Did you mean"),
         ("mysql_sync_table", "--evolve addative", "'addative' is no --evolve: give additive or"),
         ("mysql_sync_table", "--sequence no", "'no' is no --sequence: give source or none"),
         ("mysql_sync_table", "--interval soon", "'soon' is no --interval"),

@@ -28,7 +28,7 @@ T = SourceName("shop", "", "t")
 COLUMNS = {
     "ti": "tinyint", "tu": "tinyint unsigned", "tb": "tinyint(1)", "si": "smallint",
     "su": "smallint unsigned", "mi": "mediumint", "mu": "mediumint unsigned", "i": "int",
-    "y": "year", "iu": "int unsigned zerofill", "bi": "bigint", "bu": "bigint unsigned",
+    "y": "year", "iu": "int unsigned zerofill", "bi": "bigint", "ub": "bigint unsigned",
     "f": "float", "fu": "float unsigned", "d": "double", "dd": "double(10,2)", "d5": "decimal(5,2)",
     "d9": "decimal(9,0)", "d18": "decimal(18,9)", "d20": "decimal(20,20)", "d38": "decimal(38,10)",
     "d65": "decimal(65,30)", "c": "char(5)", "cl": "char(5) character set latin1",

@@ -15,7 +15,7 @@ that a crash after a copy does not repeat it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidelake.cdc.job.lake import LakeWriter
@@ -27,7 +27,7 @@ from tidelake.cdc.source.source import EpochLimits, Source
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.engine.env import Env
-from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.errors import ConflictError, InvalidInputError, NotFoundError
 
 IDLE_MS = 10_000
 """How often an idle job puts an epoch without rows, so that the source may forget its log."""
@@ -35,6 +35,9 @@ TABLES_LOOK_MS = 60_000
 """How often new tables of the source are looked for."""
 ASKED_LOOK_MS = 5_000
 """How often requests of people are looked for."""
+COPY_TRIES = 6
+COPY_WAIT_MS = 100
+"""Before the second try; it doubles."""
 _LOG = logging.getLogger("tidelake")
 
 
@@ -320,7 +323,24 @@ class SyncJob:
         return self._copy_waiting()
 
     def _copy_waiting(self) -> EpochDone:
-        """Copy the tables that wait for it, as they are now."""
+        """Copy the tables that wait for it, as they are now.
+
+        Raises
+        ------
+        ConflictError
+            The tables were altered or truncated during each try.
+        """
+        for attempt in range(COPY_TRIES):
+            try:
+                return self._copy_once()
+            except ConflictError as error:
+                if error.kind != "cdc_copy_disturbed" or attempt == COPY_TRIES - 1:
+                    raise
+                _LOG.warning("Job '%s': %s", self._settings.name, error.message)
+                self._env.clock.sleep_ms(COPY_WAIT_MS << attempt)
+        raise AssertionError("the last try returns or raises")
+
+    def _copy_once(self) -> EpochDone:
         now = {table.name: table for table in self._source.tables()}
         names = []
         for name, one in self.state.tables.items():
@@ -343,6 +363,7 @@ class SyncJob:
         self._asked = ()
         step = EpochStep(self._settings.user, self.epoch, f"copy {self.epoch}", self.position)
         with self._source.first_copy(names) as copy:
+            self._check_versions(names)
             result = self._lake.copy(copy, names, step, self.state)
             self.state = result.state
             self.position = self.position or copy.position
@@ -350,3 +371,14 @@ class SyncJob:
         return EpochDone(
             self.epoch, EntryKind.COPY, result.rows_count, self.position, self.position
         )
+
+    def _check_versions(self, names: Sequence[SourceName]) -> None:
+        """Refuse a copy whose position lies behind a change of schema that we do not know.
+
+        The log tells changes behind the position alone.
+        """
+        now = {table.name: table for table in self._source.tables()}
+        for name in names:
+            if now.get(name) != self.state.tables[name].version:
+                message = f"{name} was altered while its copy began. Copy it again."
+                raise ConflictError(message, kind="cdc_copy_disturbed", table=str(name))

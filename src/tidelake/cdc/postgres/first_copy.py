@@ -13,6 +13,10 @@ So a table that joins a running job gets its copy in the same way, by a temporar
    from ``(P, 0)`` on follow the copy.
 
 A table is read in parts by places on disk (``ctid``), a partitioned one by its partitions too.
+
+TRUNCATE and an ALTER TABLE that writes the table anew are not part of any snapshot: a snapshot from
+before sees an empty table. So each part locks its table as a read does, and then compares the file
+that the table has with the one that it had in the snapshot. The copy is begun anew if they differ.
 """
 
 from __future__ import annotations
@@ -43,6 +47,7 @@ from tidelake.cdc.postgres.slot import NewSlot
 from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.source.source import Chunk, CopiedRows
 from tidelake.cdc.source.source_table import SourceTable
+from tidelake.errors import ConflictError
 from tidelake.types import RowKind, TypeRoot
 
 BATCH_BYTES = 2 << 20
@@ -58,6 +63,9 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = {root}::regclass AND c.relkind = 'r'
   OR c.oid IN (SELECT relid FROM pg_partition_tree({root}::regclass) WHERE isleaf)
 ORDER BY 1
+"""
+_IS_SAME_FILE = """
+SELECT relfilenode = pg_relation_filenode(oid) FROM pg_class WHERE oid = {place}::regclass
 """
 
 
@@ -135,7 +143,13 @@ class PostgresCopy:
 def read_chunk(
     settings: PostgresSettings, chunk: PostgresChunk, position: LogPosition
 ) -> Iterator[CopiedRows]:
-    """Read a part of a table in its snapshot, in batches of about 2 MiB; on any machine."""
+    """Read a part of a table in its snapshot, in batches of about 2 MiB; on any machine.
+
+    Raises
+    ------
+    ConflictError
+        The snapshot does not show the table any more: kind ``cdc_copy_disturbed``.
+    """
     table = chunk.table
     columns = ", ".join(quote_name(field.name) for field in table.fields)
     where = f" WHERE {chunk.condition}" if chunk.condition else ""
@@ -149,10 +163,23 @@ def read_chunk(
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if chunk.snapshot:
                 connection.execute(f"SET TRANSACTION SNAPSHOT {quote_text(chunk.snapshot)}")
+                _check_file(connection, chunk)
             for lines in _batches(connection.pgconn, command, settings):
                 yield _copied(lines, table, position)
     finally:
         connection.close()
+
+
+def _check_file(connection: Any, chunk: PostgresChunk) -> None:
+    """Refuse a table whose rows of the snapshot are gone; the lock lasts for the transaction."""
+    connection.execute(f"LOCK TABLE ONLY {chunk.place} IN ACCESS SHARE MODE")
+    found = connection.execute(_IS_SAME_FILE.format(place=quote_text(chunk.place))).fetchone()
+    if found is None or not found[0]:
+        message = (
+            f"{chunk.table.name} was truncated or written anew, by TRUNCATE or ALTER TABLE, while"
+            " it was copied. Copy it again."
+        )
+        raise ConflictError(message, kind="cdc_copy_disturbed", table=str(chunk.table.name))
 
 
 def _batches(wire: Any, command: str, settings: PostgresSettings) -> Iterator[bytearray]:

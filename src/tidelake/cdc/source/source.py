@@ -83,7 +83,14 @@ class FirstCopy(Protocol):
         ...
 
     def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
-        """Read one chunk, in batches. Thread-safe: each call has its own connection."""
+        """Read one chunk, in batches. Thread-safe: each call has its own connection.
+
+        Raises
+        ------
+        ConflictError
+            The table changed so that the copy does not show it: kind ``cdc_copy_disturbed``. A copy
+            that begins anew may succeed.
+        """
         ...
 
     def __enter__(self) -> Self: ...

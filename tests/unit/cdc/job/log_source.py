@@ -110,6 +110,7 @@ class Copy:
     database: Database
     rows: dict
     at: int
+    fails: Callable[[str], None] = lambda _: None
 
     @property
     def position(self):
@@ -127,6 +128,7 @@ class Copy:
         ]
 
     def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
+        self.fails("chunk")
         first = int(chunk.condition)
         rows = list(self.rows[chunk.table.name].values())[first : first + chunk.rows_count]
         yield CopiedRows(batch(chunk.table, rows))
@@ -168,7 +170,7 @@ class LogSource:
     def first_copy(self, tables: Sequence[SourceName]) -> Copy:
         self.fails("copy")
         rows = {name: dict(self.database.rows[name]) for name in tables}
-        return Copy(self.database, rows, len(self.database.log))
+        return Copy(self.database, rows, len(self.database.log), self.fails)
 
     def newest(self) -> str:
         return f"{len(self.database.log)}:0"

@@ -13,7 +13,13 @@ from tidelake.cdc.journal.job_state import Phase
 from tidelake.cdc.journal.journal import FileJournal
 from tidelake.cdc.routing.routing import Routing
 from tidelake.cdc.routing.table_names import TableNames
-from tidelake.errors import InvalidInputError, NotFoundError, StorageRefusedError, TidelakeError
+from tidelake.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageRefusedError,
+    TidelakeError,
+)
 from tidelake.fileio import MemoryFileIO
 
 
@@ -143,6 +149,47 @@ def test_a_truncation_before_a_copy_does_not_empty_it(bench):
     bench.database.commit(("items", "put", item(2)))
     job.run_once()
     bench.check()
+
+
+def test_a_copy_that_is_disturbed_begins_anew(bench):
+    tries = []
+    bench.database.commit(("items", "put", item(9)))
+
+    def fails(moment):
+        if moment == "chunk" and len(tries) < 2:
+            tries.append(moment)
+            bench.database.commit(("items", "put", item(len(tries))))
+            raise ConflictError("It was truncated.", kind="cdc_copy_disturbed")
+
+    job = bench.run(fails)
+    bench.check()
+    assert len(tries) == 2
+    assert job.state.tables[name_of("items")].copies_count == 1
+
+
+def test_a_column_that_came_as_the_copy_began_is_in_the_copy(bench):
+    bench.database.commit(("items", "put", item(1)))
+
+    def fails(moment):
+        if moment == "copy" and len(bench.database.versions[name_of("items")].columns) == 3:
+            bench.database.alter("items", [*ITEMS, ("size", "INT")])
+            bench.database.commit(("items", "put", {**item(2), "size": 5}))
+
+    job = bench.run(fails)
+    assert bench.content("items")[(2,)]["size"] == 5
+    bench.check()
+    assert job.state.tables[name_of("items")].copies_count == 1
+
+
+def test_a_copy_that_is_always_disturbed_is_an_error(bench):
+    bench.database.commit(("items", "put", item(9)))
+
+    def fails(moment):
+        if moment == "chunk":
+            raise ConflictError("It was truncated.", kind="cdc_copy_disturbed")
+
+    with pytest.raises(ConflictError, match="truncated"):
+        bench.run(fails)
 
 
 def test_a_new_table_joins(bench):

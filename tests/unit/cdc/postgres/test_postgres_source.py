@@ -147,6 +147,25 @@ def test_copy_and_log_give_the_table_under_load_and_a_table_joins(place):
     assert place.rows("SELECT count(*) FROM pg_replication_slots WHERE temporary") == [(0,)]
 
 
+@pytest.mark.parametrize(
+    "statement", ["TRUNCATE t", "ALTER TABLE t ALTER v TYPE BIGINT", "DROP TABLE t"]
+)
+def test_a_table_that_left_the_snapshot_is_not_copied_as_empty(place, statement):
+    place.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1)")
+    source = place.source()
+    tables = source.tables()
+    source.prepare([table.name for table in tables])
+    with source.first_copy([table.name for table in tables]) as copy:
+        chunks = copy.chunks(tables[0], rows_max=100)
+        assert [row.rows.num_rows for row in copy.read(chunks[0])] == [1]
+        place.run(statement)
+        if statement.startswith("DROP"):
+            place.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+        with pytest.raises(ConflictError) as caught:
+            list(copy.read(chunks[0]))
+    assert caught.value.kind == "cdc_copy_disturbed"
+
+
 def test_a_slot_that_is_there_is_kept_by_another_first_copy(place):
     simple(place)
     source, names, position = place.followed()

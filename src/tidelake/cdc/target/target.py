@@ -179,7 +179,7 @@ class Target:
     def add(self, step: EpochStep, batches: Iterable[pa.RecordBatch]) -> Applied:
         """Commit rows beside those that are there; arguments as of :meth:`replace`."""
         transaction = self._transaction(step)
-        result = transaction.write(self._reader(batches))
+        result = transaction.write(self._whole(batches))
         self.made = transaction.made or self.made
         return Applied(self.made, result.rows, result.already_committed)
 
@@ -198,13 +198,9 @@ class Target:
             overwrite=write_target(handle, "overwrite", None),
             is_wanted_empty=True,
         )
-        result = transaction.write(self._reader(batches))
+        result = transaction.write(self._whole(batches))
         self.made = transaction.made or self.made
         return Applied(self.made, result.rows, result.already_committed)
-
-    def _reader(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
-        schema = to_arrow_schema(self._handle.schema.fields)
-        return pa.RecordBatchReader.from_batches(schema, self._whole(batches))
 
     def _transaction(self, step: EpochStep) -> WriteTransaction:
         return WriteTransaction(self._handle, step.identity(self._handle, self.made))
@@ -258,6 +254,7 @@ class Target:
         return pa.table(columns, schema.names)
 
     def _whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows with all columns; no reader of Arrow, which hides the class of an error."""
         for batch in batches:
             table = pa.Table.from_batches([batch])
             kinds = np.zeros(batch.num_rows, np.int8)

@@ -361,9 +361,12 @@ class SyncJob:
         self._put(EntryKind.COPY, self.position)
         self._journal.answered(self._asked)
         self._asked = ()
-        step = EpochStep(self._settings.user, self.epoch, f"copy {self.epoch}", self.position)
         with self._source.first_copy(names) as copy:
             self._check_versions(names)
+            # its own position tells it from a copy of this epoch that another journal made
+            step = EpochStep(
+                self._settings.user, self.epoch, f"copy {self.epoch}", f"copy {copy.position}"
+            )
             result = self._lake.copy(copy, names, step, self.state)
             self.state = result.state
             self.position = self.position or copy.position

@@ -21,6 +21,7 @@ from tidelake.errors import (
     TidelakeError,
 )
 from tidelake.fileio import MemoryFileIO
+from tidelake.testing import SimulatedCrash
 
 
 def item(number, name="n", price=None):
@@ -190,6 +191,29 @@ def test_a_copy_that_is_always_disturbed_is_an_error(bench):
 
     with pytest.raises(ConflictError, match="truncated"):
         bench.run(fails)
+
+
+def test_a_journal_of_before_a_copy_does_not_take_another_copy_for_its_own(bench):
+    bench.database.commit(("items", "put", item(1)))
+
+    def fails(moment):
+        if moment == "chunk":
+            raise SimulatedCrash
+
+    with pytest.raises(SimulatedCrash):
+        bench.run(fails)
+    folder = "/lake/_cdc/job"
+    names = [f"{folder}/{one.name}" for one in bench.fileio.list_dir(folder)]
+    before = {name: bench.fileio.read_bytes(name) for name in names}
+    bench.run()
+    bench.database.commit(("items", "put", item(2)), ("items", "delete", (1,)))
+    bench.fileio.delete_dir(folder)
+    bench.fileio.make_dirs(folder)
+    for path, data in before.items():
+        bench.fileio.put_if_absent(path, data)
+    with pytest.raises(InvalidInputError) as caught:
+        bench.run()
+    assert caught.value.kind == "checkpoint_behind"
 
 
 def test_a_new_table_joins(bench):

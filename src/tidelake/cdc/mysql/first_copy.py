@@ -25,6 +25,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from tidelake.cdc._optional import pymysql
 from tidelake.cdc.mysql.connection import ServerSession, close_quietly, connect, our_errors
 from tidelake.cdc.mysql.position import BinlogPosition
 from tidelake.cdc.mysql.row_batch import columns_of, convert_all, row_schema
@@ -37,7 +38,7 @@ from tidelake.cdc.mysql.values.rejected_row import payload
 from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.source.source import Chunk, CopiedRows
 from tidelake.cdc.source.source_table import SourceName, SourceTable
-from tidelake.errors import NotFoundError, UnsupportedError
+from tidelake.errors import ConflictError, NotFoundError, UnsupportedError
 from tidelake.types import RowKind
 
 CHUNKS_MAX = 100_000
@@ -46,6 +47,9 @@ EVEN_RATIO_MAX = 4
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _ORDERED = _INTEGERS | {"decimal", "char", "varchar", "date", "datetime", "timestamp", "binary",
                         "varbinary", "year"}  # fmt: skip
+LOCK_SECONDS = 60
+LOCKED_OUT = frozenset({1205, 1213})
+"""A wait for a lock was too long, or two waited for each other."""
 SNAPSHOT = "held"
 
 
@@ -210,10 +214,23 @@ class MySqlFirstCopy:
 def begin(
     settings: MySqlSettings, zone: str, describe: Callable[[SourceName], ReadableTable | None], *,
     is_maria: bool, ask_newest: Callable[[], BinlogPosition], gtids_at: Callable[[str, int], str],
+    keyless: Sequence[SourceName] = (),
 ) -> MySqlFirstCopy:  # fmt: skip
-    """Begin a first copy: take the position, without a lock."""
+    """Begin a first copy: take the position, without a lock.
+
+    Parameters
+    ----------
+    keyless : sequence of SourceName
+        Tables without a key among the copied ones. A row that is both in the copy and in the log
+        behind it would be there twice. MySQL cannot say the position of a snapshot, so these tables
+        are locked for writers while both are taken: for a moment.
+    """
     if not is_maria:
-        return MySqlFirstCopy(settings, ask_newest(), zone, describe, None)
+        if not keyless:
+            return MySqlFirstCopy(settings, ask_newest(), zone, describe, None)
+        return MySqlFirstCopy(
+            settings, *_locked_snapshot(settings, keyless, ask_newest, zone, describe)
+        )
     held = connect(settings)
     try:
         with our_errors(settings), held.cursor() as cursor:
@@ -229,6 +246,36 @@ def begin(
         close_quietly(held)
         raise
     return MySqlFirstCopy(settings, position, zone, describe, held)
+
+
+def _locked_snapshot(
+    settings: MySqlSettings, tables: Sequence[SourceName], ask_newest: Callable[[], BinlogPosition],
+    zone: str, describe: Callable[[SourceName], ReadableTable | None],
+) -> tuple[BinlogPosition, str, Callable[[SourceName], ReadableTable | None], Any]:  # fmt: skip
+    """A position, and a connection with a snapshot of it, of tables that nobody writes meanwhile.
+
+    A transaction is in the log before its rows are seen. The lock waits for it, as only with
+    autocommit off it is InnoDB's own.
+    """
+    names = ", ".join(f"{quoted_name(name.database, name.table)} READ" for name in tables)
+    held, locker = connect(settings), connect(settings)
+    try:
+        with our_errors(settings), held.cursor() as cursor, locker.cursor() as lock:
+            lock.execute(f"SET SESSION autocommit = 0, lock_wait_timeout = {LOCK_SECONDS}")
+            lock.execute(f"LOCK TABLES {names}")
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            position = ask_newest()
+    except BaseException as error:
+        close_quietly(held)
+        cause = error.__cause__
+        if isinstance(cause, pymysql().err.MySQLError) and cause.args[0] in LOCKED_OUT:
+            message = f"Others hold the tables without a key: {cause.args[1]}. Copy them again."
+            raise ConflictError(message, kind="cdc_copy_disturbed") from error
+        raise
+    finally:
+        close_quietly(locker)
+    return position, zone, describe, held
 
 
 def _between(column: str, low: str | None, high: str | None) -> str:

@@ -86,7 +86,9 @@ class MySqlSource:
 
     def first_copy(self, tables: Sequence[SourceName]) -> MySqlFirstCopy:
         """Begin to copy tables, at a position of which the log goes on."""
-        del tables  # a position is of the whole log
+        known = {} if self._facts.is_maria else read_tables(
+            self._session, list(tables), self._mapping
+        )  # fmt: skip
         return begin(
             self._settings,
             self._facts.zone(self._settings),
@@ -94,6 +96,7 @@ class MySqlSource:
             is_maria=self._facts.is_maria,
             ask_newest=self._newest,
             gtids_at=self._gtids_at,
+            keyless=[name for name, table in known.items() if not table.keys],
         )
 
     def _gtids_at(self, file: str, offset: int) -> str:

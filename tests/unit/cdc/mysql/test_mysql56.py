@@ -51,6 +51,33 @@ def test_types_are_what_a_copy_says(mysql56, open_source):
     assert batch.rows.to_pylist() == [logged[2], logged[1]]
 
 
+def test_a_row_without_a_key_is_in_the_copy_or_in_the_log(mysql56, open_source):
+    mysql56.do("CREATE TABLE t (id int)", "CREATE TABLE u (id int PRIMARY KEY)")
+    mysql56.do("INSERT INTO t VALUES (1)")
+    source = open_source(mysql56)
+    table = source.tables()[0]
+    with source.first_copy([T, SourceName("shop", "", "u")]) as copied:
+        mysql56.do("INSERT INTO t VALUES (2)")  # nobody waits for a lock any more
+        (batch,) = copied.read(copied.chunks(table, rows_max=100)[0])
+    assert batch.rows.to_pylist() == [{"id": 1}]
+    (part,) = source.read(copied.position, [T], QUICK).parts
+    assert part.rows.to_pylist() == [{"id": 2}]
+
+
+def test_a_snapshot_waits_for_a_row_that_is_not_committed(mysql56, open_source):
+    mysql56.do("CREATE TABLE t (id int)")
+    source = open_source(mysql56)
+    table = source.tables()[0]
+    with mysql56.connect(database="shop", autocommit=False) as other:
+        other.cursor().execute("INSERT INTO t VALUES (1)")
+        later = threading.Timer(0.5, other.commit)
+        later.start()
+        with source.first_copy([T]) as copied:
+            (batch,) = copied.read(copied.chunks(table, rows_max=100)[0])
+        later.join()
+    assert batch.rows.to_pylist() == [{"id": 1}]
+
+
 def test_positions_have_gtids(mysql56, open_source):
     mysql56.do("CREATE TABLE t (id int PRIMARY KEY)")
     source = open_source(mysql56)

@@ -99,6 +99,8 @@ class Sizes:
     """Drawn pipelines from a table into a topic."""
     cdc_jobs: int
     """Drawn databases with a job that crashes, without a server."""
+    cdc_servers: int
+    """Drawn databases on each real server, with a job whose lives are cut off."""
     lookup_keys: int
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     java_lookup_keys: int
@@ -177,6 +179,7 @@ SMALL = Sizes(
     leaving_pipelines=1,
     message_pipelines=1,
     cdc_jobs=40,
+    cdc_servers=3,
     lookup_keys=80,
     java_lookup_keys=300,
     lookup_vanishing=4,
@@ -237,6 +240,7 @@ FULL = Sizes(
     leaving_pipelines=20,
     message_pipelines=20,
     cdc_jobs=2_000,
+    cdc_servers=75,
     lookup_keys=100_000,
     java_lookup_keys=100_000,
     lookup_vanishing=400,

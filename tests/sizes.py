@@ -101,6 +101,8 @@ class Sizes:
     """Drawn databases with a job that crashes, without a server."""
     cdc_servers: int
     """Drawn databases on each real server, with a job whose lives are cut off."""
+    cdc_lives: int
+    """Those lives."""
     lookup_keys: int
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     java_lookup_keys: int
@@ -180,6 +182,7 @@ SMALL = Sizes(
     message_pipelines=1,
     cdc_jobs=40,
     cdc_servers=3,
+    cdc_lives=4,
     lookup_keys=80,
     java_lookup_keys=300,
     lookup_vanishing=4,
@@ -241,6 +244,7 @@ FULL = Sizes(
     message_pipelines=20,
     cdc_jobs=2_000,
     cdc_servers=75,
+    cdc_lives=8,
     lookup_keys=100_000,
     java_lookup_keys=100_000,
     lookup_vanishing=400,

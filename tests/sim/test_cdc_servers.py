@@ -20,7 +20,6 @@ from proving.cdc_mutants import CHECKS, MUTANTS, check_statements
 from proving.cdc_servers import run_seed
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "proof.md"
-LIVES = 7
 # each server has seeds of its own, so that the few of `make test` meet more shapes
 SEEDS = [
     (server, number * 1000 + seed)
@@ -44,7 +43,7 @@ def shop_of(request):
 @pytest.mark.parametrize(("shop_of", "seed"), SEEDS, indirect=["shop_of"])
 def test_the_lake_is_what_a_real_database_is(shop_of, seed, tmp_path):
     with shop_of() as shop:
-        run_seed(shop, seed, tmp_path, lives=LIVES)
+        run_seed(shop, seed, tmp_path, lives=SIZE.cdc_lives)
 
 
 @pytest.mark.parametrize("shop_of", ["postgres18"], indirect=True)

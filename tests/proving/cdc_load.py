@@ -19,7 +19,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -274,13 +274,14 @@ class _Work:
             number = self.number * 1_000_000 + self.counted
             self.run("INSERT INTO events (id, note) VALUES (%s, %s)", [number, self._text()])
             return
-        row = {
+        rows: dict[str, Callable[[], dict[str, Any]]] = {
             "items": lambda: self._item(key),
             "orders": lambda: {"region": self._region(), "id": key, "amount": self._count(),
                                "memo": self._large()},
             "stock": lambda: {"id": key, "shelf": self.rng.randrange(4), "amount": self._count()},
             "notes": lambda: {"id": key, "day": self.rng.randrange(30), "note": self._text()},
-        }[table]()  # fmt: skip
+        }  # fmt: skip
+        row = rows[table]()
         if added := self.application.added.get(table):
             row[self.rng.choice(added)] = self._count()
         keys = {"orders": "region, id", "notes": "id, day"}.get(table, "id")
@@ -298,7 +299,7 @@ class _Work:
     def _update(self, table: str, key: int) -> None:
         """Change one column; a large value is mostly left alone."""
         rng = self.rng
-        columns = {
+        makers: dict[str, dict[str, Callable[[], Any]]] = {
             "items": {
                 "name": self._text, "price": self._price, "done": lambda: rng.random() < 0.5,
                 "ratio": rng.random, "big": self._large, "raw": self._bytes,
@@ -306,7 +307,8 @@ class _Work:
             "orders": {"amount": self._count, "memo": self._large},
             "stock": {"amount": self._count, "shelf": lambda: rng.randrange(4)},
             "notes": {"note": self._text},
-        }[table]  # fmt: skip
+        }  # fmt: skip
+        columns = makers[table]
         for added in self.application.added.get(table, ()):
             columns[added] = self._count
         names = [name for name in columns if name not in ("big", "memo", "raw")]

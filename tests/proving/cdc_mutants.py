@@ -19,8 +19,8 @@ from unit.cdc.job import test_job
 from unit.cdc.job.conftest import ITEMS, ORDERS, Bench
 from unit.cdc.job.test_drawn import Draw
 
-import tidelake.cdc.postgres.decoder as decoder
-import tidelake.cdc.postgres.row_changes as row_changes
+import tidelake.cdc.postgres.log.decoder as decoder
+import tidelake.cdc.postgres.log.row_changes as row_changes
 from proving.cdc_databases import Shop
 from proving.cdc_servers import REFUSALS, Run
 from proving.planting import Plant, edited, passed_over, replaced

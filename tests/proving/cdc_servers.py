@@ -234,7 +234,7 @@ class Run:
         except SimulatedCrash:
             ended = "crash"
         except TidelakeError as error:
-            if not files.is_hit:
+            if not files.is_hit():
                 raise
             ended = error.kind or "error"
         finally:

@@ -27,6 +27,7 @@ from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.foreign_names import with_hints
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import opened_catalog, register
+from tidelake.spark.cdc_methods import CdcMethods
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
 from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import fields_from_spark
@@ -124,7 +125,7 @@ def attach(
     return Lake(spark, opened, catalog_name=catalog)
 
 
-class Lake(JobMethods, KafkaMethods, LookupMethods, ServiceMethods):
+class Lake(JobMethods, CdcMethods, KafkaMethods, LookupMethods, ServiceMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
     A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read

@@ -9,6 +9,7 @@ from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync_config import SyncConfig
 from tidelake.cdc.job.job import SyncJob
 from tidelake.cdc.job.lake import LakeWriter
+from tidelake.cdc.job.table_copy import Copier
 from tidelake.cdc.journal.journal import FileJournal
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.source import MySqlSource
@@ -73,12 +74,28 @@ def source_of(config: SyncConfig, ways: SecretWays, env: Env) -> Source:
     raise UnsupportedError(message, kind="cdc_source")
 
 
-def opened(config: SyncConfig, ways: SecretWays, env: Env) -> OpenedJob:
-    """Open all parts of a job."""
+def opened(
+    config: SyncConfig,
+    ways: SecretWays,
+    env: Env,
+    *,
+    catalog: Catalog | None = None,
+    copier: Copier | None = None,
+) -> OpenedJob:
+    """Open all parts of a job.
+
+    Parameters
+    ----------
+    catalog : Catalog, optional
+        Where it writes; by default what the arguments name.
+    copier : Copier, optional
+        Copies large tables in other processes.
+    """
     source = source_of(config, ways, env)
-    catalog = lake_of(config, ways, env)
+    if catalog is None:
+        catalog = lake_of(config, ways, env)
     journal = FileJournal(
         catalog.fileio, f"{catalog.warehouse}/{JOURNALS}/{config.job}", config.job
     )
-    lake = LakeWriter(catalog, lake_settings(config, zone=env.zone or "UTC"))
+    lake = LakeWriter(catalog, lake_settings(config, zone=env.zone or "UTC"), copier)
     return OpenedJob(config, catalog, source, journal, lake, env)

@@ -121,6 +121,20 @@ def config_of(command: str, given: Given) -> SyncConfig:
     return _Reading(command, given).config()
 
 
+def interval_ms(text: str) -> int:
+    """Read a time between epochs: ``"500 ms"``.
+
+    Raises
+    ------
+    InvalidInputError
+        It is none.
+    """
+    found = _INTERVAL.fullmatch(text.strip().lower())
+    if found is None or not int(found["number"]):
+        raise wrong("interval", f"'{text}' is no --interval: write 1 s, 500 ms or 5 min.")
+    return int(found["number"]) * _UNITS_MS[found["unit"]]
+
+
 class _Reading:
     """Reads the values of one command."""
 
@@ -174,7 +188,7 @@ class _Reading:
                 case_sensitive=case_sensitive,
             ),
             is_once="once" in self.given,
-            interval_ms=self._interval_ms(),
+            interval_ms=interval_ms(self._text("interval", "1 s")),
             resnapshots_if_lost=self._choice("on_lost_position", "fail") == "resnapshot",
             ignores_incompatible=self._truth("ignore_incompatible", default=False),
             reread_max=self._count("reread_max", 10_000_000, least=0),
@@ -250,13 +264,6 @@ class _Reading:
             )
             raise wrong("job", message)
         return name
-
-    def _interval_ms(self) -> int:
-        text = self._text("interval", "1 s")
-        found = _INTERVAL.fullmatch(text.strip().lower())
-        if found is None or not int(found["number"]):
-            raise wrong("interval", f"'{text}' is no --interval: write 1 s, 500 ms or 5 min.")
-        return int(found["number"]) * _UNITS_MS[found["unit"]]
 
     # ---- shapes
 

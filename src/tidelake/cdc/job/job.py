@@ -188,13 +188,26 @@ class SyncJob:
     def run_once(self, watch: Callable[[EpochDone], None] | None = None) -> None:
         """Apply what the source has at this moment."""
         newest = self._source.newest()
-        self._look_for_requests()
-        while self._has_waiting() or self._source.is_before(self.position, newest):
-            done = self.step()
+        while self.has_more(newest):
+            done = self.step_to(newest)
             if done is not None and watch is not None:
                 watch(done)
-            if done is None:
-                self._put_idle(newest)
+
+    def has_more(self, newest: str) -> bool:
+        """Look whether tables wait to be copied, or the source has more up to a position.
+
+        Requests of people and new tables are taken up where it is time to look for them.
+        """
+        self._look_for_requests()
+        self._look_for_tables()
+        return self._has_waiting() or self._source.is_before(self.position, newest)
+
+    def step_to(self, newest: str) -> EpochDone | None:
+        """Do one epoch, or pass over a part of the log without changes, up to a position."""
+        done = self.step()
+        if done is None:
+            self._put_idle(newest)
+        return done
 
     def close(self) -> None:
         """Say how far everything is safe, and end the connections.

@@ -13,7 +13,7 @@ A table that cannot follow its source is suspended, and the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from tidelake.cdc.evolution.plan import (
     EvolutionRules,
     plan_evolution,
 )
+from tidelake.cdc.job.table_copy import ChunkNote, Copier, TableCopy
 from tidelake.cdc.job.targets import LakeSettings, Targets
 from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
 from tidelake.cdc.source.changes import (
@@ -43,8 +44,9 @@ from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.cdc.target.quarantine import Misfit, Quarantine, payload_of
 from tidelake.cdc.target.row_maker import Made
-from tidelake.cdc.target.target import Prepared, Target, TargetRows
+from tidelake.cdc.target.target import Applied, Prepared, Target, TargetRows
 from tidelake.engine.tables import Catalog
+from tidelake.engine.write import WriteResult, WriteTransaction
 from tidelake.errors import InvalidInputError
 from tidelake.types import TableSchema
 from tidelake.types.schema_change import RenameColumn
@@ -96,9 +98,18 @@ class _Ready:
 
 
 class LakeWriter:
-    """Puts a job's changes into its targets. For one thread."""
+    """Puts a job's changes into its targets. For one thread.
 
-    def __init__(self, catalog: Catalog, settings: LakeSettings) -> None:
+    Parameters
+    ----------
+    copier : Copier, optional
+        Copies large tables in other processes.
+    """
+
+    def __init__(
+        self, catalog: Catalog, settings: LakeSettings, copier: Copier | None = None
+    ) -> None:
+        self._copier = copier
         self.targets = Targets(catalog, settings)
         self._settings = settings
         self._clock = catalog.env.clock
@@ -374,8 +385,12 @@ class LakeWriter:
             for n, one in epoch.state.tables.items()
             if one.target == identifier and n not in names and one.phase is Phase.LIVE
         ]
-        rows = self._copied(copy, versions, identifier, counts, epoch)
-        done = target.add(epoch.step, rows) if others else target.replace(epoch.step, rows)
+        wanted = self._table_copy(copy, versions, target)
+        done, notes = self._written(copy, wanted, target, epoch.step, replaces=not others)
+        for number, note in sorted(notes.items()):
+            name = wanted.chunks[number].table.name
+            epoch.misfits += [Misfit(identifier, one) for one in note.rejected]
+            counts[name] = counts.get(name, 0) + note.rows_count
         epoch.rows_count += done.rows_count
         for version in versions:
             old = epoch.state.tables[version.name]
@@ -391,24 +406,46 @@ class LakeWriter:
             epoch.state = epoch.state.with_table(version.name, copied)
         self._note(identifier, target, epoch)
 
-    def _copied(
-        self,
-        copy: FirstCopy,
-        versions: Sequence[SourceTable],
-        identifier: str,
-        counts: dict[SourceName, int],
-        epoch: _Epoch,
-    ) -> Iterator[pa.RecordBatch]:
-        now = self._clock.now_ms()
-        for version in versions:
-            maker = self.targets.maker(version)
-            for chunk in copy.chunks(version, rows_max=CHUNK_ROWS_MAX):
-                for copied in copy.read(chunk):
-                    epoch.misfits += [Misfit(identifier, one) for one in copied.rejected]
-                    rows, rejected = maker.copied(copied.rows, copy.order, now)
-                    epoch.misfits += [Misfit(identifier, one) for one in rejected]
-                    counts[version.name] = counts.get(version.name, 0) + rows.num_rows
-                    yield from rows.to_batches()
+    def _table_copy(
+        self, copy: FirstCopy, versions: Sequence[SourceTable], target: Target
+    ) -> TableCopy:
+        chunks = [
+            chunk for version in versions for chunk in copy.chunks(version, rows_max=CHUNK_ROWS_MAX)
+        ]
+        return TableCopy(
+            target.identifier,
+            target.handle.schema.fields,
+            copy,
+            tuple(chunks),
+            {version.name: self.targets.maker(version) for version in versions},
+            copy.order,
+            self._clock.now_ms(),
+        )
+
+    def _written(
+        self, copy: FirstCopy, wanted: TableCopy, target: Target, step: EpochStep, *, replaces: bool
+    ) -> tuple[Applied, Mapping[int, ChunkNote]]:
+        """Write the copied rows: here, or by other processes where they take the copy."""
+        copier = self._copier
+        reader = copy.reader(wanted.chunks) if copier is not None else None
+        notes: dict[int, ChunkNote] = {}
+        if copier is not None and reader is not None:
+            spread = wanted.read_by(reader)
+            if copier.takes(spread):
+
+                def write(transaction: WriteTransaction) -> WriteResult:
+                    result, found = copier.write(spread, transaction)
+                    notes.update(found)
+                    return result
+
+                return target.copied(step, write, replaces=replaces), notes
+        rows = (
+            batch
+            for number in range(len(wanted.chunks))
+            for batch in wanted.rows(number, notes.setdefault(number, ChunkNote()))
+        )
+        done = target.replace(step, rows) if replaces else target.add(step, rows)
+        return done, notes
 
 
 def _move(epoch: _Epoch, name: SourceName, phase: Phase, reason: str) -> None:

@@ -164,6 +164,10 @@ class MySqlFirstCopy:
         finally:
             close_quietly(connection)
 
+    def reader(self, chunks: Sequence[Chunk]) -> None:
+        """Give nothing: parts are read here alone."""
+        del chunks
+
     def _read(self, connection: Any, chunk: Chunk) -> Iterator[CopiedRows]:
         table = self._table(chunk.table.name)
         columns = columns_of(table)

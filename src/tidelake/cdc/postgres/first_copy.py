@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -47,6 +47,7 @@ from tidelake.cdc.postgres.slot import NewSlot
 from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.source.source import Chunk, CopiedRows
 from tidelake.cdc.source.source_table import SourceTable
+from tidelake.engine.storage import SentSecrets
 from tidelake.errors import ConflictError
 from tidelake.types import RowKind, TypeRoot
 
@@ -56,6 +57,7 @@ BLOCK_BYTES_MAX = (1 << 31) - 1
 PAGE_ROWS = 60
 """Rows of a page of 8 KiB where the server has not counted any."""
 _PAGE_BYTES = 8192
+_PASSWORD = "password"
 _LEAVES = """
 SELECT format('%I.%I', n.nspname, c.relname), c.reltuples::float8, c.relpages,
   pg_relation_size(c.oid)
@@ -82,6 +84,31 @@ class PostgresChunk(Chunk):
     place: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PostgresChunkReader:
+    """Reads parts of a copy in another process, while the copy's snapshot is kept here. Picklable.
+
+    Parameters
+    ----------
+    settings : PostgresSettings
+        Without the password.
+    secrets : SentSecrets
+        The password.
+    position : Position
+        The copy's.
+    """
+
+    settings: PostgresSettings
+    secrets: SentSecrets
+    position: Position
+
+    def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
+        """Read one part, in batches, in the copy's snapshot."""
+        assert isinstance(chunk, PostgresChunk)
+        password = self.secrets.reveal()[_PASSWORD]
+        return read_chunk(replace(self.settings, password=password), chunk, self.position)
+
+
 class PostgresCopy:
     """Implements :class:`~tidelake.cdc.source.source.FirstCopy`."""
 
@@ -100,7 +127,8 @@ class PostgresCopy:
         return self._slot.position.lsn, 0
 
     def chunks(self, table: SourceTable, *, rows_max: int) -> Sequence[PostgresChunk]:
-        """Cut a table into parts of about so many rows."""
+        """Cut a table into parts of about so many rows, or fewer as the settings say."""
+        rows_max = min(rows_max, self._settings.chunk_rows)
         with connect(self._settings) as connection, translated(self._settings):
             name = quote_text(quoted(table.name))
             leaves = connection.execute(_LEAVES.format(root=name)).fetchall()
@@ -123,6 +151,15 @@ class PostgresCopy:
         """Read one part, in batches. Each call has its own connection."""
         assert isinstance(chunk, PostgresChunk)
         return read_chunk(self._settings, chunk, self._slot.position)
+
+    def reader(self, chunks: Sequence[Chunk]) -> PostgresChunkReader:
+        """Give what reads any chunk in another process: it joins the snapshot."""
+        del chunks
+        return PostgresChunkReader(
+            replace(self._settings, password=""),
+            SentSecrets({_PASSWORD: self._settings.password}),
+            self._slot.position,
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -65,6 +65,14 @@ class CopiedRows:
     rejected: tuple[Rejected, ...] = ()
 
 
+class ChunkReader(Protocol):
+    """Reads parts of a first copy, in any process. Picklable; a secret in it goes its own way."""
+
+    def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
+        """Read one chunk, in batches, by a connection of its own."""
+        ...
+
+
 class FirstCopy(Protocol):
     """The tables at one position of the log. Open until all chunks have begun to be read."""
 
@@ -90,6 +98,13 @@ class FirstCopy(Protocol):
         ConflictError
             The table changed so that the copy does not show it: kind ``cdc_copy_disturbed``. A copy
             that begins anew may succeed.
+        """
+        ...
+
+    def reader(self, chunks: Sequence[Chunk]) -> ChunkReader | None:
+        """Give what reads these chunks in other processes, while this copy is open.
+
+        None if they can only be read here.
         """
         ...
 

@@ -16,7 +16,7 @@ null gets a value of its type there, which nobody reads: a delete counts by its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -30,9 +30,9 @@ from tidelake.cdc.target.unchanged import fill_unchanged
 from tidelake.engine.schemas import alter_table, with_newest_schema
 from tidelake.engine.streams import MadeCommit
 from tidelake.engine.tables import Table, TableHandle
-from tidelake.engine.write import WriteTransaction, write_target
+from tidelake.engine.write import WriteResult, WriteTransaction, write_target
 from tidelake.errors import InvalidInputError
-from tidelake.types import RowKind
+from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.conform import conform
 from tidelake.types.schema_change import SchemaChange
@@ -178,10 +178,7 @@ class Target:
 
     def add(self, step: EpochStep, batches: Iterable[pa.RecordBatch]) -> Applied:
         """Commit rows beside those that are there; arguments as of :meth:`replace`."""
-        transaction = self._transaction(step)
-        result = transaction.write(self._whole(batches))
-        self.made = transaction.made or self.made
-        return Applied(self.made, result.rows, result.already_committed)
+        return self.copied(step, lambda add: add.write(self._whole(batches)), replaces=False)
 
     def replace(self, step: EpochStep, batches: Iterable[pa.RecordBatch]) -> Applied:
         """Commit other rows in place of all rows.
@@ -191,16 +188,35 @@ class Target:
         batches : iterable of pyarrow.RecordBatch
             As :attr:`TargetRows.rows`, all inserts; read once.
         """
-        handle = self._handle.with_options(self._handle.options.updated(WHOLE_TABLE))
-        transaction = WriteTransaction(
-            handle,
-            step.identity(handle, self.made),
-            overwrite=write_target(handle, "overwrite", None),
-            is_wanted_empty=True,
-        )
-        result = transaction.write(self._whole(batches))
+        return self.copied(step, lambda change: change.write(self._whole(batches)), replaces=True)
+
+    def copied(
+        self, step: EpochStep, write: Callable[[WriteTransaction], WriteResult], *, replaces: bool
+    ) -> Applied:
+        """Commit rows that a function writes, in place of all rows or beside them.
+
+        Parameters
+        ----------
+        write : callable
+            Writes to the transaction and commits it, unless it is committed.
+        """
+        handle = self._handle
+        transaction = self._transaction(step)
+        if replaces:
+            handle = handle.with_options(handle.options.updated(WHOLE_TABLE))
+            transaction = WriteTransaction(
+                handle,
+                step.identity(handle, self.made),
+                overwrite=write_target(handle, "overwrite", None),
+                is_wanted_empty=True,
+            )
+        result = write(transaction)
         self.made = transaction.made or self.made
         return Applied(self.made, result.rows, result.already_committed)
+
+    def _whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows with all columns; no reader of Arrow, which hides the class of an error."""
+        return whole_rows(batches, self._handle.schema.fields, table=self.identifier)
 
     def _transaction(self, step: EpochStep) -> WriteTransaction:
         return WriteTransaction(self._handle, step.identity(self._handle, self.made))
@@ -239,29 +255,38 @@ class Target:
 
     def _conformed(self, rows: pa.Table, kinds: NDArray[np.int8]) -> pa.Table:
         """The rows with all columns of the target."""
-        fields = self._handle.schema.fields
-        schema = to_arrow_schema(fields)
-        deletes = pa.array(kinds == int(RowKind.DELETE))
-        columns = []
-        for one in schema:
-            if one.name not in rows.column_names:
-                values = pa.nulls(rows.num_rows, one.type)
-            else:
-                values = _cast(rows.column(one.name).combine_chunks(), one.type)
-            if not one.nullable and values.null_count:
-                values = pc.if_else(pc.and_(deletes, values.is_null()), _some_value(one), values)
-            columns.append(values)
-        return pa.table(columns, schema.names)
+        return _conformed(rows, kinds, self._handle.schema.fields)
 
-    def _whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows with all columns; no reader of Arrow, which hides the class of an error."""
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            kinds = np.zeros(batch.num_rows, np.int8)
-            fitting = conform(
-                self._conformed(table, kinds), self._handle.schema.fields, table=self.identifier
-            )
-            yield from fitting.to_batches()
+
+def whole_rows(
+    batches: Iterable[pa.RecordBatch], fields: Sequence[DataField], *, table: str
+) -> Iterator[pa.RecordBatch]:
+    """Give copied rows all columns of a target.
+
+    Raises
+    ------
+    InvalidInputError
+        A value does not fit its column.
+    """
+    for batch in batches:
+        kinds = np.zeros(batch.num_rows, np.int8)
+        rows = _conformed(pa.Table.from_batches([batch]), kinds, fields)
+        yield from conform(rows, fields, table=table).to_batches()
+
+
+def _conformed(rows: pa.Table, kinds: NDArray[np.int8], fields: Sequence[DataField]) -> pa.Table:
+    schema = to_arrow_schema(fields)
+    deletes = pa.array(kinds == int(RowKind.DELETE))
+    columns = []
+    for one in schema:
+        if one.name not in rows.column_names:
+            values = pa.nulls(rows.num_rows, one.type)
+        else:
+            values = _cast(rows.column(one.name).combine_chunks(), one.type)
+        if not one.nullable and values.null_count:
+            values = pc.if_else(pc.and_(deletes, values.is_null()), _some_value(one), values)
+        columns.append(values)
+    return pa.table(columns, schema.names)
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -16,6 +16,8 @@ from tidelake.spark.errors.run_errors import stream_failure
 JobStatus: TypeAlias = Literal["RUNNING", "FINISHED", "CANCELED", "FAILED"]
 BEHIND = "snapshotsBehind"
 """Metric of a source: snapshots of its table that the job has not read."""
+ROWS = "rowsChanged"
+"""Metric of a source whose batches bring no rows through Spark: rows that the newest one wrote."""
 NO_WATERMARK = "1970-01-01T00:00:00.000Z"
 
 
@@ -74,6 +76,10 @@ class Job:
     @property
     def rows_per_second(self) -> float | None:
         """Rows that the newest batch processed in a second."""
+        changed = self._metrics(ROWS)
+        took_ms = (self.progress.get("durationMs") or {}).get("triggerExecution")
+        if changed and took_ms:
+            return round(1000 * sum(changed) / float(took_ms), 1)
         found = self.progress.get("processedRowsPerSecond")
         return None if found is None else round(float(found), 1)
 
@@ -88,9 +94,13 @@ class Job:
     @property
     def snapshots_behind(self) -> int | None:
         """Number of unread snapshots of its tables, over all sources."""
-        metrics = [source.get("metrics") or {} for source in self.progress.get("sources") or ()]
-        found = [int(one[BEHIND]) for one in metrics if BEHIND in one]
+        found = self._metrics(BEHIND)
         return sum(found) if found else None
+
+    def _metrics(self, name: str) -> list[int]:
+        """Numbers of one name of all sources that give it."""
+        metrics = [source.get("metrics") or {} for source in self.progress.get("sources") or ()]
+        return [int(one[name]) for one in metrics if name in one]
 
     def stop(self) -> None:
         """Stop it; its checkpoint stays for a restart. Does nothing if it has ended."""

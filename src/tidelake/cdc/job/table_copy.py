@@ -1,0 +1,103 @@
+"""The copy of one target: chunks of its tables of the source, made into rows of the target.
+
+A copy is done here, one chunk after another, or by a :class:`Copier` in other processes. Both read
+chunks by :meth:`TableCopy.rows`, and keep what is left out in a :class:`ChunkNote` for each chunk.
+A chunk that is read again has the same note again, so that notes are counted by chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from tidelake.cdc.source.changes import Rejected
+from tidelake.cdc.source.source import Chunk, ChunkReader
+from tidelake.cdc.source.source_table import SourceName
+from tidelake.cdc.target.row_maker import RowMaker
+from tidelake.cdc.target.target import whole_rows
+from tidelake.engine.write import WriteResult, WriteTransaction
+from tidelake.types import DataField
+
+
+@dataclass
+class ChunkNote:
+    """What was seen of one chunk besides its rows."""
+
+    rows_count: int = 0
+    rejected: list[Rejected] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TableCopy:
+    """Makes the rows of a target. Picklable if its reader is; shows no secret.
+
+    Parameters
+    ----------
+    fields : tuple of DataField
+        The target's columns.
+    makers : mapping
+        By the table of the source.
+    order : tuple of int
+        Of all copied rows.
+    """
+
+    target: str
+    fields: tuple[DataField, ...]
+    reader: ChunkReader
+    chunks: tuple[Chunk, ...]
+    makers: Mapping[SourceName, RowMaker]
+    order: tuple[int, int]
+    now_ms: int
+
+    @property
+    def rows_count(self) -> int:
+        """Rows of the source, as estimated."""
+        return sum(chunk.rows_count for chunk in self.chunks)
+
+    def read_by(self, reader: ChunkReader) -> TableCopy:
+        """Give the same copy with another reader."""
+        return replace(self, reader=reader)
+
+    def rows(self, number: int, note: ChunkNote) -> Iterator[pa.RecordBatch]:
+        """Read a chunk by its number; rows have the columns that its table gives the target."""
+        chunk = self.chunks[number]
+        maker = self.makers[chunk.table.name]
+        for copied in self.reader.read(chunk):
+            made, rejected = maker.copied(copied.rows, self.order, self.now_ms)
+            note.rejected += [*copied.rejected, *rejected]
+            note.rows_count += made.num_rows
+            yield from made.to_batches()
+
+    def whole_rows(self, number: int, note: ChunkNote) -> Iterator[pa.RecordBatch]:
+        """Read a chunk by its number; rows have all columns of the target.
+
+        Raises
+        ------
+        InvalidInputError
+            A value does not fit its column.
+        """
+        return whole_rows(self.rows(number, note), self.fields, table=self.target)
+
+
+class Copier(Protocol):
+    """Copies in other processes."""
+
+    def takes(self, copy: TableCopy) -> bool:
+        """Whether a copy is for them, such as a large one."""
+        ...
+
+    def write(
+        self, copy: TableCopy, transaction: WriteTransaction
+    ) -> tuple[WriteResult, Mapping[int, ChunkNote]]:
+        """Read all chunks, write and commit, unless it is committed.
+
+        Returns
+        -------
+        WriteResult
+        mapping of int to ChunkNote
+            By the number of the chunk; of a commit that was made before there may be none.
+        """
+        ...

@@ -1,0 +1,154 @@
+"""One run of a job inside a query: what the source of the query asks, and what its batches do.
+
+A batch is a turn of the job. The first takes the job up where its journal stands, or copies its
+tables; each later one applies epochs up to where the source stood when the batch began, at most for
+:data:`BATCH_SECONDS_MAX`.
+
+The number of a batch stands in the checkpoint and decides nothing. A batch that Spark repeats is
+simply another turn: what is applied is known from the journal, and each commit takes effect once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+
+from tidelake.cdc.command.opening import OpenedJob
+from tidelake.cdc.job.job import EpochDone, SyncJob
+from tidelake.cdc.journal.job_state import Phase
+from tidelake.engine.env import Clock
+from tidelake.spark.cdc.executor_copy import ExecutorCopier
+from tidelake.spark.streams.jobs.job import ROWS
+
+BATCH_SECONDS_MAX = 5.0
+"""So often a job that is far behind shows how far it is, and can be stopped."""
+WAIT_MS = 300
+"""How long a batch waits for the change that the source's newest position promises."""
+
+
+class QueryRun:
+    """A run of a job. For the thread of its query.
+
+    Parameters
+    ----------
+    copier : ExecutorCopier
+        The job's.
+    watch : callable
+        Called with each epoch and the job.
+    """
+
+    def __init__(
+        self,
+        parts: OpenedJob,
+        copier: ExecutorCopier,
+        watch: Callable[[EpochDone, SyncJob], None] | None,
+    ) -> None:
+        self._parts = parts
+        self._copier = copier
+        self._watch = watch
+        self._job = parts.job()
+        self._clock: Clock = parts.env.clock
+        self._has_begun = False
+        self._is_once = False
+        self._end: str | None = None
+        """Of a query that ends: where the source stood when it began."""
+        self._newest = ""
+        """Where the source stood at the last look."""
+        self._passed = ""
+        """Up to here the log has nothing for the job, though its position is behind."""
+        self._rows_count = 0
+        self._committed_ms: int | None = None
+        self.error: BaseException | None = None
+        """Why the query failed, if it failed in a batch."""
+
+    # ---- asked by the source
+
+    def end_at_newest(self) -> None:
+        """Let the run end where the source stands when it begins."""
+        self._is_once = True
+
+    def has_work(self) -> bool:
+        """Whether a batch has something to do. Asks the source."""
+        if not self._has_begun:
+            return True
+        source, job = self._parts.source, self._job
+        self._newest = source.newest()
+        if self._is_once:
+            assert self._end is not None, "set with the first batch"
+            return job.has_more(self._end)
+        return job.has_more(self._newest) and (
+            self._waits() or not self._passed or source.is_before(self._passed, self._newest)
+        )
+
+    def facts(self) -> Mapping[str, str]:
+        """Say how the job is, for the query's progress."""
+        job = self._job
+        is_behind = bool(job.position and self._newest) and self._parts.source.is_before(
+            job.position, self._newest
+        )
+        lag_ms = 0
+        if is_behind and self._committed_ms is not None and job.position != self._passed:
+            lag_ms = max(0, self._clock.now_ms() - self._committed_ms)
+        tables = job.state.tables.values()
+        return {
+            "epoch": str(job.epoch),
+            "position": job.position,
+            "sourcePosition": self._newest,
+            "lagMs": str(lag_ms),
+            ROWS: str(self._rows_count),
+            "tables": str(len(tables)),
+            "tablesCopying": str(sum(one.phase is Phase.COPYING for one in tables)),
+            "tablesSuspended": str(sum(one.phase is Phase.SUSPENDED for one in tables)),
+            "rowsQuarantined": str(job.state.quarantined_count),
+        }
+
+    def close(self) -> None:
+        """Put what is applied, and end the connections to the source."""
+        self._job.close()
+
+    # ---- a batch
+
+    def __call__(self, frame: DataFrame, _: int) -> None:
+        """Do a batch. For ``foreachBatch``; the frame has no rows."""
+        self._rows_count = 0
+        try:
+            self._copier.spark = frame.sparkSession
+            if self._has_begun:
+                self._advance()
+            else:
+                self._begin()
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def _begin(self) -> None:
+        if self._is_once:
+            self._end = self._newest = self._parts.source.newest()
+        self._tell(self._job.start())
+        self._has_begun = True
+
+    def _advance(self) -> None:
+        goal = self._newest if self._end is None else self._end
+        ends = self._clock.monotonic_seconds() + BATCH_SECONDS_MAX
+        while self._clock.monotonic_seconds() < ends:
+            if self._is_once:
+                self._tell(self._job.step_to(goal))
+            else:
+                done = self._job.step(wait_ms=WAIT_MS)
+                self._passed = goal if done is None else ""
+                self._tell(done)
+            is_there = self._passed or not self._parts.source.is_before(self._job.position, goal)
+            if is_there and not self._waits():
+                return
+
+    def _waits(self) -> bool:
+        return any(one.phase is Phase.COPYING for one in self._job.state.tables.values())
+
+    def _tell(self, done: EpochDone | None) -> None:
+        if done is None:
+            return
+        self._rows_count += done.rows_count
+        self._committed_ms = done.committed_ms or self._committed_ms
+        if self._watch is not None:
+            self._watch(done, self._job)

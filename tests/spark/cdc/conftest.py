@@ -63,6 +63,10 @@ class Shop:
         rows = self.lake.catalog.table(f"ods.{table}").to_arrow(columns=list(columns)).to_pylist()
         return sorted((tuple(row.values()) for row in rows), key=str)
 
+    def commits(self, identifier):
+        """How many commits with rows a table has."""
+        return len(set(self.lake.catalog.table(identifier).history()["commit_identifier"].to_pylist()))
+
     def is_equal(self, table, *columns):
         wanted = self.rows(f"SELECT {', '.join(columns)} FROM {table}")
         return self.content(table, *columns) == sorted(wanted, key=str)

@@ -105,6 +105,8 @@ class SyncJob:
         self.state = JobState()
         self.epoch = -1
         self.position = ""
+        self._passed = ""
+        """Up to here the log was read behind the position, and has nothing for the job."""
         self._put_ms = 0
         self._is_done = False
         """Whether the newest entry's epoch is applied."""
@@ -173,7 +175,7 @@ class SyncJob:
         if wait_ms is not None:
             limits = replace(limits, wait_ms=wait_ms)
         try:
-            changes = self._source.read(self.position, self._followed(), limits)
+            changes = self._read_on(limits)
         except NotFoundError as error:
             if not self._may_copy_all(error):
                 raise
@@ -181,6 +183,7 @@ class SyncJob:
         if changes.end == self.position:
             return None
         if not changes.parts and self._env.clock.now_ms() - self._put_ms < IDLE_MS:
+            self._passed = changes.end
             return None
         self._put(EntryKind.CHANGES, changes.end)
         return self._apply(changes)
@@ -241,11 +244,19 @@ class SyncJob:
     def _put_idle(self, newest: str) -> None:
         """Pass over a part of the log without changes."""
         limits = replace(self._settings.limits, wait_ms=0, gather_ms=0)
-        changes = self._source.read(self.position, self._followed(), limits)
+        changes = self._read_on(limits)
         if changes.end == self.position or not self._source.is_before(self.position, newest):
             return
         self._put(EntryKind.CHANGES, changes.end)
         self._apply(changes)
+
+    def _read_on(self, limits: EpochLimits) -> Changes:
+        """Read the log on from where it was read; gives all from the position.
+
+        A source that is read from another place than where its last read ended connects again.
+        """
+        changes = self._source.read(self._passed or self.position, self._followed(), limits)
+        return replace(changes, start=self.position)
 
     def _again(self, entry: JournalEntry) -> EpochDone | None:
         if entry.end == entry.start:
@@ -259,7 +270,7 @@ class SyncJob:
     def _apply(self, changes: Changes) -> EpochDone:
         step = EpochStep(self._settings.user, self.epoch, changes.start, changes.end)
         result = self._lake.apply(changes, step, self.state)
-        self.state, self.position = result.state, changes.end
+        self.state, self.position, self._passed = result.state, changes.end, ""
         self._is_done = True
         return EpochDone(
             self.epoch,
@@ -354,6 +365,7 @@ class SyncJob:
         raise AssertionError("the last try returns or raises")
 
     def _copy_once(self) -> EpochDone:
+        self._passed = ""
         now = {table.name: table for table in self._source.tables()}
         names = []
         for name, one in self.state.tables.items():

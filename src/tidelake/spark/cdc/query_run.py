@@ -18,6 +18,7 @@ from tidelake.cdc.command.opening import OpenedJob
 from tidelake.cdc.job.job import EpochDone, SyncJob
 from tidelake.cdc.journal.job_state import Phase
 from tidelake.engine.env import Clock
+from tidelake.errors import StorageError, StorageRefusedError
 from tidelake.spark.cdc.executor_copy import ExecutorCopier
 from tidelake.spark.streams.jobs.job import ROWS
 
@@ -73,7 +74,12 @@ class QueryRun:
         if not self._has_begun:
             return True
         source, job = self._parts.source, self._job
-        self._newest = source.newest()
+        try:
+            self._newest = source.newest()
+        except StorageRefusedError:
+            raise
+        except StorageError:
+            return True  # to read on waits for a server that is started again
         if self._is_once:
             assert self._end is not None, "set with the first batch"
             return job.has_more(self._end)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,7 +99,7 @@ class SparkSync(Sync):
         try:
             self._check(parts)
             run = QueryRun(parts, copier, watch)
-            place = _uri(checkpoint)
+            place = _temporary(run) if checkpoint is None else _uri(checkpoint)
             frame = job_frame(self._spark, run, self.name)
             writer = frame.writeStream.queryName(name).foreachBatch(run)
             writer = writer.option("checkpointLocation", place)
@@ -178,9 +180,14 @@ def spark_sync(
     return SparkSync(spark, config, ways, catalog, jobs)
 
 
-def _uri(checkpoint: str | Path | None) -> str:
-    """Name the checkpoint's folder; without one a temporary folder on the driver's machine."""
-    if checkpoint is None:
-        return Path(tempfile.mkdtemp(prefix="tidelake-cdc-")).as_uri()
+def _temporary(run: QueryRun) -> str:
+    """Make a checkpoint on the driver's machine, which goes with the run."""
+    place = Path(tempfile.mkdtemp(prefix="tidelake-cdc-"))
+    weakref.finalize(run, shutil.rmtree, place, ignore_errors=True)
+    return place.as_uri()
+
+
+def _uri(checkpoint: str | Path) -> str:
+    """Name the checkpoint's folder."""
     text = str(checkpoint)
     return text if "://" in text else Path(text).absolute().as_uri()

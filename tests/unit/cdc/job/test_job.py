@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 from unit.cdc.job.conftest import ITEMS
-from unit.cdc.job.log_source import name_of
+from unit.cdc.job.log_source import LogSource, name_of
 
 from tidelake.cdc.evolution.plan import Policy
 from tidelake.cdc.journal.job_state import Phase
@@ -56,6 +56,28 @@ def test_positions_are_confirmed_when_the_next_epoch_begins(bench):
     assert bench.confirmed == ["0:0"]
     job.close()
     assert bench.confirmed == ["0:0", "1:0"]
+
+
+def test_a_log_without_changes_for_the_job_is_read_on_from_where_it_was_read(bench, monkeypatch):
+    job = bench.run()
+    starts = []
+    read = LogSource.read
+
+    def recorded(source, start, *args, **more):
+        starts.append(start)
+        return read(source, start, *args, **more)
+
+    monkeypatch.setattr(LogSource, "read", recorded)
+    for _ in range(2):
+        bench.database.commit()
+        assert job.step() is None
+    assert job.position == "0:0"
+    bench.database.commit(("items", "put", item(1)))
+    assert job.step().rows_count == 1
+    assert starts == ["0:0", "1:0", "2:0"]
+    bench.run()  # the epoch comes again, from its own start
+    assert starts[3] == "0:0"
+    bench.check()
 
 
 def test_a_large_transaction_is_cut(bench):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 
@@ -12,6 +13,7 @@ from servers.postgres import PASSWORD, USER, postgres
 
 import tidelake
 import tidelake.cdc
+from tidelake.errors import NotFoundError
 
 _NUMBERS = itertools.count()
 
@@ -67,6 +69,14 @@ class Shop:
         """How many commits with rows a table has."""
         return len(set(self.lake.catalog.table(identifier).history()["commit_identifier"].to_pylist()))
 
+    def has_column(self, table, column, seconds=30):
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            if column in self.lake.catalog.table(f"ods.{table}").schema.names:
+                return True
+            time.sleep(0.1)
+        return False
+
     def is_equal(self, table, *columns):
         wanted = self.rows(f"SELECT {', '.join(columns)} FROM {table}")
         return self.content(table, *columns) == sorted(wanted, key=str)
@@ -74,8 +84,9 @@ class Shop:
     def becomes_equal(self, table, *columns, seconds=30):
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
-            if self.is_equal(table, *columns):
-                return True
+            with contextlib.suppress(NotFoundError):  # the table is not there yet
+                if self.is_equal(table, *columns):
+                    return True
             time.sleep(0.1)
         return False
 

@@ -67,7 +67,8 @@ class Shop:
 
     def commits(self, identifier):
         """How many commits with rows a table has."""
-        return len(set(self.lake.catalog.table(identifier).history()["commit_identifier"].to_pylist()))
+        history = self.lake.catalog.table(identifier).history()
+        return len(set(history["commit_identifier"].to_pylist()))
 
     def has_column(self, table, column, seconds=30):
         ends = time.monotonic() + seconds

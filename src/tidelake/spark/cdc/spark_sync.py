@@ -19,7 +19,7 @@ from tidelake.cdc.command.sync_config import SyncConfig, config_of, interval_ms
 from tidelake.cdc.command.values import given_of
 from tidelake.engine.tables import Catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.spark.cdc.executor_copy import ROWS_MIN, ExecutorCopier
+from tidelake.spark.cdc.executor_copy import ExecutorCopier
 from tidelake.spark.cdc.job_source import job_frame
 from tidelake.spark.cdc.query_run import QueryRun
 from tidelake.spark.streams.jobs import Job, JobRegistry
@@ -59,7 +59,7 @@ class SparkSync(Sync):
         interval: str | None = None,
         checkpoint: str | Path | None = None,
         watch: Watch | None = None,
-        executors_from: int = ROWS_MIN,
+        executors_from: int | None = None,
     ) -> Job:
         """Start the job as a query, and return while it runs.
 
@@ -75,8 +75,9 @@ class SparkSync(Sync):
             By default a temporary one: the job's journal alone says where it goes on.
         watch : callable, optional
             Called with each epoch and the job, on the query's thread.
-        executors_from : int
-            Estimated rows from which on a table's first copy is done by executors.
+        executors_from : int, optional
+            Estimated rows from which on a table's first copy is done by executors; by default a
+            million, in a session that runs four tasks at once or more.
 
         Returns
         -------

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -31,6 +32,7 @@ from tidelake.cdc.mysql.position import BinlogPosition
 from tidelake.cdc.mysql.row_batch import columns_of, convert_all, row_schema
 from tidelake.cdc.mysql.server import quoted_name
 from tidelake.cdc.mysql.settings import MySqlSettings
+from tidelake.cdc.mysql.tables import read_tables
 from tidelake.cdc.mysql.text_rows import expression, read_columns, select
 from tidelake.cdc.mysql.values.columns import ReadableTable
 from tidelake.cdc.mysql.values.lake_values import reason
@@ -38,6 +40,8 @@ from tidelake.cdc.mysql.values.rejected_row import payload
 from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.source.source import Chunk, CopiedRows
 from tidelake.cdc.source.source_table import SourceName, SourceTable
+from tidelake.cdc.source.type_mapping import TypeMapping
+from tidelake.engine.storage import SentSecrets
 from tidelake.errors import ConflictError, NotFoundError, UnsupportedError
 from tidelake.types import RowKind
 
@@ -51,6 +55,7 @@ LOCK_SECONDS = 60
 LOCKED_OUT = frozenset({1205, 1213})
 """A wait for a lock was too long, or two waited for each other."""
 SNAPSHOT = "held"
+_PASSWORD = "password"
 
 
 class MySqlFirstCopy:
@@ -69,12 +74,13 @@ class MySqlFirstCopy:
 
     def __init__(
         self, settings: MySqlSettings, position: BinlogPosition, zone: str,
-        describe: Callable[[SourceName], ReadableTable | None], held: Any,
+        describe: Callable[[SourceName], ReadableTable | None], mapping: TypeMapping, held: Any,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._position = position
         self._zone = zone
         self._describe = describe
+        self._mapping = mapping
         self._held = held
         self._lock = threading.Lock()
         self._session = ServerSession(settings)
@@ -164,9 +170,13 @@ class MySqlFirstCopy:
         finally:
             close_quietly(connection)
 
-    def reader(self, chunks: Sequence[Chunk]) -> None:
-        """Give nothing: parts are read here alone."""
-        del chunks
+    def reader(self, chunks: Sequence[Chunk]) -> MySqlChunkReader | None:
+        """Give what reads these chunks in another process; None if one is read here alone."""
+        if any(chunk.snapshot for chunk in chunks):
+            return None
+        settings = replace(self._settings, password="")
+        secrets = SentSecrets({_PASSWORD: self._settings.password})
+        return MySqlChunkReader(settings, secrets, self._position, self._zone, self._mapping)
 
     def _read(self, connection: Any, chunk: Chunk) -> Iterator[CopiedRows]:
         table = self._table(chunk.table.name)
@@ -215,8 +225,47 @@ class MySqlFirstCopy:
             self._held = None
 
 
+@dataclass(frozen=True, slots=True)
+class MySqlChunkReader:
+    """Reads parts of a copy in another process, at moments of their own. Picklable.
+
+    Parameters
+    ----------
+    settings : MySqlSettings
+        Without the password.
+    secrets : SentSecrets
+        The password.
+    position : BinlogPosition
+        The copy's.
+    zone : str
+        The server's.
+    """
+
+    settings: MySqlSettings
+    secrets: SentSecrets
+    position: BinlogPosition
+    zone: str
+    mapping: TypeMapping
+
+    def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
+        """Read one chunk, in batches."""
+        settings = replace(self.settings, password=self.secrets.reveal()[_PASSWORD])
+        session = ServerSession(settings)
+
+        def describe(name: SourceName) -> ReadableTable | None:
+            return read_tables(session, [name], self.mapping).get(name)
+
+        place, zone, mapping = self.position, self.zone, self.mapping
+        try:
+            with MySqlFirstCopy(settings, place, zone, describe, mapping, None) as copy:
+                yield from copy.read(chunk)
+        finally:
+            session.close()
+
+
 def begin(
-    settings: MySqlSettings, zone: str, describe: Callable[[SourceName], ReadableTable | None], *,
+    settings: MySqlSettings, zone: str, describe: Callable[[SourceName], ReadableTable | None],
+    mapping: TypeMapping, *,
     is_maria: bool, ask_newest: Callable[[], BinlogPosition], gtids_at: Callable[[str, int], str],
     keyless: Sequence[SourceName] = (),
 ) -> MySqlFirstCopy:  # fmt: skip
@@ -231,10 +280,9 @@ def begin(
     """
     if not is_maria:
         if not keyless:
-            return MySqlFirstCopy(settings, ask_newest(), zone, describe, None)
-        return MySqlFirstCopy(
-            settings, *_locked_snapshot(settings, keyless, ask_newest, zone, describe)
-        )
+            return MySqlFirstCopy(settings, ask_newest(), zone, describe, mapping, None)
+        position, held = _locked_snapshot(settings, keyless, ask_newest)
+        return MySqlFirstCopy(settings, position, zone, describe, mapping, held)
     held = connect(settings)
     try:
         with our_errors(settings), held.cursor() as cursor:
@@ -249,13 +297,12 @@ def begin(
     except BaseException:
         close_quietly(held)
         raise
-    return MySqlFirstCopy(settings, position, zone, describe, held)
+    return MySqlFirstCopy(settings, position, zone, describe, mapping, held)
 
 
 def _locked_snapshot(
-    settings: MySqlSettings, tables: Sequence[SourceName], ask_newest: Callable[[], BinlogPosition],
-    zone: str, describe: Callable[[SourceName], ReadableTable | None],
-) -> tuple[BinlogPosition, str, Callable[[SourceName], ReadableTable | None], Any]:  # fmt: skip
+    settings: MySqlSettings, tables: Sequence[SourceName], ask_newest: Callable[[], BinlogPosition]
+) -> tuple[BinlogPosition, Any]:
     """A position, and a connection with a snapshot of it, of tables that nobody writes meanwhile.
 
     A transaction is in the log before its rows are seen. The lock waits for it, as only with
@@ -279,7 +326,7 @@ def _locked_snapshot(
         raise
     finally:
         close_quietly(locker)
-    return position, zone, describe, held
+    return position, held
 
 
 def _between(column: str, low: str | None, high: str | None) -> str:

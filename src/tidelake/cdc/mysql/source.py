@@ -93,6 +93,7 @@ class MySqlSource:
             self._settings,
             self._facts.zone(self._settings),
             self._describe,
+            self._mapping,
             is_maria=self._facts.is_maria,
             ask_newest=self._newest,
             gtids_at=self._gtids_at,

@@ -94,13 +94,13 @@ class PostgresChunkReader:
         Without the password.
     secrets : SentSecrets
         The password.
-    position : Position
+    position : LogPosition
         The copy's.
     """
 
     settings: PostgresSettings
     secrets: SentSecrets
-    position: Position
+    position: LogPosition
 
     def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
         """Read one part, in batches, in the copy's snapshot."""

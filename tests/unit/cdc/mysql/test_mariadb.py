@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 import random
 import threading
 import time
 from decimal import Decimal
 
 import pytest
+from servers.mariadb import PASSWORD
 from unit.cdc.mysql.applied import Applied, plain
 
 from tidelake.cdc.source.changes import MustReread, SourceRows, Truncated, Vanished
@@ -156,6 +158,25 @@ def test_a_copied_row_stands_before_the_next_change(maria, open_source):
     (part,) = source.read(start, [T], QUICK).parts
     assert order < tuple(part.order[0])
     assert part.rows.to_pylist() == [{"id": 1, "n": 2}]
+
+
+def test_chunks_are_read_by_other_processes(maria, open_source):
+    maria.do(
+        "CREATE TABLE t (id int PRIMARY KEY, n int)",
+        "INSERT INTO t SELECT seq, seq * 2 FROM seq_1_to_100",
+        "CREATE TABLE bare (n int)",
+    )
+    source = open_source(maria)
+    tables = {table.name.table: table for table in source.tables()}
+    with source.first_copy(list(tables)) as copied:
+        chunks = copied.chunks(tables["t"], rows_max=30)
+        sent = pickle.dumps(copied.reader(chunks))
+        assert copied.reader(copied.chunks(tables["bare"], rows_max=30)) is None
+    assert PASSWORD.encode() not in sent
+    assert len(chunks) > 2
+    reader = pickle.loads(sent)
+    rows = [row for one in chunks for part in reader.read(one) for row in part.rows.to_pylist()]
+    assert rows == [{"id": n, "n": 2 * n} for n in range(1, 101)]
 
 
 def test_kinds_of_rows(maria, open_source):

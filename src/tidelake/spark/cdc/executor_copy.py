@@ -117,7 +117,7 @@ class _CopyTask:
             raise  # Spark tries again
         except TidelakeError as error:
             text = f"{_ERROR}{error_to_text(error)}{_END}"
-            raise TidelakeError(text, kind="cdc_copy_failed") from error
+            raise TidelakeError(text, kind="spark_failed") from error
         self._noted.add({number: note})
 
 

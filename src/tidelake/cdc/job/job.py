@@ -110,6 +110,8 @@ class SyncJob:
         self._put_ms = 0
         self._is_done = False
         """Whether the newest entry's epoch is applied."""
+        self._is_said = False
+        """Whether the newest entry has no rows, so that it says what is applied."""
         self._looked_ms = 0
         self._asked_ms = -float(ASKED_LOOK_MS)
         self._asked: tuple[int, ...] = ()
@@ -215,10 +217,11 @@ class SyncJob:
     def close(self) -> None:
         """Say how far everything is safe, and end the connections.
 
-        An epoch that an error cut off is not done: the next run applies it again.
+        An epoch that an error cut off is not done: the next run applies it again. A run that
+        applied nothing puts nothing: it may have been refused beside another one.
         """
         try:
-            if self._is_done:
+            if self._is_done and not self._is_said:
                 self._put(EntryKind.CHANGES, self.position)
         finally:
             self._source.close()
@@ -237,7 +240,7 @@ class SyncJob:
         self._is_done = False
         self._journal.append(entry, self.state)
         self.epoch, self._put_ms = entry.epoch, now
-        self._is_done = end == self.position and kind is EntryKind.CHANGES
+        self._is_done = self._is_said = end == self.position and kind is EntryKind.CHANGES
         if self.position:
             self._source.confirm(self.position)
 
@@ -260,7 +263,7 @@ class SyncJob:
 
     def _again(self, entry: JournalEntry) -> EpochDone | None:
         if entry.end == entry.start:
-            self._is_done = True
+            self._is_done = self._is_said = True
             return None
         changes = self._source.read(
             entry.start, self._followed(), self._settings.limits, end=entry.end
@@ -271,7 +274,7 @@ class SyncJob:
         step = EpochStep(self._settings.user, self.epoch, changes.start, changes.end)
         result = self._lake.apply(changes, step, self.state)
         self.state, self.position, self._passed = result.state, changes.end, ""
-        self._is_done = True
+        self._is_done, self._is_said = True, False
         return EpochDone(
             self.epoch,
             EntryKind.CHANGES,

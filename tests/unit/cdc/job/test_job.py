@@ -80,6 +80,24 @@ def test_a_log_without_changes_for_the_job_is_read_on_from_where_it_was_read(ben
     bench.check()
 
 
+def test_a_run_that_is_refused_leaves_the_other_one_alone(bench):
+    job = bench.run()
+
+    def in_use(moment):
+        if moment == "read":
+            raise ConflictError("Another reader holds the slot.", kind="cdc_position_in_use")
+
+    second = bench.job(in_use)
+    second.start()
+    bench.database.commit(("items", "put", item(1)))
+    with pytest.raises(ConflictError):
+        second.run_once()
+    second.close()
+    job.run_once()
+    job.close()
+    bench.check()
+
+
 def test_a_large_transaction_is_cut(bench):
     job = bench.run(rows_max=10)
     bench.database.commit(*[("items", "put", item(n)) for n in range(35)])

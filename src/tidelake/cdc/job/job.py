@@ -182,9 +182,14 @@ class SyncJob:
             if not self._may_copy_all(error):
                 raise
             return self._copy_all()
+        if changes.appeared:
+            self._take_appeared()
+            if changes.end == self.position:
+                return self.step(wait_ms=wait_ms)
         if changes.end == self.position:
             return None
-        if not changes.parts and self._env.clock.now_ms() - self._put_ms < IDLE_MS:
+        is_idle = not changes.parts and not self._has_waiting()
+        if is_idle and self._env.clock.now_ms() - self._put_ms < IDLE_MS:
             self._passed = changes.end
             return None
         self._put(EntryKind.CHANGES, changes.end)
@@ -248,6 +253,8 @@ class SyncJob:
         """Pass over a part of the log without changes."""
         limits = replace(self._settings.limits, wait_ms=0, gather_ms=0)
         changes = self._read_on(limits)
+        if changes.appeared:
+            self._take_appeared()
         if changes.end == self.position or not self._source.is_before(self.position, newest):
             return
         self._put(EntryKind.CHANGES, changes.end)
@@ -304,11 +311,15 @@ class SyncJob:
         self._asked = tuple(asked)
 
     def _look_for_tables(self) -> None:
-        """Let new tables of the source join."""
+        """Let new tables of the source join, now and then."""
         now = self._env.clock.now_ms()
-        if not self._settings.takes_new_tables or now - self._looked_ms < TABLES_LOOK_MS:
+        if self._settings.takes_new_tables and now - self._looked_ms >= TABLES_LOOK_MS:
+            self._looked_ms = now
+            self._take_appeared()
+
+    def _take_appeared(self) -> None:
+        if not self._settings.takes_new_tables:
             return
-        self._looked_ms = now
         every = self._source.tables()
         routes = self._lake.targets.routes(every)
         for table in every:

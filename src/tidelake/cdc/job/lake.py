@@ -334,7 +334,7 @@ class LakeWriter:
         """Copy tables, and follow them from then on.
 
         The rows of a target are replaced in one commit. Where other tables that are followed share
-        a target, the copied rows are added to theirs.
+        a target, or the source says that rows stay, the copied rows are added to theirs.
         """
         epoch = _Epoch(step, state)
         by_target: dict[str, list[SourceName]] = {}
@@ -386,7 +386,9 @@ class LakeWriter:
             if one.target == identifier and n not in names and one.phase is Phase.LIVE
         ]
         wanted = self._table_copy(copy, versions, target)
-        done, notes = self._written(copy, wanted, target, epoch.step, replaces=not others)
+        done, notes = self._written(
+            copy, wanted, target, epoch.step, replaces=not (copy.keeps_rows or others)
+        )
         for number, note in sorted(notes.items()):
             name = wanted.chunks[number].table.name
             epoch.misfits += [Misfit(identifier, one) for one in note.rejected]
@@ -470,6 +472,7 @@ def _after(part: SourceRows, since: tuple[int, int]) -> SourceRows:
         {name: mask[kept] for name, mask in part.unchanged.items()},
         None if part.old_keys is None else part.old_keys.take(places),
         rejected,
+        {key: values.take(places) for key, values in part.metadata.items()},
     )
 
 

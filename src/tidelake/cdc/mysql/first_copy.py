@@ -91,6 +91,11 @@ class MySqlFirstCopy:
         return str(self._position)
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether rows that a target has stay: never, as all are copied."""
+        return False
+
+    @property
     def order(self) -> tuple[int, int]:
         """The order of the copied rows: row events of a transaction count from 1."""
         return (self._position.order, 0)

@@ -122,6 +122,11 @@ class PostgresCopy:
         return str(self._slot.position)
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether rows that a target has stay: never, as all are copied."""
+        return False
+
+    @property
     def order(self) -> tuple[int, int]:
         """The order of the copied rows: before every change that follows."""
         return self._slot.position.lsn, 0

@@ -61,6 +61,9 @@ class SourceRows:
         key of a row whose key changed.
     rejected : tuple of Rejected
         Rows left out.
+    metadata : mapping of str to pyarrow.Array
+        What the source alone knows of each row, by the key of a metadata column: of Kafka ``topic``
+        and so on.
     """
 
     table: SourceTable
@@ -71,6 +74,7 @@ class SourceRows:
     unchanged: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     old_keys: pa.RecordBatch | None = None
     rejected: tuple[Rejected, ...] = ()
+    metadata: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,10 @@ class Changes:
         The newest position of the source that is known.
     committed_ms : int or None
         When the source committed the last transaction of the range.
+    appeared : tuple of SourceName
+        Tables that are known by their first row alone, and that the source has not shown before.
+        The range ends before that row, so that they may join; the next read passes over the rows of
+        those that did not.
     """
 
     start: str
@@ -164,6 +172,7 @@ class Changes:
     parts: tuple[Part, ...]
     newest: str
     committed_ms: int | None = None
+    appeared: tuple[SourceName, ...] = ()
 
     @property
     def rows_count(self) -> int:

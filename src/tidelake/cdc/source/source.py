@@ -86,6 +86,11 @@ class FirstCopy(Protocol):
         """The order of the copied rows: before every change that follows."""
         ...
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows that a target has stay: of a source that has a log and no tables."""
+        ...
+
     def chunks(self, table: SourceTable, *, rows_max: int) -> Sequence[Chunk]:
         """Cut a table into parts by its key."""
         ...

@@ -85,7 +85,7 @@ class RowMaker:
         keys : sequence of str
             The target's primary key.
         """
-        made, faults = self._columns(part.rows, part.order, part.changed_ms, now_ms)
+        made, faults = self._columns(part, now_ms)
         masks = self._masks(part)
         old_keys = None
         if masks:
@@ -119,21 +119,15 @@ class RowMaker:
         made = self.changes(part, (), now_ms)
         return made.rows.rows, made.rejected
 
-    def _columns(
-        self,
-        given: pa.RecordBatch,
-        order: NDArray[np.int64],
-        changed_ms: NDArray[np.int64],
-        now_ms: int,
-    ) -> tuple[pa.Table, Mapping[int, str]]:
-        rules = self.rules
+    def _columns(self, part: SourceRows, now_ms: int) -> tuple[pa.Table, Mapping[int, str]]:
+        rules, given = self.rules, part.rows
         rows = given.rename_columns([rules.name(name) for name in given.schema.names])
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         computed = self.computed.evaluate(rows, Moment(now_ms, rules.zone))
         columns |= computed.columns
-        columns |= rules.metadata.evaluate(self.table.name, changed_ms)
+        columns |= rules.metadata.evaluate(self.table.name, part.changed_ms, part.metadata)
         if rules.has_order:
-            columns |= order_values(order)
+            columns |= order_values(part.order)
         return pa.table(columns), computed.faults
 
     def _masks(self, part: SourceRows) -> dict[str, NDArray[np.bool_]]:

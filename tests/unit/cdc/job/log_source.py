@@ -51,6 +51,9 @@ class Database:
     rows: dict[SourceName, dict] = field(default_factory=dict)
     log: list[list[Event]] = field(default_factory=list)
     identity: str = "7"
+    hidden: set[SourceName] = field(default_factory=set)
+    """Tables that show with their first row, as in a topic."""
+    keeps_rows: bool = False
     forgotten: int = 0
     """Transactions before this one are gone."""
 
@@ -118,7 +121,11 @@ class Copy:
 
     @property
     def order(self):
-        return (self.at - 1, 1 << 40)
+        return (-1, -1) if self.keeps_rows else (self.at - 1, 1 << 40)
+
+    @property
+    def keeps_rows(self):
+        return self.database.keeps_rows
 
     def chunks(self, table, *, rows_max):
         count = len(self.rows[table.name])
@@ -165,7 +172,8 @@ class LogSource:
         ]
 
     def tables(self) -> list[SourceTable]:
-        return list(self.database.versions.values())
+        versions = self.database.versions
+        return [one for name, one in versions.items() if name not in self.database.hidden]
 
     def prepare(self, tables: Sequence[SourceName]) -> None:
         self.fails("prepare")
@@ -194,7 +202,7 @@ class LogSource:
         if first < self.database.forgotten:
             raise NotFoundError("The log is gone.", kind="cdc_position_lost")
         last = (len(self.database.log), 0) if end is None else parsed(end)
-        taken, at = [], (first, skipped)
+        taken, at, appeared = [], (first, skipped), ()
         while at < last and (end is not None or len(taken) < limits.rows_max):
             transaction, row = at
             events = self.database.log[transaction]
@@ -202,6 +210,10 @@ class LogSource:
                 at = (transaction + 1, 0)
                 continue
             event = events[row]
+            if event.table.name in self.database.hidden and end is None:
+                self.database.hidden.remove(event.table.name)
+                appeared = (event.table.name,)
+                break
             if event.kind is None and taken and end is None:
                 break  # a truncation has an epoch of its own
             taken.append((transaction, row, event))
@@ -212,7 +224,8 @@ class LogSource:
             at = (at[0] + 1, 0)
         if end is not None:
             at = last
-        return Changes(start, f"{at[0]}:{at[1]}", tuple(parts(taken, tables)), self.newest(), 1)
+        found = tuple(parts(taken, tables))
+        return Changes(start, f"{at[0]}:{at[1]}", found, self.newest(), 1, appeared)
 
     def confirm(self, position: str) -> None:
         self.fails("confirm")

@@ -380,3 +380,39 @@ def test_a_full_quarantine_stops_the_job_before_the_epoch(bench):
     assert bench.catalog.table("ods.short").count() == 0
     bench.run(quarantine_max=2)
     assert bench.catalog.table("ods.cdc_quarantine").count() == 2
+
+
+@pytest.mark.parametrize("rows_before", [0, 3])
+def test_a_table_that_shows_with_its_first_row_loses_none(bench, rows_before):
+    bench.database.hidden.add(name_of("orders"))
+    job = bench.run()
+    for number in range(rows_before):
+        bench.database.commit(("items", "put", item(number)))
+    bench.database.keeps_rows = True
+    rows = bench.database.rows[name_of("orders")]
+    bench.database.commit(("orders", "put", {"id": 1, "item": 2}), ("items", "put", item(9)))
+    bench.database.rows[name_of("orders")] = {}  # nothing to copy: the row is in the log alone
+    job.step()
+    job.run_once()
+    bench.database.rows[name_of("orders")] = rows
+    bench.check()
+
+
+def test_a_table_that_shows_and_is_not_wanted_is_passed_over(bench):
+    bench.database.hidden.add(name_of("orders"))
+    job = bench.run(takes_new_tables=False)
+    bench.database.commit(("orders", "put", {"id": 1, "item": 2}), ("items", "put", item(9)))
+    job.run_once()
+    assert name_of("orders") not in job.state.tables
+    assert bench.content("items") == bench.database.rows[name_of("items")]
+
+
+def test_rows_stay_where_a_source_has_only_a_log(bench):
+    bench.database.commit(("items", "put", item(1)))
+    bench.run(resnapshots_if_lost=True)
+    bench.database.keeps_rows = True
+    bench.database.rows[name_of("items")] = {}
+    bench.database.log.append([])
+    bench.database.forgotten = 2
+    bench.run(resnapshots_if_lost=True)
+    assert list(bench.content("items")) == [(1,)]

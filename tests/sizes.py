@@ -103,6 +103,8 @@ class Sizes:
     """Drawn databases on each real server, with a job whose lives are cut off."""
     cdc_lives: int
     """Those lives."""
+    cdc_topics: int
+    """Drawn topics, shuffled and with repeated messages, whose job crashes."""
     lookup_keys: int
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     java_lookup_keys: int
@@ -183,6 +185,7 @@ SMALL = Sizes(
     cdc_jobs=40,
     cdc_servers=3,
     cdc_lives=4,
+    cdc_topics=10,
     lookup_keys=80,
     java_lookup_keys=300,
     lookup_vanishing=4,
@@ -245,6 +248,7 @@ FULL = Sizes(
     cdc_jobs=2_000,
     cdc_servers=75,
     cdc_lives=8,
+    cdc_topics=100,
     lookup_keys=100_000,
     java_lookup_keys=100_000,
     lookup_vanishing=400,

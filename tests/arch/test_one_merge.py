@@ -53,6 +53,7 @@ BENEATH = ("codec/", "format/", "types/")
 """Here values are arranged, of columns, not rows of a key."""
 ARRANGE = {
     "cdc/job/lake.py": "changes of several tables with one target, into the order of the source",
+    "cdc/kafka/row_changes.py": "rows of several partitions, into the order of the source",
     "kafka/rows.py": "deletes among the other messages, back into the order of the topic",
     "metadata/manifest/entry_table.py": "the entries of a partition and bucket",
     "scan/split_generator.py": "the files of a bucket",

@@ -181,6 +181,17 @@ class Client:
             found += [(topic, one.id) for one in described.partitions]
         return sorted(found), ids
 
+    def cluster_id(self) -> str:
+        """The identity of the cluster.
+
+        Raises
+        ------
+        StorageError
+            No broker answers.
+        """
+        answer = self._admin.describe_cluster(request_timeout=REQUEST_SECONDS_MAX)
+        return str(self._answer(answer, doing="the cluster was asked for").cluster_id)
+
     def topic_id(self, topic: str) -> str | None:
         """The identity of a topic; None where there is none of that name.
 

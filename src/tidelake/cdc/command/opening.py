@@ -11,6 +11,8 @@ from tidelake.cdc.job.job import SyncJob
 from tidelake.cdc.job.lake import LakeWriter
 from tidelake.cdc.job.table_copy import Copier
 from tidelake.cdc.journal.journal import FileJournal
+from tidelake.cdc.kafka.settings import KafkaSettings
+from tidelake.cdc.kafka.topic_source import TopicSource
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.source import MySqlSource
 from tidelake.cdc.postgres.postgres_source import PostgresSource
@@ -70,6 +72,9 @@ def source_of(config: SyncConfig, ways: SecretWays, env: Env) -> Source:
             return PostgresSource(PostgresSettings.of(settings), mapping, env)
         case "mysql":
             return MySqlSource(MySqlSettings.of(settings), mapping, env.clock)
+        case "kafka":
+            keys = config.target.primary_keys
+            return TopicSource(KafkaSettings.of(settings, mapping), env.clock, keys=keys)
     message = f"A sync of {config.source} is not there yet."
     raise UnsupportedError(message, kind="cdc_source")
 

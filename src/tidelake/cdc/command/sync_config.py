@@ -181,7 +181,7 @@ class _Reading:
                 case_sensitive=case_sensitive,
             ),
             evolution=EvolutionRules(
-                policy=Policy(self._choice("evolve", Policy.ADDITIVE)),
+                policy=self._policy(),
                 mapping=TypeMapping.of(self._names("type_mapping")),
                 reserved=frozenset(reserved | names),
                 needed=frozenset(references - names),
@@ -224,6 +224,13 @@ class _Reading:
         if own is not None and given is not None and own != given:
             raise wrong(WAREHOUSE, f"The warehouse is '{given}' and by catalog_conf '{own}'.")
         return given if own is None else own
+
+    def _policy(self) -> Policy:
+        """How far targets follow: of topics without what reads a table again, which is gone."""
+        policy = Policy(self._choice("evolve", Policy.ADDITIVE))
+        if self.source == KAFKA and policy is not Policy.STRICT:
+            return Policy.PAIMON
+        return policy
 
     def _routing(self, *, case_sensitive: bool) -> Routing:
         # tables of Kafka appear as messages name them

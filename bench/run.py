@@ -18,7 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-import engines  # noqa: E402  (the path comes first)
+import cdc_kafka  # noqa: E402  (the path comes first)
+import engines  # noqa: E402
 import indexes  # noqa: E402
 import kernel  # noqa: E402
 import lookup  # noqa: E402
@@ -65,6 +66,7 @@ QUESTIONS = {
     "streams-sink": streams.sink_lines,
     "streams-follow": streams.follow_lines,
     "streams-kafka": streams_kafka.lines,
+    "cdc-kafka": cdc_kafka.lines,
     "service-single": service.single_lines,
     "service-batch": service.batch_lines,
     "service-lone": service.lone_lines,

@@ -61,6 +61,9 @@ class KafkaCopy:
         """Give no row."""
         return iter(())
 
+    def reader(self, chunks: Sequence[Chunk]) -> None:
+        """There is no chunk to read elsewhere."""
+
     def __enter__(self) -> Self:
         return self
 

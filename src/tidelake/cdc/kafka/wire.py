@@ -178,6 +178,7 @@ def json_type(given: WireColumn) -> pa.DataType | None:
 
 
 _JSON_TYPES = {
+    WireForm.TEXT: pa.string(),  # where all values are texts; others are read one by one
     WireForm.FROM_TEXT: pa.string(),
     WireForm.BASE64: pa.string(),
     WireForm.LATIN1: pa.string(),
@@ -194,7 +195,7 @@ _JSON_TYPES = {
 def from_json(given: WireColumn, values: pa.Array) -> pa.Array:
     """Convert a column that Arrow read with :func:`json_type`; raises at a misfit."""
     target = to_arrow_type(given.type)
-    if given.wire is WireForm.PLAIN:
+    if given.wire in (WireForm.PLAIN, WireForm.TEXT):
         return values if values.type == target else values.cast(target, safe=False)
     if given.wire in _COUNTS:
         return _of_counts(values, given)

@@ -99,7 +99,7 @@ class Ours:
             batch = MessageBatch.of_values(values, [b'{"id":1}'] * len(values))
             for events in self.form.events(batch).tables:
                 part = row_changes(events, batch, self.tables)
-                sums = (pc.sum(part.rows[name]).as_py() for name in ("b", "h"))
+                sums = (pc.sum(part.rows[name]).as_py() for name in ("b", "i"))
                 found = [x + y for x, y in zip(found, (len(part.kinds), *sums), strict=True)]
         return found
 
@@ -127,7 +127,7 @@ class FromJson:
 
     def answer(self) -> list[int]:
         """The figures of :meth:`Ours.run`."""
-        return [int(v) for v in self.frame.selectExpr("count(*)", "sum(b)", "sum(h)").first()]
+        return [int(v) for v in self.frame.selectExpr("count(*)", "sum(b)", "sum(i)").first()]
 
 
 class DecodeWorker(Worker):

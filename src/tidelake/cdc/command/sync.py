@@ -286,7 +286,8 @@ class Sync:
         every = parts.source.tables()
         routes = parts.lake.targets.routes(every)
         found = parts.source.check([table for table in every if table.name in routes])
-        errors = [one for one in found if one.is_error]
+        copies = self._config.resnapshots_if_lost
+        errors = [one for one in found if one.is_error and not (copies and one.is_lost_position)]
         if errors:
             said = "; ".join(
                 f"{one.message}{f' Run: {one.mend}' if one.mend else ''}" for one in errors

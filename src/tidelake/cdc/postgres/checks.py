@@ -106,7 +106,8 @@ def _of_server(connection: Any, settings: PostgresSettings) -> Iterator[SourceFi
         yield SourceFinding("slot_of_other", message, "slot.name=<another name>")
     if state is not None and state.wal_status == "lost":
         message = f"The server threw away the log that the slot '{settings.slot}' needs."
-        yield SourceFinding("slot_lost", message, "--on-lost-position resnapshot")
+        mend = "--on-lost-position resnapshot"
+        yield SourceFinding("slot_lost", message, mend, is_lost_position=True)
     if settings.failover and version < FAILOVER_VERSION:
         message = "slot.failover needs PostgreSQL 17; this server cannot keep slots on standbys."
         yield SourceFinding("failover", message, "slot.failover=false")

@@ -153,10 +153,17 @@ class PostgresSource:
                     connection.execute(statement)
 
     def first_copy(self, tables: Sequence[SourceName]) -> PostgresCopy:
-        """Begin to copy tables: by the job's slot, made now, or by a temporary one beside it."""
+        """Begin to copy tables: by the job's slot, made now, or by a temporary one beside it.
+
+        A slot whose log is gone serves nobody, and is made anew.
+        """
         del tables  # the snapshot has all
         with self._connected() as connection:
-            has_slot = slot_state(connection, self._settings.slot) is not None
+            state = slot_state(connection, self._settings.slot)
+            has_slot = state is not None and state.wal_status != "lost"
+            if state is not None and not has_slot:
+                self._reader.close()
+                self._drop_slot(connection)
             # a name of its own, for two tables may join at once
             serial = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
         name = self._settings.slot

@@ -19,6 +19,8 @@ class SourceFinding:
         Whether a job cannot start with it.
     table : str
         The table concerned; empty for the whole source.
+    is_lost_position : bool
+        Whether it says that the job's position is lost, which a copy of all tables mends.
     """
 
     kind: str
@@ -26,3 +28,4 @@ class SourceFinding:
     mend: str = ""
     is_error: bool = True
     table: str = ""
+    is_lost_position: bool = False

@@ -238,6 +238,36 @@ def test_what_is_wrong_is_said_without_the_password(shop, capsys, monkeypatch):
     assert "--computed_column DEFINITION" in capsys.readouterr().out
 
 
+def test_a_lost_slot_stops_the_job_and_is_made_anew_where_it_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("CDC_PASSWORD", PASSWORD)
+    settings = ("max_slot_wal_keep_size=2MB", "min_wal_size=32MB", "max_wal_size=48MB")
+    with postgres(18, *SETTINGS, *settings) as server:
+        shop = Shop(server, tmp_path / "lake", "lake")
+        shop.run("CREATE TABLE orders (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+        shop.job(once=True).run()
+        for _ in range(6):
+            shop.run(
+                "SELECT pg_switch_wal()",
+                "CREATE TABLE x AS SELECT g FROM generate_series(1, 200000) g",
+                "DROP TABLE x",
+                "CHECKPOINT",
+            )
+        shop.run("DELETE FROM orders", "INSERT INTO orders VALUES (2)")
+        assert shop.job().status().source["wal_status"] == "lost"
+        with pytest.raises(InvalidInputError, match="resnapshot"):
+            shop.job(once=True).run()
+        job = shop.job(once=True, on_lost_position="resnapshot")
+        job.run()
+        assert shop.content("orders", "id") == [(2,)]
+        shop.run("INSERT INTO orders VALUES (3)")
+        job.run()
+        assert shop.content("orders", "id") == [(2,), (3,)]
+        [orders] = job.status().tables
+        assert (orders.copies, job.status().source["wal_status"]) == (2, "reserved")
+        job.drop()
+        shop.connection.close()
+
+
 def test_the_code_of_the_page_runs(shop, capsys):
     shop.run("DELETE FROM orders WHERE id > 3")
     blocks = dict(CODE.findall(PAGE.read_text(encoding="utf-8")))

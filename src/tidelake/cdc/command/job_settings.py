@@ -41,4 +41,5 @@ def lake_settings(config: SyncConfig, *, zone: str) -> LakeSettings:
         evolution=config.evolution,
         ignores_incompatible=config.ignores_incompatible,
         quarantine_max=config.quarantine_max,
+        reread_max=config.reread_max,
     )

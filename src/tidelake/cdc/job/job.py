@@ -303,10 +303,14 @@ class SyncJob:
             return
         self._asked_ms = now
         asked = self._journal.asked()
-        for name in (name for names in asked.values() for name in names):
-            table = self.state.tables.get(name)
-            if table is not None and table.phase is not Phase.GONE:
-                again = replace(table, phase=Phase.COPYING, reason="it was asked for")
+        wanted = {name for names in asked.values() for name in names}
+        targets = {one.target for name, one in self.state.tables.items() if name in wanted}
+        for name, table in self.state.tables.items():
+            # a copy replaces all rows of a target, so those that share it come along
+            if table.target in targets and table.phase is not Phase.GONE:
+                again = replace(
+                    table, phase=Phase.COPYING, reason="it was asked for", is_bounded=False
+                )
                 self.state = self.state.with_table(name, again)
         self._asked = tuple(asked)
 
@@ -356,7 +360,9 @@ class SyncJob:
         self.position = ""
         for name, one in self.state.tables.items():
             if one.phase is not Phase.GONE:
-                again = replace(one, phase=Phase.COPYING, reason="the position was lost")
+                again = replace(
+                    one, phase=Phase.COPYING, reason="the position was lost", is_bounded=False
+                )
                 self.state = self.state.with_table(name, again)
         return self._copy_waiting()
 

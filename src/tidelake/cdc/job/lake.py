@@ -152,7 +152,7 @@ class LakeWriter:
         elif isinstance(part, Truncated):
             self._take_truncation(name, table, epoch)
         elif isinstance(part, MustReread):
-            _move(epoch, name, Phase.COPYING, part.reason)
+            _copy_again(epoch, name, part.reason)
         else:
             _move(epoch, name, Phase.GONE, part.statement)
             _LOG.warning(
@@ -163,10 +163,8 @@ class LakeWriter:
             )
 
     def _take_truncation(self, name: SourceName, table: SyncedTable, epoch: _Epoch) -> None:
-        shared = [n for n, one in epoch.state.tables.items() if one.target == table.target]
-        if len(shared) > 1:
-            for one in shared:
-                _move(epoch, one, Phase.COPYING, f"{name} was truncated, and shares its target")
+        if sum(one.target == table.target for one in epoch.state.tables.values()) > 1:
+            _copy_again(epoch, name, "it was truncated, and shares its target")
             return
         self._ready(table.target, epoch).is_truncated = True
 
@@ -222,11 +220,12 @@ class LakeWriter:
         self._tell(new, table, plan, epoch)
         if plan.action is EvolutionAction.PROCEED:
             return True
-        phase = Phase.SUSPENDED if plan.action is EvolutionAction.SUSPEND else Phase.COPYING
-        _move(epoch, new.name, phase, plan.reason)
-        if phase is Phase.COPYING:
-            renewed = replace(epoch.state.tables[new.name], version=new)
-            epoch.state = epoch.state.with_table(new.name, renewed)
+        if plan.action is EvolutionAction.SUSPEND:
+            _move(epoch, new.name, Phase.SUSPENDED, plan.reason)
+            return False
+        _copy_again(epoch, new.name, plan.reason)
+        renewed = replace(epoch.state.tables[new.name], version=new)
+        epoch.state = epoch.state.with_table(new.name, renewed)
         return False
 
     def _rules(self, table: SyncedTable, epoch: _Epoch) -> EvolutionRules:
@@ -341,6 +340,8 @@ class LakeWriter:
         for name in names:
             by_target.setdefault(state.tables[name].target, []).append(name)
         for identifier, sharing in by_target.items():
+            if self._are_too_large(copy, sharing, epoch):
+                continue
             versions = [state.tables[name].version for name in sharing]
             try:
                 self._make(identifier, versions, epoch)
@@ -355,6 +356,27 @@ class LakeWriter:
             self._copy_target(copy, identifier, versions, epoch)
         self._keep_misfits(epoch)
         return EpochResult(epoch.state, epoch.rows_count, tuple(epoch.ddl))
+
+    def _are_too_large(self, copy: FirstCopy, names: Sequence[SourceName], epoch: _Epoch) -> bool:
+        """Leave tables to a person that a change of schema would have copied, and are large."""
+        tables = [epoch.state.tables[name] for name in names]
+        if not any(one.is_bounded for one in tables):
+            return False
+        count = sum(
+            chunk.rows_count
+            for one in tables
+            for chunk in copy.chunks(one.version, rows_max=CHUNK_ROWS_MAX)
+        )
+        if count <= self._settings.reread_max:
+            return False
+        for name, one in zip(names, tables, strict=True):
+            reason = (
+                f"{one.reason}; it has about {count} rows, more than --reread-max: copy it by"
+                " tidelake cdc resnapshot"
+            )
+            _LOG.warning("Job '%s': table %s is suspended: %s", self._settings.job, name, reason)
+            _move(epoch, name, Phase.SUSPENDED, reason)
+        return True
 
     def _make(self, identifier: str, versions: Sequence[SourceTable], epoch: _Epoch) -> None:
         """Create a target, or make an existing one follow the tables as they are now."""
@@ -448,6 +470,16 @@ class LakeWriter:
         )
         done = target.replace(step, rows) if replaces else target.add(step, rows)
         return done, notes
+
+
+def _copy_again(epoch: _Epoch, name: SourceName, reason: str) -> None:
+    """Let a table be copied, with those that share its target: the copy replaces all rows."""
+    target = epoch.state.tables[name].target
+    for other, one in epoch.state.tables.items():
+        if other == name or (one.target == target and one.phase is Phase.LIVE):
+            why = reason if other == name else f"{name} shares its target, and {reason}"
+            copying = replace(one, phase=Phase.COPYING, reason=why, is_bounded=True)
+            epoch.state = epoch.state.with_table(other, copying)
 
 
 def _move(epoch: _Epoch, name: SourceName, phase: Phase, reason: str) -> None:

@@ -34,6 +34,8 @@ class LakeSettings:
         Whether a table that does not fit its target is left out, in place of an error.
     quarantine_max : int
         Rows in the quarantine before the job stops.
+    reread_max : int
+        Rows of a target that is copied again by itself.
     """
 
     job: str
@@ -43,6 +45,7 @@ class LakeSettings:
     evolution: EvolutionRules = field(default_factory=EvolutionRules)
     ignores_incompatible: bool = False
     quarantine_max: int = 1_000
+    reread_max: int = 10_000_000
 
 
 class Targets:

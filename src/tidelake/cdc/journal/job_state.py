@@ -47,6 +47,8 @@ class SyncedTable:
         Changed rows applied, with those of the copies.
     changed_ms : int or None
         When the source made the last change that was applied.
+    is_bounded : bool
+        Of a table that waits for a copy: whether a large one is left to a person.
     """
 
     target: str
@@ -57,6 +59,7 @@ class SyncedTable:
     copies_count: int = 0
     rows_count: int = 0
     changed_ms: int | None = None
+    is_bounded: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Give it as a JSON object."""
@@ -69,6 +72,7 @@ class SyncedTable:
             "copies": self.copies_count,
             "rows": self.rows_count,
             "changed": self.changed_ms,
+            "bounded": self.is_bounded,
         }
 
     @classmethod
@@ -84,6 +88,7 @@ class SyncedTable:
             int(found["copies"]),
             int(found["rows"]),
             None if found["changed"] is None else int(found["changed"]),
+            bool(found["bounded"]),
         )
 
 

@@ -57,6 +57,7 @@ class Bench:
                 EvolutionRules(policy, reserved=reserved),
                 ignores_incompatible=given.pop("ignores_incompatible", False),
                 quarantine_max=given.pop("quarantine_max", 100),
+                reread_max=given.pop("reread_max", 1_000),
             ),
         )
         source = LogSource(self.database, fails)

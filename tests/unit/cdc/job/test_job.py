@@ -416,3 +416,41 @@ def test_rows_stay_where_a_source_has_only_a_log(bench):
     bench.database.forgotten = 2
     bench.run(resnapshots_if_lost=True)
     assert list(bench.content("items")) == [(1,)]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_tables_that_share_a_target_are_copied_together(bench, asked):
+    bench.settings["routing"] = Routing("ods", "all", names=TableNames())
+    bench.database.versions.clear()
+    for table in ("one", "two"):
+        bench.database.create(table, [("id", "INT NOT NULL"), ("v", "STRING")])
+    bench.database.commit(("one", "put", {"id": 1, "v": "a"}), ("two", "put", {"id": 2, "v": "b"}))
+    bench.database.commit(("one", "put", {"id": 3, "v": "c"}))
+    job = bench.run()
+    del bench.database.rows[name_of("one")][(3,)]  # gone without an event
+    if asked:
+        FileJournal(bench.fileio, "/lake/_cdc/job", "job").ask([name_of("one")])
+        job = bench.run()
+    else:
+        bench.database.commit(("one", "reread"), ("two", "put", {"id": 4, "v": "d"}))
+        job.run_once()
+    found = bench.catalog.table("ods.all").to_arrow(columns=["id"])["id"].to_pylist()
+    assert sorted(found) == ([1, 2] if asked else [1, 2, 4])
+    assert {one.copies_count for one in job.state.tables.values()} == {2}
+
+
+def test_a_large_table_is_suspended_in_place_of_copied_by_itself(bench):
+    bench.database.commit(*[("items", "put", item(n)) for n in range(5)])
+    job = bench.run(reread_max=4)
+    bench.database.commit(("items", "reread"), ("orders", "put", {"id": 1, "item": 1}))
+    bench.database.commit(("items", "put", item(9)))
+    job.run_once()
+    items = job.state.tables[name_of("items")]
+    assert (items.phase, items.copies_count) == (Phase.SUSPENDED, 1)
+    assert "about 6 rows, more than --reread-max" in items.reason
+    assert bench.content("orders") == bench.database.rows[name_of("orders")]
+    job.close()
+    FileJournal(bench.fileio, "/lake/_cdc/job", "job").ask([name_of("items")])
+    job = bench.run(reread_max=4)
+    bench.check()
+    assert job.state.tables[name_of("items")].phase is Phase.LIVE

@@ -26,7 +26,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36m%-14s\033[0m %s\n", $$1, $$2} /^##@/{printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
 
 ##@ Start here
-.PHONY: setup demo demo-sql
+.PHONY: setup demo demo-sql demo-cdc
 setup: $(STAMP) ## make .venv with everything that the other commands need
 
 $(STAMP): pyproject.toml
@@ -48,6 +48,9 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 	  --command 'CREATE TEMPORARY VIEW raw AS SELECT * FROM parquet.`$(SQL_DEMO)/flights.parquet`' \
 	  --file examples/flights/flights.sql
 	@echo "Warehouse: $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse)  (tidelake sql --warehouse $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse) --database air)"
+
+demo-cdc: setup ## a PostgreSQL that programs change all the time, kept equal in the lake by one command, over a kill; Spark reads it
+	$(BIN)/python examples/cdc/demo.py
 
 ##@ Tests
 MINUTES := out/minutes.json

@@ -233,7 +233,9 @@ MUTANTS = (
     Mutant(
         "a close says that an epoch is done which an error cut off",
         "check_directed_jobs",
-        replaced(SyncJob, "close", edited("if self._is_done:", "if self.position:")),
+        replaced(
+            SyncJob, "close", edited("if self._is_done and not self._is_said:", "if self.position:")
+        ),
     ),
     Mutant(
         "a journal that is behind its tables is not noticed",

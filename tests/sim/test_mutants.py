@@ -17,6 +17,6 @@ def test_planted_bug_is_caught(mutant):
 
 
 def test_the_page_lists_every_planted_bug_with_its_check():
-    section = PAGE.read_text().split("## Planted bugs")[1].split("\n## ")[0]
+    section = PAGE.read_text().split("## Planted bugs\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (.+?) \| `(.+?)` \|$", section, re.MULTILINE)
     assert rows == [(m.name, m.caught_by) for m in mutants.MUTANTS]

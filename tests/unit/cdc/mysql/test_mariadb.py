@@ -24,7 +24,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 
-QUICK = EpochLimits(wait_ms=300, gather_ms=50)
+QUICK = EpochLimits(wait_ms=1_500, gather_ms=150)
 T = SourceName("shop", "", "t")
 
 COLUMNS = {

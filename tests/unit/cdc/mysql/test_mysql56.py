@@ -14,7 +14,7 @@ from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import NotFoundError
 
-QUICK = EpochLimits(wait_ms=300, gather_ms=50)
+QUICK = EpochLimits(wait_ms=1_500, gather_ms=150)
 T = SourceName("shop", "", "t")
 
 

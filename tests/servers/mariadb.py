@@ -155,6 +155,11 @@ def mariadb(*settings: str) -> Iterator[Server]:
     ------
     AbsentError
         The machine has no MariaDB, and Maven is missing.
+
+    Notes
+    -----
+    Each server has a directory of its own for temporary files: one that starts deletes what it
+    finds there, also what another one uses.
     """
     is_maven = os.environ.get("TIDELAKE_MARIADB") == "maven"
     base = _unpacked() if is_maven or _program("mariadbd") is None else None
@@ -170,7 +175,7 @@ def mariadb(*settings: str) -> Iterator[Server]:
         own(place)
         environment = {**os.environ, **({"LD_LIBRARY_PATH": str(base / "libs")} if base else {})}
         made = subprocess.run(
-            [*install, "--no-defaults", f"--datadir={data}", "--skip-test-db",
+            [*install, "--no-defaults", f"--datadir={data}", f"--tmpdir={place}", "--skip-test-db",
              "--auth-root-authentication-method=normal", "--skip-name-resolve"],
             cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             check=False, **as_other_user(),
@@ -178,7 +183,8 @@ def mariadb(*settings: str) -> Iterator[Server]:
         assert made.returncode == 0, made.stdout[-2000:]
         port = free_port()
         command = [daemon, "--no-defaults", f"--datadir={data}", f"--port={port}",
-                   f"--socket={place / 's'}", f"--pid-file={place / 'pid'}"]  # fmt: skip
+                   f"--socket={place / 's'}", f"--pid-file={place / 'pid'}",
+                   f"--tmpdir={place}"]  # fmt: skip
         if base:
             command += [f"--basedir={base}", f"--lc-messages-dir={base / 'share'}"]
         server = Server(place, port, [*command, *_SETTINGS, *settings],

@@ -85,7 +85,7 @@ def mysql56(*settings: str) -> Iterator[Server]:
             str(home / "mysqld"), "--no-defaults", f"--basedir={home}",
             f"--datadir={place / 'data'}",
             f"--lc-messages-dir={home / 'share'}", f"--port={port}", f"--socket={place / 's'}",
-            f"--pid-file={place / 'pid'}",
+            f"--pid-file={place / 'pid'}", f"--tmpdir={place}",
         ]  # fmt: skip
         server = Server(place, port, [*command, *_SETTINGS, *settings], "root", "", library=home)
         server.start()

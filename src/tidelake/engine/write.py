@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from tidelake.commit.conflicts.concurrent_changes import EMPTY_TABLE, EmptyTable
 from tidelake.commit.idempotence import last_commit
-from tidelake.merge import MergeSpec, deduplicate_input
+from tidelake.merge import (
+    DELETE,
+    ROLE_COLUMN,
+    TARGET,
+    UPSERT,
+    HistoryRule,
+    MergeSpec,
+    deduplicate_input,
+    versions_of,
+)
 from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
 from tidelake.metadata import CommitMessage, DataFileMeta
 from tidelake.table import WriteResult
@@ -34,10 +44,15 @@ from tidelake.table.write.writable import check_writable
 
 __all__ = [
     "DEDUPLICATE",
+    "DELETE",
+    "EMPTY_TABLE",
     "FIRST_ROW",
     "KIND_COLUMN",
+    "ROLE_COLUMN",
     "ROW_KIND_COLUMN",
+    "TARGET",
     "UNKNOWN_COUNTS",
+    "UPSERT",
     "AssignedRows",
     "BucketStates",
     "CommitIdentity",
@@ -46,7 +61,9 @@ __all__ = [
     "DataFileMeta",
     "DynamicBuckets",
     "EmptyStates",
+    "EmptyTable",
     "FullCompactions",
+    "HistoryRule",
     "Ingest",
     "MergeSpec",
     "MessageSource",
@@ -67,6 +84,7 @@ __all__ = [
     "new_writer",
     "partial_overwrite_error",
     "replay_of",
+    "versions_of",
     "with_row_kinds",
     "write_target",
 ]

@@ -3,6 +3,14 @@
 Every path that decides a key's row calls this package. Files, snapshots and Spark may not enter.
 """
 
+from tidelake.merge.change_history import (
+    DELETE,
+    ROLE_COLUMN,
+    TARGET,
+    UPSERT,
+    HistoryRule,
+    versions_of,
+)
 from tidelake.merge.engines.engine import Deduplicate, Merged, MergeEngine
 from tidelake.merge.engines.engine_of import engine_of
 from tidelake.merge.engines.retractions import check_retractions, deletes_remove
@@ -27,9 +35,14 @@ from tidelake.merge.segments import Segments
 from tidelake.merge.spec import MergeSpec
 
 __all__ = [
+    "DELETE",
     "OVERFLOW",
+    "ROLE_COLUMN",
+    "TARGET",
+    "UPSERT",
     "ChangeRule",
     "Deduplicate",
+    "HistoryRule",
     "KeyRange",
     "KeyRank",
     "MergeEngine",
@@ -61,4 +74,5 @@ __all__ = [
     "rows_with_keys",
     "sections_of",
     "sort_buffer",
+    "versions_of",
 ]

@@ -32,6 +32,7 @@ from tidelake.engine.write import (
     ROW_KIND_COLUMN,
     UNKNOWN_COUNTS,
     CommitIdentity,
+    EmptyTable,
     FullCompactions,
     WriteResult,
     WriteTransaction,
@@ -111,7 +112,7 @@ def write_made_rows(
     transaction: WriteTransaction,
     frame: DataFrame,
     *,
-    read_snapshot: Snapshot,
+    read_snapshot: Snapshot | EmptyTable,
     tasks: int | None,
     through: Through | None = None,
 ) -> WriteResult:
@@ -121,7 +122,7 @@ def write_made_rows(
     ----------
     frame : DataFrame
         The table's columns and ``_row_kind``; nulls do not become defaults.
-    read_snapshot : Snapshot
+    read_snapshot : Snapshot or EmptyTable
         The snapshot of the older rows; a later write of others to their keys is a conflict.
     through : callable, optional
         If given, each row must be in the task that writes it, as after :func:`clustered`; the rows
@@ -138,7 +139,7 @@ class _FrameWrite:
     transaction: WriteTransaction
     frame: DataFrame
     tasks: int | None
-    read_snapshot: Snapshot | None = None
+    read_snapshot: Snapshot | EmptyTable | None = None
     through: Through | None = None
     compacts_after: bool = True
     """Whether due compactions of other buckets are a separate commit, after the rows' commit."""
@@ -147,7 +148,9 @@ class _FrameWrite:
         """Write the rows on the executors and commit."""
         handle, overwrite = self.transaction.handle, self.transaction.overwrite
         base = self.read_snapshot
-        base_id = base.id if base is not None else handle.snapshots.latest_id() or 0
+        base_id = base.id if isinstance(base, Snapshot) else 0
+        if base is None:
+            base_id = handle.snapshots.latest_id() or 0
         bucketing = bucketing_of(
             handle,
             overwrite=overwrite,

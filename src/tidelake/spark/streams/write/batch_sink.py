@@ -99,8 +99,7 @@ class BatchSink:
         """Write a batch; the result says whether it was written before."""
         run, steps = self._begun(frame, batch_id)
         handle = with_newest_schema(self.handle)
-        is_whole = self.mark.mode == COMPLETE
-        if is_whole:
+        if self.mark.mode == COMPLETE:
             handle = handle.with_options(handle.options.updated(_WHOLE_TABLE))
         identity = CommitIdentity.of(handle, self.user, batch_id, step=steps.step(batch_id))
         check_writable(handle)
@@ -111,23 +110,34 @@ class BatchSink:
                 frame.write.format("noop").mode("overwrite").save()
             steps.done(replay.made)
             return replay.result
+        with translate_table_errors(handle.identifier), translate_value_range_errors():
+            transaction, result = self.committed(handle, frame, identity, batch_id)
+        steps.done(transaction.made)
+        run.done(transaction.made)
+        return result
+
+    def committed(
+        self, handle: TableHandle, frame: DataFrame, identity: CommitIdentity, batch_id: int
+    ) -> tuple[WriteTransaction, WriteResult]:
+        """Write a batch that was not written before, in one commit."""
         if merges_schema(handle):
             handle, frame = merged(handle, frame)
         else:
             frame = with_columns_since(handle, frame, schema_id=self.mark.schema_id)
         check_columns(handle, frame)
+        mode = "overwrite" if self.mark.mode == COMPLETE else "append"
         transaction = WriteTransaction(
             handle,
             identity,
-            overwrite=write_target(handle, "overwrite" if is_whole else "append", None),
-            watermark=BatchWatermark(self.spark, self.checkpoint, self.user, batch_id),
+            overwrite=write_target(handle, mode, None),
+            watermark=self.watermark(batch_id),
             is_wanted_empty=handle.options.get(declared.COMMIT_FORCE_CREATE_SNAPSHOT),
         )
-        with translate_table_errors(handle.identifier), translate_value_range_errors():
-            result = self._rows.write(transaction, frame)
-        steps.done(transaction.made)
-        run.done(transaction.made)
-        return result
+        return transaction, self._rows.write(transaction, frame)
+
+    def watermark(self, batch_id: int) -> BatchWatermark:
+        """The watermark of a batch, for its commit."""
+        return BatchWatermark(self.spark, self.checkpoint, self.user, batch_id)
 
     def _begun(self, frame: DataFrame, batch_id: int) -> tuple[SinkRun, SinkSteps]:
         """The run and the steps of the query; its first batch begins them."""

@@ -74,13 +74,10 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
             f" '{table}'), or read them as a stream, tl.read_stream(name) or spark.readStream."
         )
         raise InvalidInputError(message, kind="no_stream", table=table)
-    spark = frame.sparkSession
-    checkpoint = Checkpoint.of(target.checkpoint, table=table, spark=spark)
-    checkpoint.query_id()  # says what Spark would not: that it is damaged
-    check_writable(handle)
+    checkpoint = opened_checkpoint(frame, target)
     check_mode(handle, target.mode)
     given = trigger_arguments(target.trigger, table=table)
-    mark = sink_mark(handle, target.mode, sources=_sources(frame))
+    mark = sink_mark(handle, target.mode, sources=sources_of(frame))
     found = checkpoint.mark() if checkpoint.has_batches else None
     check_rows(handle, frame, schema_id=mark.schema_id if found is None else found.schema_id)
     keys = handle.schema.primary_keys
@@ -93,13 +90,40 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
         mark,
         handle.env.ids.uuid(),
         tasks=target.tasks,
-        spark=None if is_remote() else spark,
+        spark=None if is_remote() else frame.sparkSession,
     )
-    writer = frame.writeStream.outputMode(target.mode).foreachBatch(sink)
-    writer = writer.option("checkpointLocation", checkpoint.uri)
-    if target.query_name is not None:
-        writer = writer.queryName(target.query_name)
-    query = begun(writer, given, table=table)
+    return start_sink(frame, sink, mode=target.mode, trigger=given, query_name=target.query_name)
+
+
+def opened_checkpoint(frame: DataFrame, target: StreamTarget) -> Checkpoint:
+    """Check the checkpoint, and that the table may be written."""
+    table = target.handle.identifier
+    checkpoint = Checkpoint.of(target.checkpoint, table=table, spark=frame.sparkSession)
+    checkpoint.query_id()  # says what Spark would not: that it is damaged
+    check_writable(target.handle)
+    return checkpoint
+
+
+def start_sink(
+    frame: DataFrame,
+    sink: BatchSink,
+    *,
+    mode: str,
+    trigger: Mapping[str, object],
+    query_name: str | None,
+) -> StreamingQuery:
+    """Start a query into a sink.
+
+    Parameters
+    ----------
+    mode : str
+        Spark's output mode.
+    """
+    writer = frame.writeStream.outputMode(mode).foreachBatch(sink)
+    writer = writer.option("checkpointLocation", sink.checkpoint.uri)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    query = begun(writer, trigger, table=sink.handle.identifier)
     return query if is_remote() else SinkQuery(query, sink)
 
 
@@ -218,7 +242,7 @@ def trigger_arguments(trigger: Trigger, *, table: str) -> dict[str, object]:
     raise InvalidInputError(message, kind="bad_trigger", table=table)
 
 
-def _sources(frame: DataFrame) -> tuple[str, ...]:
+def sources_of(frame: DataFrame) -> tuple[str, ...]:
     """List the sources of a stream, as its plan shows them; none through Spark Connect."""
     if is_remote():
         return ()

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md"))
 NEEDS_SPARK = {
+    "docs/apply-changes.md",
     "docs/index.md",
     "docs/kafka.md",
     "docs/lookup-joins.md",

@@ -23,6 +23,7 @@ CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
         ("docs/streams.md", "/tmp/stream-warehouse"),
         ("docs/watermarks.md", "/tmp/watermark-warehouse"),
         ("docs/lookup-joins.md", "/tmp/lookup-warehouse"),
+        ("docs/apply-changes.md", "/tmp/changes-warehouse"),
     ],
 )
 def test_the_code_of_a_page_runs(page, place, spark, tmp_path, capsys):

@@ -16,7 +16,8 @@ For type 2 the rows that the table has for the key are given too, and only what 
 comes out. The rows come sorted by key, with all rows of a key next to each other. Rows are made by
 ``take`` from the rows given, so a value is never converted.
 
-Cost: a Python loop over the changes; about 4 us for each, and 1 us more for each column compared.
+Cost: a Python loop over the changes. Measured with 4 changes a key and 3 values: 1.2 us a change
+for type 1, 2.0 us for type 2, 2.6 us with nulls and tracked values.
 """
 
 from __future__ import annotations
@@ -46,16 +47,20 @@ class HistoryRule:
 
     Parameters
     ----------
-    values : tuple of str
-        The columns beside the key and the sequence.
+    keys, values : tuple of str
+        The columns of the key, and those beside it and the sequence.
     sequence : tuple of str
         The sequence of a row given; of a row that the table has, its start.
+    output_sequence : tuple of str
+        Its names in the rows made.
     ends : tuple of str
         The end of a row that the table has; empty for type 1.
-    output_sequence, output_ends : tuple of str
-        Names of the sequence and of the end in the rows made.
+    output_ends : tuple of str
+        Its names in the rows made.
     tracked : tuple of str, optional
         The values whose change opens a version; all changes do by default.
+    ignores_nulls : bool
+        Whether a null leaves the value as it was.
     rows_are_changes : bool
         Whether a row that the table has is also the change that opened it. If not, all changes of
         a key are given.

@@ -26,7 +26,6 @@ from tidelake.engine.write import CommitIdentity, WriteResult
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.foreign_names import with_hints
 from tidelake.spark._optional import statements_of
-from tidelake.spark.apply_methods import ApplyMethods
 from tidelake.spark.catalog import opened_catalog, register
 from tidelake.spark.cdc_methods import CdcMethods
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
@@ -126,7 +125,7 @@ def attach(
     return Lake(spark, opened, catalog_name=catalog)
 
 
-class Lake(ApplyMethods, JobMethods, CdcMethods, KafkaMethods, LookupMethods, ServiceMethods):
+class Lake(JobMethods, CdcMethods, KafkaMethods, LookupMethods, ServiceMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
     A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read

@@ -15,7 +15,7 @@ from pyspark.sql import types as st
 
 from tidelake.engine.schemas import alter_table
 from tidelake.engine.tables import TableHandle
-from tidelake.spark.applychanges.target_tables import TRUNCATED_OPTION
+from tidelake.spark.streams.applychanges.target_tables import TRUNCATED_OPTION
 from tidelake.types.schema_change import SetOption
 
 

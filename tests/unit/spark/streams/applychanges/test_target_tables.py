@@ -7,8 +7,8 @@ from pyspark.sql import types as st
 
 import tidelake
 from tidelake.errors import InvalidInputError
-from tidelake.spark.applychanges.definition import Definition
-from tidelake.spark.applychanges.target_tables import target_tables
+from tidelake.spark.streams.applychanges.definition import FeedDefinition
+from tidelake.spark.streams.applychanges.target_tables import target_tables
 
 COLUMNS = st.StructType(
     [
@@ -18,7 +18,7 @@ COLUMNS = st.StructType(
         st.StructField("n", st.IntegerType()),
     ]
 )
-ONE = Definition(
+ONE = FeedDefinition(
     "d.t",
     ("k",),
     ("k", "v", "at"),

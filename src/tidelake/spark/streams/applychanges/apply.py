@@ -45,18 +45,18 @@ from tidelake.engine.write import (
     versions_of,
 )
 from tidelake.errors import InvalidInputError, shortened
-from tidelake.spark.applychanges.definition import (
-    OPERATION,
-    TRUNCATE,
-    Definition,
-    end_columns,
-    sequence_columns,
-)
-from tidelake.spark.applychanges.truncation import record_truncation, truncated_at
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import Work, mapped
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.scan_frame import frame_of
+from tidelake.spark.streams.applychanges.definition import (
+    OPERATION,
+    TRUNCATE,
+    FeedDefinition,
+    end_columns,
+    sequence_columns,
+)
+from tidelake.spark.streams.applychanges.truncation import record_truncation, truncated_at
 from tidelake.spark.write.write_frame import write_frame, write_made_rows
 from tidelake.types.predicate import And, Compare, Predicate, bind, conjoin
 
@@ -77,7 +77,7 @@ class AppliedChanges:
         How many tasks write.
     """
 
-    definition: Definition
+    definition: FeedDefinition
     kept: TableHandle
     tasks: int | None = None
 
@@ -87,7 +87,7 @@ class AppliedChanges:
         Parameters
         ----------
         batch : DataFrame
-            Changes in the shape of :func:`~tidelake.spark.applychanges.definition.defined`.
+            Changes in the shape of :func:`~tidelake.spark.streams.applychanges.definition.defined`.
 
         Raises
         ------
@@ -330,7 +330,7 @@ def _making(rule: HistoryRule, names: tuple[str, ...]) -> Work:
     return versions_of_keys
 
 
-def _facts(changes: DataFrame, definition: Definition) -> _Facts:
+def _facts(changes: DataFrame, definition: FeedDefinition) -> _Facts:
     """Look at a batch once.
 
     Raises
@@ -358,7 +358,7 @@ def _facts(changes: DataFrame, definition: Definition) -> _Facts:
     return _Facts(row[0], row[2], row[3], known)
 
 
-def _null_fault(rows: DataFrame, definition: Definition) -> InvalidInputError:
+def _null_fault(rows: DataFrame, definition: FeedDefinition) -> InvalidInputError:
     """Name a row with a null in its key or sequence."""
     own = sequence_columns(definition)
     found = rows.select(*_columns(definition.keys), *own).head(1)[0]

@@ -17,7 +17,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import CommitIdentity, WriteResult, WriteTransaction
 from tidelake.errors import UnsupportedError
-from tidelake.spark.applychanges.apply import AppliedChanges
+from tidelake.spark.streams.applychanges.apply import AppliedChanges
 from tidelake.spark.streams.write.batch_sink import BatchSink
 from tidelake.spark.streams.write.checkpoint import check_mark
 from tidelake.spark.streams.write.start import (

@@ -61,7 +61,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class FeedDefinition:
     """What a feed's rows are, and what becomes of them. Picklable.
 
     Parameters
@@ -144,17 +144,17 @@ class Definition:
         )
 
 
-def sequence_columns(definition: Definition) -> tuple[str, ...]:
+def sequence_columns(definition: FeedDefinition) -> tuple[str, ...]:
     """The columns of a change with its sequence."""
     return tuple(f"{SEQUENCE_PREFIX}{n}" for n in range(len(definition.sequence_names)))
 
 
-def end_columns(definition: Definition) -> tuple[str, ...]:
+def end_columns(definition: FeedDefinition) -> tuple[str, ...]:
     """The columns of a row of the target with its end."""
     return tuple(f"{END_PREFIX}{n}" for n in range(len(definition.target_ends)))
 
 
-def defined(frame: DataFrame, table: str, given: Given) -> tuple[Definition, DataFrame]:
+def defined(frame: DataFrame, table: str, given: Given) -> tuple[FeedDefinition, DataFrame]:
     """Check the arguments, and give the changes in their one shape; nothing is read.
 
     Raises
@@ -183,7 +183,7 @@ def defined(frame: DataFrame, table: str, given: Given) -> tuple[Definition, Dat
         if wrong or not tracked:
             message = f"must name columns of the target beside the key, not {_listed(wrong)}"
             raise _wrong("track_history_columns", message, table)
-    definition = Definition(
+    definition = FeedDefinition(
         table,
         keys,
         columns,
@@ -214,7 +214,7 @@ class _Part:
 
 
 def _changes(
-    frame: DataFrame, definition: Definition, sequence: Sequence[_Part], given: Given
+    frame: DataFrame, definition: FeedDefinition, sequence: Sequence[_Part], given: Given
 ) -> DataFrame:
     """The changes: key, values, sequence and role."""
     role = F.lit(UPSERT)

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
-from tidelake.spark.applychanges import apply
+from tidelake.spark.streams.applychanges import apply
 
 FEED = "k bigint, at bigint, op string, a string, b bigint"
 ARROW = pa.schema(

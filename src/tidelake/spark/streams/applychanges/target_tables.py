@@ -25,8 +25,8 @@ from tidelake.engine.tables import Catalog, SystemTable, Table
 from tidelake.engine.write import DEDUPLICATE
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
-from tidelake.spark.applychanges.definition import OPERATION, Definition
 from tidelake.spark.expression.types import fields_from_spark, to_spark_type
+from tidelake.spark.streams.applychanges.definition import OPERATION, FeedDefinition
 
 DEFINITION_OPTION = "apply-changes.definition"
 TRUNCATED_OPTION = "apply-changes.truncated-at"
@@ -45,7 +45,7 @@ class TargetTables:
 
 def target_tables(
     catalog: Catalog,
-    definition: Definition,
+    definition: FeedDefinition,
     columns: st.StructType,
     options: Mapping[str, object] | None,
 ) -> TargetTables:
@@ -86,11 +86,11 @@ def target_tables(
 _SEQUENCE = declared.SEQUENCE_FIELD.key
 
 
-def _listed(definition: Definition) -> str:
+def _listed(definition: FeedDefinition) -> str:
     return ",".join(definition.target_sequence)
 
 
-def _bucket_key(options: Mapping[str, str], definition: Definition) -> dict[str, str]:
+def _bucket_key(options: Mapping[str, str], definition: FeedDefinition) -> dict[str, str]:
     """Keep the versions of a key in one bucket."""
     is_fixed = options.get(declared.BUCKET.key, "-1").lstrip("+").isdecimal()
     if not is_fixed or not definition.keeps_versions or "bucket-key" in options:
@@ -98,7 +98,7 @@ def _bucket_key(options: Mapping[str, str], definition: Definition) -> dict[str,
     return {"bucket-key": ",".join(definition.keys)}
 
 
-def _target_columns(definition: Definition, columns: st.StructType) -> st.StructType:
+def _target_columns(definition: FeedDefinition, columns: st.StructType) -> st.StructType:
     """The columns of a target that is made."""
     found = [st.StructField(name, columns[name].dataType) for name in definition.columns]
     known = set(definition.columns)
@@ -111,7 +111,7 @@ def _target_columns(definition: Definition, columns: st.StructType) -> st.Struct
     return st.StructType(found)
 
 
-def _check_options(options: Mapping[str, str], definition: Definition) -> None:
+def _check_options(options: Mapping[str, str], definition: FeedDefinition) -> None:
     own = [key for key in (_SEQUENCE, declared.MERGE_ENGINE.key) if key in options]
     if own:
         message = (
@@ -121,7 +121,7 @@ def _check_options(options: Mapping[str, str], definition: Definition) -> None:
         raise InvalidInputError(message, kind="apply_changes", table=definition.table)
 
 
-def _check_target(target: Table, definition: Definition, wanted: st.StructType) -> None:
+def _check_target(target: Table, definition: FeedDefinition, wanted: st.StructType) -> None:
     found = list(_misfits(target, definition, wanted))
     if found:
         message = (
@@ -131,7 +131,7 @@ def _check_target(target: Table, definition: Definition, wanted: st.StructType) 
         raise InvalidInputError(message, kind="apply_changes", table=definition.table)
 
 
-def _misfits(target: Table, definition: Definition, wanted: st.StructType) -> Iterator[str]:
+def _misfits(target: Table, definition: FeedDefinition, wanted: st.StructType) -> Iterator[str]:
     """Say what keeps a table from being the target, a clause each."""
     handle = target.handle
     schema, options = handle.schema, handle.options
@@ -156,7 +156,7 @@ def _misfits(target: Table, definition: Definition, wanted: st.StructType) -> It
 
 
 def _misfits_of_columns(
-    target: Table, definition: Definition, wanted: st.StructType
+    target: Table, definition: FeedDefinition, wanted: st.StructType
 ) -> Iterator[str]:
     schema = target.handle.schema
     known = {field.name: field for field in schema.fields}
@@ -183,7 +183,7 @@ def _misfits_of_columns(
 
 
 def _kept_table(
-    catalog: Catalog, definition: Definition, columns: st.StructType, target: Table
+    catalog: Catalog, definition: FeedDefinition, columns: st.StructType, target: Table
 ) -> Table:
     """Make the table of kept changes, or check that it is the target's."""
     name = definition.kept_table
@@ -217,7 +217,7 @@ def _kept_table(
 
 
 def _kept_columns(
-    definition: Definition, columns: st.StructType
+    definition: FeedDefinition, columns: st.StructType
 ) -> tuple[st.StructType, tuple[str, ...]]:
     """Columns and key of the kept changes."""
     fields = [st.StructField(name, columns[name].dataType) for name in definition.keys]
@@ -231,7 +231,7 @@ def _kept_columns(
     return st.StructType(fields), (*definition.keys, *definition.kept_sequence, OPERATION)
 
 
-def _of_another(definition: Definition, own: str | None, created_ms: int) -> InvalidInputError:
+def _of_another(definition: FeedDefinition, own: str | None, created_ms: int) -> InvalidInputError:
     found = _parsed(own)
     name = definition.kept_table
     if found.get("target_created_ms") not in {None, created_ms}:

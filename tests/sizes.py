@@ -105,6 +105,8 @@ class Sizes:
     """Those lives."""
     cdc_topics: int
     """Drawn topics, shuffled and with repeated messages, whose job crashes."""
+    change_feeds: int
+    """Drawn feeds of each kind that Spark applies in batches."""
     lookup_keys: int
     """Keys that are looked up in each table of each engine, kind of buckets and of keys."""
     java_lookup_keys: int
@@ -186,6 +188,7 @@ SMALL = Sizes(
     cdc_servers=3,
     cdc_lives=4,
     cdc_topics=10,
+    change_feeds=1,
     lookup_keys=80,
     java_lookup_keys=300,
     lookup_vanishing=4,
@@ -249,6 +252,7 @@ FULL = Sizes(
     cdc_servers=75,
     cdc_lives=8,
     cdc_topics=100,
+    change_feeds=25,
     lookup_keys=100_000,
     java_lookup_keys=100_000,
     lookup_vanishing=400,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
+from sizes import SIZE
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
 from tidelake.spark.streams.applychanges import apply
@@ -70,12 +71,13 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("seed", range(SIZE.change_feeds))
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_batches_in_any_order_give_the_rows_of_the_changes(case, spark, lake):
+def test_batches_in_any_order_give_the_rows_of_the_changes(case, seed, spark, lake):
     given = {**GIVEN, **case}
-    feed = change_feeds.drawn_feed(len(str(case)), nulls=True)
+    feed = change_feeds.drawn_feed(len(str(case)) + 100 * seed, nulls=True)
     seen = []
-    for changes in change_feeds.drawn_batches(feed, 7, batches=3):
+    for changes in change_feeds.drawn_batches(feed, 7 + seed, batches=3):
         lake.apply_changes(frame_of(spark, changes), "d.t", options=ONE_BUCKET, **given)
         seen += changes
         assert found(lake, "d.t", given) == expected(seen, given)

@@ -84,13 +84,12 @@ class HistoryRule:
 
 @dataclass(slots=True)
 class _Version:
-    """A version: places of rows that give its start, its end, its newest change and its values.
+    """A version: places of rows that give its start, its end and its values.
 
     An end at `count of rows + place` is the end of the row at `place`, not its sequence.
     """
 
     start: int
-    last: int
     values: list[int]
     end: int | None = None
 
@@ -205,7 +204,7 @@ class _Group:
         elif versions and versions[-1].end is None:
             version = versions[-1]
             made.kinds.append(int(RowKind.UPDATE_AFTER))
-            made.starts.append(version.last)
+            made.starts.append(version.start)
             made.values.append(version.values)
         elif deletes:
             made.kinds.append(int(RowKind.DELETE))
@@ -231,10 +230,10 @@ class _Group:
                         for old, nulls in zip(current.values, self._is_null, strict=True)
                     ]
                 if self._rule.tracked is not None and self._is_tracked_alike(current, values):
-                    current.values, current.last = values, place
+                    current.values = values
                     continue
                 current.end = place
-            current = _Version(place, place, values)
+            current = _Version(place, values)
             found.append(current)
         return found
 

@@ -71,6 +71,8 @@ def target_tables(
         _check_target(target, definition, wanted)
     else:
         _check_options(given, definition)
+        if catalog.table_exists(definition.kept_table):
+            raise _of_a_dropped_table(definition)
         order = {} if definition.keeps_versions else {_SEQUENCE: _listed(definition)}
         target = catalog.create_table(
             name,
@@ -233,19 +235,24 @@ def _kept_columns(
 
 def _of_another(definition: FeedDefinition, own: str | None, created_ms: int) -> InvalidInputError:
     found = _parsed(own)
-    name = definition.kept_table
     if found.get("target_created_ms") not in {None, created_ms}:
-        message = (
-            f"Table '{name}' keeps changes of an earlier table '{definition.table}', which was"
-            f" dropped: drop '{name}' too."
-        )
-    else:
-        wanted = _parsed(definition.to_json(created_ms))
-        differ = [key for key in wanted if found.get(key) != wanted[key]]
-        message = (
-            f"Table '{name}' keeps the changes of '{definition.table}' for other arguments:"
-            f" {_differences(differ, found, wanted)}. Give those, or begin with other tables."
-        )
+        return _of_a_dropped_table(definition)
+    wanted = _parsed(definition.to_json(created_ms))
+    differ = [key for key in wanted if found.get(key) != wanted[key]]
+    message = (
+        f"Table '{definition.kept_table}' keeps the changes of '{definition.table}' for other"
+        f" arguments: {_differences(differ, found, wanted)}. Give those, or begin with other"
+        " tables."
+    )
+    return InvalidInputError(message, kind="apply_changes", table=definition.table)
+
+
+def _of_a_dropped_table(definition: FeedDefinition) -> InvalidInputError:
+    name = definition.kept_table
+    message = (
+        f"Table '{name}' keeps changes of an earlier table '{definition.table}', which was dropped:"
+        f" drop '{name}' too."
+    )
     return InvalidInputError(message, kind="apply_changes", table=definition.table)
 
 

@@ -131,6 +131,15 @@ def test_kept_changes_are_for_one_table_and_one_set_of_arguments(catalog):
     catalog.drop_table("d.t")
     with pytest.raises(InvalidInputError, match="which was dropped"):
         made(catalog, ONE)
+    assert not catalog.table_exists("d.t")
+    catalog.create_table(
+        "d.t",
+        {"k": "BIGINT", "v": "STRING", "at": "TIMESTAMP(6)"},
+        primary_keys=["k"],
+        options={"sequence.field": "at"},
+    )
+    with pytest.raises(InvalidInputError, match="which was dropped"):
+        made(catalog, ONE)
 
 
 def test_rows_without_their_changes_are_refused_where_changes_are_needed(catalog):

@@ -124,7 +124,8 @@ class SyncJob:
         Raises
         ------
         InvalidInputError
-            The source is another one than the journal's, or cannot be read as it is set up.
+            The source is another one than the journal's, or cannot be read as it is set up; or the
+            journal lacks what the tables have.
         """
         progress = self._journal.load()
         self.state = progress.state
@@ -141,6 +142,7 @@ class SyncJob:
         entry = progress.entry
         if entry is None:
             return self._first_copy()
+        self._lake.check_journal(entry, self.state, self._settings.user)
         self.epoch, self.position = entry.epoch, entry.start
         if entry.kind is EntryKind.COPY:
             return self._copy_waiting()
@@ -275,6 +277,8 @@ class SyncJob:
         changes = self._source.read(
             entry.start, self._followed(), self._settings.limits, end=entry.end
         )
+        # the end is a part of the commits' identity
+        assert changes.end == entry.end, "an epoch that comes again ends where it ended"
         return self._apply(changes)
 
     def _apply(self, changes: Changes) -> EpochDone:
@@ -326,15 +330,19 @@ class SyncJob:
             return
         every = self._source.tables()
         routes = self._lake.targets.routes(every)
+        joining = {}
         for table in every:
             known = self.state.tables.get(table.name)
             target = routes.get(table.name)
             if target is None or (known is not None and known.phase is not Phase.GONE):
                 continue
-            _LOG.info("Job '%s': table %s joins", self._settings.name, table.name)
-            self.state = self.state.with_table(
-                table.name, SyncedTable(target, Phase.COPYING, table, reason="it is new")
-            )
+            joining[table.name] = SyncedTable(target, Phase.COPYING, table, reason="it is new")
+        known_targets = {one.target for one in self.state.tables.values()}
+        new = {one.target for one in joining.values()} - known_targets
+        self._lake.check_new(new, self.epoch, self._settings.user)
+        for name, one in joining.items():
+            _LOG.info("Job '%s': table %s joins", self._settings.name, name)
+            self.state = self.state.with_table(name, one)
 
     def _first_copy(self) -> EpochDone:
         every = self._source.tables()
@@ -345,6 +353,7 @@ class SyncJob:
                 " the names and patterns of databases, schemas and tables."
             )
             raise InvalidInputError(message, kind="cdc_no_tables", job=self._settings.name)
+        self._lake.check_new(set(routes.values()), self.epoch, self._settings.user)
         for table in every:
             target = routes.get(table.name)
             if target is not None:

@@ -13,7 +13,7 @@ A table that cannot follow its source is suspended, and the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,8 +27,10 @@ from tidelake.cdc.evolution.plan import (
     EvolutionRules,
     plan_evolution,
 )
+from tidelake.cdc.job.journal_match import check_match, check_new
 from tidelake.cdc.job.table_copy import ChunkNote, Copier, TableCopy
 from tidelake.cdc.job.targets import LakeSettings, Targets
+from tidelake.cdc.journal.entry import JournalEntry
 from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
 from tidelake.cdc.source.changes import (
     Changes,
@@ -114,6 +116,28 @@ class LakeWriter:
         self._settings = settings
         self._clock = catalog.env.clock
         self._quarantine = Quarantine(catalog, settings.routing.database, settings.job)
+
+    # ---- a start
+
+    def check_journal(self, entry: JournalEntry, state: JobState, user: str) -> None:
+        """Refuse a journal that lacks what the tables have.
+
+        Raises
+        ------
+        InvalidInputError
+            Kind ``checkpoint_behind``.
+        """
+        check_match(self.targets, entry, state, user)
+
+    def check_new(self, names: Collection[str], epoch: int, user: str) -> None:
+        """Refuse a journal that does not know targets which the job has committed to.
+
+        Raises
+        ------
+        InvalidInputError
+            Kind ``checkpoint_behind``.
+        """
+        check_new(self.targets, names, epoch, user)
 
     # ---- epochs
 

@@ -190,7 +190,8 @@ class FileJournal:
 
     def _is_own(self, entry: JournalEntry) -> bool:
         """Whether a put whose answer was lost had taken effect."""
-        return self._read(entry.epoch).run == entry.run
+        found = self._read(entry.epoch)
+        return (found.run, found.kind, found.end) == (entry.run, entry.kind, entry.end)
 
     def _updated(self, state: JobState, entry: JournalEntry) -> JobState:
         try:

@@ -243,7 +243,7 @@ class LogSource:
 
 
 def parts(taken, tables):
-    """The events by version of a table."""
+    """The events by version of a table: tables by name, as PostgreSQL's decoder has its order."""
     groups: list[tuple[SourceTable, list]] = []
     newest: dict[SourceName, int] = {}
     for one in taken:
@@ -261,7 +261,7 @@ def parts(taken, tables):
             newest[event.table.name] = at = len(groups)
             groups.append((event.table, []))
         groups[at][1].append(one)
-    for table, events in groups:
+    for table, events in sorted(groups, key=lambda group: str(group[0].name)):
         yield SourceRows(
             table,
             batch(table, [event.row for _, _, event in events]),

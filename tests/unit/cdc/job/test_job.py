@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
+from unittest import mock
 
 import pytest
 from unit.cdc.job.conftest import ITEMS
@@ -13,6 +15,7 @@ from tidelake.cdc.journal.job_state import Phase
 from tidelake.cdc.journal.journal import FileJournal
 from tidelake.cdc.routing.routing import Routing
 from tidelake.cdc.routing.table_names import TableNames
+from tidelake.cdc.target.target import Target
 from tidelake.errors import (
     ConflictError,
     InvalidInputError,
@@ -22,6 +25,8 @@ from tidelake.errors import (
 )
 from tidelake.fileio import MemoryFileIO
 from tidelake.testing import SimulatedCrash
+
+JOURNAL = "/lake/_cdc/job"
 
 
 def item(number, name="n", price=None):
@@ -242,18 +247,102 @@ def test_a_journal_of_before_a_copy_does_not_take_another_copy_for_its_own(bench
 
     with pytest.raises(SimulatedCrash):
         bench.run(fails)
-    folder = "/lake/_cdc/job"
-    names = [f"{folder}/{one.name}" for one in bench.fileio.list_dir(folder)]
-    before = {name: bench.fileio.read_bytes(name) for name in names}
+    before = journal_of(bench)
     bench.run()
     bench.database.commit(("items", "put", item(2)), ("items", "delete", (1,)))
-    bench.fileio.delete_dir(folder)
-    bench.fileio.make_dirs(folder)
-    for path, data in before.items():
-        bench.fileio.put_if_absent(path, data)
+    put_back(bench, before)
     with pytest.raises(InvalidInputError) as caught:
         bench.run()
     assert caught.value.kind == "checkpoint_behind"
+
+
+def journal_of(bench):
+    names = [f"{JOURNAL}/{one.name}" for one in bench.fileio.list_dir(JOURNAL)]
+    return {name: bench.fileio.read_bytes(name) for name in names}
+
+
+def put_back(bench, files):
+    bench.fileio.delete_dir(JOURNAL)
+    bench.fileio.make_dirs(JOURNAL)
+    for path, data in files.items():
+        bench.fileio.put_if_absent(path, data)
+
+
+def test_a_journal_that_lacks_an_epoch_which_some_tables_have_is_refused(bench):
+    bench.database.create("events", [("n", "INT NOT NULL")], keys=())
+    bench.run().close()
+    before = journal_of(bench)
+    commit = Target.commit
+
+    def crashes(self, *given):
+        if self.identifier == "ods.items":
+            raise SimulatedCrash
+        return commit(self, *given)
+
+    bench.database.commit(("items", "put", item(1)))
+    bench.database.commit(("events", "put", {"n": 1}))
+    with mock.patch.object(Target, "commit", crashes), pytest.raises(SimulatedCrash):
+        bench.run()
+    assert bench.catalog.table("ods.events").count() == 1
+    newest = journal_of(bench)
+    put_back(bench, before)
+    bench.database.forgotten = 0  # as a log that keeps all
+    # its next epoch would have items alone, and the one after it the events a second time
+    with pytest.raises(InvalidInputError, match=r"older than the tables\. 'ods.events'") as caught:
+        bench.run(rows_max=1)
+    assert caught.value.kind == "checkpoint_behind"
+    assert bench.catalog.table("ods.items").count() == 0
+    put_back(bench, newest)
+    bench.run(rows_max=1)
+    bench.check()
+
+
+def test_a_journal_of_before_a_table_joined_is_refused(bench):
+    bench.run().close()
+    before = journal_of(bench)
+    bench.database.create("late", ITEMS)
+    bench.database.commit(("late", "put", item(1)))
+    bench.run().close()
+    put_back(bench, before)
+    bench.database.forgotten = 0
+    bench.database.commit(("items", "put", item(1)))
+    with pytest.raises(InvalidInputError, match=r"older than the tables\. 'ods.late'") as caught:
+        bench.run()
+    assert caught.value.kind == "checkpoint_behind"
+    assert bench.catalog.table("ods.items").count() == 0
+
+
+def test_a_journal_whose_last_epoch_was_only_begun_goes_on(bench):
+    bench.run().close()
+    before = journal_of(bench)
+    bench.database.commit(("items", "put", item(1)), ("orders", "put", {"id": 1, "item": 1}))
+    with mock.patch.object(Target, "commit", raises_crash), pytest.raises(SimulatedCrash):
+        bench.run()
+    put_back(bench, before)
+    bench.database.forgotten = 0
+    bench.run(rows_max=1)
+    bench.check()
+
+
+def raises_crash(*_):
+    raise SimulatedCrash
+
+
+def test_an_epoch_that_comes_again_ends_where_it_ended(bench, monkeypatch):
+    bench.database.commit(("items", "put", item(1)))
+    bench.run().close()
+    bench.database.commit(("items", "put", item(2)))
+    with mock.patch.object(Target, "commit", raises_crash), pytest.raises(SimulatedCrash):
+        bench.run()
+    read = LogSource.read
+    bench.database.log.append([])
+
+    def too_far(self, start, tables, limits, *, end=None):
+        return replace(read(self, start, tables, limits, end=end), end=self.newest())
+
+    monkeypatch.setattr(LogSource, "read", too_far)
+    with pytest.raises(AssertionError, match="ends where it ended"):
+        bench.run()
 
 
 def test_a_new_table_joins(bench):

@@ -221,6 +221,18 @@ def place_again(place, changes, names):
     return place.source().read(changes.start, names, EpochLimits(), end=changes.end)
 
 
+def test_a_range_that_comes_again_ends_where_it_ended(place):
+    place.run("CREATE TABLE a (id int PRIMARY KEY)")
+    source, names, position = place.followed()
+    place.run("INSERT INTO a VALUES (1)", "CREATE TABLE apart (id int)")
+    _, [changes] = read_to(source, position, names, source.newest())
+    # the server decodes on, and has nothing to send
+    place.run("INSERT INTO apart SELECT generate_series(1, 100)")
+    for _ in range(3):
+        again = place_again(place, changes, names)
+        assert (lines(again), again.end) == (lines(changes), changes.end)
+
+
 def test_savepoints_that_were_rolled_back_are_not_sent(place):
     place.run("CREATE TABLE a (id int PRIMARY KEY)")
     source, names, position = place.followed()

@@ -4,7 +4,8 @@
    the next.
 2. A read from another position, or after the connection broke, begins a new stream there. The
    server sends whole transactions; the changes that the position has are left out.
-3. A range that ends where nothing is pending goes on to the place to which the server has decoded.
+3. A range that ends where nothing is pending goes on to the place to which the server has decoded;
+   one whose end is given ends just there, for the end is a part of its commits' identity.
 """
 
 from __future__ import annotations
@@ -157,8 +158,10 @@ class SlotReader:
         try:
             if self._stream is None or self._at != start:
                 self._open(start)
-            chosen = self._until(end) if end else self._gather(start, limits, oids)
-            found = self._taken(chosen)
+            if end is not None:
+                found = self._taken(self._until(end))
+            else:
+                found = self._taken_on(self._gather(start, limits, oids))
             is_whole = True
         finally:
             # what was taken from the connection last may be lost, by an interrupt too
@@ -278,17 +281,22 @@ class SlotReader:
                 asked = now
             self._stream.wait(ASK_MS)
 
+    def _taken_on(self, chosen: Cut) -> LogRange:
+        """Take a range that ends where we choose: behind it, as far as the server has decoded."""
+        assert self._stream is not None
+        position = chosen.position
+        is_all = chosen.count == len(self._pending.messages)
+        if is_all and not self._transaction.is_open and not position.index:
+            position = max(position, LogPosition(self._stream.decoded_lsn))
+        return self._taken(Cut(chosen.count, position))
+
     def _taken(self, chosen: Cut) -> LogRange:
         """Take a range out of what has arrived."""
-        assert self._stream is not None
         messages, position = self._pending.messages, chosen.position
-        taken = messages
-        rest = NO_MESSAGES
+        taken, rest = messages, NO_MESSAGES
         if chosen.count < len(messages):
             taken = messages.part(0, chosen.count)
             rest = messages.part(chosen.count, len(messages))
-        elif not self._transaction.is_open and not position.index:
-            position = max(position, LogPosition(self._stream.decoded_lsn))
         known = self._known
         self._known = relations_after(taken, known)
         self._pending, self._at = _Pending(rest), position

@@ -1,0 +1,121 @@
+"""Whether a journal and the tables belong together, looked at before a run does anything.
+
+A journal that was put back from an older copy cuts the log into epochs anew. The commits refuse an
+epoch of the same number with other positions, but a table without rows in that epoch has none to
+refuse it, and would get the rows behind it twice. So a start looks at each target's newest commit
+of the job. It belongs to the journal if
+
+1. it is the commit that the journal's state names, or one before it; or
+2. it is of the newest entry's epoch, and ends where the entry does; or
+3. the target has a table that waits for a copy: the commit is of a copy that was cut off.
+
+Cost: the newest snapshots of each target, read in parallel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidelake.cdc.job.targets import Targets
+from tidelake.cdc.journal.entry import EntryKind, JournalEntry
+from tidelake.cdc.journal.job_state import JobState, Phase
+from tidelake.engine.streams import Covered, MadeCommit
+from tidelake.engine.tables import Table
+from tidelake.engine.write import last_commit
+from tidelake.errors import InvalidInputError, NotFoundError
+
+
+def check_match(targets: Targets, entry: JournalEntry, state: JobState, user: str) -> None:
+    """Refuse a journal that lacks what its tables have.
+
+    Parameters
+    ----------
+    state : JobState
+        What the newest entry's epoch began with.
+
+    Raises
+    ------
+    InvalidInputError
+        Kind ``checkpoint_behind``.
+    """
+    phases: dict[str, set[Phase]] = {}
+    for table in state.tables.values():
+        phases.setdefault(table.target, set()).add(table.phase)
+    loose = {target for target, found in phases.items() if not found <= {Phase.LIVE, Phase.GONE}}
+    for target, last in _newest_commits(targets, phases, user):
+        known = state.made.get(target)
+        if not _is_known(last, entry, known, is_loose=target in loose):
+            raise _behind(targets, target, last, entry)
+
+
+def check_new(targets: Targets, names: Iterable[str], epoch: int, user: str) -> None:
+    """Refuse a journal which does not know targets that it has committed to.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Targets of tables that join.
+    epoch : int
+        The journal's newest; -1 for a journal that is empty.
+
+    Raises
+    ------
+    InvalidInputError
+        Kind ``checkpoint_behind``.
+    """
+    for target, last in _newest_commits(targets, names, user):
+        if last.identifier > epoch:
+            raise _behind(targets, target, last, None)
+
+
+def _newest_commits(
+    targets: Targets, names: Iterable[str], user: str
+) -> Iterable[tuple[str, MadeCommit]]:
+    """The job's newest commit to each target that is there and has one."""
+    env = targets.catalog.env
+
+    def newest(name: str) -> MadeCommit | None:
+        try:
+            table = targets.catalog.table(name)
+        except NotFoundError:
+            return None  # made with the copy, or dropped: told where its rows come
+        assert isinstance(table, Table), "no system table is a target"
+        found = last_commit(table.handle.snapshots, user, env.executor)
+        return None if found is None else MadeCommit.of(found)
+
+    listed = list(names)
+    for name, last in zip(listed, env.executor.map(newest, listed), strict=True):
+        if last is not None:
+            yield name, last
+
+
+def _is_known(
+    last: MadeCommit, entry: JournalEntry, known: MadeCommit | None, *, is_loose: bool
+) -> bool:
+    if last.identifier > entry.epoch:
+        return False
+    if last.identifier == entry.epoch:
+        if entry.kind is not EntryKind.CHANGES:
+            return True
+        return last.end in {None, Covered.between(entry.start, entry.end).end}
+    if known is None or last.identifier > known.identifier:
+        return is_loose
+    if last.identifier < known.identifier or None in {last.end, known.end}:
+        return True  # rolled back or expired: the next commit finds out
+    return last.end == known.end
+
+
+def _behind(
+    targets: Targets, target: str, last: MadeCommit, entry: JournalEntry | None
+) -> InvalidInputError:
+    job = targets.settings.job
+    has = "" if entry is None else f", which ends with epoch {entry.epoch}"
+    message = (
+        f"Job '{job}': the journal is older than the tables. '{target}' has the commit of epoch"
+        f" {last.identifier}, which is not of this journal{has}. Nothing was written. Put the"
+        " newest journal back. If it is lost, begin anew with another name of the job, which"
+        " copies the tables again."
+    )
+    return InvalidInputError(
+        message, kind="checkpoint_behind", job=job, table=target, epoch=last.identifier
+    )

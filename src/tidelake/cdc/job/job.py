@@ -52,7 +52,7 @@ class JobSettings:
     limits : EpochLimits
         When an epoch ends.
     takes_new_tables : bool
-        Whether tables that appear in the source join.
+        Whether tables that appear in the source join while the job runs, or at its next start.
     resnapshots_if_lost : bool
         What to do if the source no longer has the position: copy all tables again, or fail.
     """
@@ -145,6 +145,7 @@ class SyncJob:
         self._lake.check_journal(entry, self.state, self._settings.user)
         self.epoch, self.position = entry.epoch, entry.start
         if entry.kind is EntryKind.COPY:
+            self._take_new_tables()
             return self._copy_waiting()
         try:
             done = self._again(entry)
@@ -152,6 +153,7 @@ class SyncJob:
             if not self._may_copy_all(error):
                 raise
             return self._copy_all()
+        self._take_new_tables()
         if any(one.phase is Phase.COPYING for one in self.state.tables.values()):
             return self._copy_waiting()
         return done
@@ -322,12 +324,14 @@ class SyncJob:
         """Let new tables of the source join, now and then."""
         now = self._env.clock.now_ms()
         if self._settings.takes_new_tables and now - self._looked_ms >= TABLES_LOOK_MS:
-            self._looked_ms = now
-            self._take_appeared()
+            self._take_new_tables()
 
     def _take_appeared(self) -> None:
-        if not self._settings.takes_new_tables:
-            return
+        if self._settings.takes_new_tables:
+            self._take_new_tables()
+
+    def _take_new_tables(self) -> None:
+        self._looked_ms = self._env.clock.now_ms()
         every = self._source.tables()
         routes = self._lake.targets.routes(every)
         joining = {}
@@ -415,7 +419,10 @@ class SyncJob:
         self._put(EntryKind.COPY, self.position)
         self._journal.answered(self._asked)
         self._asked = ()
-        with self._source.first_copy(names) as copy:
+        is_start = not self.position and not any(
+            one.copies_count for one in self.state.tables.values()
+        )
+        with self._source.first_copy(names, is_start=is_start) as copy:
             self._check_versions(names)
             # its own position tells it from a copy of this epoch that another journal made
             step = EpochStep(

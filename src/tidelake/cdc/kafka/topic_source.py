@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Self
 
 from tidelake.cdc.kafka.events import INSERT, MessageEvents
 from tidelake.cdc.kafka.messages import MessageBatch
@@ -30,7 +28,7 @@ from tidelake.cdc.kafka.topic_reader import Taken, TopicReader
 from tidelake.cdc.kafka.topics import Topics, lost
 from tidelake.cdc.source.changes import Changes, Part, Rejected, SourceRows, Truncated
 from tidelake.cdc.source.finding import SourceFinding
-from tidelake.cdc.source.source import Chunk, CopiedRows, EpochLimits
+from tidelake.cdc.source.source import EpochLimits, NoCopy
 from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.engine.env import Clock
 from tidelake.errors import NotFoundError
@@ -43,37 +41,6 @@ LOOK_MS = 5_000
 FIRST_WAIT_MS = 5_000
 """How long a job that knows no table waits for the first message."""
 PAYLOAD_BYTES_MAX = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaCopy:
-    """A first copy without rows."""
-
-    position: str
-    order: tuple[int, int] = (-1, -1)
-    keeps_rows: bool = True
-
-    def chunks(self, table: SourceTable, *, rows_max: int) -> Sequence[Chunk]:  # noqa: ARG002
-        """Give no chunk."""
-        return ()
-
-    def read(self, chunk: Chunk) -> Iterator[CopiedRows]:  # noqa: ARG002
-        """Give no row."""
-        return iter(())
-
-    def reader(self, chunks: Sequence[Chunk]) -> None:
-        """There is no chunk to read elsewhere."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
 
 
 @dataclass(slots=True)
@@ -161,9 +128,9 @@ class TopicSource:
     def prepare(self, tables: Sequence[SourceName]) -> None:
         """Do nothing: a topic needs no preparation."""
 
-    def first_copy(self, tables: Sequence[SourceName]) -> KafkaCopy:  # noqa: ARG002
+    def first_copy(self, tables: Sequence[SourceName], *, is_start: bool = False) -> NoCopy:  # noqa: ARG002
         """Give a copy without rows, at the position where a new job begins."""
-        return KafkaCopy(self._topics.start().to_json())
+        return NoCopy(self._topics.start().to_json())
 
     def newest(self) -> str:
         """Ask for the end of each partition."""

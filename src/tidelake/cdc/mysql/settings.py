@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tidelake.cdc.source.source import no_snapshot_mode
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names
 
 PORT_DEFAULT = 3306
@@ -58,7 +59,6 @@ class StartupMode(StrEnum):
     LATEST = "latest-offset"
     SPECIFIC = "specific-offset"
     TIMESTAMP = "timestamp"
-    SNAPSHOT = "snapshot"
 
 
 class SslMode(StrEnum):
@@ -233,6 +233,8 @@ def _one_of(values: Mapping[str, str], key: str, default: Mode) -> Mode:
         return default
     kind = type(default)
     known = [str(one) for one in kind]
+    if kind is StartupMode and text == "snapshot":
+        raise no_snapshot_mode()
     if text not in known:
         hint = near_names(text, known) or f" Known: {', '.join(known)}."
         message = f"'{key}' is '{text}', which is no such mode.{hint}"

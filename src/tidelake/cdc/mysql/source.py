@@ -17,7 +17,7 @@ from tidelake.cdc.mysql.tables import list_tables, read_tables
 from tidelake.cdc.mysql.values.columns import ReadableTable
 from tidelake.cdc.source.changes import Changes
 from tidelake.cdc.source.finding import SourceFinding
-from tidelake.cdc.source.source import EpochLimits
+from tidelake.cdc.source.source import EpochLimits, NoCopy
 from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import Clock
@@ -84,8 +84,13 @@ class MySqlSource:
     def _describe(self, name: SourceName) -> ReadableTable | None:
         return read_tables(self._session, [name], self._mapping).get(name)
 
-    def first_copy(self, tables: Sequence[SourceName]) -> MySqlFirstCopy:
+    def first_copy(
+        self, tables: Sequence[SourceName], *, is_start: bool = False
+    ) -> MySqlFirstCopy | NoCopy:
         """Begin to copy tables, at a position of which the log goes on."""
+        start = self.startup_position() if is_start else None
+        if start is not None:
+            return NoCopy(start)
         known = {} if self._facts.is_maria else read_tables(
             self._session, list(tables), self._mapping
         )  # fmt: skip

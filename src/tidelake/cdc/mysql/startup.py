@@ -37,12 +37,12 @@ def startup_position(
     InvalidInputError
         It is not the start of a transaction, or not said.
     """
+    if settings.startup is StartupMode.INITIAL:
+        return None
     now = newest(session, facts)
     files = [str(row[0]) for row in session.rows("SHOW BINARY LOGS")]
     search = _Search(session, facts, open_stream, now)
     match settings.startup:
-        case StartupMode.INITIAL | StartupMode.SNAPSHOT:
-            return None
         case StartupMode.LATEST:
             return now
         case StartupMode.EARLIEST:

@@ -43,11 +43,11 @@ from tidelake.cdc.postgres.publication import (
     quoted,
     statements,
 )
-from tidelake.cdc.postgres.settings import PostgresSettings
+from tidelake.cdc.postgres.settings import PostgresSettings, StartupMode
 from tidelake.cdc.postgres.slot import make_slot, slot_state
 from tidelake.cdc.source.changes import Changes, MustReread, Part, Vanished
 from tidelake.cdc.source.finding import SourceFinding
-from tidelake.cdc.source.source import EpochLimits
+from tidelake.cdc.source.source import EpochLimits, NoCopy
 from tidelake.cdc.source.source_table import OldRows, SourceName, SourceTable
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import Env
@@ -152,7 +152,9 @@ class PostgresSource:
                 for statement in statements(now, self._settings.publication, tables, version):
                     connection.execute(statement)
 
-    def first_copy(self, tables: Sequence[SourceName]) -> PostgresCopy:
+    def first_copy(
+        self, tables: Sequence[SourceName], *, is_start: bool = False
+    ) -> PostgresCopy | NoCopy:
         """Begin to copy tables: by the job's slot, made now, or by a temporary one beside it.
 
         A slot whose log is gone serves nobody, and is made anew.
@@ -169,7 +171,11 @@ class PostgresSource:
         name = self._settings.slot
         if has_slot:
             name = f"{name[:45]}_copy_{serial}"
-        return PostgresCopy(self._settings, make_slot(self._settings, name, is_temporary=has_slot))
+        slot = make_slot(self._settings, name, is_temporary=has_slot)
+        if is_start and self._settings.startup_mode is StartupMode.LATEST:
+            slot.connection.close()
+            return NoCopy(str(slot.position))
+        return PostgresCopy(self._settings, slot)
 
     def newest(self) -> str:
         """Ask for the newest position that is committed."""

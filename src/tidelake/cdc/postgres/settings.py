@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TypeVar
 
+from tidelake.cdc.source.source import no_snapshot_mode
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.errors import InvalidInputError, near_names
 
 _T = TypeVar("_T")
 PORT = 5432
 CHUNK_ROWS = 200_000
-STARTUP_MODES = ("initial", "latest-offset", "snapshot")
 TLS_KEYS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 _SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 _REQUIRED = ("hostname", "username", "database-name", "slot.name")
@@ -30,6 +31,15 @@ _KNOWN = (
     "scan.incremental.snapshot.chunk.size",
     *TLS_KEYS,
 )
+
+
+class StartupMode(StrEnum):
+    """How a job begins that has no position yet."""
+
+    INITIAL = "initial"
+    """By a copy of the tables."""
+    LATEST = "latest-offset"
+    """With the changes that come from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,8 @@ class PostgresSettings:
     failover : bool
         Whether standbys keep the slot too, so that the job goes on after a fail-over;
         PostgreSQL 17 and later.
-    startup_mode : str
-        ``initial``: first copy, then the log; ``latest-offset``; ``snapshot``: only the copy.
+    startup_mode : StartupMode
+        How a new job begins.
     chunk_rows : int
         Rows of one part of a first copy.
     tls : mapping
@@ -73,7 +83,7 @@ class PostgresSettings:
     tables: re.Pattern[str] = re.compile(".*")
     publication: str = ""
     failover: bool = False
-    startup_mode: str = "initial"
+    startup_mode: StartupMode = StartupMode.INITIAL
     chunk_rows: int = CHUNK_ROWS
     tls: Mapping[str, str] = field(default_factory=dict)
 
@@ -113,10 +123,6 @@ class PostgresSettings:
         if not _SLOT_NAME.fullmatch(slot):
             message = f"'{slot}' cannot be a slot's name: 1 to 63 of a-z, 0-9 and _."
             raise InvalidInputError(message, kind="option_value", option="slot.name")
-        mode = conf.get("scan.startup.mode", "initial").lower()
-        if mode not in STARTUP_MODES:
-            message = f"'{mode}' is no scan.startup.mode: use {', '.join(STARTUP_MODES)}."
-            raise InvalidInputError(message, kind="option_value", option="scan.startup.mode")
         return cls(
             hostname=conf["hostname"],
             username=conf["username"],
@@ -128,7 +134,7 @@ class PostgresSettings:
             tables=_value(conf, "table-name", ".*", re.compile, "a regular expression"),
             publication=conf.get("publication.name", slot),
             failover=_value(conf, "slot.failover", "false", _truth, "true or false"),
-            startup_mode=mode,
+            startup_mode=_startup_mode(conf),
             chunk_rows=_number(
                 conf, "scan.incremental.snapshot.chunk.size", CHUNK_ROWS, 1_000_000_000
             ),
@@ -139,6 +145,16 @@ class PostgresSettings:
         """Whether a table is one of those to read."""
         wanted = self.schemas.fullmatch(name.schema) and self.tables.fullmatch(name.table)
         return wanted is not None
+
+
+def _startup_mode(conf: Mapping[str, str]) -> StartupMode:
+    text = conf.get("scan.startup.mode", "initial").lower()
+    if text == "snapshot":
+        raise no_snapshot_mode()
+    if text not in list(StartupMode):
+        message = f"'{text}' is no scan.startup.mode: use {', '.join(StartupMode)}."
+        raise InvalidInputError(message, kind="option_value", option="scan.startup.mode")
+    return StartupMode(text)
 
 
 def _value(

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidelake.cdc.source.changes import Changes, Rejected
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source_table import SourceName, SourceTable
+from tidelake.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,15 @@ class CopiedRows:
 
     rows: pa.RecordBatch
     rejected: tuple[Rejected, ...] = ()
+
+
+def no_snapshot_mode() -> InvalidInputError:
+    """Refuse a mode of Flink CDC that a job has not."""
+    message = (
+        "scan.startup.mode 'snapshot' is not there. Run the job once with 'initial', which copies"
+        " the tables as they are now, and remove it by `tidelake cdc drop`."
+    )
+    return InvalidInputError(message, kind="option_value", option="scan.startup.mode")
 
 
 class ChunkReader(Protocol):
@@ -123,6 +133,37 @@ class FirstCopy(Protocol):
     ) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class NoCopy:
+    """The begin of tables that are not copied: a position of the log; rows of the targets stay."""
+
+    position: str
+    order: tuple[int, int] = (-1, -1)
+    keeps_rows: bool = True
+
+    def chunks(self, table: SourceTable, *, rows_max: int) -> Sequence[Chunk]:  # noqa: ARG002
+        """Give no chunk."""
+        return ()
+
+    def read(self, chunk: Chunk) -> Iterator[CopiedRows]:  # noqa: ARG002
+        """Give no row."""
+        return iter(())
+
+    def reader(self, chunks: Sequence[Chunk]) -> None:
+        """There is no chunk to read elsewhere."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
 class Source(Protocol):
     """A database whose log is read, or topics with change events. Used by one thread."""
 
@@ -150,11 +191,16 @@ class Source(Protocol):
         """Make what the log needs for these tables, and only them: a publication. Repeatable."""
         ...
 
-    def first_copy(self, tables: Sequence[SourceName]) -> FirstCopy:
+    def first_copy(self, tables: Sequence[SourceName], *, is_start: bool = False) -> FirstCopy:
         """Begin to copy tables, at a position of which the log goes on.
 
         Of a source without a position yet it makes one (a slot); of one that has, it copies at a
         moment of its own: a table that joins later.
+
+        Parameters
+        ----------
+        is_start : bool
+            Whether the job begins: ``scan.startup.mode`` may say that nothing is copied.
         """
         ...
 

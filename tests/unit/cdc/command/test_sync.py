@@ -101,6 +101,24 @@ def test_a_plan_shows_tables_and_changes_nothing(shop):
     assert not shop.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()")
 
 
+def test_a_job_that_begins_with_the_newest_changes_copies_nothing(shop):
+    shop.conf["scan.startup.mode"] = "latest-offset"
+    shop.job().run(once=True)
+    assert shop.table("orders").count() == 0
+    shop.run(
+        "INSERT INTO orders VALUES (200, 'new', 1)", "UPDATE orders SET price = 2 WHERE id = 7"
+    )
+    shop.job().run(once=True)
+    assert [row[0] for row in shop.content("orders", "id")] == [7, 200]
+    # a table that joins later is copied
+    shop.run("CREATE TABLE late (id int PRIMARY KEY)", "INSERT INTO late VALUES (1)")
+    shop.job().run(once=True)
+    assert shop.content("late", "id") == [(1,)]
+    shop.job().resnapshot("ods.orders")
+    shop.job().run(once=True)
+    assert shop.table("orders").count() == 101
+
+
 def test_a_plan_says_what_is_wrong_and_the_run_refuses(shop):
     shop.run("CREATE TABLE logs (line text)", "CREATE TABLE odd (id int PRIMARY KEY, m money)")
     plan = shop.job().plan()

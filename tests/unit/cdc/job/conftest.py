@@ -45,12 +45,13 @@ class Bench:
         env = Env.seeded(self.lives)
         catalog = tidelake.open("/lake", fileio=files, env=env)
         policy = given.pop("policy", Policy.ADDITIVE)
+        name = given.pop("name", "job")
         options = {"order": ORDER_FIELDS, "requires_key": False, **given.pop("options", {})}
         reserved = frozenset(f.name for f in ORDER_FIELDS)
         lake = LakeWriter(
             catalog,
             LakeSettings(
-                "job",
+                name,
                 given.pop("routing", Routing("ods")),
                 given.pop("columns", AddedColumns()),
                 TargetOptions(**options),
@@ -62,9 +63,10 @@ class Bench:
         )
         source = LogSource(self.database, fails)
         source.confirmed = self.confirmed
+        source.starts_at = given.pop("starts_at", None)
         limits = EpochLimits(rows_max=given.pop("rows_max", 1000))
-        journal = FileJournal(files, "/lake/_cdc/job", "job")
-        return SyncJob(JobSettings("job", limits, **given), source, journal, lake, env)
+        journal = FileJournal(files, f"/lake/_cdc/{name}", name)
+        return SyncJob(JobSettings(name, limits, **given), source, journal, lake, env)
 
     def run(self, fails=lambda _: None, **given):
         """One life of a job: from its start until it has what the source has."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidelake.cdc.source.changes import Changes, MustReread, SourceRows, Truncated
 from tidelake.cdc.source.finding import SourceFinding
-from tidelake.cdc.source.source import Chunk, CopiedRows, EpochLimits
+from tidelake.cdc.source.source import Chunk, CopiedRows, EpochLimits, NoCopy
 from tidelake.cdc.source.source_table import SourceColumn, SourceName, SourceTable
 from tidelake.errors import NotFoundError
 from tidelake.types import RowKind, parse_type
@@ -160,6 +160,7 @@ class LogSource:
         self.fails = fails
         self.confirmed: list[str] = []
         self.is_closed = False
+        self.starts_at: str | None = None
 
     def identity(self) -> str:
         return self.database.identity
@@ -178,8 +179,10 @@ class LogSource:
     def prepare(self, tables: Sequence[SourceName]) -> None:
         self.fails("prepare")
 
-    def first_copy(self, tables: Sequence[SourceName]) -> Copy:
+    def first_copy(self, tables: Sequence[SourceName], *, is_start: bool = False) -> Copy | NoCopy:
         self.fails("copy")
+        if is_start and self.starts_at is not None:
+            return NoCopy(self.starts_at)
         rows = {name: dict(self.database.rows[name]) for name in tables}
         return Copy(self.database, rows, len(self.database.log), self.fails)
 

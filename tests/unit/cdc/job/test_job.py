@@ -45,6 +45,30 @@ def test_a_new_job_copies_and_then_follows(bench):
     assert job.state.tables[name_of("items")].rows_count == 5
 
 
+def test_a_job_may_begin_without_a_copy_and_keeps_the_rows_of_its_targets(bench):
+    bench.database.commit(("items", "put", item(1)))
+    bench.run().close()
+    bench.fileio.delete_dir(JOURNAL)
+    rows = bench.database.rows[name_of("items")]
+    bench.database.log.append([])
+    start = f"{len(bench.database.log)}:0"
+
+    def fails(moment):
+        if moment == "prepare":
+            raise SimulatedCrash
+
+    with pytest.raises(SimulatedCrash):
+        bench.run(fails, name="other", starts_at=start)
+    bench.database.commit(("items", "put", item(2)))
+    job = bench.run(name="other", starts_at=start)
+    bench.check()
+    assert job.state.tables[name_of("items")].rows_count == 1
+    assert len(rows) == 2
+    bench.database.commit(("items", "delete", (1,)))
+    bench.run(name="other", starts_at="0:0")
+    bench.check()
+
+
 def test_a_job_goes_on_after_a_restart(bench):
     bench.run().close()
     bench.database.commit(("items", "put", item(1)))
@@ -487,13 +511,16 @@ def test_a_table_that_shows_with_its_first_row_loses_none(bench, rows_before):
     bench.check()
 
 
-def test_a_table_that_shows_and_is_not_wanted_is_passed_over(bench):
+def test_a_table_that_shows_while_the_job_runs_may_wait_for_its_next_start(bench):
     bench.database.hidden.add(name_of("orders"))
     job = bench.run(takes_new_tables=False)
     bench.database.commit(("orders", "put", {"id": 1, "item": 2}), ("items", "put", item(9)))
     job.run_once()
     assert name_of("orders") not in job.state.tables
     assert bench.content("items") == bench.database.rows[name_of("items")]
+    job.close()
+    bench.run(takes_new_tables=False)  # the next start looks
+    bench.check()
 
 
 def test_rows_stay_where_a_source_has_only_a_log(bench):

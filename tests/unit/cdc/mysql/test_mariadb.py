@@ -753,7 +753,7 @@ def test_a_job_begins_where_it_is_asked_to(flavour, request, open_source):
     }  # fmt: skip
     for number, (ids, conf) in enumerate(asked.items()):
         source = open_source(server, server_id=str(4800 + number), **conf)
-        start = source.startup_position()
+        start = source.first_copy([T], is_start=True).position
         rows = read_rows(source, start, tables)
         assert [row["id"] for row in rows] == [one for one in ids if one], conf
         end = source.read(start, [T], QUICK).end

@@ -43,6 +43,7 @@ def test_a_server_id_without_a_setting_stays_the_same():
         ({"server-id": "zero"}, "5400-5408"),
         ({"server-time-zone": "Mars/Base"}, "no zone"),
         ({"scan.startup.mode": "latest"}, "latest-offset"),
+        ({"scan.startup.mode": "snapshot"}, "'snapshot' is not there"),
         ({"connect.timeout": "soon"}, "duration"),
         ({"table-name": "("}, "regular expression"),
         ({"hostname": ""}, "needs 'hostname'"),

@@ -50,7 +50,8 @@ def test_the_password_is_never_shown():
         ({"port": "70000"}, "must be 1 to 65535"),
         ({"table-name": "("}, "not a regular expression"),
         ({"slot.failover": "maybe"}, "not true or false"),
-        ({"scan.startup.mode": "timestamp"}, "use initial, latest-offset, snapshot"),
+        ({"scan.startup.mode": "snapshot"}, "'snapshot' is not there"),
+        ({"scan.startup.mode": "timestamp"}, "use initial, latest-offset"),
     ],
 )
 def test_bad_keys_and_values_are_refused(change, said):

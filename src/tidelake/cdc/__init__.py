@@ -14,8 +14,10 @@ from tidelake.cdc.command.face import (
     sync,
 )
 from tidelake.cdc.command.sync import PlannedTable, Sync, SyncPlan, SyncStatus, TableStatus
+from tidelake.cdc.job.epoch_reads import EpochTables
 
 __all__ = [
+    "EpochTables",
     "PlannedTable",
     "Sync",
     "SyncPlan",

@@ -2,7 +2,7 @@
 
 ``tidelake cdc <command> --name value ...`` runs a job with Paimon's arguments, and
 ``tidelake cdc run job.toml`` one of a file. Other verbs take either: ``plan``, ``status``,
-``resnapshot``, ``drop``.
+``epochs``, ``resnapshot``, ``drop``.
 """
 
 from __future__ import annotations
@@ -152,6 +152,22 @@ def _status(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verb
     return 0
 
 
+def _epochs(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
+    for row in sync.epochs().to_pylist():
+        row["begun"] = row["begun"].isoformat()
+        row["snapshots"] = dict(row["snapshots"])
+        if as_json:
+            sys.stdout.write(json.dumps(row) + "\n")
+            continue
+        whole = {True: "whole", False: f"not whole: {row['note']}", None: "transactions unknown"}
+        shown = " ".join(f"{name}@{number}" for name, number in row["snapshots"].items())
+        sys.stdout.write(
+            f"epoch {row['epoch']} ({row['kind']}) to {row['end']}, {whole[row['is_whole']]}:"
+            f" {shown}\n"
+        )
+    return 0
+
+
 def _drop(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
     said = sync.drop()
     sys.stdout.write(json.dumps(said) + "\n" if as_json else "".join(f"{one}\n" for one in said))
@@ -162,6 +178,7 @@ _VERBS: Mapping[str, Callable[[Sync, bool], int]] = {
     "run": _follow,
     "plan": _plan,
     "status": _status,
+    "epochs": _epochs,
     "drop": _drop,
 }
 

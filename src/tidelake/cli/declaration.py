@@ -304,6 +304,7 @@ CDC_VERBS = {
     "run": "Run a job until it is stopped, or once with --once.",
     "plan": "Show what a job would do, and what is wrong with the source; nothing is changed.",
     "status": "Show how far a job is, and what the source holds for it.",
+    "epochs": "List the complete epochs with the snapshot of each table.",
     "resnapshot": "Copy one table again: resnapshot TABLE, then the job.",
     "drop": "End a job for good: its slot, publication and journal go, the tables stay.",
 }

@@ -12,11 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
+from tidelake.cdc.command.job_settings import job_settings
 from tidelake.cdc.command.opening import OpenedJob, opened
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync_config import SyncConfig
 from tidelake.cdc.evolution.ddl_entry import change_text
 from tidelake.cdc.evolution.plan import plan_evolution
+from tidelake.cdc.job.epoch_reads import EpochReads, EpochTables
 from tidelake.cdc.job.job import EpochDone, SyncJob
 from tidelake.cdc.journal.job_state import Phase
 from tidelake.cdc.source.finding import SourceFinding
@@ -331,6 +335,51 @@ class Sync:
             )
         finally:
             parts.source.close()
+
+    def epochs(self) -> pa.Table:
+        """List the epochs that are complete and in the journal, with the snapshots that belong to.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``epoch``, ``kind``, ``start``, ``end``, ``begun``, ``is_whole`` (null where the source
+            tells no transactions), ``note`` (why it is not whole) and ``snapshots``, a map from
+            target to snapshot id; oldest first.
+        """
+        parts = self._opened()
+        try:
+            return self._epoch_reads(parts).epochs()
+        finally:
+            parts.source.close()
+
+    def at_epoch(self, epoch: int | None = None) -> EpochTables:
+        """Give all targets as one epoch left them, so that a transaction is seen whole.
+
+        Parameters
+        ----------
+        epoch : int, optional
+            By default the newest that ends between two transactions of the source.
+
+        Returns
+        -------
+        EpochTables
+            A mapping from ``database.table`` to a table that reads its snapshot.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such epoch in the journal, or a snapshot of it has expired.
+        """
+        parts = self._opened()
+        try:
+            return self._epoch_reads(parts).at(epoch)
+        finally:
+            parts.source.close()
+
+    def _epoch_reads(self, parts: OpenedJob) -> EpochReads:
+        user = job_settings(self._config).user
+        records = parts.journal.history()
+        return EpochReads(parts.catalog, self.name, user, parts.source, records)
 
     def resnapshot(self, table: str) -> None:
         """Ask that a table of the source is copied again.

@@ -450,6 +450,7 @@ class LakeWriter:
                 copies_count=old.copies_count + 1,
                 rows_count=old.rows_count + counts.get(version.name, 0),
                 changed_ms=old.changed_ms,
+                copied_at="" if copy.keeps_rows else copy.position,
             )
             epoch.state = epoch.state.with_table(version.name, copied)
         self._note(identifier, target, epoch)

@@ -49,6 +49,8 @@ class SyncedTable:
         When the source made the last change that was applied.
     is_bounded : bool
         Of a table that waits for a copy: whether a large one is left to a person.
+    copied_at : str
+        The position that the last copy shows; empty if it shows none.
     """
 
     target: str
@@ -60,6 +62,7 @@ class SyncedTable:
     rows_count: int = 0
     changed_ms: int | None = None
     is_bounded: bool = False
+    copied_at: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Give it as a JSON object."""
@@ -73,6 +76,7 @@ class SyncedTable:
             "rows": self.rows_count,
             "changed": self.changed_ms,
             "bounded": self.is_bounded,
+            "copied_at": self.copied_at,
         }
 
     @classmethod
@@ -89,6 +93,7 @@ class SyncedTable:
             int(found["rows"]),
             None if found["changed"] is None else int(found["changed"]),
             bool(found["bounded"]),
+            str(found.get("copied_at", "")),
         )
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tidelake.cdc.journal.entry import JournalEntry
+from tidelake.cdc.journal.epoch_record import EpochRecord, completed
 from tidelake.cdc.journal.job_state import JobState
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.engine.storage import FileIO, put_new
@@ -146,6 +147,25 @@ class FileJournal:
         if is_full:
             self._trim(entry.epoch - KEPT_MIN)
 
+    def history(self) -> list[EpochRecord]:
+        """Give the epochs that are proved complete and still in the journal, oldest first.
+
+        Cost: reads all entries, :data:`KEPT_MIN` + :data:`FULL_EVERY` or fewer.
+        """
+        read: list[JournalEntry] = []
+        for epoch in reversed(self._epochs()):
+            entry = self._find(epoch)
+            if entry is None:
+                break  # a running job trims the journal from its oldest entry on
+            read.append(entry)
+        while read and not read[-1].is_full:
+            read.pop()
+        begun, state = [], JobState()
+        for entry in reversed(read):
+            state = self._updated(JobState() if entry.is_full else state, entry)
+            begun.append((entry, state))
+        return completed(begun)
+
     # ---- requests
 
     def ask(self, tables: Sequence[SourceName]) -> None:
@@ -213,16 +233,23 @@ class FileJournal:
         names = [pattern.fullmatch(file.name) for file in files]
         return sorted(int(found[1]) for found in names if found)
 
-    def _read(self, epoch: int) -> JournalEntry:
+    def _find(self, epoch: int) -> JournalEntry | None:
         path = self._file(epoch)
         try:
             return JournalEntry.from_bytes(self._fileio.read_bytes(path), path=path)
-        except NotFoundError as error:
-            message = (
-                f"Job '{self._job}': the journal lacks {path}. Put it back from a copy, or begin"
-                " anew with another name of the job, which copies the tables again."
-            )
-            raise CorruptError(message, kind="cdc_journal_damaged", path=path) from error
+        except NotFoundError:
+            return None
+
+    def _read(self, epoch: int) -> JournalEntry:
+        found = self._find(epoch)
+        if found is not None:
+            return found
+        path = self._file(epoch)
+        message = (
+            f"Job '{self._job}': the journal lacks {path}. Put it back from a copy, or begin"
+            " anew with another name of the job, which copies the tables again."
+        )
+        raise CorruptError(message, kind="cdc_journal_damaged", path=path)
 
     def _trim(self, before: int) -> None:
         """Delete old entries; what cannot be deleted is tried again with the next full entry."""

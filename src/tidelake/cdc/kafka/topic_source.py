@@ -147,6 +147,10 @@ class TopicSource:
         }
         return KafkaOffsets(same).lag_to(end) > 0
 
+    def is_between_transactions(self, position: str) -> bool | None:  # noqa: ARG002 - not known
+        """None: messages of one transaction lie in several partitions, and do not say its end."""
+        return None
+
     def _peek(self) -> None:
         partitions = [p for p in self._topics.look() if p not in self._peeked]
         if not partitions:

@@ -133,6 +133,10 @@ class MySqlSource:
         """Whether one position is before another."""
         return BinlogPosition.parse(left).rank < BinlogPosition.parse(right).rank
 
+    def is_between_transactions(self, position: str) -> bool | None:
+        """Whether no transaction is cut at a position."""
+        return BinlogPosition.parse(position).rows == 0
+
     def read(
         self,
         start: str,

@@ -186,6 +186,10 @@ class PostgresSource:
         """Whether one position is before another."""
         return LogPosition.parse(left) < LogPosition.parse(right)
 
+    def is_between_transactions(self, position: str) -> bool | None:
+        """Whether no transaction is cut at a position."""
+        return LogPosition.parse(position).index == 0
+
     def read(
         self,
         start: str,

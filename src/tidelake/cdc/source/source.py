@@ -209,7 +209,14 @@ class Source(Protocol):
         ...
 
     def is_before(self, left: str, right: str) -> bool:
-        """Whether one position is before another."""
+        """Whether one position is before another; no connection is needed."""
+        ...
+
+    def is_between_transactions(self, position: str) -> bool | None:
+        """Whether no transaction is cut at a position; None if the source tells no transactions.
+
+        No connection is needed.
+        """
         ...
 
     def read(

@@ -182,6 +182,20 @@ def test_a_table_is_copied_again(shop):
         job.resnapshot("ods.ordres")
 
 
+def test_all_tables_are_read_at_one_moment(shop):
+    job = shop.job(once=True)
+    job.run()
+    with shop.connection.transaction():
+        shop.run("INSERT INTO users VALUES ('a@b', 30)", "DELETE FROM orders WHERE id > 50")
+    job.run()
+    now = job.at_epoch()
+    assert now.is_whole
+    assert (now["ods.orders"].count(), now["ods.users"].count()) == (50, 1)
+    assert job.epochs()["is_whole"].to_pylist() == [True] * job.epochs().num_rows
+    before = job.at_epoch(0)
+    assert (before["ods.orders"].count(), before["ods.users"].count()) == (100, 0)
+
+
 def test_a_dropped_job_leaves_tables_and_nothing_else(shop):
     job = shop.job(once=True)
     job.run()
@@ -221,6 +235,12 @@ def test_the_command_line_runs_plans_asks_and_drops(shop, capsys):
     assert main(["cdc", *words]) == 0
     assert main(["cdc", "status", *words]) == 0
     assert "ods.orders: live, 100 rows" in capsys.readouterr().out
+    assert main(["cdc", "epochs", *words]) == 0
+    assert "whole: ods.orders@1 ods.users@1" in capsys.readouterr().out
+    assert main(["cdc", "epochs", *words, "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows[0]["kind"] == "copy"
+    assert rows[-1]["snapshots"] == {"ods.orders": 1, "ods.users": 1}
     assert main(["cdc", "resnapshot", "ods.orders", *words]) == 0
     assert main(["cdc", *words]) == 0
     assert "100 rows copied" in capsys.readouterr().err

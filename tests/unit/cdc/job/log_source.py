@@ -192,6 +192,9 @@ class LogSource:
     def is_before(self, left: str, right: str) -> bool:
         return parsed(left) < parsed(right)
 
+    def is_between_transactions(self, position: str) -> bool | None:
+        return parsed(position)[1] == 0
+
     def read(
         self,
         start: str,

@@ -164,3 +164,41 @@ def test_a_damaged_state_is_an_error(files):
     files.put_if_absent("/lake/_cdc/job/epoch-0", whole.to_bytes())
     with pytest.raises(CorruptError, match="damaged"):
         opened(files)
+
+
+def put(files, *kinds):
+    """Epochs from 0 on: kind, start, end."""
+    journal, _ = opened(files)
+    for number, (kind, start, end) in enumerate(kinds):
+        journal.append(JournalEntry(number, kind, start, end, "r", 5), STATE)
+    return [record.epoch for record in journal.history()]
+
+
+def test_an_epoch_is_complete_when_the_next_begins(files):
+    copy, changes = EntryKind.COPY, EntryKind.CHANGES
+    done = [(copy, "", ""), (changes, "1", "1"), (changes, "1", "2")]
+    assert put(files, *done) == [0, 1]
+    record = opened(files)[0].history()[0]
+    assert (record.kind, record.end, record.state) == (copy, "1", STATE)
+
+
+def test_a_copy_that_is_followed_by_a_copy_is_not_complete(files):
+    copy, changes = EntryKind.COPY, EntryKind.CHANGES
+    assert put(files, (copy, "", ""), (copy, "", ""), (changes, "1", "1")) == [1, 2]
+
+
+def test_an_epoch_that_was_given_up_is_not_complete(files):
+    copy, changes = EntryKind.COPY, EntryKind.CHANGES
+    lost = [(changes, "1", "1"), (changes, "1", "2"), (copy, "", ""), (changes, "7", "7")]
+    assert put(files, *lost) == [0, 2, 3]
+
+
+def test_history_begins_with_a_whole_state(files):
+    journal, _ = opened(files)
+    count = 2 * FULL_EVERY + KEPT_MIN + 7
+    for number in range(count):
+        journal.append(entry(number, end="0/1"), STATE)
+    found = journal.history()
+    assert [one.epoch for one in found] == list(range(found[0].epoch, count))
+    assert len(found) >= KEPT_MIN
+    assert all(one.state == STATE for one in found)

@@ -15,10 +15,12 @@ from tidelake.cdc.command.face import (
 )
 from tidelake.cdc.command.sync import PlannedTable, Sync, SyncPlan, SyncStatus, TableStatus
 from tidelake.cdc.job.epoch_reads import EpochTables
+from tidelake.cdc.job.replay import ReplayPlan
 
 __all__ = [
     "EpochTables",
     "PlannedTable",
+    "ReplayPlan",
     "Sync",
     "SyncPlan",
     "SyncStatus",

@@ -2,7 +2,7 @@
 
 ``tidelake cdc <command> --name value ...`` runs a job with Paimon's arguments, and
 ``tidelake cdc run job.toml`` one of a file. Other verbs take either: ``plan``, ``status``,
-``epochs``, ``resnapshot``, ``drop``.
+``epochs``, ``resnapshot``, ``replay``, ``drop``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync import Sync
 from tidelake.cdc.command.sync_config import config_of
 from tidelake.cdc.job.job import EpochDone, SyncJob
+from tidelake.cdc.journal.entry import EntryKind
 from tidelake.cli.arguments import CdcArguments
 from tidelake.cli.declaration import CDC_VERBS, PROGRAM
 from tidelake.engine.env import Env
@@ -69,6 +70,10 @@ def _run(words: Sequence[str], *, as_json: bool) -> int:
         _sync(rest).resnapshot(table)
         sys.stdout.write(f"{table} is copied again when the job looks, or at its next start\n")
         return 0
+    if verb == "replay":
+        is_named = bool(rest) and rest[0] not in SYNC_COMMANDS and not Path(rest[0]).is_file()
+        table = rest.pop(0) if is_named else None
+        return _replay(_sync(rest), table, as_json=as_json)
     return _VERBS[verb](_sync(rest), as_json)
 
 
@@ -114,13 +119,20 @@ def _follow(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verb
     return 0
 
 
+_DONE = {
+    EntryKind.COPY: "copied",
+    EntryKind.CHANGES: "changed",
+    EntryKind.REPLAY: "taken out of the quarantine",
+}
+
+
 def _line(done: EpochDone, job: SyncJob) -> None:
     """A line for each epoch, for people."""
     behind = ""
     if done.committed_ms is not None:
         late = max(0, Env.system().clock.now_ms() - done.committed_ms) / 1_000
         behind = f", {late:.1f} s after the source"
-    word = "copied" if done.kind == "copy" else "changed"
+    word = _DONE[done.kind]
     sys.stderr.write(f"epoch {done.epoch}: {done.rows_count:,} rows {word}{behind}\n")
     waiting = [
         f"{name}: {one.phase} ({one.reason})"
@@ -165,6 +177,19 @@ def _epochs(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verb
             f"epoch {row['epoch']} ({row['kind']}) to {row['end']}, {whole[row['is_whole']]}:"
             f" {shown}\n"
         )
+    return 0
+
+
+def _replay(sync: Sync, table: str | None, *, as_json: bool) -> int:
+    plan = sync.replay(table)
+    if as_json:
+        staying = [{**asdict(row), "why": why} for row, why in plan.staying]
+        counts = {"fitting": len(plan.fitting), "outdated": len(plan.outdated)}
+        sys.stdout.write(json.dumps({**counts, "staying": staying}) + "\n")
+        return 0
+    sys.stdout.write(f"{plan}\n")
+    if plan.fitting or plan.outdated:
+        sys.stdout.write("they are tried again when the job looks, or at its next start\n")
     return 0
 
 

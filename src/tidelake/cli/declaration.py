@@ -306,6 +306,7 @@ CDC_VERBS = {
     "status": "Show how far a job is, and what the source holds for it.",
     "epochs": "List the complete epochs with the snapshot of each table.",
     "resnapshot": "Copy one table again: resnapshot TABLE, then the job.",
+    "replay": "Try rows of the quarantine again: replay [TABLE], then the job.",
     "drop": "End a job for good: its slot, publication and journal go, the tables stay.",
 }
 """Verbs of ``tidelake cdc``; its commands are declared in :mod:`tidelake.cdc.command.argument`."""

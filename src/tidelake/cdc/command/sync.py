@@ -3,8 +3,9 @@
 1. :meth:`Sync.plan` looks at the source and the lake and changes neither.
 2. :meth:`Sync.run` runs, once or until it is stopped.
 3. :meth:`Sync.status` reads the journal and asks the source; a running job need not know.
-4. :meth:`Sync.resnapshot` leaves a request beside the journal, which the job takes up when it
-   looks, or at its next start.
+4. :meth:`Sync.resnapshot` and :meth:`Sync.replay` leave a request beside the journal, which the
+   job takes up when it looks, or at its next start.
+5. :meth:`Sync.at_epoch` reads all tables at one moment.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from tidelake.cdc.evolution.ddl_entry import change_text
 from tidelake.cdc.evolution.plan import plan_evolution
 from tidelake.cdc.job.epoch_reads import EpochReads, EpochTables
 from tidelake.cdc.job.job import EpochDone, SyncJob
-from tidelake.cdc.journal.job_state import Phase
+from tidelake.cdc.job.replay import ReplayPlan
+from tidelake.cdc.journal.job_state import JobState, Phase
+from tidelake.cdc.journal.journal import REPLAY
 from tidelake.cdc.source.finding import SourceFinding
-from tidelake.cdc.source.source_table import SourceTable
+from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.engine.env import Env
 from tidelake.engine.tables import Table
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, counted
@@ -395,7 +398,44 @@ class Sync:
             The job has no such table.
         """
         parts = self._opened()
-        state = parts.journal.load().state
+        names = self._named(table, parts.journal.load().state)
+        parts.journal.ask(names)
+
+    def replay(self, table: str | None = None) -> ReplayPlan:
+        """Ask that rows of the quarantine are tried again, once the target or the source is mended.
+
+        The job takes the request up when it looks, or at its next start: a running job alone may
+        write to the tables.
+
+        Parameters
+        ----------
+        table : str, optional
+            As :meth:`status` names it, or its target; all by default.
+
+        Returns
+        -------
+        ReplayPlan
+            What would become of each row now, with the reason of those that stay.
+
+        Raises
+        ------
+        NotFoundError
+            The job has no such table.
+        """
+        parts = self._opened()
+        try:
+            state = parts.journal.load().state
+            names = list(state.tables) if table is None else self._named(table, state)
+            user = job_settings(self._config).user
+            plan = parts.lake.replay(user).plan(state, names)
+            if plan.fitting or plan.outdated:
+                parts.journal.ask(names, REPLAY)
+            return plan
+        finally:
+            parts.source.close()
+
+    def _named(self, table: str, state: JobState) -> list[SourceName]:
+        """The tables of the source under a name, which may be a target's."""
         names = [
             name
             for name, one in state.tables.items()
@@ -405,7 +445,7 @@ class Sync:
             known = ", ".join(str(name) for name in state.tables) or "none yet"
             message = f"Job '{self.name}' has no table '{table}'. It has: {known}."
             raise NotFoundError(message, kind="cdc_no_table", job=self.name, table=table)
-        parts.journal.ask(names)
+        return names
 
     def drop(self) -> list[str]:
         """End the job for good: what it made in the source goes, and its journal; tables stay.

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from tidelake.cdc.job.lake import LakeWriter
 from tidelake.cdc.journal.entry import EntryKind, JournalEntry
 from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
-from tidelake.cdc.journal.journal import Journal
+from tidelake.cdc.journal.journal import REPLAY, Journal
 from tidelake.cdc.source.changes import Changes
 from tidelake.cdc.source.source import EpochLimits, Source
 from tidelake.cdc.source.source_table import SourceName
@@ -115,6 +115,8 @@ class SyncJob:
         self._looked_ms = 0
         self._asked_ms = -float(ASKED_LOOK_MS)
         self._asked: tuple[int, ...] = ()
+        self._replays: dict[int, tuple[SourceName, ...]] = {}
+        """Requests that rows of the quarantine are tried again."""
 
     # ---- start
 
@@ -177,6 +179,8 @@ class SyncJob:
         self._look_for_tables()
         if self._has_waiting():
             return self._copy_waiting()
+        if self._replays:
+            return self._replay()
         limits = self._settings.limits
         if wait_ms is not None:
             limits = replace(limits, wait_ms=wait_ms)
@@ -214,7 +218,8 @@ class SyncJob:
         """
         self._look_for_requests()
         self._look_for_tables()
-        return self._has_waiting() or self._source.is_before(self.position, newest)
+        is_asked = self._has_waiting() or bool(self._replays)
+        return is_asked or self._source.is_before(self.position, newest)
 
     def step_to(self, newest: str) -> EpochDone | None:
         """Do one epoch, or pass over a part of the log without changes, up to a position."""
@@ -297,6 +302,31 @@ class SyncJob:
             changes.committed_ms,
         )
 
+    def _replay(self) -> EpochDone:
+        """Try rows of the quarantine again, in an epoch of their own."""
+        numbers, names = tuple(self._replays), {n for one in self._replays.values() for n in one}
+        self._replays = {}
+        replay = self._lake.replay(self._settings.user)
+        plan = replay.plan(self.state, names)
+        for row, reason in plan.staying:
+            _LOG.warning(
+                "Job '%s': a row of %s stays in the quarantine: %s",
+                self._settings.name,
+                row.source_table,
+                reason,
+            )
+        if plan.fitting or plan.outdated:
+            self._put(EntryKind.REPLAY, self.position)
+            # the run tells it from an epoch of this number that another journal made
+            mark = f"replay {self.epoch} {self._run}"
+            step = EpochStep(self._settings.user, self.epoch, mark, mark)
+            self.state = replay.apply(plan, step, self.state)
+            self._is_done, self._is_said = True, False
+        self._journal.answered(numbers, REPLAY)
+        return EpochDone(
+            self.epoch, EntryKind.REPLAY, len(plan.fitting), self.position, self.position
+        )
+
     # ---- copies
 
     def _has_waiting(self) -> bool:
@@ -308,6 +338,7 @@ class SyncJob:
         if now - self._asked_ms < ASKED_LOOK_MS:
             return
         self._asked_ms = now
+        self._replays = self._journal.asked(REPLAY)
         asked = self._journal.asked()
         wanted = {name for names in asked.values() for name in names}
         targets = {one.target for name, one in self.state.tables.items() if name in wanted}

@@ -28,6 +28,7 @@ from tidelake.cdc.evolution.plan import (
     plan_evolution,
 )
 from tidelake.cdc.job.journal_match import check_match, check_new
+from tidelake.cdc.job.replay import Replay
 from tidelake.cdc.job.table_copy import ChunkNote, Copier, TableCopy
 from tidelake.cdc.job.targets import LakeSettings, Targets
 from tidelake.cdc.journal.entry import JournalEntry
@@ -348,6 +349,12 @@ class LakeWriter:
         made = dict(state.made) if target.made is None else {**state.made, identifier: target.made}
         schemas = {**state.schema_ids, identifier: target.handle.schema.id}
         epoch.state = replace(state, made=made, schema_ids=schemas)
+
+    # ---- the quarantine
+
+    def replay(self, user: str) -> Replay:
+        """Give what tries the rows of the quarantine again."""
+        return Replay(self.targets, self._quarantine, user, self._clock.now_ms())
 
     # ---- copies
 

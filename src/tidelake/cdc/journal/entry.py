@@ -20,6 +20,9 @@ class EntryKind(StrEnum):
     """Copies tables; `end` is not known yet, so that it never continues: it begins again."""
     CHANGES = "changes"
     """Applies the changes between `start` and `end`."""
+    REPLAY = "replay"
+    """Applies rows of the quarantine; `start` and `end` are the position that the job has. It never
+    continues: rows that it did not come to are tried again when they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)

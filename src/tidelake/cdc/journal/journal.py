@@ -8,7 +8,8 @@ effect once.
 An entry holds what changed in the job's state; every :data:`FULL_EVERY`-th holds all of it, and
 what lies before the newest full entry is deleted, but for :data:`KEPT_MIN` entries for people.
 
-``copy-again-<n>`` is a request of a person, which the job removes when an entry has taken it up.
+``copy-again-<n>`` and ``replay-<n>`` are requests of a person, which the job removes when an entry
+has taken them up.
 
 Cost: one put an epoch; a start lists the folder and reads :data:`FULL_EVERY` entries or fewer.
 """
@@ -33,7 +34,11 @@ FULL_EVERY = 64
 """A state of 1,000 tables is about 1 MB: too much for each second, not for each minute."""
 KEPT_MIN = 128
 _NAME = re.compile(r"epoch-(\d{1,18})")
-_REQUEST = re.compile(r"copy-again-(\d{1,18})")
+_REQUEST = {
+    "copy-again": re.compile(r"copy-again-(\d{1,18})"),
+    "replay": re.compile(r"replay-(\d{1,18})"),
+}
+COPY_AGAIN, REPLAY = _REQUEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +74,11 @@ class Journal(Protocol):
         """
         ...
 
-    def asked(self) -> dict[int, tuple[SourceName, ...]]:
-        """Give the requests that tables are copied again, by number."""
+    def asked(self, what: str = ...) -> dict[int, tuple[SourceName, ...]]:
+        """Give the requests that tables are copied again, or their rows replayed, by number."""
         ...
 
-    def answered(self, numbers: Iterable[int]) -> None:
+    def answered(self, numbers: Iterable[int], what: str = ...) -> None:
         """Remove requests that an entry has taken up."""
         ...
 
@@ -168,19 +173,25 @@ class FileJournal:
 
     # ---- requests
 
-    def ask(self, tables: Sequence[SourceName]) -> None:
-        """Leave a request that tables are copied again."""
+    def ask(self, tables: Sequence[SourceName], what: str = COPY_AGAIN) -> None:
+        """Leave a request that tables are copied again.
+
+        Parameters
+        ----------
+        what : str
+            :data:`COPY_AGAIN`, or :data:`REPLAY` for the rows of the tables in the quarantine.
+        """
         self._fileio.make_dirs(self._path)
-        number = 1 + max(self._requests(), default=0)
+        number = 1 + max(self._requests(what), default=0)
         names = [[name.database, name.schema, name.table] for name in tables]
-        while not put_new(self._fileio, self._request(number), json.dumps(names).encode()):
+        while not put_new(self._fileio, self._request(what, number), json.dumps(names).encode()):
             number += 1
 
-    def asked(self) -> dict[int, tuple[SourceName, ...]]:
+    def asked(self, what: str = COPY_AGAIN) -> dict[int, tuple[SourceName, ...]]:
         """Give the requests that wait, by their number."""
         found = {}
-        for number in self._requests():
-            path = self._request(number)
+        for number in self._requests(what):
+            path = self._request(what, number)
             try:
                 names = json.loads(self._fileio.read_bytes(path))
                 found[number] = tuple(SourceName(*name) for name in names)
@@ -191,20 +202,20 @@ class FileJournal:
                 raise CorruptError(message, kind="cdc_journal_damaged", path=path) from error
         return found
 
-    def answered(self, numbers: Iterable[int]) -> None:
+    def answered(self, numbers: Iterable[int], what: str = COPY_AGAIN) -> None:
         """Remove requests that an entry has taken up."""
         for number in numbers:
-            self._fileio.delete(self._request(number))
+            self._fileio.delete(self._request(what, number))
 
     def remove(self) -> None:
         """Delete the journal."""
         self._fileio.delete_dir(self._path)
 
-    def _requests(self) -> list[int]:
-        return self._numbers(_REQUEST)
+    def _requests(self, what: str) -> list[int]:
+        return self._numbers(_REQUEST[what])
 
-    def _request(self, number: int) -> str:
-        return f"{self._path}/copy-again-{number}"
+    def _request(self, what: str, number: int) -> str:
+        return f"{self._path}/{what}-{number}"
 
     # ---- files
 

@@ -24,6 +24,7 @@ from tidelake.engine.tables import Catalog, Table
 from tidelake.engine.write import WriteTransaction
 from tidelake.errors import InvalidInputError
 from tidelake.types import RowKind
+from tidelake.types.predicate import Predicate, col
 
 TABLE = "cdc_quarantine"
 SCHEMA = pa.schema(
@@ -48,6 +49,29 @@ class Misfit:
 
     target: str
     rejected: Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedRow:
+    """A row of the quarantine.
+
+    Parameters
+    ----------
+    epoch : int
+        That left it out.
+    order : tuple of int
+        Its place in the source.
+    payload : str
+        As of :class:`~tidelake.cdc.source.changes.Rejected`.
+    """
+
+    epoch: int
+    source_table: str
+    target: str
+    order: tuple[int, int]
+    kind: str
+    reason: str
+    payload: str
 
 
 class Quarantine:
@@ -94,6 +118,41 @@ class Quarantine:
         result = transaction.write(pa.Table.from_pylist(rows, SCHEMA))
         self.made = transaction.made or self.made
         return not result.already_committed
+
+    def rows(self) -> list[QuarantinedRow]:
+        """Read the job's rows."""
+        if not self._catalog.table_exists(self.identifier):
+            return []
+        found = self._table().to_arrow(where=col("job") == self._job)
+        return [
+            QuarantinedRow(
+                one["epoch"],
+                one["source_table"],
+                one["target"],
+                (one["lsn"], one["seq"]),
+                one["kind"],
+                one["reason"],
+                one["payload"],
+            )
+            for one in found.to_pylist()
+        ]
+
+    def remove(self, rows: Sequence[QuarantinedRow]) -> None:
+        """Delete rows, in one commit."""
+        if not rows:
+            return
+        wanted: Predicate | None = None
+        for row in dict.fromkeys(rows):
+            one = (
+                (col("epoch") == row.epoch)
+                & (col("source_table") == row.source_table)
+                & (col("lsn") == row.order[0])
+                & (col("seq") == row.order[1])
+                & (col("payload") == row.payload)
+            )
+            wanted = one if wanted is None else wanted | one
+        assert wanted is not None, "there are rows"
+        self._table().delete((col("job") == self._job) & wanted)
 
     def _table(self) -> Table:
         table = self._catalog.create_table(

@@ -153,10 +153,18 @@ class Target:
         return is_done
 
     def prepare(self, given: TargetRows) -> Prepared:
-        """Make an epoch's rows ready: nothing is written yet."""
+        """Make an epoch's rows ready: nothing is written yet.
+
+        A delete counts by its key, so a value beside the key that does not fit is left out of it.
+        """
         filled, left_out = self._filled(given)
         rows, kinds = self._conformed(filled, given.kinds), given.kinds
-        self._find_misfits(rows, left_out)
+        misfits = self._misfits(rows)
+        deletes = [row for row in misfits if kinds[row] == int(RowKind.DELETE)]
+        if deletes and self._handle.schema.primary_keys:
+            rows = self._conformed(self._with_bare(filled, deletes), kinds)
+            misfits = self._misfits(rows)
+        left_out = {**misfits, **left_out}
         if left_out:
             kept = np.ones(len(kinds), np.bool_)
             kept[list(left_out)] = False
@@ -232,8 +240,23 @@ class Target:
         reason = "a value that the source did not send is not in the table"
         return filled.rows, dict.fromkeys(filled.missing.tolist(), reason)
 
-    def _find_misfits(self, rows: pa.Table, left_out: dict[int, str]) -> None:
-        """Add the rows with a value that does not fit its column."""
+    def _with_bare(self, rows: pa.Table, places: Sequence[int]) -> pa.Table:
+        """The rows with nothing but keys and what orders them at some places."""
+        schema = self._handle.schema
+        ordering = schema.options.get("sequence.field", "").split(",")
+        kept = {*schema.primary_keys, *schema.partition_keys, *(name.strip() for name in ordering)}
+        mask = np.zeros(rows.num_rows, np.bool_)
+        mask[list(places)] = True
+        for place, one in enumerate(rows.schema):
+            if one.name not in kept:
+                values = rows.column(place).combine_chunks()
+                bare = pc.if_else(pa.array(mask), pa.scalar(None, values.type), values)
+                rows = rows.set_column(place, one.name, bare)
+        return rows
+
+    def _misfits(self, rows: pa.Table) -> dict[int, str]:
+        """The rows with a value that does not fit its column, and why."""
+        found: dict[int, str] = {}
         parts = [(0, rows)]
         while parts:
             first, part = parts.pop()
@@ -241,10 +264,11 @@ class Target:
                 conform(part, self._handle.schema.fields, table=self.identifier)
             except InvalidInputError as error:
                 if part.num_rows == 1:
-                    left_out.setdefault(first, error.message)
+                    found[first] = error.message
                     continue
                 half = part.num_rows // 2
                 parts += [(first, part.slice(0, half)), (first + half, part.slice(half))]
+        return found
 
     def _rows_of(self, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
         table = Table(self._handle)

@@ -196,6 +196,34 @@ def test_all_tables_are_read_at_one_moment(shop):
     assert (before["ods.orders"].count(), before["ods.users"].count()) == (100, 0)
 
 
+def test_rows_of_the_quarantine_are_tried_again(shop, capsys):
+    shop.run("CREATE TABLE events (id int PRIMARY KEY, n numeric(9, 2), at timestamptz)")
+    words = shop.words("--once", "--sequence", "source")
+    assert main(["cdc", *words]) == 0
+    shop.run(
+        "INSERT INTO events VALUES (1, 'NaN', now()), (2, 2.50, '2026-11-29 12:00+02')",
+        "INSERT INTO events VALUES (3, 1, '10000-01-01')",
+    )
+    assert main(["cdc", *words]) == 0
+    left = shop.content("cdc_quarantine", "kind", "payload")
+    assert len(left) == 2
+    capsys.readouterr()
+    assert main(["cdc", "replay", "ods.events", *words]) == 0
+    said = capsys.readouterr().out
+    assert "0 rows of the quarantine can be applied" in said
+    assert "'NaN' is no DECIMAL(9, 2)" in said
+    assert main(["cdc", "replay", *words, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["staying"]) == 2
+    shop.table("events").retype_column("n", "STRING")
+    job = shop.job(once=True)
+    assert str(job.replay()).startswith("1 row of the quarantine can be applied")
+    job.run()
+    assert shop.content("events", "id", "n") == [(1, "NaN"), (2, "2.50")]
+    assert job.status().quarantined == 1
+    with pytest.raises(NotFoundError, match="has no table"):
+        job.replay("ods.evnts")
+
+
 def test_a_dropped_job_leaves_tables_and_nothing_else(shop):
     job = shop.job(once=True)
     job.run()

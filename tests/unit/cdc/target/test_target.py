@@ -202,3 +202,17 @@ def test_a_schema_that_grows_takes_rows_of_both(catalog):
         ),
     )
     assert content(catalog.table("lake.t")) == [(1, "a", 1, None), (2, None, None, 5)]
+
+
+def test_a_delete_needs_its_key_alone(catalog):
+    schema = pa.schema([pa.field("k", pa.int64()), pa.field("n", pa.int32(), nullable=False)])
+    target = Target(table(catalog, schema))
+    kept = pa.table({"k": [1, 2], "n": [10, 20]})
+    insert, delete = int(RowKind.INSERT), int(RowKind.DELETE)
+    target.commit(step(1), target.prepare(TargetRows(kept, np.array([insert] * 2, np.int8))))
+    wide = pa.table({"k": [1, 2, 3], "n": [1 << 40, 21, 1 << 40]})
+    kinds = np.array([delete, insert, insert], np.int8)
+    prepared = target.prepare(TargetRows(wide, kinds))
+    assert list(prepared.left_out) == [2]
+    target.commit(step(2), prepared)
+    assert catalog.table("lake.t").to_arrow().to_pylist() == [{"k": 2, "n": 21}]

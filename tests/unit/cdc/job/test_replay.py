@@ -1,0 +1,213 @@
+"""Rows of the quarantine are applied once they fit, and only if nothing newer was."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow.compute as pc
+import pytest
+from unit.cdc.job.log_source import name_of
+
+import tidelake
+from tidelake.cdc.journal.entry import EntryKind
+from tidelake.cdc.journal.journal import REPLAY, FileJournal
+from tidelake.cdc.target.row_maker import AddedColumns
+from tidelake.engine.env import Env
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
+
+_PROCESSES = itertools.count()
+SHORT = [("id", "INT NOT NULL"), ("v", "VARCHAR(3)"), ("d", "DATE")]
+
+
+def another(bench, name):
+    """The table, opened by another process."""
+    env = Env.seeded(1_000 + next(_PROCESSES))
+    return tidelake.open("/lake", fileio=bench.fileio, env=env).table(f"ods.{name}")
+
+
+def row(number, value, day=None):
+    return {"id": number, "v": value, "d": day}
+
+
+def kept(bench):
+    return bench.catalog.table("ods.cdc_quarantine").count()
+
+
+def content(bench):
+    rows = bench.catalog.table("ods.short").to_arrow(columns=["id", "v"]).to_pylist()
+    return {one["id"]: one["v"] for one in rows}
+
+
+def widen(bench):
+    another(bench, "short").retype_column("v", "VARCHAR(20)")
+
+
+def ask(bench):
+    FileJournal(bench.fileio, "/lake/_cdc/job", "job").ask([name_of("short")], REPLAY)
+
+
+@pytest.fixture
+def short(bench):
+    bench.database.create("short", SHORT)
+    bench.run().close()
+    return bench
+
+
+def put(bench, *rows):
+    for one in rows:
+        bench.database.commit(("short", "put", one))
+    bench.run().close()
+
+
+def replayed(bench):
+    """The plan, and the rows that were applied; a second time changes nothing."""
+    ask(bench)
+    job = bench.job()
+    job.start()
+    plan = job._lake.replay("cdc-job").plan(job.state)
+    done = []
+    job.run_once(done.append)
+    job.close()
+    [one] = [one for one in done if one.kind is EntryKind.REPLAY]
+    return plan, one.rows_count
+
+
+def test_rows_that_fit_now_are_applied_and_leave_the_quarantine(short):
+    put(short, row(1, "abc"), row(1, "too long"), row(2, "also long"), row(3, "ok"))
+    assert content(short) == {1: "abc", 3: "ok"}
+    assert kept(short) == 2
+    plan, count = replayed(short)
+    assert (count, len(plan.staying), kept(short)) == (0, 2, 2)
+    assert "VARCHAR(3)" in plan.staying[0][1]
+    widen(short)
+    plan, count = replayed(short)
+    assert (count, kept(short)) == (2, 0)
+    assert content(short) == {1: "too long", 2: "also long", 3: "ok"}
+    assert short.run().state.quarantined_count == 0
+
+
+def test_a_newer_row_of_the_key_wins(short):
+    put(short, row(1, "too long"), row(2, "too long"), row(1, "new"))
+    widen(short)
+    plan, count = replayed(short)
+    [outdated] = plan.outdated
+    assert '"id": 1' in outdated.payload
+    assert (count, kept(short)) == (1, 0)
+    assert content(short) == {1: "new", 2: "too long"}
+
+
+def test_a_row_that_was_deleted_later_does_not_come_back(short):
+    put(short, row(1, "abc"))
+    put(short, row(1, "too long"), row(2, "too long"))
+    short.database.commit(("short", "delete", (1,)), ("short", "delete", (2,)))
+    short.run().close()
+    another(short, "short").compact(full=True)
+    widen(short)
+    plan, count = replayed(short)
+    assert (count, len(plan.outdated), kept(short)) == (0, 2, 0)
+    assert content(short) == {}
+
+
+def test_a_delete_that_was_left_out_comes_in_its_turn(short):
+    put(short, row(1, "abc"))
+    put(short, row(1, "too long"), row(2, "too long"))
+    # as an older version left deletes out by values beside their key
+    file = another(short, "cdc_quarantine")
+    rows = file.to_arrow()
+    late = rows.filter(pc.equal(rows["lsn"], 1)).to_pylist()
+    file.append([late[0] | {"kind": "-D", "lsn": 5, "payload": '{"id": 1, "v": "too long"}'}])
+    plan, count = replayed(short)  # nothing fits yet, but a delete needs its key alone
+    assert [one.kind for one in plan.fitting] == ["-D"]
+    assert (count, kept(short)) == (1, 2)
+    assert content(short) == {}
+    widen(short)
+    plan, count = replayed(short)
+    assert (count, kept(short)) == (1, 0)
+    assert [one.order[0] for one in plan.outdated] == [1]
+    assert content(short) == {2: "too long"}
+
+
+def test_a_delete_that_stays_holds_the_rows_before_it(short):
+    put(short, row(1, "too long"), row(2, "too long"))
+    file = another(short, "cdc_quarantine")
+    one = file.to_arrow().to_pylist()[0]
+    file.append([one | {"kind": "-D", "lsn": 5, "payload": '{"v": "too long"}'}])
+    widen(short)
+    plan, count = replayed(short)
+    assert (count, kept(short)) == (0, 3)
+    assert "later delete" in plan.staying[-1][1]
+    assert any("key is not known" in why or "'id'" in why for _, why in plan.staying)
+
+
+def test_a_delete_that_may_have_expired_keeps_the_row(short):
+    put(short, row(1, "too long"))
+    for number in range(5):
+        put(short, row(9, f"n{number}"))
+    another(short, "short").maintenance.expire_snapshots(retain_max=2, retain_min=1)
+    widen(short)
+    plan, count = replayed(short)
+    assert (count, kept(short)) == (0, 1)
+    assert "have expired" in plan.staying[0][1]
+
+
+def test_a_table_that_was_emptied_keeps_the_row(short):
+    put(short, row(1, "too long"))
+    short.database.commit(("short", "truncate"))
+    short.run().close()
+    widen(short)
+    plan, count = replayed(short)
+    assert (count, kept(short)) == (0, 1)
+    assert "emptied or replaced" in plan.staying[0][1]
+
+
+def test_without_order_columns_nothing_is_applied(bench):
+    bench.settings = {"columns": AddedColumns(has_order=False), "options": {"order": ()}}
+    bench.database.create("short", SHORT)
+    bench.run().close()
+    put(bench, row(1, "too long"))
+    widen(bench)
+    plan, count = replayed(bench)
+    assert (count, kept(bench)) == (0, 1)
+    assert "no primary key with the order columns" in plan.staying[0][1]
+
+
+def test_two_rows_of_a_key_are_applied_in_order(short):
+    put(short, row(1, "too long"), row(1, "longer yet"))
+    widen(short)
+    assert replayed(short)[1] == 2
+    assert content(short) == {1: "longer yet"}
+
+
+def test_a_running_job_takes_the_request_up(short):
+    put(short, row(1, "too long"))
+    widen(short)
+    job = short.job()
+    job.start()
+    ask(short)
+    job._asked_ms = -1e9
+    assert job.step().kind is EntryKind.REPLAY
+    assert job.step() is None
+    short.database.commit(("short", "put", row(1, "x")))
+    job.run_once()
+    job.close()
+    assert content(short) == {1: "x"}
+
+
+@pytest.mark.parametrize("call", range(1, 120, 4))
+def test_a_crash_at_any_moment_loses_and_doubles_nothing(short, call):
+    put(short, row(1, "too long"), row(2, "also long"), row(2, "ok"))
+    widen(short)
+    ask(short)
+    files = FaultyFileIO(short.fileio, {call: FaultMode.CRASH_AFTER})
+    job = short.job(fileio=files)
+    try:
+        job.start()
+        job.run_once()
+    except SimulatedCrash:
+        pass
+    short.run().close()
+    assert content(short) == {1: "too long", 2: "ok"}
+    assert kept(short) == 0
+    history = short.catalog.table("ods.short").system_table("snapshots").to_arrow().to_pylist()
+    epochs = [one["commit_identifier"] for one in history if one["commit_user"] == "cdc-job"]
+    assert len(epochs) == len(set(epochs))

@@ -35,6 +35,22 @@ def pymysql() -> ModuleType:
     return _load("pymysql", "pymysql", "MySQL")
 
 
+def prometheus() -> ModuleType:
+    """Load the library of Prometheus.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not installed; the message says how to install it.
+    """
+    try:
+        return importlib.import_module("prometheus_client")
+    except ModuleNotFoundError as error:
+        message = "A port with metrics needs the library 'prometheus-client': pip install it."
+        library = "prometheus-client"
+        raise UnsupportedError(message, kind="library_missing", library=library) from error
+
+
 def _load(module: str, library: str, database: str) -> ModuleType:
     try:
         return importlib.import_module(module)

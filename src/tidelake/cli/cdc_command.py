@@ -7,17 +7,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from tidelake.cdc.command.argument import SYNC_COMMANDS, Argument, arguments_of
+from tidelake.cdc.command.figures import JobFigures, Progress
 from tidelake.cdc.command.given import Given, read_words
 from tidelake.cdc.command.job_file import read_job
+from tidelake.cdc.command.metrics import JobMetrics
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync import Sync
 from tidelake.cdc.command.sync_config import config_of
@@ -25,12 +29,15 @@ from tidelake.cdc.job.job import EpochDone, SyncJob
 from tidelake.cdc.journal.entry import EntryKind
 from tidelake.cli.arguments import CdcArguments
 from tidelake.cli.declaration import CDC_VERBS, PROGRAM
+from tidelake.cli.output.sync_view import redrawn, sync_lines
 from tidelake.engine.env import Env
 from tidelake.errors import InvalidInputError, TidelakeError, near_names
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 ARGUMENT_KINDS = frozenset({"cdc_argument", "cdc_command", "cdc_job_file", "option_key"})
 JSON = "--json"
+METRICS = "--metrics-port"
+PORT_MAX = 65_535
 
 
 def run(arguments: CdcArguments) -> int:
@@ -54,9 +61,17 @@ def run(arguments: CdcArguments) -> int:
 
 
 def _run(words: Sequence[str], *, as_json: bool) -> int:
+    words, metrics_port = _without_port(words)
+    if not words:
+        message = f"Name a command beside {METRICS}."
+        raise InvalidInputError(message, kind="cdc_argument", option="metrics_port")
     verb, rest = words[0], list(words[1:])
-    if verb in SYNC_COMMANDS:
-        return _follow(_sync(words), as_json=as_json)
+    if verb in SYNC_COMMANDS or verb == "run":
+        job = rest if verb == "run" else words
+        return _follow(_sync(job), as_json=as_json, metrics_port=metrics_port)
+    if metrics_port is not None:
+        message = f"{METRICS} is for a job that runs, not for '{verb}'."
+        raise InvalidInputError(message, kind="cdc_argument", option="metrics_port")
     if verb not in CDC_VERBS:
         known = [*SYNC_COMMANDS, *CDC_VERBS]
         hint = near_names(verb, known) or f" There are: {', '.join(known)}."
@@ -72,9 +87,27 @@ def _run(words: Sequence[str], *, as_json: bool) -> int:
         return 0
     if verb == "replay":
         is_named = bool(rest) and rest[0] not in SYNC_COMMANDS and not Path(rest[0]).is_file()
-        table = rest.pop(0) if is_named else None
-        return _replay(_sync(rest), table, as_json=as_json)
+        named = rest.pop(0) if is_named else None
+        return _replay(_sync(rest), named, as_json=as_json)
     return _VERBS[verb](_sync(rest), as_json)
+
+
+def _without_port(words: Sequence[str]) -> tuple[list[str], int | None]:
+    """The words without the port of the metrics, and the port."""
+    rest, found = list(words), None
+    for place, word in enumerate(words):
+        name, sign, value = word.partition("=")
+        if name != METRICS:
+            continue
+        if not sign:
+            value = words[place + 1] if place + 1 < len(words) else ""
+        if not value.isdecimal() or int(value) > PORT_MAX:
+            message = f"{METRICS} needs a port from 0 to {PORT_MAX}; 0 takes a free one."
+            raise InvalidInputError(message, kind="cdc_argument", option="metrics_port")
+        found = int(value)
+        del rest[place : place + (1 if sign else 2)]
+        break
+    return rest, found
 
 
 def _sync(words: Sequence[str]) -> Sync:
@@ -109,14 +142,37 @@ def _given(words: Sequence[str]) -> tuple[str, Given]:
 # ---- verbs
 
 
-def _follow(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
-    watch = _json_line if as_json else _line
-    try:
-        sync.run(watch=watch)
-    except KeyboardInterrupt:
-        sys.stderr.write(f"job {sync.name} stopped; it goes on where it was\n")
-        return INTERRUPTED
+def _follow(sync: Sync, *, as_json: bool, metrics_port: int | None) -> int:
+    with contextlib.ExitStack() as stack:
+        is_live = sys.stderr.isatty() and not as_json
+        show = _Screen().show if is_live else None
+        progress = sync.progress = Progress(sync.name, Env.system().clock, show)
+        if metrics_port is not None:
+            metrics = JobMetrics(lambda: progress.figures, port=metrics_port)
+            stack.callback(metrics.close)
+            sys.stderr.write(f"Metrics: http://127.0.0.1:{metrics.port}/metrics\n")
+        try:
+            sync.run(watch=_json_line if as_json else None if is_live else _line)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"job {sync.name} stopped; it goes on where it was\n")
+            return INTERRUPTED
     return 0
+
+
+class _Screen:
+    """The table on the terminal of the error stream; the lines before are drawn over."""
+
+    def __init__(self) -> None:
+        self._lines_count = 0
+
+    def show(self, figures: JobFigures) -> None:
+        size = shutil.get_terminal_size()
+        lines = sync_lines(figures)
+        if len(lines) >= size.lines:  # what leaves the screen cannot be drawn over
+            lines = [*lines[: max(1, size.lines - 2)], "..."]
+        sys.stderr.write(redrawn(lines, before_count=self._lines_count, columns=size.columns))
+        sys.stderr.flush()
+        self._lines_count = len(lines)
 
 
 _DONE = {
@@ -200,7 +256,6 @@ def _drop(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
 
 
 _VERBS: Mapping[str, Callable[[Sync, bool], int]] = {
-    "run": _follow,
     "plan": _plan,
     "status": _status,
     "epochs": _epochs,
@@ -225,6 +280,7 @@ def _help() -> str:
         *(f"  {name:<12}{what}" for name, what in CDC_VERBS.items()),
         "",
         f"'{PROGRAM} cdc COMMAND --help' lists a command's arguments. --json writes JSON lines.",
+        f"{METRICS} PORT answers GET /metrics of Prometheus while a job runs.",
         "",
     ]
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tidelake.cdc.command.figures import Progress
 from tidelake.cdc.command.job_settings import job_settings
 from tidelake.cdc.command.opening import OpenedJob, opened
 from tidelake.cdc.command.secret_text import SecretWays
@@ -168,12 +169,18 @@ class Sync:
 
     Made by :func:`tidelake.cdc.sync`, or by the function of a command, as
     :func:`tidelake.cdc.postgres_sync_database`.
+
+    Attributes
+    ----------
+    progress : Progress or None
+        Follows the next run in this process.
     """
 
     def __init__(self, config: SyncConfig, ways: SecretWays, env: Env) -> None:
         self._config = config
         self._ways = ways
         self._env = env
+        self.progress: Progress | None = None
 
     @property
     def name(self) -> str:
@@ -273,6 +280,8 @@ class Sync:
         """
         parts = self._opened()
         job = parts.job()
+        if self.progress is not None:
+            parts.lake.copy_watch = self.progress.copied
         try:
             self._check(parts)
             self._tell(job.start(), job, watch)
@@ -287,6 +296,10 @@ class Sync:
     def _tell(self, done: EpochDone | None, job: SyncJob, watch: Watch | None) -> None:
         if done is not None and watch is not None:
             watch(done, job)
+        if self.progress is not None and done is not None:
+            self.progress.epoch_done(done, job)
+        elif self.progress is not None:
+            self.progress.looked()
 
     def _check(self, parts: OpenedJob) -> None:
         """Refuse a source that is not fit, before the first byte."""

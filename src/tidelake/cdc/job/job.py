@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tidelake.cdc.evolution.ddl_entry import DdlEntry
 from tidelake.cdc.job.lake import LakeWriter
 from tidelake.cdc.journal.entry import EntryKind, JournalEntry
 from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
@@ -80,6 +81,8 @@ class EpochDone:
         Where the job is, and the newest position of the source that is known.
     committed_ms : int or None
         When the source committed the epoch's last transaction.
+    ddl : tuple of DdlEntry
+        Changes of schemas that it made.
     """
 
     epoch: int
@@ -88,6 +91,7 @@ class EpochDone:
     position: str
     newest: str
     committed_ms: int | None = None
+    ddl: tuple[DdlEntry, ...] = ()
 
 
 class SyncJob:
@@ -300,6 +304,7 @@ class SyncJob:
             self.position,
             changes.newest,
             changes.committed_ms,
+            result.ddl,
         )
 
     def _replay(self) -> EpochDone:
@@ -464,7 +469,12 @@ class SyncJob:
             self.position = self.position or copy.position
         self._put(EntryKind.CHANGES, self.position)
         return EpochDone(
-            self.epoch, EntryKind.COPY, result.rows_count, self.position, self.position
+            self.epoch,
+            EntryKind.COPY,
+            result.rows_count,
+            self.position,
+            self.position,
+            ddl=result.ddl,
         )
 
     def _check_versions(self, names: Sequence[SourceName]) -> None:

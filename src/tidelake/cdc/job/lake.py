@@ -13,7 +13,7 @@ A table that cannot follow its source is suspended, and the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,6 +55,7 @@ from tidelake.types import TableSchema
 from tidelake.types.schema_change import RenameColumn
 
 CHUNK_ROWS_MAX = 500_000
+CopyWatch = Callable[[str, int, int], None]
 _LOG = logging.getLogger("tidelake")
 
 
@@ -107,12 +108,18 @@ class LakeWriter:
     ----------
     copier : Copier, optional
         Copies large tables in other processes.
+
+    Attributes
+    ----------
+    copy_watch : callable or None
+        Called with the target, the rows copied and the rows estimated, as a copy goes on here.
     """
 
     def __init__(
         self, catalog: Catalog, settings: LakeSettings, copier: Copier | None = None
     ) -> None:
         self._copier = copier
+        self.copy_watch: CopyWatch | None = None
         self.targets = Targets(catalog, settings)
         self._settings = settings
         self._clock = catalog.env.clock
@@ -495,13 +502,27 @@ class LakeWriter:
                     return result
 
                 return target.copied(step, write, replaces=replaces), notes
-        rows = (
+        rows: Iterator[pa.RecordBatch] = (
             batch
             for number in range(len(wanted.chunks))
             for batch in wanted.rows(number, notes.setdefault(number, ChunkNote()))
         )
+        if self.copy_watch is not None:
+            rows = _watched(rows, wanted, self.copy_watch)
         done = target.replace(step, rows) if replaces else target.add(step, rows)
         return done, notes
+
+
+def _watched(
+    rows: Iterator[pa.RecordBatch], wanted: TableCopy, watch: CopyWatch
+) -> Iterator[pa.RecordBatch]:
+    """The rows, of which each batch is told when it is taken."""
+    count = 0
+    watch(wanted.target, count, wanted.rows_count)
+    for batch in rows:
+        yield batch
+        count += batch.num_rows
+        watch(wanted.target, count, wanted.rows_count)
 
 
 def _copy_again(epoch: _Epoch, name: SourceName, reason: str) -> None:

@@ -14,6 +14,7 @@ from servers.postgres import PASSWORD, USER, postgres
 
 import tidelake
 import tidelake.cdc
+from tidelake.cdc.command import figures
 from tidelake.cli.main import main
 from tidelake.errors import InvalidInputError, NotFoundError
 
@@ -274,6 +275,20 @@ def test_the_command_line_runs_plans_asks_and_drops(shop, capsys):
     assert "100 rows copied" in capsys.readouterr().err
     assert main(["cdc", "drop", *words]) == 0
     assert "dropped the replication slot" in capsys.readouterr().out
+
+
+def test_a_terminal_shows_a_table_and_the_copy(shop, capsys, monkeypatch):
+    monkeypatch.setattr(figures, "SHOWN_EVERY_SECONDS", 0.0)
+    shop.run("ANALYZE")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["cdc", *shop.words("--once"), "--metrics-port", "0"]) == 0
+    said = capsys.readouterr().err
+    assert "Metrics: http://127.0.0.1:" in said
+    assert "100 %, 100 of about 100 rows, 0:00:00 left" in said
+    assert re.search(rf"ods.orders +{shop.name}.public.orders +live +100", said)
+    assert "\x1b[" in said
+    assert main(["cdc", "status", *shop.words(), "--metrics-port", "0"]) == 2
 
 
 def test_a_file_holds_a_job(shop, tmp_path, capsys):

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tidelake.cdc.command.argument import SYNC_COMMANDS, Argument, arguments_of
-from tidelake.cdc.command.figures import JobFigures, Progress
+from tidelake.cdc.command.figures import JobFigures, SyncProgress
 from tidelake.cdc.command.given import Given, read_words
 from tidelake.cdc.command.job_file import read_job
 from tidelake.cdc.command.metrics import JobMetrics
@@ -146,7 +146,7 @@ def _follow(sync: Sync, *, as_json: bool, metrics_port: int | None) -> int:
     with contextlib.ExitStack() as stack:
         is_live = sys.stderr.isatty() and not as_json
         show = _Screen().show if is_live else None
-        progress = sync.progress = Progress(sync.name, Env.system().clock, show)
+        progress = sync.progress = SyncProgress(sync.name, Env.system().clock, show)
         if metrics_port is not None:
             metrics = JobMetrics(lambda: progress.figures, port=metrics_port)
             stack.callback(metrics.close)

@@ -1,6 +1,6 @@
 """The figures of a running job: what a terminal's table and Prometheus show.
 
-:class:`Progress` is told of each epoch, each part of a copy and each look at the source, by the
+:class:`SyncProgress` is told of each epoch, each part of a copy and each look at the source, by the
 job's thread. Any thread may ask for the :class:`JobFigures` of the last moment: they are a value
 that is replaced as a whole.
 """
@@ -21,7 +21,7 @@ SHOWN_EVERY_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class TableFigures:
+class SyncTableFigures:
     """One table of the source."""
 
     source: str
@@ -78,7 +78,7 @@ class JobFigures:
     newest: str = ""
     lag_ms: int | None = None
     quarantined: int = 0
-    tables: tuple[TableFigures, ...] = ()
+    tables: tuple[SyncTableFigures, ...] = ()
     copy: CopyFigures | None = None
     last_ddl: DdlEntry | None = None
 
@@ -89,7 +89,7 @@ class _Sample:
     rows: Mapping[str, int] = field(default_factory=dict)
 
 
-class Progress:
+class SyncProgress:
     """Follows a running job.
 
     Parameters
@@ -120,7 +120,9 @@ class Progress:
         self._samples = self._samples[1 - SAMPLES_MAX :]
         self._samples.append(_Sample(self._clock.monotonic_seconds(), rows))
         found = tuple(
-            TableFigures(str(name), one.target, str(one.phase), one.rows_count, reason=one.reason)
+            SyncTableFigures(
+                str(name), one.target, str(one.phase), one.rows_count, reason=one.reason
+            )
             for name, one in tables.items()
         )
         self.figures = replace(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tidelake.cdc.command.figures import Progress
+from tidelake.cdc.command.figures import SyncProgress
 from tidelake.cdc.command.job_settings import job_settings
 from tidelake.cdc.command.opening import OpenedJob, opened
 from tidelake.cdc.command.secret_text import SecretWays
@@ -172,7 +172,7 @@ class Sync:
 
     Attributes
     ----------
-    progress : Progress or None
+    progress : SyncProgress or None
         Follows the next run in this process.
     """
 
@@ -180,7 +180,7 @@ class Sync:
         self._config = config
         self._ways = ways
         self._env = env
-        self.progress: Progress | None = None
+        self.progress: SyncProgress | None = None
 
     @property
     def name(self) -> str:

@@ -28,7 +28,7 @@ from tidelake.cdc.evolution.plan import (
     plan_evolution,
 )
 from tidelake.cdc.job.journal_match import check_match, check_new
-from tidelake.cdc.job.replay import Replay
+from tidelake.cdc.job.replay import QuarantineReplay
 from tidelake.cdc.job.table_copy import ChunkNote, Copier, TableCopy
 from tidelake.cdc.job.targets import LakeSettings, Targets
 from tidelake.cdc.journal.entry import JournalEntry
@@ -359,9 +359,9 @@ class LakeWriter:
 
     # ---- the quarantine
 
-    def replay(self, user: str) -> Replay:
+    def replay(self, user: str) -> QuarantineReplay:
         """Give what tries the rows of the quarantine again."""
-        return Replay(self.targets, self._quarantine, user, self._clock.now_ms())
+        return QuarantineReplay(self.targets, self._quarantine, user, self._clock.now_ms())
 
     # ---- copies
 

@@ -87,7 +87,7 @@ class _Judged:
     ready: dict[str, list[Prepared]] = field(default_factory=dict)
 
 
-class Replay:
+class QuarantineReplay:
     """Tries the rows of a job's quarantine again. For one thread.
 
     Parameters

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tidelake.cdc.command.figures import SHOWN_EVERY_SECONDS, JobFigures, Progress
+from tidelake.cdc.command.figures import SHOWN_EVERY_SECONDS, JobFigures, SyncProgress
 from tidelake.cdc.command.metrics import JobMetrics
 from tidelake.cdc.evolution.ddl_entry import DdlEntry
 from tidelake.cdc.job.job import EpochDone
@@ -48,7 +48,7 @@ def done(epoch, committed_ms=None, **more):
 
 
 def test_rates_are_of_the_last_seconds(clock):
-    progress = Progress("ods", clock)
+    progress = SyncProgress("ods", clock)
     for second in range(5):
         clock.seconds = 100.0 + second
         progress.epoch_done(done(second, clock.now_ms() - 300), job(1_000 * second))
@@ -64,7 +64,7 @@ def test_rates_are_of_the_last_seconds(clock):
 
 
 def test_a_copy_says_how_long_it_takes_yet(clock):
-    progress = Progress("ods", clock)
+    progress = SyncProgress("ods", clock)
     progress.copied("ods.orders", 0, 1_000)
     assert progress.figures.copy.seconds_left is None
     clock.seconds += 10
@@ -79,7 +79,7 @@ def test_a_copy_says_how_long_it_takes_yet(clock):
 
 def test_the_figures_are_not_shown_more_often_than_people_read(clock):
     shown = []
-    progress = Progress("ods", clock, shown.append)
+    progress = SyncProgress("ods", clock, shown.append)
     for _ in range(10):
         progress.copied("ods.orders", 1, 10)
         clock.seconds += SHOWN_EVERY_SECONDS / 4
@@ -87,7 +87,7 @@ def test_the_figures_are_not_shown_more_often_than_people_read(clock):
 
 
 def test_the_lines_have_tables_ddl_and_what_is_wrong(clock):
-    progress = Progress("ods", clock)
+    progress = SyncProgress("ods", clock)
     ddl = DdlEntry(3, "ods.orders", "shop.public.orders", ("ADD COLUMN x INT",), "0/1")
     progress.epoch_done(done(3, ddl=(ddl,)), job(7, Phase.SUSPENDED, "its key changed", 2))
     progress.epoch_done(done(4), job(7, Phase.SUSPENDED, "its key changed", 2))
@@ -102,7 +102,7 @@ def test_the_lines_have_tables_ddl_and_what_is_wrong(clock):
 
 
 def test_prometheus_reads_the_same(clock):
-    progress = Progress("ods", clock)
+    progress = SyncProgress("ods", clock)
     progress.epoch_done(done(3, clock.now_ms() - 500), job(7, quarantined=2))
     progress.copied("ods.users", 5, 10)
     server = JobMetrics(lambda: progress.figures, port=0)

@@ -11,6 +11,7 @@ from unit.cdc.job.log_source import name_of
 import tidelake
 from tidelake.cdc.journal.entry import EntryKind
 from tidelake.cdc.journal.journal import REPLAY, FileJournal
+from tidelake.cdc.target.quarantine import Quarantine
 from tidelake.cdc.target.row_maker import AddedColumns
 from tidelake.engine.env import Env
 from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
@@ -191,6 +192,40 @@ def test_a_running_job_takes_the_request_up(short):
     job.run_once()
     job.close()
     assert content(short) == {1: "x"}
+
+
+def test_a_row_is_older_than_a_copy_that_came_later(short):
+    put(short, row(1, "too long"))
+    short.database.rows[name_of("short")].clear()  # a delete that the log does not have
+    short.database.commit(("items", "put", {"id": 1, "name": "n", "price": None}))
+    FileJournal(short.fileio, "/lake/_cdc/job", "job").ask([name_of("short")])
+    short.run().close()
+    widen(short)
+    plan, count = replayed(short)
+    assert (count, len(plan.outdated), kept(short)) == (0, 1, 0)
+    assert content(short) == {}
+
+
+def test_rows_that_were_applied_before_a_crash_are_not_written_again(short, monkeypatch):
+    put(short, row(1, "too long"), row(2, "also long"))
+    widen(short)
+    ask(short)
+
+    def crashes(*_):
+        raise SimulatedCrash
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Quarantine, "remove", crashes)
+        job = short.job()
+        job.start()
+        with pytest.raises(SimulatedCrash):
+            job.run_once()
+    assert content(short) == {1: "too long", 2: "also long"}
+    assert kept(short) == 2
+    snapshot = short.catalog.table("ods.short").latest_snapshot_id
+    plan, count = replayed(short)
+    assert (count, len(plan.outdated), kept(short)) == (0, 2, 0)
+    assert short.catalog.table("ods.short").latest_snapshot_id == snapshot
 
 
 @pytest.mark.parametrize("call", range(1, 120, 4))

@@ -197,6 +197,29 @@ def test_all_tables_are_read_at_one_moment(shop):
     assert (before["ods.orders"].count(), before["ods.users"].count()) == (100, 0)
 
 
+def test_a_transaction_that_was_cut_is_seen_whole_or_not_at_all(shop):
+    shop.job(once=True).run()
+    with shop.connection.transaction():
+        shop.run(
+            "INSERT INTO users SELECT 'm' || n, n FROM generate_series(1, 40) n",
+            "UPDATE orders SET price = 0",
+        )
+    job = shop.job(once=True, max_rows="10")
+    seen = set()
+
+    def watch(done, _):
+        now = job.at_epoch()
+        paid = now["ods.orders"].to_arrow(where="price > 0").num_rows
+        seen.add((now["ods.users"].count(), paid))
+
+    job.run(watch=watch)
+    assert seen == {(0, 100)}
+    assert False in job.epochs()["is_whole"].to_pylist()
+    whole = job.at_epoch()
+    assert whole["ods.users"].count() == 40
+    assert whole["ods.orders"].to_arrow(where="price > 0").num_rows == 0
+
+
 def test_rows_of_the_quarantine_are_tried_again(shop, capsys):
     shop.run("CREATE TABLE events (id int PRIMARY KEY, n numeric(9, 2), at timestamptz)")
     words = shop.words("--once", "--sequence", "source")

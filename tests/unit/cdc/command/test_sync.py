@@ -245,7 +245,7 @@ def test_rows_of_the_quarantine_are_tried_again(shop, capsys):
     assert shop.content("events", "id", "n") == [(1, "NaN"), (2, "2.50")]
     assert job.status().quarantined == 1
     with pytest.raises(NotFoundError, match="has no table"):
-        job.replay("ods.evnts")
+        job.replay("ods.absent")
 
 
 def test_a_dropped_job_leaves_tables_and_nothing_else(shop):

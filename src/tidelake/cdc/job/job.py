@@ -148,7 +148,7 @@ class SyncJob:
         entry = progress.entry
         if entry is None:
             return self._first_copy()
-        self._lake.check_journal(entry, self.state, self._settings.user)
+        self.state = self._lake.matched(entry, self.state, self._settings.user)
         self.epoch, self.position = entry.epoch, entry.start
         if entry.kind is EntryKind.COPY:
             self._take_new_tables()
@@ -322,9 +322,7 @@ class SyncJob:
             )
         if plan.fitting or plan.outdated:
             self._put(EntryKind.REPLAY, self.position)
-            # the run tells it from an epoch of this number that another journal made
-            mark = f"replay {self.epoch} {self._run}"
-            step = EpochStep(self._settings.user, self.epoch, mark, mark)
+            step = EpochStep.of_replay(self._settings.user, self.epoch, self._run)
             self.state = replay.apply(plan, step, self.state)
             self._is_done, self._is_said = True, False
         self._journal.answered(numbers, REPLAY)

@@ -6,7 +6,7 @@ refuse it, and would get the rows behind it twice. So a start looks at each targ
 of the job. It belongs to the journal if
 
 1. it is the commit that the journal's state names, or one before it; or
-2. it is of the newest entry's epoch, and ends where the entry does; or
+2. it is of the newest entry's epoch, and ends where the entry does, or is of its replay; or
 3. the target has a table that waits for a copy: the commit is of a copy that was cut off.
 
 Cost: the newest snapshots of each target, read in parallel.
@@ -15,18 +15,22 @@ Cost: the newest snapshots of each target, read in parallel.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tidelake.cdc.job.targets import Targets
 from tidelake.cdc.journal.entry import EntryKind, JournalEntry
 from tidelake.cdc.journal.job_state import JobState, Phase
+from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.engine.streams import Covered, MadeCommit
 from tidelake.engine.tables import Table
 from tidelake.engine.write import last_commit
 from tidelake.errors import InvalidInputError, NotFoundError
 
 
-def check_match(targets: Targets, entry: JournalEntry, state: JobState, user: str) -> None:
+def matched(targets: Targets, entry: JournalEntry, state: JobState, user: str) -> JobState:
     """Refuse a journal that lacks what its tables have.
+
+    Gives the state with the commits of a replay that a crash cut off: it is not applied again.
 
     Parameters
     ----------
@@ -42,10 +46,14 @@ def check_match(targets: Targets, entry: JournalEntry, state: JobState, user: st
     for table in state.tables.values():
         phases.setdefault(table.target, set()).add(table.phase)
     loose = {target for target, found in phases.items() if not found <= {Phase.LIVE, Phase.GONE}}
+    made = dict(state.made)
     for target, last in _newest_commits(targets, phases, user):
         known = state.made.get(target)
         if not _is_known(last, entry, known, is_loose=target in loose):
             raise _behind(targets, target, last, entry)
+        if entry.kind is EntryKind.REPLAY and last.identifier == entry.epoch:
+            made[target] = last
+    return replace(state, made=made)
 
 
 def check_new(targets: Targets, names: Iterable[str], epoch: int, user: str) -> None:
@@ -95,8 +103,11 @@ def _is_known(
     if last.identifier > entry.epoch:
         return False
     if last.identifier == entry.epoch:
-        if entry.kind is not EntryKind.CHANGES:
+        if entry.kind is EntryKind.COPY:
             return True
+        if entry.kind is EntryKind.REPLAY:
+            mark = EpochStep.of_replay("", entry.epoch, entry.run).end
+            return last.end == Covered.between(mark, mark).end
         return last.end in {None, Covered.between(entry.start, entry.end).end}
     if known is None or last.identifier > known.identifier:
         return is_loose

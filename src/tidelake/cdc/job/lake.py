@@ -27,11 +27,11 @@ from tidelake.cdc.evolution.plan import (
     EvolutionRules,
     plan_evolution,
 )
-from tidelake.cdc.job.journal_match import check_match, check_new
+from tidelake.cdc.job.journal_match import check_new, matched
 from tidelake.cdc.job.replay import QuarantineReplay
 from tidelake.cdc.job.table_copy import ChunkNote, Copier, TableCopy
 from tidelake.cdc.job.targets import LakeSettings, Targets
-from tidelake.cdc.journal.entry import JournalEntry
+from tidelake.cdc.journal.entry import EntryKind, JournalEntry
 from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
 from tidelake.cdc.source.changes import (
     Changes,
@@ -127,15 +127,19 @@ class LakeWriter:
 
     # ---- a start
 
-    def check_journal(self, entry: JournalEntry, state: JobState, user: str) -> None:
-        """Refuse a journal that lacks what the tables have.
+    def matched(self, entry: JournalEntry, state: JobState, user: str) -> JobState:
+        """Refuse a journal that lacks what the tables have; else give the state.
 
         Raises
         ------
         InvalidInputError
             Kind ``checkpoint_behind``.
         """
-        check_match(self.targets, entry, state, user)
+        state = matched(self.targets, entry, state, user)
+        if entry.kind is not EntryKind.REPLAY:
+            return state
+        # a replay that a crash cut off may have taken rows out of it
+        return replace(state, quarantined_count=len(self._quarantine.rows()))
 
     def check_new(self, names: Collection[str], epoch: int, user: str) -> None:
         """Refuse a journal that does not know targets which the job has committed to.

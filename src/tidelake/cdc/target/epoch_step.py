@@ -29,6 +29,15 @@ class EpochStep:
     start: str
     end: str
 
+    @classmethod
+    def of_replay(cls, user: str, epoch: int, run: str) -> EpochStep:
+        """Give the step of a replay, which covers no positions.
+
+        The run tells it from an epoch of this number that another journal made.
+        """
+        mark = f"replay {epoch} {run}"
+        return cls(user, epoch, mark, mark)
+
     def identity(self, handle: TableHandle, before: MadeCommit | None) -> CommitIdentity:
         """Give the identity of the commit to one table.
 

@@ -243,6 +243,10 @@ def test_a_crash_at_any_moment_loses_and_doubles_nothing(short, call):
     short.run().close()
     assert content(short) == {1: "too long", 2: "ok"}
     assert kept(short) == 0
+    for number in (1, 2):  # starts that find the replay's commit the newest of its table
+        short.database.commit(("items", "put", {"id": number, "name": "x", "price": 1}))
+        short.run().close()
+    assert short.job()._journal.load().state.quarantined_count == 0
     history = short.catalog.table("ods.short").system_table("snapshots").to_arrow().to_pylist()
     epochs = [one["commit_identifier"] for one in history if one["commit_user"] == "cdc-job"]
     assert len(epochs) == len(set(epochs))

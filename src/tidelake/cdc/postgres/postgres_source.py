@@ -43,7 +43,7 @@ from tidelake.cdc.postgres.publication import (
     quoted,
     statements,
 )
-from tidelake.cdc.postgres.settings import PostgresSettings, StartupMode
+from tidelake.cdc.postgres.settings import PostgresSettings, PostgresStartupMode
 from tidelake.cdc.postgres.slot import make_slot, slot_state
 from tidelake.cdc.source.changes import Changes, MustReread, Part, Vanished
 from tidelake.cdc.source.finding import SourceFinding
@@ -172,7 +172,7 @@ class PostgresSource:
         if has_slot:
             name = f"{name[:45]}_copy_{serial}"
         slot = make_slot(self._settings, name, is_temporary=has_slot)
-        if is_start and self._settings.startup_mode is StartupMode.LATEST:
+        if is_start and self._settings.startup_mode is PostgresStartupMode.LATEST:
             slot.connection.close()
             return NoCopy(str(slot.position))
         return PostgresCopy(self._settings, slot)

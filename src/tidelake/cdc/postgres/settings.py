@@ -33,7 +33,7 @@ _KNOWN = (
 )
 
 
-class StartupMode(StrEnum):
+class PostgresStartupMode(StrEnum):
     """How a job begins that has no position yet."""
 
     INITIAL = "initial"
@@ -65,7 +65,7 @@ class PostgresSettings:
     failover : bool
         Whether standbys keep the slot too, so that the job goes on after a fail-over;
         PostgreSQL 17 and later.
-    startup_mode : StartupMode
+    startup_mode : PostgresStartupMode
         How a new job begins.
     chunk_rows : int
         Rows of one part of a first copy.
@@ -83,7 +83,7 @@ class PostgresSettings:
     tables: re.Pattern[str] = re.compile(".*")
     publication: str = ""
     failover: bool = False
-    startup_mode: StartupMode = StartupMode.INITIAL
+    startup_mode: PostgresStartupMode = PostgresStartupMode.INITIAL
     chunk_rows: int = CHUNK_ROWS
     tls: Mapping[str, str] = field(default_factory=dict)
 
@@ -147,14 +147,14 @@ class PostgresSettings:
         return wanted is not None
 
 
-def _startup_mode(conf: Mapping[str, str]) -> StartupMode:
+def _startup_mode(conf: Mapping[str, str]) -> PostgresStartupMode:
     text = conf.get("scan.startup.mode", "initial").lower()
     if text == "snapshot":
         raise no_snapshot_mode()
-    if text not in list(StartupMode):
-        message = f"'{text}' is no scan.startup.mode: use {', '.join(StartupMode)}."
+    if text not in list(PostgresStartupMode):
+        message = f"'{text}' is no scan.startup.mode: use {', '.join(PostgresStartupMode)}."
         raise InvalidInputError(message, kind="option_value", option="scan.startup.mode")
-    return StartupMode(text)
+    return PostgresStartupMode(text)
 
 
 def _value(

@@ -157,8 +157,8 @@ sim-compaction: setup ## compaction policies over made-up commits: levels, write
 bench: setup ## the benchmarks at full size, as paired ratios, into docs/internals/benchmarks-record.md
 	$(BIN)/python bench/run.py --size full --write
 
-bench-small: setup ## the kernel's, engines', indexes', lookup's and planning's benchmarks at small size: asserts the answers
-	$(BIN)/python bench/run.py kernel engines indexes lookup planning --size small
+bench-small: setup ## the kernel's, engines', indexes', lookup's, planning's and CDC's benchmarks at small size: asserts the answers
+	$(BIN)/python bench/run.py kernel engines indexes lookup planning cdc-decode cdc-copy cdc-lag cdc-held --size small
 
 memory-small: setup ## the memory contract with input as large as the memory
 	$(BIN)/python scripts/memory.py --size small

@@ -18,7 +18,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-import cdc_kafka  # noqa: E402  (the path comes first)
+import cdc_copy  # noqa: E402  (the path comes first)
+import cdc_decode  # noqa: E402
+import cdc_kafka  # noqa: E402
+import cdc_lag  # noqa: E402
 import engines  # noqa: E402
 import indexes  # noqa: E402
 import kernel  # noqa: E402
@@ -67,6 +70,10 @@ QUESTIONS = {
     "streams-follow": streams.follow_lines,
     "streams-kafka": streams_kafka.lines,
     "cdc-kafka": cdc_kafka.lines,
+    "cdc-decode": cdc_decode.lines,
+    "cdc-copy": cdc_copy.lines,
+    "cdc-lag": cdc_lag.lag_lines,
+    "cdc-held": cdc_lag.held_lines,
     "service-single": service.single_lines,
     "service-batch": service.batch_lines,
     "service-lone": service.lone_lines,
@@ -79,7 +86,7 @@ QUESTIONS = {
 }
 GROUPS = {
     group: [name for name in QUESTIONS if name.startswith(f"{group}-")]
-    for group in ("streams", "service")
+    for group in ("streams", "service", "cdc")
 }
 """Questions that have a name together."""
 PACKAGES = ("tidelake", "pyarrow", "numpy", "pyspark", "fastavro")

@@ -159,15 +159,15 @@ def _tool(name: str) -> str:
     return found
 
 
-def jars(place: Path = JARS, artifact: str = _BROKER) -> list[Path]:
-    """The jars of an artifact and of all it needs, fetched by Maven on first use.
+def jars(place: Path = JARS, *artifacts: str) -> list[Path]:
+    """The jars of artifacts and of all they need, fetched by Maven on first use.
 
     Parameters
     ----------
     place : Path
         Where they are kept.
-    artifact : str
-        Its group, name and version, with colons between; else the broker.
+    *artifacts : str
+        Group, name and version of each, with colons between; else the broker.
 
     Raises
     ------
@@ -183,8 +183,9 @@ def jars(place: Path = JARS, artifact: str = _BROKER) -> list[Path]:
             fresh = place.with_name(f"{place.name}.new")
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
-            dependency = _DEPENDENCY.format(*artifact.split(":"))
-            (fresh / "pom.xml").write_text(_POM.format(dependency))
+            wanted = artifacts or (_BROKER,)
+            dependencies = "".join(_DEPENDENCY.format(*one.split(":")) for one in wanted)
+            (fresh / "pom.xml").write_text(_POM.format(dependencies))
             command = [
                 _tool("mvn"), "-q", "-B", "-f", str(fresh / "pom.xml"),
                 "dependency:copy-dependencies", f"-DoutputDirectory={fresh}",
@@ -199,7 +200,7 @@ def jars(place: Path = JARS, artifact: str = _BROKER) -> list[Path]:
             )
             if done.returncode:
                 # a test that skips because a download failed would prove nothing
-                message = f"Maven could not fetch {artifact}: {done.stdout[-600:]}"
+                message = f"Maven could not fetch {wanted}: {done.stdout[-600:]}"
                 raise RuntimeError(message)
             fresh.rename(place)
     return sorted(place.glob("*.jar"))

@@ -7,19 +7,22 @@ A chunk that is read again has the same note again, so that notes are counted by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from tidelake.cdc.source.changes import Rejected
-from tidelake.cdc.source.source import Chunk, ChunkReader
+from tidelake.cdc.source.source import Chunk, ChunkReader, CopiedRows
 from tidelake.cdc.source.source_table import SourceName
 from tidelake.cdc.target.row_maker import RowMaker
 from tidelake.cdc.target.target import whole_rows
 from tidelake.engine.write import WriteResult, WriteTransaction
 from tidelake.types import DataField
+
+JOINED_BYTES = 32 << 20
+"""Of Arrow: rows that are written together."""
 
 
 @dataclass
@@ -65,7 +68,7 @@ class TableCopy:
         """Read a chunk by its number; rows have the columns that its table gives the target."""
         chunk = self.chunks[number]
         maker = self.makers[chunk.table.name]
-        for copied in self.reader.read(chunk):
+        for copied in _joined(self.reader.read(chunk)):
             made, rejected = maker.copied(copied.rows, self.order, self.now_ms)
             note.rejected += [*copied.rejected, *rejected]
             note.rows_count += made.num_rows
@@ -80,6 +83,31 @@ class TableCopy:
             A value does not fit its column.
         """
         return whole_rows(self.rows(number, note), self.fields, table=self.target)
+
+
+def _joined(parts: Iterable[CopiedRows]) -> Iterator[CopiedRows]:
+    """Join what is read in pieces that suit a parser.
+
+    What comes after works by batch. The index of a table that makes its buckets on demand costs
+    most there: it puts the keys of each batch among the latest ones of all batches before.
+    """
+    held: list[CopiedRows] = []
+    size_bytes = 0
+    for part in parts:
+        held.append(part)
+        size_bytes += part.rows.nbytes
+        if size_bytes >= JOINED_BYTES:
+            yield _one(held)
+            held, size_bytes = [], 0
+    if held:
+        yield _one(held)
+
+
+def _one(parts: Sequence[CopiedRows]) -> CopiedRows:
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_batches([part.rows for part in parts])
+    return CopiedRows(rows, tuple(one for part in parts for one in part.rejected))
 
 
 class Copier(Protocol):

@@ -112,6 +112,7 @@ PIECES: dict[str, Piece] = {
     "pipelines": _tests("tests/unit/table/stream/test_pipelines.py"),
     "pipelines-spark": _tests("tests/spark/test_pipelines.py"),
     "cdc": _tests("tests/sim/test_cdc_servers.py", "tests/unit/cdc/job/test_drawn.py"),
+    "cdc-messages": _tests("tests/interop/test_cdc_messages.py"),
     "filtered-changes": _tests(
         "tests/unit/table/changelog/test_filtered_changes.py",
         "tests/spark/read/test_filtered_changes.py",

@@ -82,7 +82,7 @@ class Shop:
         """The settings of a source."""
         raise NotImplementedError
 
-    def log_whole_rows(self) -> None:
+    def log_whole_rows(self, *tables: str) -> None:
         """Let the log have old rows whole, where that is a choice."""
 
     def drop(self) -> None:
@@ -131,9 +131,9 @@ class PostgresShop(Shop):
             for statement in _POSTGRES:
                 connection.execute(statement)
 
-    def log_whole_rows(self) -> None:
+    def log_whole_rows(self, *tables: str) -> None:
         with self.connect() as connection:
-            for table in ("items", "orders"):
+            for table in tables:
                 connection.execute(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
 
     def conf(self) -> dict[str, str]:

@@ -218,6 +218,11 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a changed key that is not the source's leaves its old row",
+        "check_drawn_jobs",
+        replaced(SyncJob, "_key_columns", lambda _: lambda self, _: frozenset()),
+    ),
+    Mutant(
         "a job that starts takes the tables as they are now for those of its journal",
         "check_drawn_jobs",
         replaced(SyncJob, "_again", _takes_tables_as_they_are_now),

@@ -8,7 +8,7 @@ among them is that of a hash set, ours that of their definitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -140,13 +140,24 @@ class ComputedColumns:
         named = {column.expression.reference for column in self.columns}
         return frozenset(name for name in named if name is not None and name not in own)
 
-    def evaluate(self, rows: pa.RecordBatch, moment: Moment) -> Computed:
+    def evaluate(
+        self,
+        rows: pa.RecordBatch,
+        moment: Moment,
+        *,
+        of_key: Collection[str] = (),
+        by_key: Collection[int] = (),
+    ) -> Computed:
         """Compute all columns for a batch.
 
         Parameters
         ----------
         rows : pyarrow.RecordBatch
             With the columns of :attr:`references`, named as in `fields` of :meth:`of`.
+        of_key : collection of str
+            Columns of the target's key.
+        by_key : collection of int
+            Rows that count by their key, those of deletes: other columns have no fault there.
         """
         done: dict[str, pa.Array] = {}
         faults: dict[int, str] = {}
@@ -160,6 +171,8 @@ class ComputedColumns:
             assert found.values.type == to_arrow_type(column.expression.type), column.name
             done[column.name] = found.values
             for row, reason in found.faults.items():
+                if row in by_key and column.name not in of_key:
+                    continue
                 faults.setdefault(row, f"computed column '{column.name}': {reason}")
         return Computed(done, faults)
 

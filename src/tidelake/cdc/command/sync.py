@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -205,9 +205,6 @@ class Sync:
             every = parts.source.tables()
             routes = parts.lake.targets.routes(every)
             wanted = [table for table in every if table.name in routes]
-            by_target: dict[str, list[SourceTable]] = {}
-            for table in wanted:
-                by_target.setdefault(routes[table.name], []).append(table)
             findings = list(parts.source.check(wanted))
             if not wanted:
                 findings.append(
@@ -217,7 +214,10 @@ class Sync:
                         "Look at the names and patterns of databases, schemas and tables.",
                     )
                 )
-            planned = tuple(self._planned(parts, t, tables) for t, tables in by_target.items())
+            planned = tuple(
+                self._planned(parts, target, tables)
+                for target, tables in _by_target(wanted, routes).items()
+            )
             return SyncPlan(self.name, self._config.command, planned, tuple(findings))
         finally:
             parts.source.close()
@@ -305,7 +305,8 @@ class Sync:
         """Refuse a source that is not fit, before the first byte."""
         every = parts.source.tables()
         routes = parts.lake.targets.routes(every)
-        found = parts.source.check([table for table in every if table.name in routes])
+        wanted = [table for table in every if table.name in routes]
+        found = parts.source.check(wanted)
         copies = self._config.resnapshots_if_lost
         errors = [one for one in found if one.is_error and not (copies and one.is_lost_position)]
         if errors:
@@ -314,6 +315,11 @@ class Sync:
             )
             message = f"Job '{self.name}' cannot start: {said}"
             raise InvalidInputError(message, kind="cdc_source_unfit", job=self.name)
+        is_new = parts.journal.load().entry is None
+        if is_new and not self._config.ignores_incompatible:
+            # a job that has begun suspends a table that no longer fits
+            for target, tables in _by_target(wanted, routes).items():
+                parts.lake.targets.definition(target, tables)
 
     # ---- while it runs, and after
 
@@ -478,3 +484,12 @@ class Sync:
 
     def _opened(self) -> OpenedJob:
         return opened(self._config, self._ways, self._env)
+
+
+def _by_target(
+    tables: Sequence[SourceTable], routes: Mapping[SourceName, str]
+) -> dict[str, list[SourceTable]]:
+    found: dict[str, list[SourceTable]] = {}
+    for table in tables:
+        found.setdefault(routes[table.name], []).append(table)
+    return found

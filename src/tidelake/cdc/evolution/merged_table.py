@@ -108,7 +108,7 @@ def merged_table(tables: Sequence[SourceTable], *, case_sensitive: bool = True) 
 
 def _sent(table: SourceTable, *, case_sensitive: bool) -> frozenset[str]:
     names = [column.name for column in table.columns]
-    sent = names if table.old_rows is OldRows.ALL else table.keys
+    sent = names if table.old_rows in (OldRows.ALL, OldRows.SOME) else table.keys
     return frozenset(name if case_sensitive else name.lower() for name in sent)
 
 

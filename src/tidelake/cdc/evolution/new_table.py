@@ -7,8 +7,7 @@
    and no partitions.
 3. With order columns and a primary key, they are its ``sequence.field``, unless the options name
    another one or keep the first row.
-4. The columns on which its primary key depends come with a delete. Where one is outside of the
-   source's key, a note says that it may not change.
+4. The columns on which its primary key depends come with a delete, and with an update.
 
 Source: Paimon's ``CdcActionCommonUtils.buildPaimonSchema``. ``Catalog.create_table`` checks the
 rest.
@@ -19,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tidelake.cdc.evolution.key_columns import key_columns, whole_rows_statement
 from tidelake.cdc.evolution.merged_table import MergedTable
 from tidelake.errors import InvalidInputError
 from tidelake.types import DataField
@@ -101,8 +101,7 @@ def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> T
     if options.order and primary_keys and not first_row:
         table_options.setdefault(SEQUENCE_FIELD, ",".join(f.name for f in options.order))
     _check_partitions(identifier, primary_keys, partition_keys, table_options)
-    if primary_keys:
-        notes += _notes_of_keys(identifier, primary_keys, source, options)
+    _check_sent(identifier, primary_keys, source, options)
     return TargetDefinition(
         identifier,
         tuple(replace(f, id=i) for i, f in enumerate(fields)),
@@ -193,32 +192,24 @@ def _check_partitions(
         raise InvalidInputError(message, kind="cdc_partition_keys", table=identifier)
 
 
-def _notes_of_keys(
+def _check_sent(
     identifier: str, keys: Sequence[str], source: MergedTable, options: TargetOptions
-) -> list[str]:
-    """Refuse keys that a delete cannot name; note those that an update may move.
+) -> None:
+    """Refuse keys whose old values the source does not send.
 
     A partition outside of the primary key does not count: the table finds a key's old partition.
     Metadata columns are the same for all rows of a table, but for times, which nobody takes as key.
     """
-    known = {f.name for f in source.fields}
-    notes = []
+    names = [f.name for f in source.fields]
     for key in keys:
-        read = options.computed_from.get(key, frozenset({key}) & known)
-        outside = sorted(read - set(source.keys))
-        if not outside:
+        read = key_columns((key,), options.computed_from, names)
+        if read <= source.sent:
             continue
-        names = ", ".join(f"'{name}'" for name in outside)
-        if not read <= source.sent:
-            message = (
-                f"The key '{key}' of table '{identifier}' depends on {names}, of which"
-                f" {source.name} sends no old value with a delete, so that no row could be deleted."
-                " Have it send whole old rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL),"
-                " or take other keys."
-            )
-            raise InvalidInputError(message, kind="cdc_key_unsent", table=identifier, column=key)
-        notes.append(
-            f"The key '{key}' of table '{identifier}' depends on {names}, which is outside of the"
-            " source's key: where the source changes it, the old row stays."
+        outside = ", ".join(f"'{name}'" for name in sorted(read - source.sent))
+        message = (
+            f"The key '{key}' of table '{identifier}' depends on {outside}, of which"
+            f" {source.name} sends no old value, so that an old row could not be deleted. Have it"
+            f" send whole old rows (PostgreSQL: {whole_rows_statement(source.name)}), or take"
+            " other keys."
         )
-    return notes
+        raise InvalidInputError(message, kind="cdc_key_unsent", table=identifier, column=key)

@@ -15,13 +15,14 @@ and does not know 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from tidelake.cdc.evolution.key_columns import key_columns, whole_rows_statement
 from tidelake.cdc.evolution.type_change import TypeChange, is_same, keeps_values, type_change
 from tidelake.cdc.evolution.type_change import type_changes as changes_of_type
-from tidelake.cdc.source.source_table import SourceColumn, SourceTable
+from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceTable
 from tidelake.cdc.source.type_mapping import Switch, TypeMapping
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.schema_change import (
@@ -96,6 +97,8 @@ class EvolutionRules:
         If not, columns of the target are in lower case.
     shares_target : bool
         Whether the target has several sources: a column that it has already may be another's.
+    computed_from : mapping
+        For each computed column the columns of the source on which it depends.
     """
 
     policy: Policy = Policy.ADDITIVE
@@ -104,6 +107,7 @@ class EvolutionRules:
     needed: frozenset[str] = frozenset()
     case_sensitive: bool = True
     shares_target: bool = False
+    computed_from: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def plan_evolution(
@@ -180,6 +184,7 @@ class _Draft:
             for name in sorted(self.rules.needed - set(self.names))
         ]
         self._check_keys()
+        self._check_sent()
         self.faults = list(dict.fromkeys(self.faults))
 
     def _check_keys(self) -> None:
@@ -192,6 +197,20 @@ class _Draft:
             self.faults.append(
                 f"its primary key was ({', '.join(old)}) and is ({', '.join(new)}), and a table's"
                 " key is fixed: drop the target and copy it again"
+            )
+
+    def _check_sent(self) -> None:
+        """Suspend where a change of the target's key would not show."""
+        if self.new.old_rows in (OldRows.ALL, OldRows.SOME):
+            return
+        read = key_columns(self.target.primary_keys, self.rules.computed_from, self.names)
+        unsent = sorted(read - set(self._keys(self.new)))
+        if unsent:
+            names = ", ".join(f"'{name}'" for name in unsent)
+            statement = whole_rows_statement(str(self.new.name))
+            self.faults.append(
+                f"it no longer sends old values of {names}, of which the target's key is made:"
+                f" {statement}, and copy it again"
             )
 
     def _keys(self, table: SourceTable) -> list[str]:

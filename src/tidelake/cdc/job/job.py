@@ -25,7 +25,7 @@ from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
 from tidelake.cdc.journal.journal import REPLAY, Journal
 from tidelake.cdc.source.changes import Changes
 from tidelake.cdc.source.source import EpochLimits, Source
-from tidelake.cdc.source.source_table import SourceName
+from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.engine.env import Env
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError
@@ -278,15 +278,27 @@ class SyncJob:
 
         A source that is read from another place than where its last read ended connects again.
         """
-        changes = self._source.read(self._passed or self.position, self._followed(), limits)
+        changes = self._source.read(
+            self._passed or self.position,
+            self._followed(),
+            limits,
+            key_columns=self._key_columns,
+        )
         return replace(changes, start=self.position)
+
+    def _key_columns(self, version: SourceTable) -> frozenset[str]:
+        return self._lake.targets.key_columns(version, self.state)
 
     def _again(self, entry: JournalEntry) -> EpochDone | None:
         if entry.end == entry.start:
             self._is_done = self._is_said = True
             return None
         changes = self._source.read(
-            entry.start, self._followed(), self._settings.limits, end=entry.end
+            entry.start,
+            self._followed(),
+            self._settings.limits,
+            end=entry.end,
+            key_columns=self._key_columns,
         )
         # the end is a part of the commits' identity
         assert changes.end == entry.end, "an epoch that comes again ends where it ended"

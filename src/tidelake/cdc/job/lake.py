@@ -266,7 +266,11 @@ class LakeWriter:
 
     def _rules(self, table: SyncedTable, epoch: _Epoch) -> EvolutionRules:
         sharing = sum(one.target == table.target for one in epoch.state.tables.values())
-        return replace(self._settings.evolution, shares_target=sharing > 1)
+        return replace(
+            self._settings.evolution,
+            shares_target=sharing > 1,
+            computed_from=self.targets.maker(table.version).computed.sources,
+        )
 
     def _base_schema(self, target: Target, state: JobState) -> TableSchema:
         """The target's schema before the epoch."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidelake.cdc.evolution.existing_table import check_fits, option_changes
+from tidelake.cdc.evolution.key_columns import key_columns
 from tidelake.cdc.evolution.merged_table import merged_table
 from tidelake.cdc.evolution.new_table import TargetDefinition, TargetOptions, new_table
 from tidelake.cdc.evolution.plan import EvolutionRules
-from tidelake.cdc.journal.job_state import JobState
+from tidelake.cdc.journal.job_state import JobState, Phase
 from tidelake.cdc.routing.routing import Routing
 from tidelake.cdc.source.source_table import OldRows, SourceName, SourceTable
 from tidelake.cdc.target.row_maker import AddedColumns, RowMaker
@@ -126,6 +127,32 @@ class Targets:
             assert isinstance(table, Table), "no system table is a target"
             found = self._open[identifier] = Target(table, state.made.get(identifier))
         return found
+
+    def key_columns(self, version: SourceTable, state: JobState) -> frozenset[str]:
+        """Give the columns of a version, besides its key, of which its target's key is made.
+
+        Parameters
+        ----------
+        version : SourceTable
+            It may be newer than the one of the state: a renamed column is known by its number.
+        """
+        table = state.tables.get(version.name)
+        if table is None or table.phase is not Phase.LIVE:
+            return frozenset()
+        name = self.settings.columns.name
+        known = {name(column.name): column for column in table.version.columns}
+        read = key_columns(
+            self.target(table.target, state).handle.schema.primary_keys,
+            self.maker(table.version).computed.sources,
+            known,
+        )
+        numbers = {known[one].number for one in read} - {None}
+        return frozenset(
+            column.name
+            for column in version.columns
+            if column.name not in version.keys
+            and (name(column.name) in read or column.number in numbers)
+        )
 
     def maker(self, table: SourceTable) -> RowMaker:
         """Give the maker of rows of one version of a source table."""

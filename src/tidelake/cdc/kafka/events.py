@@ -33,6 +33,8 @@ class TableEvents:
         The row; of a -D the old one.
     before : list
         Of a +U the old row or a part of it, else None.
+    hides_moves : bool
+        Whether an update without an old row may have changed a column outside of `keys`.
     first, second : list of int
         The order, as of :attr:`tidelake.cdc.source.changes.SourceRows.order`; the last bit of the
         second is free.
@@ -44,6 +46,7 @@ class TableEvents:
     layout: RowLayout
     keys: tuple[str, ...]
     moves_by_itself: bool = False
+    hides_moves: bool = False
     messages: list[int] = field(default_factory=list)
     kinds: list[int] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
@@ -52,9 +55,15 @@ class TableEvents:
     second: list[int] = field(default_factory=list)
     changed_ms: list[int] = field(default_factory=list)
 
+    def without_rows(self) -> TableEvents:
+        """The same table, and no row."""
+        return TableEvents(
+            self.name, self.layout, self.keys, self.moves_by_itself, self.hides_moves
+        )
+
     def taken(self, places: Sequence[int]) -> TableEvents:
         """Some of the rows."""
-        made = TableEvents(self.name, self.layout, self.keys, self.moves_by_itself)
+        made = self.without_rows()
         for name in ("messages", "kinds", "images", "before", "first", "second", "changed_ms"):
             values: list[Any] = getattr(self, name)
             setattr(made, name, [values[place] for place in places])

@@ -74,13 +74,24 @@ class ImageRows:
     bad: Mapping[int, str]
 
 
-def read_images(images: Sequence[Image], layout: RowLayout, make: MakeColumn) -> ImageRows:
+def read_images(
+    images: Sequence[Image],
+    layout: RowLayout,
+    make: MakeColumn,
+    *,
+    of_key: frozenset[str] = frozenset(),
+    by_key: frozenset[int] = frozenset(),
+) -> ImageRows:
     """Read images.
 
     Parameters
     ----------
     make : callable
         Of an open layout: makes a column from its name and a value.
+    of_key : frozenset of str
+        Columns of the key.
+    by_key : frozenset of int
+        Images that count by their key, those of deletes: another value that does not fit is null.
     """
     if images and not isinstance(images[0], dict):
         fast = _read_json(images, layout)
@@ -95,7 +106,8 @@ def read_images(images: Sequence[Image], layout: RowLayout, make: MakeColumn) ->
         array, wrong = of_values(one, [row.get(name) for row in rows])
         arrays.append(array)
         for place, reason in wrong.items():
-            bad.setdefault(place, reason)
+            if name in of_key or place not in by_key:
+                bad.setdefault(place, reason)
     return ImageRows(layout, arrays, bad)
 
 

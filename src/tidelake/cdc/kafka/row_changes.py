@@ -1,6 +1,7 @@
 """Rows of a table from its events: values in the lake's types, keys that changed, their order.
 
-1. An update whose key changed becomes a -D of the old key and a +U.
+1. An update whose key changed, or another column that a target's key needs, becomes a -D of the old
+   row and a +U. If a message does not say whether it did, its row is left out.
 2. All images of a layout are read at once; a row with a value that does not fit is left out.
 3. Rows are put into the order of the source, which messages of several partitions need not have.
 4. A value that Debezium did not send, as PostgreSQL had it out of line and unchanged, is null and
@@ -33,7 +34,13 @@ from tidelake.cdc.kafka.images import (
 from tidelake.cdc.kafka.messages import MessageBatch
 from tidelake.cdc.kafka.wire import WireColumn, kind_column, text_column
 from tidelake.cdc.source.changes import Rejected, SourceRows
-from tidelake.cdc.source.source_table import OldRows, SourceName, SourceTable
+from tidelake.cdc.source.source_table import (
+    KeyColumns,
+    OldRows,
+    SourceName,
+    SourceTable,
+    no_key_columns,
+)
 from tidelake.types.arrow import to_arrow_type
 
 UNAVAILABLE = "__debezium_unavailable_value"
@@ -91,7 +98,7 @@ class Tables:
         names = {one.name for one in layout.columns}
         keys = self.keys_of(events)
         kept = keys if set(keys) <= names else ()
-        made = SourceTable(name, tuple(one.source for one in layout.columns), kept, OldRows.KEYS)
+        made = SourceTable(name, tuple(one.source for one in layout.columns), kept, OldRows.SOME)
         if layout.is_open:
             self.open_layouts[name] = layout
         self.versions[name] = made
@@ -102,15 +109,42 @@ def _text_column(name: str, _: Any) -> WireColumn:
     return text_column(name)
 
 
-def row_changes(events: TableEvents, batch: MessageBatch, tables: Tables) -> SourceRows:
-    """Make the rows of one table and layout."""
+def row_changes(
+    events: TableEvents,
+    batch: MessageBatch,
+    tables: Tables,
+    key_columns: KeyColumns = no_key_columns,
+) -> SourceRows:
+    """Make the rows of one table and layout.
+
+    Parameters
+    ----------
+    key_columns : callable
+        As of :meth:`tidelake.cdc.source.source.Source.read`.
+    """
     keys = tables.keys_of(events)
-    if keys and not (events.moves_by_itself and keys == events.keys):
-        events = _with_moves(events, keys)
     layout = tables.layout(events)
-    read = read_images(events.images, layout, tables.maker(events.name))
+    described = SourceTable(events.name, tuple(one.source for one in layout.columns), keys)
+    others = key_columns(described)
+    moving = (*keys, *sorted(others - set(keys)))
+    hidden: set[int] = set()
+    if keys and not (events.moves_by_itself and set(moving) <= set(events.keys)):
+        if events.hides_moves and events.keys and not set(moving) <= set(events.keys):
+            hidden = {id(events.images[place]) for place in _without_old(events)}
+        events = _with_moves(events, moving)
+    read = read_images(
+        events.images,
+        layout,
+        tables.maker(events.name),
+        of_key=frozenset(moving),
+        by_key=frozenset(p for p, kind in enumerate(events.kinds) if kind == DELETE and keys),
+    )
     version = tables.version(events, read.layout)
     read = _without_keyless(read, version.keys)
+    if hidden:
+        reason = _HIDDEN.format(", ".join(n for n in moving if n not in events.keys))
+        rows_hidden = [p for p, image in enumerate(events.images) if id(image) in hidden]
+        read = replace(read, bad={**dict.fromkeys(rows_hidden, reason), **read.bad})
     rejected = tuple(_rejected(events, place, reason) for place, reason in sorted(read.bad.items()))
     kept = np.arange(len(events.kinds), dtype=np.int64)
     if read.bad:
@@ -142,6 +176,19 @@ def row_changes(events: TableEvents, batch: MessageBatch, tables: Tables) -> Sou
     )
 
 
+_HIDDEN = (
+    "the message has no old row, so that a change of the target's key ({}) does not show: let the"
+    " source log whole old rows (PostgreSQL: REPLICA IDENTITY FULL), or take the source's key"
+)
+
+
+def _without_old(events: TableEvents) -> Iterator[int]:
+    """The updates without an old row."""
+    for place, (kind, old) in enumerate(zip(events.kinds, events.before, strict=True)):
+        if kind == UPDATE and (old is None or (not isinstance(old, dict) and bytes(old) == _NULL)):
+            yield place
+
+
 def _rejected(events: TableEvents, place: int, reason: str) -> Rejected:
     return Rejected(
         events.name,
@@ -171,7 +218,7 @@ def _with_moves(events: TableEvents, keys: Sequence[str]) -> TableEvents:
     last = [second | 1 for second in events.second]
     if not moved:
         return replace_second(events, last)
-    made = TableEvents(events.name, events.layout, events.keys, events.moves_by_itself)
+    made = events.without_rows()
     for place, kind in enumerate(events.kinds):
         if place in moved:
             _append(made, events, place, DELETE, events.before[place], events.second[place])

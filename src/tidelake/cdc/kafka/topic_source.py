@@ -29,7 +29,12 @@ from tidelake.cdc.kafka.topics import Topics, lost
 from tidelake.cdc.source.changes import Changes, Part, Rejected, SourceRows, Truncated
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source import EpochLimits, NoCopy
-from tidelake.cdc.source.source_table import SourceName, SourceTable
+from tidelake.cdc.source.source_table import (
+    KeyColumns,
+    SourceName,
+    SourceTable,
+    no_key_columns,
+)
 from tidelake.engine.env import Clock
 from tidelake.errors import NotFoundError
 from tidelake.kafka import KafkaOffsets
@@ -95,6 +100,8 @@ class TopicSource:
         self._end = ""
         self._newest: KafkaOffsets | None = None
         self._looked_ms = 0
+        self._key_columns: KeyColumns = no_key_columns
+        """Of the range that is read."""
 
     # ---- what there is
 
@@ -193,6 +200,7 @@ class TopicSource:
         limits: EpochLimits,
         *,
         end: str | None = None,
+        key_columns: KeyColumns = no_key_columns,
     ) -> Changes:
         """Read on from a position.
 
@@ -203,6 +211,7 @@ class TopicSource:
             ``cdc_position_lost``.
         """
         begin = KafkaOffsets.from_json(start)
+        self._key_columns = key_columns
         try:
             if not self._peeked:  # a new process knows no table yet
                 self._peek()
@@ -308,7 +317,9 @@ class TopicSource:
     ) -> Iterator[Part]:
         followed = set(tables)
         parts = [
-            row_changes(one, batch, self._tables) for one in events.tables if one.name in followed
+            row_changes(one, batch, self._tables, self._key_columns)
+            for one in events.tables
+            if one.name in followed
         ]
         parts.sort(key=_first_order)
         bad = self._rejected(batch, events.bad, followed)

@@ -39,7 +39,7 @@ from tidelake.cdc.mysql.statements import LoggedStatement, TableAction, mentione
 from tidelake.cdc.mysql.values.columns import ReadableTable, UnnamedColumns, table_of
 from tidelake.cdc.source.changes import MustReread, Part, TableEvent, Truncated, Vanished
 from tidelake.cdc.source.source import EpochLimits
-from tidelake.cdc.source.source_table import SourceName
+from tidelake.cdc.source.source_table import KeyColumns, SourceName, no_key_columns
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import Clock
 from tidelake.errors import CorruptError, StorageError, UnsupportedError
@@ -187,7 +187,7 @@ class BinlogReader:
 
     def read(
         self, start: BinlogPosition, tables: Collection[SourceName], limits: EpochLimits,
-        end: BinlogPosition | None,
+        end: BinlogPosition | None, key_columns: KeyColumns = no_key_columns,
     ) -> BinlogRange:  # fmt: skip
         """Read one range.
 
@@ -202,7 +202,11 @@ class BinlogReader:
         except BaseException:
             self.close()
             raise
-        parts = [batch.decode(self._zone) for one in got.batches.values() for batch in one]
+        parts = [
+            batch.decode(self._zone, key_columns(batch.version.table.source))
+            for one in got.batches.values()
+            for batch in one
+        ]
         return BinlogRange(self._position, (*parts, *got.others.values()), got.seconds)
 
     def _gather(

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ from tidelake.cdc.mysql.binlog.numbers import Places, padded
 from tidelake.cdc.mysql.binlog.row_starts import Scan, find_rows, scanner
 from tidelake.cdc.mysql.binlog.table_map import MappedColumn
 from tidelake.cdc.mysql.values.cells import Cells, read_images
-from tidelake.cdc.mysql.values.columns import ReadableColumn, ReadableTable, column_numbers
+from tidelake.cdc.mysql.values.columns import ReadableColumn, ReadableTable
 from tidelake.cdc.mysql.values.lake_values import reason, to_lake
 from tidelake.cdc.mysql.values.rejected_row import payload
 from tidelake.cdc.source.changes import Rejected, SourceRows
@@ -117,12 +117,21 @@ class RowBatch:
         self.bytes_count += len(body)
         return images // 2 if is_pair else images
 
-    def decode(self, zone: str) -> SourceRows:
-        """Make columns of all rows."""
+    def decode(self, zone: str, others: frozenset[str] = frozenset()) -> SourceRows:
+        """Make columns of all rows.
+
+        Parameters
+        ----------
+        others : frozenset of str
+            Columns that count as the key's.
+        """
         rows = _Rows.of(self)
         table = self.version.table
-        has_old = _with_other_key(self, rows, column_numbers(table.columns, table.keys))
-        return _changes(self, rows, has_old, zone)
+        # without a key the whole row is one
+        names = {*table.keys, *others} if table.keys else {c.name for c in table.columns}
+        keys = [place for place, column in enumerate(table.columns) if column.name in names]
+        has_old = _with_other_key(self, rows, keys)
+        return _changes(self, rows, has_old, zone, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +190,7 @@ def _with_other_key(batch: RowBatch, rows: _Rows, keys: Sequence[int]) -> NDArra
     if not len(updates):
         return has_old
     table = batch.version.table
-    # without a key the whole row is one
-    places = keys or range(len(table.columns))
-    places = [place for place in places if table.columns[place].type is not None]
+    places = [place for place in keys if table.columns[place].type is not None]
     left = _read(batch, rows.buffer, rows.before[updates], places)
     right = _read(batch, rows.buffer, rows.after[updates], places)
     differs = np.zeros(len(updates), np.bool_)
@@ -206,7 +213,9 @@ def _differ(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     return np.asarray(pc.or_(unequal, nulls))
 
 
-def _changes(batch: RowBatch, rows: _Rows, has_old: NDArray[np.bool_], zone: str) -> SourceRows:
+def _changes(
+    batch: RowBatch, rows: _Rows, has_old: NDArray[np.bool_], zone: str, keys: Collection[str]
+) -> SourceRows:
     """Put old and new images in the source's order, and decode them."""
     counts = has_old.astype(np.int64) + (rows.after >= 0)
     source = np.repeat(np.arange(len(counts)), counts)
@@ -230,7 +239,7 @@ def _changes(batch: RowBatch, rows: _Rows, has_old: NDArray[np.bool_], zone: str
     for place, wrong in found.wrong.items():
         column = table.columns[place]
         # the old row of a deletion is known by its key; what else it had does not matter
-        rejects = wrong & ~is_deleted if table.keys and column.name not in table.keys else wrong
+        rejects = wrong if column.name in keys else wrong & ~is_deleted
         for row in np.flatnonzero(rejects):
             bad.setdefault(int(row), []).append(reason(column))
         if (wrong & ~rejects).any():

@@ -18,7 +18,12 @@ from tidelake.cdc.mysql.values.columns import ReadableTable
 from tidelake.cdc.source.changes import Changes
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source import EpochLimits, NoCopy
-from tidelake.cdc.source.source_table import SourceName, SourceTable
+from tidelake.cdc.source.source_table import (
+    KeyColumns,
+    SourceName,
+    SourceTable,
+    no_key_columns,
+)
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import Clock
 from tidelake.errors import NotFoundError, StorageError, StorageRefusedError
@@ -144,6 +149,7 @@ class MySqlSource:
         limits: EpochLimits,
         *,
         end: str | None = None,
+        key_columns: KeyColumns = no_key_columns,
     ) -> Changes:
         """Read on from a position.
 
@@ -160,7 +166,9 @@ class MySqlSource:
             The server does not answer.
         """
         first, last = BinlogPosition.parse(start), BinlogPosition.parse(end) if end else None
-        found = self._with_retries(lambda: self._reader().read(first, tables, limits, last))
+        found = self._with_retries(
+            lambda: self._reader().read(first, tables, limits, last, key_columns)
+        )
         known = self._with_retries(self._newest)
         seconds = found.seconds
         return Changes(

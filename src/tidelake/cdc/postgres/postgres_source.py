@@ -48,7 +48,13 @@ from tidelake.cdc.postgres.slot import make_slot, slot_state
 from tidelake.cdc.source.changes import Changes, MustReread, Part, Vanished
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source import EpochLimits, NoCopy
-from tidelake.cdc.source.source_table import OldRows, SourceName, SourceTable
+from tidelake.cdc.source.source_table import (
+    KeyColumns,
+    OldRows,
+    SourceName,
+    SourceTable,
+    no_key_columns,
+)
 from tidelake.cdc.source.type_mapping import TypeMapping
 from tidelake.engine.env import Env
 from tidelake.errors import InvalidInputError, StorageError, counted
@@ -197,6 +203,7 @@ class PostgresSource:
         limits: EpochLimits,
         *,
         end: str | None = None,
+        key_columns: KeyColumns = no_key_columns,
     ) -> Changes:
         """Read on from a position; see :meth:`tidelake.cdc.source.source.Source.read`."""
         self._learn_oids(tables)
@@ -206,7 +213,8 @@ class PostgresSource:
             lambda: [self._oids[table] for table in tables if table in self._oids],
             None if end is None else LogPosition.parse(end),
         )
-        parts = self._parts(chosen, tables)
+        wanted = Wanted(self._settings.database, frozenset(tables), self._version, key_columns)
+        parts = self._parts(chosen, wanted)
         newest = max(LogPosition.parse(self.newest()), chosen.end)
         if end is None and newest == chosen.end:
             parts += self._vanished(tables)
@@ -312,11 +320,10 @@ class PostgresSource:
             said = f"the slot is confirmed to {lsn_text(state.confirmed_lsn)}, we are at {start}."
             raise position_lost(self._settings, said)
 
-    def _parts(self, chosen: LogRange, tables: Sequence[SourceName]) -> list[Part]:
+    def _parts(self, chosen: LogRange, wanted: Wanted) -> list[Part]:
         # the server sends a version again when something of the table changed, be it its key only
         new = relations_after(chosen.messages, {})
         self._versions = {r: t for r, t in self._versions.items() if r.oid not in new}
-        wanted = Wanted(self._settings.database, frozenset(tables), self._version)
         parts = decode(chosen.messages, chosen.known, wanted)
         return parts + self._renamed(chosen.messages, chosen.known, wanted.tables)
 

@@ -39,8 +39,9 @@ class Rejected:
 class SourceRows:
     """Changed rows of one version of a table, in the order of the source.
 
-    An update whose key changed is two rows, -D of the old key and +U of the new. Every other
-    update is one +U. The columns of a -D that are not sent are null.
+    An update whose key changed, or another column that a target's key needs, is two rows: -D of the
+    old row and +U of the new. Every other update is one +U. The columns of a -D that are not sent
+    are null.
 
     Parameters
     ----------

@@ -11,7 +11,12 @@ import pyarrow as pa
 
 from tidelake.cdc.source.changes import Changes, Rejected
 from tidelake.cdc.source.finding import SourceFinding
-from tidelake.cdc.source.source_table import SourceName, SourceTable
+from tidelake.cdc.source.source_table import (
+    KeyColumns,
+    SourceName,
+    SourceTable,
+    no_key_columns,
+)
 from tidelake.errors import InvalidInputError
 
 
@@ -226,6 +231,7 @@ class Source(Protocol):
         limits: EpochLimits,
         *,
         end: str | None = None,
+        key_columns: KeyColumns = no_key_columns,
     ) -> Changes:
         """Read on from a position.
 
@@ -233,6 +239,8 @@ class Source(Protocol):
         ----------
         end : str, optional
             Read exactly to here, whatever the limits: an epoch that is applied again.
+        key_columns : callable, optional
+            Columns besides the key of which a change is told as one of the key: a -D and a +U.
 
         Raises
         ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -58,6 +59,8 @@ class OldRows(StrEnum):
     """How much of the old row the source sends with an update or delete."""
 
     ALL = "all"
+    SOME = "some"
+    """All or the key, as each message has it."""
     KEYS = "keys"
     NOTHING = "nothing"
 
@@ -89,3 +92,13 @@ class SourceTable:
         """The columns that have a type in the lake, numbered from 0."""
         typed = [(c.name, c.type, c.comment) for c in self.columns if c.type is not None]
         return tuple(DataField(i, name, kind, note) for i, (name, kind, note) in enumerate(typed))
+
+
+KeyColumns = Callable[[SourceTable], frozenset[str]]
+"""Gives columns of a version besides its key: a change of one moves the row to another key of its
+target."""
+
+
+def no_key_columns(table: SourceTable) -> frozenset[str]:  # noqa: ARG001
+    """Of a target whose key is the source's."""
+    return frozenset()

@@ -85,7 +85,7 @@ class RowMaker:
         keys : sequence of str
             The target's primary key.
         """
-        made, faults = self._columns(part, now_ms)
+        made, faults = self._columns(part, keys, now_ms)
         masks = self._masks(part)
         old_keys = None
         if masks:
@@ -119,11 +119,16 @@ class RowMaker:
         made = self.changes(part, (), now_ms)
         return made.rows.rows, made.rejected
 
-    def _columns(self, part: SourceRows, now_ms: int) -> tuple[pa.Table, Mapping[int, str]]:
+    def _columns(
+        self, part: SourceRows, keys: Sequence[str], now_ms: int
+    ) -> tuple[pa.Table, Mapping[int, str]]:
         rules, given = self.rules, part.rows
         rows = given.rename_columns([rules.name(name) for name in given.schema.names])
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-        computed = self.computed.evaluate(rows, Moment(now_ms, rules.zone))
+        deletes = np.flatnonzero(part.kinds == RowKind.DELETE).tolist() if keys else []
+        computed = self.computed.evaluate(
+            rows, Moment(now_ms, rules.zone), of_key=keys, by_key=frozenset(deletes)
+        )
         columns |= computed.columns
         columns |= rules.metadata.evaluate(self.table.name, part.changed_ms, part.metadata)
         if rules.has_order:

@@ -279,7 +279,8 @@ class Target:
 
     def _conformed(self, rows: pa.Table, kinds: NDArray[np.int8]) -> pa.Table:
         """The rows with all columns of the target."""
-        return _conformed(rows, kinds, self._handle.schema.fields)
+        schema = self._handle.schema
+        return _conformed(rows, kinds, schema.fields, schema.primary_keys)
 
 
 def whole_rows(
@@ -298,7 +299,9 @@ def whole_rows(
         yield from conform(rows, fields, table=table).to_batches()
 
 
-def _conformed(rows: pa.Table, kinds: NDArray[np.int8], fields: Sequence[DataField]) -> pa.Table:
+def _conformed(
+    rows: pa.Table, kinds: NDArray[np.int8], fields: Sequence[DataField], keys: Sequence[str] = ()
+) -> pa.Table:
     schema = to_arrow_schema(fields)
     deletes = pa.array(kinds == int(RowKind.DELETE))
     columns = []
@@ -307,7 +310,7 @@ def _conformed(rows: pa.Table, kinds: NDArray[np.int8], fields: Sequence[DataFie
             values = pa.nulls(rows.num_rows, one.type)
         else:
             values = _cast(rows.column(one.name).combine_chunks(), one.type)
-        if not one.nullable and values.null_count:
+        if not one.nullable and values.null_count and one.name not in keys:
             values = pc.if_else(pc.and_(deletes, values.is_null()), _some_value(one), values)
         columns.append(values)
     return pa.table(columns, schema.names)

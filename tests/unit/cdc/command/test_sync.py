@@ -277,6 +277,67 @@ def test_one_table_with_computed_and_metadata_columns(shop):
     assert shop.table("orders").get(42)["first"] == "thin"
 
 
+def by_shelf(shop):
+    shop.run(
+        "CREATE TABLE stock (id int PRIMARY KEY, shelf text, amount int NOT NULL)",
+        "INSERT INTO stock SELECT n, 'shelf' || n % 3, n FROM generate_series(1, 9) n",
+    )
+    return shop.job(
+        including_tables="stock",
+        primary_keys="shelf,id,half",
+        computed_column=["half=truncate(amount, 5)"],
+        once=True,
+    )
+
+
+def test_an_update_of_a_key_that_is_not_the_sources_takes_the_old_row_away(shop):
+    job = by_shelf(shop)
+    shop.run("ALTER TABLE stock REPLICA IDENTITY FULL")
+    assert job.plan().can_run
+    job.run()
+    shop.run(
+        "UPDATE stock SET shelf = 'other' WHERE id = 1",
+        "UPDATE stock SET amount = amount + 1",
+        "UPDATE stock SET id = 20, shelf = 'last' WHERE id = 2",
+        "DELETE FROM stock WHERE id = 3",
+        "UPDATE stock SET shelf = 'shelf0' WHERE shelf = 'other'",
+    )
+    job.run()
+    assert shop.content("stock", "id", "shelf", "amount") == shop.rows(
+        "SELECT id, shelf, amount FROM stock ORDER BY id"
+    )
+    # from here on the log has the source's key alone
+    shop.run("ALTER TABLE stock REPLICA IDENTITY DEFAULT", "UPDATE stock SET shelf = 'x'")
+    job.run()
+    [stock] = job.status().tables
+    assert stock.phase == "suspended"
+    assert "no longer sends old values of 'amount', 'shelf'" in stock.reason
+    statement = 'ALTER TABLE "public"."stock" REPLICA IDENTITY FULL'
+    assert statement in stock.reason
+    shop.run(statement)
+    job.resnapshot("ods.stock")
+    job.run()
+    shop.run("UPDATE stock SET shelf = 'y'")
+    job.run()
+    assert shop.content("stock", "id", "shelf", "amount") == shop.rows(
+        "SELECT id, shelf, amount FROM stock ORDER BY id"
+    )
+
+
+def test_a_key_whose_old_values_are_not_sent_is_refused_before_anything_is_made(shop):
+    job = by_shelf(shop)
+    statement = 'ALTER TABLE "public"."stock" REPLICA IDENTITY FULL'
+    plan = job.plan()
+    assert not plan.can_run
+    assert statement in plan.tables[0].problem
+    with pytest.raises(InvalidInputError, match=statement) as refused:
+        job.run()
+    assert refused.value.kind == "cdc_key_unsent"
+    assert not shop.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()")
+    assert not shop.rows("SELECT 1 FROM pg_publication")
+    assert not shop.lake.exists()
+
+
 def test_the_command_line_runs_plans_asks_and_drops(shop, capsys):
     words = shop.words("--once")
     assert main(["cdc", "plan", *words]) == 0

@@ -47,13 +47,15 @@ class Bench:
         policy = given.pop("policy", Policy.ADDITIVE)
         name = given.pop("name", "job")
         options = {"order": ORDER_FIELDS, "requires_key": False, **given.pop("options", {})}
-        reserved = frozenset(f.name for f in ORDER_FIELDS)
+        columns = given.pop("columns", AddedColumns())
+        computed = [text.partition("=")[0] for text in columns.computed]
+        reserved = frozenset([*(f.name for f in ORDER_FIELDS), *computed])
         lake = LakeWriter(
             catalog,
             LakeSettings(
                 name,
                 given.pop("routing", Routing("ods")),
-                given.pop("columns", AddedColumns()),
+                columns,
                 TargetOptions(**options),
                 EvolutionRules(policy, reserved=reserved),
                 ignores_incompatible=given.pop("ignores_incompatible", False),

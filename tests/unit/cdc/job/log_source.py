@@ -14,7 +14,13 @@ import pyarrow as pa
 from tidelake.cdc.source.changes import Changes, MustReread, SourceRows, Truncated
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source import Chunk, CopiedRows, EpochLimits, NoCopy
-from tidelake.cdc.source.source_table import SourceColumn, SourceName, SourceTable
+from tidelake.cdc.source.source_table import (
+    KeyColumns,
+    SourceColumn,
+    SourceName,
+    SourceTable,
+    no_key_columns,
+)
 from tidelake.errors import NotFoundError
 from tidelake.types import RowKind, parse_type
 from tidelake.types.arrow import to_arrow_schema
@@ -41,6 +47,8 @@ class Event:
     kind: RowKind | None
     row: dict
     what: str = ""
+    old: dict | None = None
+    """The row that this one took the place of."""
 
 
 @dataclass
@@ -90,8 +98,9 @@ class Database:
             if what in ("put", "move"):
                 row = {c.name: None for c in at.columns} | given[-1]
                 key = tuple(row[k] for k in at.keys) or (len(self.log), len(events))
-                rows[key] = row
-                events.append(Event(at, RowKind.UPDATE_AFTER if at.keys else RowKind.INSERT, row))
+                old, rows[key] = rows.get(key), row
+                kind = RowKind.UPDATE_AFTER if at.keys else RowKind.INSERT
+                events.append(Event(at, kind, row, old=old))
         self.log.append(events)
 
 
@@ -202,6 +211,7 @@ class LogSource:
         limits: EpochLimits,
         *,
         end: str | None = None,
+        key_columns: KeyColumns = no_key_columns,
     ) -> Changes:
         self.fails("read")
         first, skipped = parsed(start)
@@ -230,7 +240,7 @@ class LogSource:
             at = (at[0] + 1, 0)
         if end is not None:
             at = last
-        found = tuple(parts(taken, tables))
+        found = tuple(parts(taken, tables, key_columns))
         return Changes(start, f"{at[0]}:{at[1]}", found, self.newest(), 1, appeared)
 
     def confirm(self, position: str) -> None:
@@ -248,7 +258,7 @@ class LogSource:
         self.is_closed = True
 
 
-def parts(taken, tables):
+def parts(taken, tables, key_columns=no_key_columns):
     """The events by version of a table: tables by name, as PostgreSQL's decoder has its order."""
     groups: list[tuple[SourceTable, list]] = []
     newest: dict[SourceName, int] = {}
@@ -257,21 +267,25 @@ def parts(taken, tables):
         if event.table.name not in tables:
             continue
         if event.what == "truncate":
-            yield Truncated(event.table.name, one[:2])
+            yield Truncated(event.table.name, (one[0], 2 * one[1]))
             continue
         if event.what == "reread":
-            yield MustReread(event.table.name, "it was renamed", one[:2])
+            yield MustReread(event.table.name, "it was renamed", (one[0], 2 * one[1]))
             continue
         at = newest.get(event.table.name)
         if at is None or groups[at][0] != event.table:
             newest[event.table.name] = at = len(groups)
             groups.append((event.table, []))
-        groups[at][1].append(one)
+        moving, old = key_columns(event.table), event.old
+        if old is not None and any(old.get(name) != event.row[name] for name in moving):
+            whole = {name: old.get(name) for name in event.row}
+            groups[at][1].append((one[0], 2 * one[1], RowKind.DELETE, whole))
+        groups[at][1].append((one[0], 2 * one[1] + 1, event.kind, event.row))
     for table, events in sorted(groups, key=lambda group: str(group[0].name)):
         yield SourceRows(
             table,
-            batch(table, [event.row for _, _, event in events]),
-            np.array([int(event.kind) for _, _, event in events], np.int8),
-            np.array([(t, r) for t, r, _ in events], np.int64).reshape(-1, 2),
-            np.array([t * 1000 for t, _, _ in events], np.int64),
+            batch(table, [row for *_, row in events]),
+            np.array([int(kind) for _, _, kind, _ in events], np.int8),
+            np.array([(t, r) for t, r, *_ in events], np.int64).reshape(-1, 2),
+            np.array([t * 1000 for t, *_ in events], np.int64),
         )

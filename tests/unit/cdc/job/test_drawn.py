@@ -10,6 +10,7 @@ from sizes import SIZE
 from unit.cdc.job.conftest import ITEMS, ORDERS, Bench
 from unit.cdc.job.log_source import name_of
 
+from tidelake.cdc.routing.routing import Routing
 from tidelake.cdc.target.row_maker import AddedColumns
 from tidelake.errors import TidelakeError
 from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
@@ -19,6 +20,16 @@ ERRORS = (FaultMode.EIO_BEFORE, FaultMode.EIO_AFTER, FaultMode.ENOSPC)
 LIVES_MAX = 60
 
 
+SHELF = ("shelf", "STRING NOT NULL")
+KEYS = {
+    "source": {},
+    "other": {"primary_keys": ("shelf", "id")},
+    "computed": {"primary_keys": ("part", "id")},
+    "partition": {"primary_keys": ("part", "id"), "partition_keys": ("part",)},
+}
+"""Keys of targets; but for the first they have a column that rows change."""
+
+
 class Draw:
     """One database and its job."""
 
@@ -26,15 +37,19 @@ class Draw:
         self.rng = random.Random(seed)
         self.bench = Bench()
         self.database = self.bench.database
-        self.database.create("items", ITEMS)
-        self.database.create("orders", ORDERS)
-        self.database.create("events", [("n", "INT NOT NULL")], keys=())
+        self.database.create("items", [*ITEMS, SHELF])
+        self.database.create("orders", [*ORDERS, SHELF])
+        self.database.create("events", [("n", "INT NOT NULL"), SHELF], keys=())
         self.events = 0
         ordered = self.rng.random() < 0.5
+        keys = self.rng.choice(["source", *KEYS])
+        given = {**KEYS[keys], "is_strict": False}
+        computed = ("part=upper(shelf)",) if "part" in given.get("primary_keys", ()) else ()
         self.bench.settings = {
             "rows_max": self.rng.choice([1, 3, 50]),
-            "columns": AddedColumns(has_order=ordered),
-            "options": {} if ordered else {"order": ()},
+            "options": given if ordered else {**given, "order": ()},
+            "columns": AddedColumns(computed, has_order=ordered),
+            "routing": Routing("ods", partition_keys=given.get("partition_keys", ())),
         }
         self.crashes = 0
         self.widened = False
@@ -60,6 +75,8 @@ class Draw:
     def value(self, column, key):
         if column.name == "id":
             return key
+        if column.name == "shelf":
+            return self.rng.choice("abc")
         text = str(column.type)
         if self.rng.random() < 0.2:
             return None
@@ -75,14 +92,14 @@ class Draw:
             if self.rng.random() < 0.5:
                 many = range(self.events, self.events + self.rng.randrange(1, 6))
                 self.events = many.stop
-                self.database.commit(*[("events", "put", {"n": n}) for n in many])
+                self.database.commit(*[("events", "put", {"n": n, "shelf": "a"}) for n in many])
             table = self.rng.choice(["items", "orders"])
             if what < 0.05:
                 self.database.commit((table, "truncate"))
             elif what < 0.08:
                 rows = self.database.rows[name_of(table)]
                 for row in rows.values():
-                    column = list(row)[-1]
+                    column = [name for name in row if name != "shelf"][-1]
                     row[column] = None
                 self.database.commit((table, "reread"))
             elif what < 0.25 and len(self.database.versions[name_of("items")].columns) < 6:
@@ -92,7 +109,9 @@ class Draw:
                 self.database.alter("items", [*now, (f"x{extra}", "INT")])
             elif what < 0.3 and not self.widened:
                 self.widened = True
-                self.database.alter("orders", [("id", "BIGINT NOT NULL"), ("item", "BIGINT")])
+                self.database.alter(
+                    "orders", [("id", "BIGINT NOT NULL"), ("item", "BIGINT"), SHELF]
+                )
             else:
                 changes = []
                 for _ in range(self.rng.randrange(1, 5)):

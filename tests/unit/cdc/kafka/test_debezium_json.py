@@ -21,11 +21,12 @@ ITEMS = SourceName("shop", "public", "items")
 KEY = b'{"id": 1}'
 
 
-def read(*values, keys=None, tables=None, **given):
+def read(*values, keys=None, tables=None, others=(), **given):
     batch = MessageBatch.of_values(values, [KEY] * len(values) if keys is None else keys)
     events = DebeziumJson(**given).events(batch)
     tables = tables or Tables()
-    return [row_changes(one, batch, tables) for one in events.tables], events
+    of_key = lambda _: frozenset(others)  # noqa: E731
+    return [row_changes(one, batch, tables, of_key) for one in events.tables], events
 
 
 def rows(part):
@@ -75,6 +76,53 @@ def test_a_number_keeps_its_digits_as_text():
     value = debezium("items", "c", None, {"id": 1, "v": 0}, 5).replace(b'"v": 0', b'"v": 3.140')
     (part,), _ = read(value)
     assert part.rows.to_pylist() == [{"id": "1", "v": "3.140"}]
+
+
+def test_a_change_of_another_key_column_takes_the_old_row_away():
+    old = {"id": 1, "shelf": "a", "n": 1}
+    new = {**old, "shelf": "b"}
+    values = (
+        debezium("items", "c", None, old, 5),
+        debezium("items", "u", old, {**old, "n": 2}, 6),
+        debezium("items", "u", {**old, "n": 2}, new, 7),
+        debezium("items", "u", None, {**new, "n": 3}, 8),
+        debezium("items", "d", {**new, "n": 3}, None, 9),
+    )
+    for given in ({"others": {"shelf"}}, {"tables": Tables(keys=("shelf", "id"))}):
+        (part,), _ = read(*values, **given)
+        assert [(kind, row["shelf"], row["n"]) for kind, row in rows(part)] == [
+            ("+I", "a", "1"), ("+U", "a", "2"), ("-D", "a", "2"), ("+U", "b", "1"),
+            ("-D", "b", "3"),
+        ]  # fmt: skip
+        # whether the fourth message moves its row nobody knows
+        [told] = part.rejected
+        assert told.position[0] == 8
+        assert "the message has no old row" in told.reason
+        assert "(shelf)" in told.reason
+    # with the source's key each is known
+    (part,), _ = read(*values)
+    assert [kind for kind, _ in rows(part)] == ["+I", "+U", "+U", "+U", "-D"]
+    assert not part.rejected
+
+
+def test_a_delete_counts_by_its_key_alone():
+    schema = [
+        {"type": "int32", "optional": False, "field": "id"},
+        field("price", "string", "io.debezium.data.VariableScaleDecimal"),
+        field("day", "int32", "io.debezium.time.Date"),
+    ]
+    good = {"id": 1, "price": None, "day": 5}
+    bad = {"id": 1, "price": None, "day": "x"}
+    (part,), _ = read(
+        debezium("items", "c", None, good, 5, schema=schema),
+        debezium("items", "d", bad, None, 6, schema=schema),
+        debezium("items", "c", None, bad, 7, schema=schema),
+        debezium("items", "d", {**good, "id": "x"}, None, 8, schema=schema),
+    )
+    assert [(kind, row["id"]) for kind, row in rows(part)] == [("+I", 1), ("-D", 1)]
+    assert [(one.position[0], one.reason[:12]) for one in part.rejected] == [
+        (7, "column 'day'"), (8, "column 'id':")
+    ]  # fmt: skip
 
 
 def test_kinds_of_json_give_types_on_request():

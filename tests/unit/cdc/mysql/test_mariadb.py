@@ -212,6 +212,35 @@ def test_every_update_of_a_table_without_a_key_takes_the_old_row_away(maria, ope
     assert [row["s"] for row in part.rows.to_pylist()] == [["x"], ["x", "y"]]
 
 
+def test_a_change_of_another_key_column_takes_the_old_row_away(maria, open_source):
+    maria.do(
+        "CREATE TABLE t (id int PRIMARY KEY, shelf varchar(9), n int, d date)",
+        "SET sql_mode = 'ALLOW_INVALID_DATES'",
+        "INSERT INTO t VALUES (1, 'a', 1, NULL), (2, NULL, 2, NULL), (3, 'c', 3, '2024-02-31')",
+    )
+    source = open_source(maria)
+    start = source.newest()
+    maria.do(
+        "UPDATE t SET n = n + 1, d = NULL", "UPDATE t SET shelf = 'b' WHERE id < 3",
+        "UPDATE t SET shelf = NULL WHERE id = 1", "DELETE FROM t WHERE id = 2",
+    )  # fmt: skip
+    shelf = lambda _: frozenset({"shelf"})  # noqa: E731
+    (part,) = source.read(start, [T], QUICK, key_columns=shelf).parts
+    rows = [(kind, row["id"], row["shelf"]) for kind, row in
+            zip(part.kinds.tolist(), part.rows.to_pylist(), strict=True)]  # fmt: skip
+    assert rows == [
+        (2, 1, "a"), (2, 2, None), (2, 3, "c"), (3, 1, "a"), (2, 1, "b"), (3, 2, None), (2, 2, "b"),
+        (3, 1, "b"), (2, 1, None), (3, 2, "b"),
+    ]  # fmt: skip
+    order = [tuple(one) for one in part.order.tolist()]
+    assert order == sorted(set(order))
+    # a day that none is tells no row if it is of the key
+    day = lambda _: frozenset({"d"})  # noqa: E731
+    (part,) = source.read(start, [T], QUICK, key_columns=day).parts
+    [told] = part.rejected
+    assert (told.kind, told.reason[:10]) == (3, "column 'd'")
+
+
 def test_days_that_no_calendar_has(maria, open_source):
     maria.do(
         "CREATE TABLE t (id int PRIMARY KEY, a date, b datetime(3), c date NOT NULL, d time,"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from cdc_postgres import lines, read, read_to
+from cdc_postgres import QUICK, lines, read, read_to
 
 from tidelake.cdc.source.changes import MustReread, Signal, SourceRows, Vanished
 from tidelake.cdc.source.source import EpochLimits
@@ -82,6 +82,37 @@ def test_full_identity_fills_large_values(place):
         "k -D 5 2 new",
     ]
     assert all(part.unchanged == {} for changes in ranges for part in changes.parts)
+
+
+def test_a_change_of_another_key_column_takes_the_old_row_away(place):
+    key_table(place)
+    place.run("ALTER TABLE k REPLICA IDENTITY FULL")
+    source, names, position = place.followed()
+    place.run(
+        f"INSERT INTO k VALUES (1, 1, {LARGE}), (2, NULL, 'b')",
+        "UPDATE k SET big = 'c' WHERE id = 2",
+        "UPDATE k SET n = 5",
+        "UPDATE k SET n = NULL WHERE id = 1",
+        "DELETE FROM k WHERE id = 2",
+    )
+    of_n = lambda _: frozenset({"n"})  # noqa: E731
+    end = source.newest()
+    found = []
+    while source.is_before(position, end):
+        changes = source.read(position, names, QUICK, key_columns=of_n)
+        found, position = found + lines(changes), changes.end
+    assert found == [
+        "k +I 1 1 x*9000",
+        "k +I 2 null b",
+        "k +U 2 null c",
+        "k -D 1 1 x*9000",
+        "k +U 1 5 x*9000",
+        "k -D 2 null c",
+        "k +U 2 5 c",
+        "k -D 1 5 x*9000",
+        "k +U 1 null x*9000",
+        "k -D 2 5 c",
+    ]
 
 
 def test_without_a_key_the_whole_old_row_goes(place):

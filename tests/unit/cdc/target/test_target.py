@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -68,6 +70,23 @@ def test_an_epoch_is_written(catalog):
     assert applied.made.identifier == 1
     apply(target, step(2), rows((1, None, None, GONE), (3, "c", 3, UP)))
     assert content(made) == [(2, "b", 2), (3, "c", 3)]
+
+
+def test_a_delete_counts_by_its_key_alone(catalog):
+    schema = pa.schema(
+        [pa.field("k", pa.int64()), pa.field("v", pa.string(), nullable=False),
+         pa.field("n", pa.int32())]
+    )  # fmt: skip
+    made = table(catalog, schema)
+    target = Target(made)
+    apply(target, step(1), rows((1, "a", 1, UP), (2, "b", 2, UP), (0, "c", 3, UP)))
+    given = rows((1, "a", 1, GONE), (2, None, 2, GONE), (None, "x", 1, GONE), (4, "d", 4, UP))
+    wide = given.rows.set_column(2, "n", pa.array([2**40, 2, 1, 2**40], pa.int64()))
+    _, left_out = apply(target, step(2), replace(given, rows=wide))
+    # a key that is not known deletes nothing, and no other row
+    assert sorted(left_out) == [2, 3]
+    assert "'k'" in left_out[2]
+    assert content(made) == [(0, "c", 3)]
 
 
 def test_an_epoch_takes_effect_once(catalog):

@@ -180,7 +180,8 @@ class RuledJson:
             keys = self._keys(document) if self._rules.keys else of_topics[batch.topics[place]]
             events = groups.get((name, id(layout), keys))
             if events is None:
-                events = TableEvents(name, layout, keys)
+                hides_moves = self._rules.old_is in (Old.WHOLE, Old.PREFIXED)
+                events = TableEvents(name, layout, keys, hides_moves=hides_moves)
                 groups[name, id(layout), keys] = events
             changed_ms = self._rules.changed_ms(document)
             where = self._order(document, partitions[place], offsets[place])

@@ -31,7 +31,12 @@ from tidelake.cdc.postgres.log.relation import RelationVersion
 from tidelake.cdc.postgres.log.row_changes import SentRows, joined, row_changes
 from tidelake.cdc.postgres.log.tuple_columns import TextColumn, read_columns
 from tidelake.cdc.source.changes import Part, Signal, Truncated
-from tidelake.cdc.source.source_table import SourceName, SourceTable
+from tidelake.cdc.source.source_table import (
+    KeyColumns,
+    SourceName,
+    SourceTable,
+    no_key_columns,
+)
 
 _OLD_KEY, _OLD_ROW = ord("K"), ord("O")
 ROWS_TOGETHER = 16_384
@@ -52,11 +57,14 @@ class Wanted:
         The others' rows are left out.
     describe : callable
         Gives the version of a table that a message describes.
+    key_columns : callable
+        As of :meth:`tidelake.cdc.source.source.Source.read`.
     """
 
     database: str
     tables: Collection[SourceName]
     describe: Callable[[RelationVersion], SourceTable]
+    key_columns: KeyColumns = no_key_columns
 
     def name(self, relation: RelationVersion) -> SourceName:
         """A relation's name."""
@@ -86,8 +94,11 @@ def decode(
         for (_, relation), first, last in zip(spans, cuts, [*cuts[1:], len(mine)], strict=True):
             if first < last and wanted.name(relation) in wanted.tables:
                 table = wanted.describe(relation)
+                others = wanted.key_columns(table)
                 pieces = [
-                    row_changes(_sent_rows(messages, mine[at:end], relation), relation, table)
+                    row_changes(
+                        _sent_rows(messages, mine[at:end], relation), relation, table, others
+                    )
                     for at, end in _pieces(first, last)
                 ]
                 parts.append(joined(pieces))

@@ -79,10 +79,21 @@ class _Texts:
     is_deleted: NDArray[np.bool_]
 
 
-def row_changes(sent: SentRows, relation: RelationVersion, table: SourceTable) -> SourceRows:
-    """Give the rows their kinds, cast them, and take out those that do not fit."""
+def row_changes(
+    sent: SentRows,
+    relation: RelationVersion,
+    table: SourceTable,
+    others: frozenset[str] = frozenset(),
+) -> SourceRows:
+    """Give the rows their kinds, cast them, and take out those that do not fit.
+
+    Parameters
+    ----------
+    others : frozenset of str
+        Columns that count as the key's; the log has whole old rows then.
+    """
     texts = _with_old_values(sent, relation)
-    rows = _rows(sent, texts, table)
+    rows = _rows(sent, texts, table, others)
     kinds = np.where(
         rows.is_deleted,
         RowKind.DELETE,
@@ -92,7 +103,7 @@ def row_changes(sent: SentRows, relation: RelationVersion, table: SourceTable) -
         (sent.lsn[rows.message], 2 * sent.index[rows.message] + ~rows.is_deleted)
     )
     changed_ms = sent.committed_ms[rows.message]
-    values, faults = cast_rows(rows.columns, table, is_deleted=rows.is_deleted)
+    values, faults = cast_rows(rows.columns, table, is_deleted=rows.is_deleted, others=others)
     unchanged = {
         name: column.unchanged
         for name, column in rows.columns.items()
@@ -147,6 +158,7 @@ def cast_rows(
     table: SourceTable,
     *,
     is_deleted: NDArray[np.bool_] | None = None,
+    others: frozenset[str] = frozenset(),
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
     """Cast rows of texts to the columns of a table.
 
@@ -155,6 +167,8 @@ def cast_rows(
     is_deleted : numpy.ndarray, optional
         Rows of which only the key must fit, or all without a key; of them another value that does
         not fit is null.
+    others : frozenset of str
+        Columns that must fit as the key, and may be null.
 
     Returns
     -------
@@ -169,7 +183,7 @@ def cast_rows(
         values, wrong = cast_texts(columns[field.name].texts, field.type)
         is_key = field.name in table.keys
         for row, clause in wrong.items():
-            tells_row = is_key or not table.keys
+            tells_row = is_key or not table.keys or field.name in others
             if tells_row or is_deleted is None or not is_deleted[row]:
                 faults.setdefault(row, f"column '{field.name}': {clause}")
         if is_key and values.null_count > len(wrong):
@@ -202,10 +216,12 @@ def _with_old_values(sent: SentRows, relation: RelationVersion) -> list[TextColu
     return filled
 
 
-def _rows(sent: SentRows, new: Sequence[TextColumn], table: SourceTable) -> _Texts:
+def _rows(
+    sent: SentRows, new: Sequence[TextColumn], table: SourceTable, others: frozenset[str]
+) -> _Texts:
     """Put old and new rows in the order of the result."""
     names = _names(table)
-    is_deleted = ~sent.has_new | _changed_keys(sent, new, table, names)
+    is_deleted = ~sent.has_new | _changed_keys(sent, new, table, others)
     count = len(is_deleted)
     if not is_deleted.any():
         message = np.arange(count)
@@ -237,7 +253,7 @@ def _names(table: SourceTable) -> list[str]:
 
 
 def _changed_keys(
-    sent: SentRows, new: Sequence[TextColumn], table: SourceTable, names: Sequence[str]
+    sent: SentRows, new: Sequence[TextColumn], table: SourceTable, others: frozenset[str]
 ) -> NDArray[np.bool_]:
     """Whether each message is an update that moved the row to another key."""
     changed = np.zeros(len(sent.kinds), bool)
@@ -250,13 +266,15 @@ def _changed_keys(
     of_new = pa.array(np.flatnonzero(both[sent.has_new]))
     of_old = pa.array(np.flatnonzero(both[sent.has_old]))
     differs = np.zeros(int(both.sum()), bool)
-    for key in table.keys:
-        place = names.index(key)
+    is_whole = sent.is_old_whole[both]
+    for place, name in enumerate(_names(table)):
+        if name not in table.keys and name not in others:
+            continue
         before, after = sent.old[place].texts.take(of_old), new[place].texts.take(of_new)
-        # an old row without the key is that of an identity without it: the key stays unknown
-        known = pc.and_(before.is_valid(), after.is_valid())
-        one = pc.and_(known, pc.fill_null(pc.not_equal(before, after), False))
-        differs |= one.to_numpy(zero_copy_only=False)
+        one = pc.fill_null(pc.not_equal(before, after), False).to_numpy(zero_copy_only=False)
+        nulls = pc.xor(before.is_null(), after.is_null()).to_numpy(zero_copy_only=False)
+        # what only a part of an old row lacks is not known
+        differs |= one | (nulls & is_whole)
     changed[both] = differs
     return changed
 

@@ -25,6 +25,7 @@ from tidelake.cdc.evolution.plan import (
     EvolutionAction,
     EvolutionPlan,
     EvolutionRules,
+    Policy,
     plan_evolution,
 )
 from tidelake.cdc.job.journal_match import check_new, matched
@@ -188,7 +189,7 @@ class LakeWriter:
         elif isinstance(part, Truncated):
             self._take_truncation(name, table, epoch)
         elif isinstance(part, MustReread):
-            _copy_again(epoch, name, part.reason)
+            self._take_reread(part, table, epoch)
         else:
             _move(epoch, name, Phase.GONE, part.statement)
             _LOG.warning(
@@ -197,6 +198,26 @@ class LakeWriter:
                 name,
                 part.statement,
             )
+
+    def _take_reread(self, part: MustReread, table: SyncedTable, epoch: _Epoch) -> None:
+        if not part.columns:
+            _copy_again(epoch, part.table, part.reason)
+            return
+        if not {column.name.lower() for column in table.version.columns} & {*part.columns}:
+            return
+        match self._settings.evolution.policy:
+            case Policy.PAIMON:
+                _LOG.warning(
+                    "Job '%s': table %s: old rows differ from the source: %s. Copy it again.",
+                    self._settings.job,
+                    part.table,
+                    part.reason,
+                )
+            case Policy.STRICT:
+                reason = f"the policy is strict, and {part.reason}"
+                _move(epoch, part.table, Phase.SUSPENDED, reason)
+            case _:
+                _copy_again(epoch, part.table, part.reason)
 
     def _take_truncation(self, name: SourceName, table: SyncedTable, epoch: _Epoch) -> None:
         if sum(one.target == table.target for one in epoch.state.tables.values()) > 1:

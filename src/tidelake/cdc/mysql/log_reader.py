@@ -35,7 +35,13 @@ from tidelake.cdc.mysql.binlog.table_map import names_of, parse_table_map
 from tidelake.cdc.mysql.log_stream import BinlogStream
 from tidelake.cdc.mysql.position import BinlogPosition, MariaGtids, MySqlGtids, gtids_of
 from tidelake.cdc.mysql.row_batch import EVENT_SHIFT, ImageLayout, LoggedVersion, RowBatch
-from tidelake.cdc.mysql.statements import LoggedStatement, TableAction, mentioned, read_statement
+from tidelake.cdc.mysql.statements import (
+    LoggedStatement,
+    TableAction,
+    TableEffect,
+    mentioned,
+    read_statement,
+)
 from tidelake.cdc.mysql.values.columns import ReadableTable, UnnamedColumns, table_of
 from tidelake.cdc.source.changes import MustReread, Part, TableEvent, Truncated, Vanished
 from tidelake.cdc.source.source import EpochLimits
@@ -119,6 +125,7 @@ class _Gathered:
 
     batches: dict[SourceName, list[RowBatch]] = field(default_factory=dict)
     others: dict[tuple[type, SourceName], Part] = field(default_factory=dict)
+    named: list[MustReread] = field(default_factory=list)
     rows_count: int = 0
     bytes_count: int = 0
     seconds: int | None = None
@@ -202,11 +209,12 @@ class BinlogReader:
         except BaseException:
             self.close()
             raise
-        parts = [
-            batch.decode(self._zone, key_columns(batch.version.table.source))
-            for one in got.batches.values()
-            for batch in one
+        batches = [batch for one in got.batches.values() for batch in one]
+        parts: Sequence[Part] = [
+            batch.decode(self._zone, key_columns(batch.version.table.source)) for batch in batches
         ]
+        if got.named:
+            parts = _in_order(batches, parts, got)
         return BinlogRange(self._position, (*parts, *got.others.values()), got.seconds)
 
     def _gather(
@@ -519,15 +527,25 @@ class BinlogReader:
             self._forget_versions(self._wanted(effect.table))
             if effect.new_name is not None:
                 self._forget_versions(self._wanted(effect.new_name))
+            if effect.action is TableAction.NAME and self._flavour.has_names:
+                self._note_names(effect, text, got)
         parts = self._parts_of(statement, text)
         for part in parts:
             got.note(part)
         return bool(parts)
 
+    def _note_names(self, effect: TableEffect, text: str, got: _Gathered) -> None:
+        """Note the names that columns got; to versions that lack them it is nothing."""
+        name = self._wanted(effect.table)
+        if name in self._tables:
+            columns = tuple(column.lower() for column in effect.columns)
+            reason = f"columns have other values than before: {_shown(text)}"
+            got.named.append(MustReread(name, reason, self._order, columns))
+
     def _parts_of(self, statement: LoggedStatement, text: str) -> Sequence[TableEvent]:
         """What a statement means for the tables that are kept equal."""
         found: dict[SourceName, TableEvent] = {}
-        shown = text if len(text) <= TEXT_SHOWN_MAX else text[:TEXT_SHOWN_MAX] + "..."
+        shown = _shown(text)
         if statement.dropped_database is not None:
             for folded, name in self._originals.items():
                 if folded.database == statement.dropped_database:
@@ -581,6 +599,19 @@ class BinlogReader:
                 " whether it commits, so they cannot be applied: keep these tables out of XA."
             )
             raise UnsupportedError(message, kind="cdc_xa", table=names)
+
+
+def _in_order(batches: Sequence[RowBatch], parts: Sequence[Part], got: _Gathered) -> list[Part]:
+    """Put names that columns got between the rows before and behind their statements."""
+    firsts = [(first, event << EVENT_SHIFT) for first, event in (b.orders[0] for b in batches)]
+    placed = [*zip(firsts, parts, strict=True)]
+    placed += [(part.order, part) for part in got.named if part.order is not None]
+    placed.sort(key=lambda one: one[0])
+    return [part for _, part in placed]
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= TEXT_SHOWN_MAX else text[:TEXT_SHOWN_MAX] + "..."
 
 
 def _plain_query(body: bytes) -> bytes:

@@ -1,8 +1,10 @@
 """What a statement in the log does to whole tables: TRUNCATE, DROP, RENAME, CREATE, partitions.
 
-Columns are not read from statements: the next TABLE_MAP has them. A small strict tokenizer knows
-quotes, comments and executable comments; what begins like a statement of these and does not fit its
-grammar is *unclear*, and then every table that it names must be read again.
+Columns are not read from statements: the next TABLE_MAP has them. It does not tell that a name is
+another column's than before, so the names that a statement gives to columns are noted. A small
+strict tokenizer knows quotes, comments and executable comments; what begins like a statement of
+these and does not fit its grammar is *unclear*, and then every table that it names must be read
+again.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ class TableAction(Enum):
     CREATE = "created"
     ALTER = "altered"
     REREAD = "changed without row events"
+    NAME = "given names of columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,15 @@ class TableEffect:
         Of a rename.
     reason : str
         Of REREAD: a clause.
+    columns : tuple of str
+        Of NAME: those that are added, or are another's new name.
     """
 
     action: TableAction
     table: SourceName
     new_name: SourceName | None = None
     reason: str = ""
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,11 @@ _SINGLE = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _SINGLE_PLAIN = re.compile(r"'((?:[^']|'')*)'", re.DOTALL)
 _ROWS_HEADS = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH"})
 _PARTITION_WORDS = frozenset({"TRUNCATE", "DROP", "EXCHANGE", "CONVERT", "DISCARD", "IMPORT"})
+_NO_COLUMNS = frozenset({
+    "INDEX", "KEY", "CONSTRAINT", "PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK",
+    "PARTITION", "PERIOD", "SYSTEM", "VECTOR",
+})  # fmt: skip
+"""What ADD may add besides columns; as a column's name such a word is quoted."""
 
 
 class _UnclearError(Exception):
@@ -170,15 +181,15 @@ class _Reader:
             return True
         return False
 
-    def _identifier(self) -> str:
+    def identifier(self) -> str:
         if self.at >= len(self.tokens) or self.tokens[self.at].kind not in {"word", "name"}:
             raise _UnclearError
         self.at += 1
         return self.tokens[self.at - 1].text
 
     def name(self) -> SourceName:
-        first = self._identifier()
-        database, table = (first, self._identifier()) if self.take_sign(".") else (
+        first = self.identifier()
+        database, table = (first, self.identifier()) if self.take_sign(".") else (
             self._database, first
         )  # fmt: skip
         return self.made(database, table)
@@ -189,7 +200,7 @@ class _Reader:
         return SourceName(database, "", table)
 
     def database(self) -> str:
-        found = self._identifier()
+        found = self.identifier()
         return found.lower() if self._folds else found
 
     def skip_wait(self) -> None:
@@ -314,12 +325,52 @@ def _alters(reader: _Reader) -> Iterator[TableEffect]:
     reader.skip_wait()
     yield TableEffect(TableAction.ALTER, table)
     depth, is_first = 0, True
+    names: list[str] = []
     while not reader.is_done:
         if depth == 0 and is_first:
+            start = reader.at
+            names += _named_columns(reader)
+            reader.at = start
             yield from _alteration(reader, table)
         is_first = depth == 0 and reader.sign == ","
         depth += (reader.sign == "(") - (reader.sign == ")")
         reader.at += 1
+    if names:
+        yield TableEffect(TableAction.NAME, table, columns=tuple(names))
+
+
+def _named_columns(reader: _Reader) -> Iterator[str]:
+    """Read the names that one part of an ALTER TABLE gives to columns."""
+    if reader.take("ADD"):
+        if reader.word in _NO_COLUMNS:
+            return
+        reader.take("COLUMN")
+        reader.take_all("IF", "NOT", "EXISTS")
+        if not reader.take_sign("("):
+            yield reader.identifier()
+            return
+        depth, is_first = 1, True
+        while depth and not reader.is_done:
+            if depth == 1 and is_first and reader.word not in _NO_COLUMNS:
+                yield reader.identifier()
+            is_first = depth == 1 and reader.sign == ","
+            depth += (reader.sign == "(") - (reader.sign == ")")
+            reader.at += 1
+        return
+    if reader.take_all("RENAME", "COLUMN"):
+        reader.take_all("IF", "EXISTS")
+        old = reader.identifier()
+        if not reader.take("TO"):
+            raise _UnclearError
+    elif reader.take("CHANGE"):
+        reader.take("COLUMN")
+        reader.take_all("IF", "EXISTS")
+        old = reader.identifier()
+    else:
+        return
+    new = reader.identifier()
+    if new.lower() != old.lower():
+        yield new
 
 
 def _alteration(reader: _Reader, table: SourceName) -> Iterator[TableEffect]:

@@ -103,11 +103,15 @@ class MustReread:
     order : tuple of int or None
         Where it stands in the log, as a row of :attr:`SourceRows.order`; it is nothing to a later
         copy. None if it was seen outside the log, as the source is now.
+    columns : tuple of str
+        Columns, in small letters, that have other values under their names. It is nothing to a
+        table whose newest known version has none of them. Empty: in any case.
     """
 
     table: SourceName
     reason: str
     order: tuple[int, int] | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ def found(text, *, folds=False, **modes):
             *([str(effect.new_name)] if effect.new_name else []),
         )
         for effect in statement.effects
+        if effect.action is not TableAction.NAME
     ]
 
 
@@ -65,6 +66,24 @@ def test_effects(text, effects):
     assert found(text) == effects
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("ALTER TABLE a ADD c int, ADD COLUMN d enum('x, add e') AFTER b", ["c", "d"]),
+        ("ALTER TABLE a ADD COLUMN IF NOT EXISTS (`index` int, d decimal(5,2), KEY (d))",
+         ["index", "d"]),
+        ("ALTER TABLE a ADD INDEX i (b), ADD UNIQUE KEY (c), ADD CONSTRAINT d CHECK (e > 1)", []),
+        ("ALTER TABLE a RENAME COLUMN b TO c, CHANGE d e int, CHANGE COLUMN IF EXISTS `F` f int",
+         ["c", "e"]),
+        ("ALTER TABLE a MODIFY b bigint, ALTER COLUMN c SET DEFAULT 5, DROP COLUMN d", []),
+        ("ALTER TABLE a RENAME INDEX b TO c, RENAME TO d", []),
+    ],
+)  # fmt: skip
+def test_names_that_columns_get(text, columns):
+    effects = read_statement(QueryEvent("shop", text)).effects
+    assert [n for e in effects if e.action is TableAction.NAME for n in e.columns] == columns
+
+
 def test_quotes_follow_the_mode_of_the_session():
     assert found('TRUNCATE "t"', has_ansi_quotes=True) == [("TRUNCATE", "shop.t")]
     text = "ALTER TABLE t ADD c int DEFAULT 'a\\', RENAME b -- '"
@@ -101,4 +120,5 @@ def test_actions_are_all_used():
         "CREATE",
         "ALTER",
         "REREAD",
+        "NAME",
     }

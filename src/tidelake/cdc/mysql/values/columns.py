@@ -7,7 +7,7 @@ defaults, comments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tidelake.cdc.mysql.binlog.table_map import BINARY_COLLATION, MappedColumn, TableMap
@@ -182,9 +182,3 @@ def _named_by_schema(
                 " of columns"
             )
     return known
-
-
-def column_numbers(columns: Sequence[ReadableColumn], names: Sequence[str]) -> list[int]:
-    """Places of columns by name."""
-    places = {column.name: place for place, column in enumerate(columns)}
-    return [places[name] for name in names]

@@ -25,6 +25,8 @@ class TableEvents:
     moves_by_itself : bool
         Whether the format sends a change of the key as a delete and an insert, so that the old row
         of an update need not be looked at.
+    hides_moves : bool
+        Whether an update without an old row may have changed a column outside of `keys`.
     messages : list of int
         Index of each row's message.
     kinds : list of int
@@ -33,8 +35,6 @@ class TableEvents:
         The row; of a -D the old one.
     before : list
         Of a +U the old row or a part of it, else None.
-    hides_moves : bool
-        Whether an update without an old row may have changed a column outside of `keys`.
     first, second : list of int
         The order, as of :attr:`tidelake.cdc.source.changes.SourceRows.order`; the last bit of the
         second is free.

@@ -361,8 +361,8 @@ def test_an_epoch_that_comes_again_ends_where_it_ended(bench, monkeypatch):
     read = LogSource.read
     bench.database.log.append([])
 
-    def too_far(self, start, tables, limits, *, end=None):
-        return replace(read(self, start, tables, limits, end=end), end=self.newest())
+    def too_far(self, start, tables, limits, **more):
+        return replace(read(self, start, tables, limits, **more), end=self.newest())
 
     monkeypatch.setattr(LogSource, "read", too_far)
     with pytest.raises(AssertionError, match="ends where it ended"):

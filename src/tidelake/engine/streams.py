@@ -28,10 +28,14 @@ from tidelake.table.stream.parts import StreamParts
 from tidelake.table.stream.plan import StreamPlan
 from tidelake.table.stream.schema_fit import difference
 from tidelake.table.stream.start import START_OPTIONS
+from tidelake.table.system.cdc_epochs_table import CDC_USER, COPY_MARK, REPLAY_MARK
 
 __all__ = [
+    "CDC_USER",
+    "COPY_MARK",
     "INCOMPLETE",
     "READ_RETAINED_MS",
+    "REPLAY_MARK",
     "START_OPTIONS",
     "WITHOUT_OLD_ROWS",
     "ChangeFilter",

@@ -28,6 +28,7 @@ from tidelake.cdc.source.source import EpochLimits, Source
 from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.engine.env import Env
+from tidelake.engine.streams import CDC_USER
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError
 
 IDLE_MS = 10_000
@@ -66,7 +67,7 @@ class JobSettings:
     @property
     def user(self) -> str:
         """The user of the job's commits."""
-        return f"cdc-{self.name}"
+        return f"{CDC_USER}{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,10 +471,7 @@ class SyncJob:
         )
         with self._source.first_copy(names, is_start=is_start) as copy:
             self._check_versions(names)
-            # its own position tells it from a copy of this epoch that another journal made
-            step = EpochStep(
-                self._settings.user, self.epoch, f"copy {self.epoch}", f"copy {copy.position}"
-            )
+            step = EpochStep.of_copy(self._settings.user, self.epoch, copy.position)
             result = self._lake.copy(copy, names, step, self.state)
             self.state = result.state
             self.position = self.position or copy.position

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelake.engine.streams import Covered, MadeCommit, StreamStep
+from tidelake.engine.streams import COPY_MARK, REPLAY_MARK, Covered, MadeCommit, StreamStep
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import CommitIdentity
 
@@ -35,8 +35,16 @@ class EpochStep:
 
         The run tells it from an epoch of this number that another journal made.
         """
-        mark = f"replay {epoch} {run}"
+        mark = f"{REPLAY_MARK}{epoch} {run}"
         return cls(user, epoch, mark, mark)
+
+    @classmethod
+    def of_copy(cls, user: str, epoch: int, position: str) -> EpochStep:
+        """Give the step of a copy.
+
+        Its position tells it from a copy of this epoch that another journal made.
+        """
+        return cls(user, epoch, f"{COPY_MARK}{epoch}", f"{COPY_MARK}{position}")
 
     def identity(self, handle: TableHandle, before: MadeCommit | None) -> CommitIdentity:
         """Give the identity of the commit to one table.

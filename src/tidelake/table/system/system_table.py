@@ -5,7 +5,8 @@ Names and columns are those of Paimon's system tables (1.3.1): ``$snapshots``, `
 (:mod:`tidelake.table.system.log_tables`), ``$files``, ``$partitions``, ``$buckets``, ``$manifests``
 (:mod:`tidelake.table.system.file_tables`), ``$table_indexes``, ``$statistics``
 (:mod:`tidelake.table.system.index_tables`); and of 2.1: ``$file_indexes``
-(:mod:`tidelake.table.system.file_index_table`). Those that show a table's rows are in
+(:mod:`tidelake.table.system.file_index_table`); and ours: ``$cdc_epochs``
+(:mod:`tidelake.table.system.cdc_epochs_table`). Those that show a table's rows are in
 :mod:`tidelake.table.system.row_views`. Times of commits are in UTC.
 """
 
@@ -36,6 +37,7 @@ from tidelake.table.handle.display import History
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.time_travel import Time
 from tidelake.table.read.scan_request import ScanRequest
+from tidelake.table.system.cdc_epochs_table import CDC_EPOCHS, cdc_epochs_table
 from tidelake.table.system.file_index_table import FILE_INDEXES, file_indexes_table
 from tidelake.table.system.file_tables import (
     BUCKETS,
@@ -106,6 +108,7 @@ SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, TableOf]] = {
     ),
     "statistics": (STATISTICS, statistics_table),
     "table_indexes": (TABLE_INDEXES, table_indexes_table),
+    "cdc_epochs": (CDC_EPOCHS, lambda handle, _: cdc_epochs_table(handle)),
 }
 """Those made of metadata."""
 

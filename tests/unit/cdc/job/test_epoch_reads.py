@@ -230,3 +230,29 @@ def test_every_whole_epoch_is_one_moment_of_a_drawn_source(bench, seed):
         if row["is_whole"]:
             tables = reads(bench).at(row["epoch"])
             assert ids(tables, "items") == ids(tables, "orders"), row
+
+
+def test_a_table_lists_its_epochs_with_their_snapshots(bench):
+    job = bench.run()
+    for number in (1, 2):
+        bench.database.commit(*both(number))
+        job.run_once()
+    another(bench, "items").compact(full=True)
+    bench.database.commit(("items", "put", item(3)))
+    job.run_once()
+    bench.database.commit(("items", "put", item(4, "after")))
+    job.run_once()
+    job.close()
+    whole = {row["epoch"]: row for row in reads(bench).epochs().to_pylist()}
+    for name, wanted in (("items", [0, 2, 3, 4, 5]), ("orders", [0, 2, 3])):
+        listed = bench.catalog.table(f"ods.{name}$cdc_epochs").to_arrow().to_pylist()
+        assert [row["epoch"] for row in listed] == wanted
+        assert [row["kind"] for row in listed] == ["copy", *["changes"] * (len(wanted) - 1)]
+        assert {row["job"] for row in listed} == {"job"}
+        for row in listed:
+            assert row["position"] == whole[row["epoch"]]["end"]
+            assert row["snapshot_id"] == dict(whole[row["epoch"]]["snapshots"])[f"ods.{name}"]
+    newest = bench.catalog.table("ods.items").history()["snapshot_id"].to_pylist()[-1]
+    assert listed[-1]["commit_time"] is not None
+    where = bench.catalog.table("ods.items$cdc_epochs").to_arrow(where="epoch = 5")
+    assert where["snapshot_id"].to_pylist() == [newest]

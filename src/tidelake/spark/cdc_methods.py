@@ -6,12 +6,13 @@ import abc
 import importlib
 from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.engine.tables import Catalog
 from tidelake.spark.streams.jobs import JobRegistry
 
 if TYPE_CHECKING:
+    from tidelake.spark.cdc.epoch_frames import EpochFrames
     from tidelake.spark.cdc.spark_sync import SparkSync
 
 
@@ -29,6 +30,10 @@ class CdcMethods(abc.ABC):
     @abc.abstractmethod
     def _job_registry(self) -> JobRegistry:
         """The jobs of the session."""
+
+    @abc.abstractmethod
+    def table(self, name: str, *, snapshot_id: int | None = None) -> DataFrame:
+        """Read a table."""
 
     def cdc(self, command: str, **arguments: object) -> SparkSync:
         """Make a job that keeps tables equal to those of a database, as a query of Spark.
@@ -61,5 +66,38 @@ class CdcMethods(abc.ABC):
         module = importlib.import_module("tidelake.spark.cdc.spark_sync")
         made: SparkSync = module.spark_sync(
             self.spark, self.catalog, command, arguments, jobs=self._job_registry
+        )
+        return made
+
+    def at_epoch(self, job: str, epoch: int | None = None) -> EpochFrames:
+        """Read all tables of a job of change data capture as one epoch left them.
+
+        A transaction of the source over several tables is seen whole. The job may run, here or
+        elsewhere; its journal and the tables are read, and no connection is made to the source.
+
+        Parameters
+        ----------
+        job : str
+            Its name: by default that of the database it writes to.
+        epoch : int, optional
+            By default the newest that ends between two transactions of the source. Others are in
+            ``<table>$cdc_epochs``.
+
+        Returns
+        -------
+        EpochFrames
+            A mapping from ``database.table`` to a DataFrame, with ``epoch``, ``position``,
+            ``is_whole``, ``note``, ``snapshots`` and ``behind``.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such job or epoch, or a snapshot of it has expired.
+        InvalidInputError
+            A table was rolled back to before the epoch.
+        """
+        module = importlib.import_module("tidelake.spark.cdc.epoch_frames")
+        made: EpochFrames = module.epoch_frames(
+            self.catalog, job, epoch, lambda name, at: self.table(name, snapshot_id=at)
         )
         return made

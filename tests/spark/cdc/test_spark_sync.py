@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from tidelake.cdc.target.target import Target
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
+    NotFoundError,
     StorageError,
     StorageRefusedError,
     TidelakeError,
@@ -192,3 +194,48 @@ def test_what_cannot_run_starts_no_query(shop, monkeypatch):
     with pytest.raises(TidelakeError, match="interval"):
         shop.job().start(interval="soon")
     assert not shop.lake.spark.streams.active
+
+
+def test_a_reader_sees_all_tables_as_one_epoch_left_them(shop):
+    _fill(shop, 1, 5)
+    job = shop.job()
+    job.run(once=True)
+    seen = []
+
+    def watch(done, _):
+        with contextlib.suppress(NotFoundError):  # no epoch is proved whole yet
+            now = shop.lake.at_epoch("ods")
+            seen.append((now["ods.orders"].count(), now["ods.users"].count()))
+
+    for number in (6, 7):
+        with shop.connection.transaction():
+            _fill(shop, number, number)
+            shop.run(f"INSERT INTO users VALUES ('{number}@x', {number})")
+        job.run(once=True, watch=watch)
+    now = shop.lake.at_epoch("ods")
+    assert now.is_whole
+    assert set(now) == {"ods.orders", "ods.users"}
+    assert (now["ods.orders"].count(), now["ods.users"].count()) == (7, 3)
+    assert seen
+    assert {orders - users for orders, users in seen} == {4}  # a transaction adds to both
+
+    session = shop.lake.spark
+    listed = shop.lake.table("ods.orders$cdc_epochs").orderBy("epoch").collect()
+    assert [row["kind"] for row in listed] == ["copy", "changes", "changes"]
+    middle = listed[1]
+    before = shop.lake.at_epoch("ods", middle["epoch"])
+    assert before.position == middle["position"]
+    assert before.snapshots["ods.orders"] == middle["snapshot_id"]
+    assert (before["ods.orders"].count(), before["ods.users"].count()) == (6, 2)
+    query = "SELECT job, epoch, snapshot_id FROM {}ods.`orders$cdc_epochs` WHERE epoch > 0"
+    wanted = [("ods", row["epoch"], row["snapshot_id"]) for row in listed[1:]]
+    assert [tuple(row) for row in shop.lake.sql(query.format("")).collect()] == wanted
+    catalog = f"{shop.lake.catalog_name}."
+    assert [tuple(row) for row in session.sql(query.format(catalog)).collect()] == wanted
+
+    with pytest.raises(NotFoundError, match=r"no table 'ods\.user'.*ods\.users"):
+        now["ods.user"]
+    with pytest.raises(NotFoundError, match="There are: ods"):
+        shop.lake.at_epoch("absent")
+    with pytest.raises(NotFoundError, match="epoch 99"):
+        shop.lake.at_epoch("ods", 99)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tidelake.cdc.journal.epoch_record import EpochRecord
 from tidelake.cdc.journal.job_state import Phase
-from tidelake.cdc.source.source import Source
+from tidelake.cdc.source.source import Positions
 from tidelake.cdc.target.epoch_snapshot import JobCommits
 from tidelake.engine.streams import MadeCommit
 from tidelake.engine.tables import Catalog, Table
@@ -95,12 +95,17 @@ class EpochReads:
     """
 
     def __init__(
-        self, catalog: Catalog, job: str, user: str, source: Source, records: Sequence[EpochRecord]
+        self,
+        catalog: Catalog,
+        job: str,
+        user: str,
+        positions: Positions,
+        records: Sequence[EpochRecord],
     ) -> None:
         self._catalog = catalog
         self._job = job
         self._user = user
-        self._source = source
+        self._positions = positions
         self._records = records
 
     def epochs(self) -> pa.Table:
@@ -189,13 +194,13 @@ class EpochReads:
 
     def _judged(self, record: EpochRecord) -> tuple[bool | None, str]:
         """Whether an epoch is whole, and why not."""
-        is_whole = self._source.is_between_transactions(record.end)
+        is_whole = self._positions.is_between_transactions(record.end)
         if is_whole is False:
             return False, "it ends inside a transaction"
         for name, one in record.state.tables.items():
             if one.phase is Phase.COPYING and one.copies_count:
                 return False, f"{name} waits to be copied again"
-            is_ahead = one.copied_at and self._source.is_before(record.end, one.copied_at)
+            is_ahead = one.copied_at and self._positions.is_before(record.end, one.copied_at)
             if one.phase is Phase.LIVE and is_ahead:
                 return False, f"{name} was copied at {one.copied_at}, which is later"
         return is_whole, ""

@@ -24,6 +24,7 @@ from tidelake.cdc.kafka.messages import MessageBatch
 from tidelake.cdc.kafka.order import offset_order
 from tidelake.cdc.kafka.row_changes import Declared, Tables, no_rows, row_changes
 from tidelake.cdc.kafka.settings import KafkaSettings
+from tidelake.cdc.kafka.topic_positions import TopicPositions
 from tidelake.cdc.kafka.topic_reader import Taken, TopicReader
 from tidelake.cdc.kafka.topics import Topics, lost
 from tidelake.cdc.source.changes import Changes, Part, Rejected, SourceRows, Truncated
@@ -66,7 +67,7 @@ class _Cut:
         self.stops[place] = min(offset, self.stops.get(place, offset))
 
 
-class TopicSource:
+class TopicSource(TopicPositions):
     """Topics with change events, as a source. For one thread.
 
     Parameters
@@ -143,20 +144,6 @@ class TopicSource:
         """Ask for the end of each partition."""
         self._newest = self._topics.newest()
         return self._newest.to_json()
-
-    def is_before(self, left: str, right: str) -> bool:
-        """Whether a partition of one position is before the other's."""
-        begin, end = KafkaOffsets.from_json(left), KafkaOffsets.from_json(right)
-        same = {  # a topic that was made again has not been read
-            (topic, number): offset
-            for (topic, number), offset in begin.offsets.items()
-            if begin.topic_ids.get(topic) == end.topic_ids.get(topic)
-        }
-        return KafkaOffsets(same).lag_to(end) > 0
-
-    def is_between_transactions(self, position: str) -> bool | None:  # noqa: ARG002 - not known
-        """None: messages of one transaction lie in several partitions, and do not say its end."""
-        return None
 
     def _peek(self) -> None:
         partitions = [p for p in self._topics.look() if p not in self._peeked]

@@ -78,6 +78,26 @@ class BinlogPosition:
         return self.number << FILE_SHIFT | self.offset
 
 
+class BinlogPositions:
+    """What positions of the log say of each other."""
+
+    def is_position(self, text: str) -> bool:
+        """Whether a text is one."""
+        try:
+            BinlogPosition.parse(text)
+        except InvalidInputError:
+            return False
+        return True
+
+    def is_before(self, left: str, right: str) -> bool:
+        """Whether one position is before another."""
+        return BinlogPosition.parse(left).rank < BinlogPosition.parse(right).rank
+
+    def is_between_transactions(self, position: str) -> bool | None:
+        """Whether no transaction is cut at a position."""
+        return BinlogPosition.parse(position).rows == 0
+
+
 @dataclass(slots=True)
 class MariaGtids:
     """The last GTID of each domain of MariaDB."""

@@ -9,7 +9,7 @@ from tidelake.cdc.mysql.connection import ServerSession
 from tidelake.cdc.mysql.first_copy import MySqlFirstCopy, begin
 from tidelake.cdc.mysql.log_reader import BinlogReader
 from tidelake.cdc.mysql.log_stream import BinlogStream
-from tidelake.cdc.mysql.position import BinlogPosition, MySqlGtids
+from tidelake.cdc.mysql.position import BinlogPosition, BinlogPositions, MySqlGtids
 from tidelake.cdc.mysql.server import ServerFacts, check_server, newest
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.startup import startup_position
@@ -34,7 +34,7 @@ RETRY_WAIT_MS_MAX = 10_000
 Answer = TypeVar("Answer")
 
 
-class MySqlSource:
+class MySqlSource(BinlogPositions):
     """A server of MySQL or MariaDB, whose binlog is read. Used by one thread.
 
     Parameters
@@ -133,14 +133,6 @@ class MySqlSource:
         """
         found = startup_position(self._settings, self._session, self._facts, self._open)
         return None if found is None else str(found)
-
-    def is_before(self, left: str, right: str) -> bool:
-        """Whether one position is before another."""
-        return BinlogPosition.parse(left).rank < BinlogPosition.parse(right).rank
-
-    def is_between_transactions(self, position: str) -> bool | None:
-        """Whether no transaction is cut at a position."""
-        return BinlogPosition.parse(position).rows == 0
 
     def read(
         self,

@@ -61,6 +61,26 @@ class LogPosition:
         return f"{lsn_text(self.lsn)}:{self.index}" if self.index else lsn_text(self.lsn)
 
 
+class LogPositions:
+    """What positions of the log say of each other."""
+
+    def is_position(self, text: str) -> bool:
+        """Whether a text is one."""
+        try:
+            LogPosition.parse(text)
+        except InvalidInputError:
+            return False
+        return True
+
+    def is_before(self, left: str, right: str) -> bool:
+        """Whether one position is before another."""
+        return LogPosition.parse(left) < LogPosition.parse(right)
+
+    def is_between_transactions(self, position: str) -> bool | None:
+        """Whether no transaction is cut at a position."""
+        return LogPosition.parse(position).index == 0
+
+
 def lsn_text(lsn: int) -> str:
     """Write an LSN as PostgreSQL does.
 

@@ -35,7 +35,7 @@ from tidelake.cdc.postgres.log.decoder import Wanted, decode, relations_after, v
 from tidelake.cdc.postgres.log.log_messages import LogMessages
 from tidelake.cdc.postgres.log.relation import RelationVersion
 from tidelake.cdc.postgres.log.slot_reader import LogRange, SlotReader
-from tidelake.cdc.postgres.position import LogPosition, lsn_text
+from tidelake.cdc.postgres.position import LogPosition, LogPositions, lsn_text
 from tidelake.cdc.postgres.publication import (
     STORED_COLUMNS_VERSION,
     Publication,
@@ -77,7 +77,7 @@ WHERE c.relkind IN ('r', 'p') AND (n.nspname, c.relname) IN
 _ASK_TRIES = 3
 
 
-class PostgresSource:
+class PostgresSource(LogPositions):
     """Implements :class:`~tidelake.cdc.source.source.Source`. Used by one thread.
 
     Parameters
@@ -187,14 +187,6 @@ class PostgresSource:
         """Ask for the newest position that is committed."""
         [(lsn,)] = self._ask(_NEWEST, {})
         return str(LogPosition(int(lsn)))
-
-    def is_before(self, left: str, right: str) -> bool:
-        """Whether one position is before another."""
-        return LogPosition.parse(left) < LogPosition.parse(right)
-
-    def is_between_transactions(self, position: str) -> bool | None:
-        """Whether no transaction is cut at a position."""
-        return LogPosition.parse(position).index == 0
 
     def read(
         self,

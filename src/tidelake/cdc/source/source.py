@@ -169,7 +169,19 @@ class NoCopy:
         return None
 
 
-class Source(Protocol):
+class Positions(Protocol):
+    """What a kind of source says of texts of its positions; no connection is needed."""
+
+    def is_before(self, left: str, right: str) -> bool:
+        """Whether one position is before another."""
+        ...
+
+    def is_between_transactions(self, position: str) -> bool | None:
+        """Whether no transaction is cut at a position; None if the source tells no transactions."""
+        ...
+
+
+class Source(Positions, Protocol):
     """A database whose log is read, or topics with change events. Used by one thread."""
 
     @property
@@ -211,17 +223,6 @@ class Source(Protocol):
 
     def newest(self) -> str:
         """Ask for the newest position that is committed."""
-        ...
-
-    def is_before(self, left: str, right: str) -> bool:
-        """Whether one position is before another; no connection is needed."""
-        ...
-
-    def is_between_transactions(self, position: str) -> bool | None:
-        """Whether no transaction is cut at a position; None if the source tells no transactions.
-
-        No connection is needed.
-        """
         ...
 
     def read(

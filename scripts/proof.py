@@ -111,7 +111,12 @@ PIECES: dict[str, Piece] = {
     "merges": _tests("tests/spark/rowlevel/test_merge.py"),
     "pipelines": _tests("tests/unit/table/stream/test_pipelines.py"),
     "pipelines-spark": _tests("tests/spark/test_pipelines.py"),
-    "cdc": _tests("tests/sim/test_cdc_servers.py", "tests/unit/cdc/job/test_drawn.py"),
+    "cdc": _tests(
+        "tests/sim/test_cdc_servers.py",
+        "tests/unit/cdc/job/test_drawn.py",
+        "tests/unit/cdc/kafka/test_drawn.py",
+        "tests/unit/cdc/kafka/test_broker_that_dies.py",
+    ),
     "cdc-messages": _tests("tests/interop/test_cdc_messages.py"),
     "filtered-changes": _tests(
         "tests/unit/table/changelog/test_filtered_changes.py",

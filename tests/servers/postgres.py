@@ -74,7 +74,7 @@ class Postgres:
         log = (self.data.parent / "log").open("ab")
         with log:
             self.process = subprocess.Popen(
-                [*map(str, command), *settings], stdout=log, stderr=log, **_as_nobody()
+                [*map(str, command), *settings], stdout=log, stderr=log, **as_nobody()
             )
         self._wait()
 
@@ -98,11 +98,13 @@ class Postgres:
             self.process = None
 
 
-def _as_nobody() -> dict[str, Any]:
+def as_nobody() -> dict[str, Any]:
+    """How root starts a program of the server."""
     return {"user": "nobody", "group": "nogroup"} if os.geteuid() == 0 else {}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody has now."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -141,8 +143,8 @@ def postgres(version: int | None = None, *settings: str) -> Iterator[Postgres]:
         password.write_text(PASSWORD)
         made = [str(programs / "initdb"), "-D", str(place / "data"), "-U", USER, "--no-sync"]
         made += ["--auth=scram-sha-256", f"--pwfile={password}", "--encoding=utf8", "--locale=C"]
-        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, **_as_nobody())
-        server = Postgres(programs, place / "data", _free_port(), settings)
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, **as_nobody())
+        server = Postgres(programs, place / "data", free_port(), settings)
         server.start()
         try:
             subprocess.run(

@@ -131,7 +131,8 @@ def _procedure_part(procedure: Procedure) -> str:
     table = _table(procedure.name, ("Parameter", "Type", "What it says"), rows)
     title, rest = table.split("\n", 1)
     example = f"```sql\nCALL sys.{procedure.example}\n```"
-    return f"{title}\n\n{wrapped(procedure.description)}\n\n{example}\n{rest}\nAnswers {columns}.\n"
+    answers = wrapped(f"Answers {columns}.")
+    return f"{title}\n\n{wrapped(procedure.description)}\n\n{example}\n{rest}\n{answers}\n"
 
 
 ANSWER_TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "string": "STRING", "int32": "INT"}

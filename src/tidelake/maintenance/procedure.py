@@ -66,8 +66,95 @@ def optional(
     return Parameter(name, type, description, is_ours=is_ours)
 
 
+class CdcTableStatus(Protocol):
+    """One table of a job, as :class:`tidelake.cdc.TableStatus`."""
+
+    @property
+    def source(self) -> str:
+        """Its name in the source."""
+
+    @property
+    def target(self) -> str:
+        """Its name in the lake."""
+
+    @property
+    def phase(self) -> str:
+        """How far it is: ``live``, ``suspended``."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows were applied."""
+
+    @property
+    def copies(self) -> int:
+        """How often it was copied whole."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is not live."""
+
+
+class CdcStatus(Protocol):
+    """How a job is, as :class:`tidelake.cdc.SyncStatus`."""
+
+    @property
+    def job(self) -> str:
+        """Its name."""
+
+    @property
+    def epoch(self) -> int:
+        """The newest that was begun; -1 for a job that never ran."""
+
+    @property
+    def position(self) -> str:
+        """Up to which everything is applied."""
+
+    @property
+    def newest(self) -> str:
+        """The source's newest position."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the source has more."""
+
+    @property
+    def tables(self) -> Sequence[CdcTableStatus]:
+        """Its tables."""
+
+    @property
+    def quarantined(self) -> int:
+        """How many rows are in the quarantine."""
+
+    @property
+    def source(self) -> Mapping[str, object]:
+        """The source's own facts."""
+
+
+class CdcJob(Protocol):
+    """A job of change data capture, as :class:`tidelake.cdc.Sync`."""
+
+    def plan(self) -> object:
+        """Look at the source and the lake; the plan's text is for people."""
+
+    def run(self, *, once: bool | None = None) -> None:
+        """Apply what the source has now."""
+
+    def status(self) -> CdcStatus:
+        """Read how the job is."""
+
+    def resnapshot(self, table: str) -> None:
+        """Ask that a table is copied again."""
+
+    def drop(self) -> list[str]:
+        """End it for good; what was removed."""
+
+
 class ProcedureRunner(Protocol):
-    """Runs compactions, such as a Lake on its executors."""
+    """Runs compactions and jobs, such as a Lake on its executors."""
+
+    def cdc_from_file(self, path: str) -> CdcJob:
+        """Make the job that a file describes."""
+        ...
 
     def compact(
         self,
@@ -91,7 +178,7 @@ class ProcedureCall:
     arguments : mapping
         Values by parameter; None for a missing one.
     runner : ProcedureRunner, optional
-        Runs compactions; this process by default.
+        Runs compactions, this process by default; and jobs, which need it.
     """
 
     procedure: str

@@ -14,6 +14,13 @@ import pyarrow as pa
 
 from tidelake.engine.tables import Catalog
 from tidelake.errors import NotFoundError, UnsupportedError, near_names
+from tidelake.maintenance.cdc import (
+    CDC_DROP,
+    CDC_PLAN,
+    CDC_RESNAPSHOT,
+    CDC_RUN,
+    CDC_STATUS,
+)
 from tidelake.maintenance.compact import COMPACT, COMPACT_MANIFEST, RESCALE
 from tidelake.maintenance.consumer import CLEAR_CONSUMERS, RESET_CONSUMER
 from tidelake.maintenance.expire import EXPIRE_CHANGELOGS, EXPIRE_SNAPSHOTS
@@ -56,6 +63,11 @@ PROCEDURES: Mapping[str, Procedure] = {
         RESET_CONSUMER,
         CLEAR_CONSUMERS,
         SYNC_ICEBERG,
+        CDC_PLAN,
+        CDC_RUN,
+        CDC_STATUS,
+        CDC_RESNAPSHOT,
+        CDC_DROP,
     )
 }
 """Supported procedures by name."""
@@ -117,7 +129,8 @@ def call(
     positional, named
         The arguments; a table is ``"database.table"``.
     runner : ProcedureRunner, optional
-        Runs compactions, such as a :class:`tidelake.spark.Lake`; this process by default.
+        Runs compactions and jobs, such as a :class:`tidelake.spark.Lake`; by default this process
+        compacts, and procedures of jobs are refused.
     zone : tzinfo, optional
         The session's time zone, of times that name none; without it these are refused.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
@@ -99,5 +100,32 @@ class CdcMethods(abc.ABC):
         module = importlib.import_module("tidelake.spark.cdc.epoch_frames")
         made: EpochFrames = module.epoch_frames(
             self.catalog, job, epoch, lambda name, at: self.table(name, snapshot_id=at)
+        )
+        return made
+
+    def cdc_from_file(self, path: str | Path) -> SparkSync:
+        """Make the job that a TOML file describes, as a query of Spark.
+
+        Parameters
+        ----------
+        path : str or Path
+            On the driver's machine. The same file serves ``tidelake cdc run``.
+
+        Returns
+        -------
+        SparkSync
+            As of :meth:`cdc`.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such file, it is no TOML, a key is unknown or wrong, or it names another
+            warehouse.
+        UnsupportedError
+            The session is one of Spark Connect.
+        """
+        module = importlib.import_module("tidelake.spark.cdc.spark_sync")
+        made: SparkSync = module.spark_sync_of_file(
+            self.spark, self.catalog, path, jobs=self._job_registry
         )
         return made

@@ -206,10 +206,14 @@ class Lake(JobMethods, CdcMethods, KafkaMethods, LookupMethods, ServiceMethods):
                 spark,
                 self.catalog,
                 catalog_name=self.catalog_name,
-                runner_of=lambda catalog: Lake(self.spark, catalog),
+                runner_of=self._runner_of,
                 jobs=self._job_registry,
             )
         return self._statements
+
+    def _runner_of(self, catalog: Catalog) -> Lake:
+        # itself, so that jobs of procedures are among its own
+        return self if catalog is self.catalog else Lake(self.spark, catalog)
 
     @with_hints
     def table(

@@ -17,6 +17,7 @@ from tidelake import (
     UnsupportedError,
     WriteResult,
 )
+from tidelake.cdc import SyncStatus, TableStatus
 from tidelake.fileio import MemoryFileIO
 from tidelake.maintenance import PROCEDURES, REFUSED, ParameterType, call
 
@@ -405,4 +406,68 @@ def test_parameters_behind_the_first_optional_one_are_optional():
     for procedure in PROCEDURES.values():
         needed = [p.is_required for p in procedure.parameters]
         assert needed == sorted(needed, reverse=True), procedure.name
-        assert procedure.parameters[0].type is ParameterType.TABLE
+        first = procedure.parameters[0]
+        if procedure.name.startswith("cdc_"):
+            assert first.name == "job_file"
+        else:
+            assert first.type is ParameterType.TABLE
+
+
+# ---- jobs
+
+
+def test_procedures_of_jobs_ask_the_runner(catalog):
+    asked = []
+
+    class Job:
+        def plan(self):
+            return "job ods\ncreate ods.t"
+
+        def run(self, *, once=None):
+            asked.append(("run", once))
+
+        def status(self):
+            table = TableStatus("shop.t", "ods.t", "suspended", 7, 1, None, "no key")
+            facts = {"held_bytes": 5, "slot": "s"}
+            return SyncStatus("ods", 3, 1, "0/1", "0/2", True, (table,), 2, facts)
+
+        def resnapshot(self, table):
+            asked.append(("resnapshot", table))
+
+        def drop(self):
+            return ["dropped the slot", "removed the journal"]
+
+    class Runner:
+        def cdc_from_file(self, path):
+            asked.append(path)
+            return Job()
+
+    def answered(name, *arguments):
+        return call(catalog, name, arguments, runner=Runner()).to_pylist()
+
+    row = {
+        "job": "ods",
+        "epoch": 3,
+        "position": "0/1",
+        "newest": "0/2",
+        "is_behind": True,
+        "quarantined": 2,
+        "source_facts": '{"held_bytes": 5, "slot": "s"}',
+        "source_table": "shop.t",
+        "target_table": "ods.t",
+        "phase": "suspended",
+        "rows": 7,
+        "copies": 1,
+        "reason": "no key",
+    }
+    assert answered("cdc_plan", "a.toml") == [{"result": "job ods"}, {"result": "create ods.t"}]
+    assert answered("cdc_status", "a.toml") == [row]
+    assert answered("cdc_run", "a.toml") == [row]
+    assert answered("cdc_resnapshot", "a.toml", "ods.t") == [{"result": True}]
+    assert [one["result"] for one in answered("cdc_drop", "a.toml")] == Job().drop()
+    assert [one for one in asked if one != "a.toml"] == [("run", True), ("resnapshot", "ods.t")]
+
+
+def test_procedures_of_jobs_are_refused_without_spark(catalog):
+    with pytest.raises(UnsupportedError, match="the command 'tidelake cdc status'"):
+        call(catalog, "cdc_status", ["a.toml"])

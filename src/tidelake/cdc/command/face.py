@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tidelake.cdc.command.job_file import read_job
+from tidelake.cdc.command.job_file import read_job_file
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync import Sync
 from tidelake.cdc.command.sync_config import config_of
@@ -63,11 +63,9 @@ def from_file(path: str | Path) -> Sync:
     Raises
     ------
     InvalidInputError
-        The file is no TOML, or a key is unknown or wrong.
+        There is no such file, or it is no TOML, or a key is unknown or wrong.
     """
-    text = Path(path).read_text(encoding="utf-8")
-    command, given = read_job(text, path=str(path))
-    return Sync(config_of(command, given), _ways(), Env.system())
+    return Sync(config_of(*read_job_file(path)), _ways(), Env.system())
 
 
 def postgres_sync_table(**arguments: object) -> Sync:

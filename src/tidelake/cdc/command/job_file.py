@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 from tidelake.cdc.command.argument import SYNC_COMMANDS, Shape, arguments_of
 from tidelake.cdc.command.given import Given
@@ -36,6 +37,22 @@ def read_job(text: str, *, path: str = "the job file") -> tuple[str, Given]:
         hint = near_names(str(command), SYNC_COMMANDS) or f" Known: {', '.join(SYNC_COMMANDS)}."
         raise InvalidInputError(f"{path} {said}.{hint}", kind="cdc_job_file", path=path)
     return command, given_of(command, document)
+
+
+def read_job_file(path: str | Path) -> tuple[str, Given]:
+    """Read a file; see :func:`read_job`.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such file, or it is no job.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        message = f"The job file {path} cannot be read: {error}."
+        raise InvalidInputError(message, kind="cdc_job_file", path=str(path)) from error
+    return read_job(text, path=str(path))
 
 
 def job_text(command: str, given: Given) -> str:

@@ -12,12 +12,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from tidelake.cdc.command.job_file import read_job_file
 from tidelake.cdc.command.opening import OpenedJob, opened
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync import Sync, Watch
 from tidelake.cdc.command.sync_config import SyncConfig, config_of, interval_ms
 from tidelake.cdc.command.values import given_of
-from tidelake.engine.tables import Catalog
+from tidelake.engine.tables import Catalog, open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.cdc.executor_copy import ExecutorCopier
 from tidelake.spark.cdc.job_source import job_frame
@@ -164,21 +165,50 @@ def spark_sync(
     jobs: JobRegistry,
 ) -> SparkSync:
     """Make a job; see :meth:`tidelake.spark.Lake.cdc`."""
+    _check_classic()
+    config = config_of(command, given_of(command, arguments))
+    if config.warehouse is not None:
+        raise _other_warehouse(config, catalog)
+    return _made(spark, catalog, config, jobs)
+
+
+def spark_sync_of_file(
+    spark: SparkSession, catalog: Catalog, path: str | Path, *, jobs: JobRegistry
+) -> SparkSync:
+    """Make a job of a file; see :meth:`tidelake.spark.Lake.cdc_from_file`."""
+    _check_classic()
+    config = config_of(*read_job_file(path))
+    # the same file is for a process without Spark, which must know the warehouse
+    named = config.warehouse
+    if named is not None and open_catalog(named, env=catalog.env).uri != catalog.uri:
+        raise _other_warehouse(config, catalog)
+    return _made(spark, catalog, config, jobs)
+
+
+def _check_classic() -> None:
     if is_remote():
         message = (
             "A CDC job as a query of Spark needs a classic session, not Spark Connect. Run it in a"
             " process without Spark: tidelake.cdc.sync(...), or the command tidelake cdc."
         )
         raise UnsupportedError(message, kind="spark_connect")
-    config = config_of(command, given_of(command, arguments))
-    if config.warehouse is not None or config.catalog_conf:
-        message = (
-            f"{command} on Spark writes to the warehouse that is attached, {catalog.uri}: leave"
-            " 'warehouse' and 'catalog_conf' out, or attach the other one."
-        )
-        raise InvalidInputError(message, kind="cdc_argument", option="warehouse")
+
+
+def _made(
+    spark: SparkSession, catalog: Catalog, config: SyncConfig, jobs: JobRegistry
+) -> SparkSync:
+    if config.catalog_conf:
+        raise _other_warehouse(config, catalog)
     ways = SecretWays(os.environ, lambda path: Path(path).read_text(encoding="utf-8"))
     return SparkSync(spark, config, ways, catalog, jobs)
+
+
+def _other_warehouse(config: SyncConfig, catalog: Catalog) -> InvalidInputError:
+    message = (
+        f"{config.command} on Spark writes to the warehouse that is attached, {catalog.uri}: leave"
+        " 'warehouse' and 'catalog_conf' out, or attach the other one."
+    )
+    return InvalidInputError(message, kind="cdc_argument", option="warehouse")
 
 
 def _temporary(run: QueryRun) -> str:

@@ -22,6 +22,7 @@ import cdc_copy  # noqa: E402  (the path comes first)
 import cdc_decode  # noqa: E402
 import cdc_kafka  # noqa: E402
 import cdc_lag  # noqa: E402
+import change_feeds  # noqa: E402
 import engines  # noqa: E402
 import indexes  # noqa: E402
 import kernel  # noqa: E402
@@ -74,6 +75,7 @@ QUESTIONS = {
     "cdc-copy": cdc_copy.lines,
     "cdc-lag": cdc_lag.lag_lines,
     "cdc-held": cdc_lag.held_lines,
+    "change-feeds": change_feeds.lines,
     "service-single": service.single_lines,
     "service-batch": service.batch_lines,
     "service-lone": service.lone_lines,

@@ -387,11 +387,11 @@ class BucketIndex:
             self._used.add(bucket)
         recent = _packed(self._recent_hashes, self._recent_buckets)
         recent = np.concatenate([recent, _packed(hashes, buckets)])
-        self._recent_hashes, self._recent_buckets = _sorted(recent)
+        self._recent_hashes, self._recent_buckets = _merged(recent)
         if len(self._recent_hashes) > max(RECENT_MIN, len(self._hashes) // 4):
             large = _packed(self._hashes, self._buckets)
             recent = _packed(self._recent_hashes, self._recent_buckets)
-            self._hashes, self._buckets = _sorted(np.concatenate([large, recent]))
+            self._hashes, self._buckets = _merged(np.concatenate([large, recent]))
             self._recent_hashes = np.empty(0, np.int32)
             self._recent_buckets = np.empty(0, np.int16)
 
@@ -407,6 +407,20 @@ def _packed(hashes: Hashes, buckets: npt.NDArray[np.integer] | int) -> npt.NDArr
 def _sorted(packed: npt.NDArray[np.int64]) -> tuple[Hashes, npt.NDArray[np.int16]]:
     """Sort in place and take apart."""
     packed.sort()
+    return _apart(packed)
+
+
+def _merged(packed: npt.NDArray[np.int64]) -> tuple[Hashes, npt.NDArray[np.int16]]:
+    """Sort two sorted parts that stand one behind the other, and take apart.
+
+    The stable sort sees that they are sorted: 1.3 ms for 14,000 numbers behind 1.25 M, where the
+    other one takes 63.
+    """
+    packed.sort(kind="stable")
+    return _apart(packed)
+
+
+def _apart(packed: npt.NDArray[np.int64]) -> tuple[Hashes, npt.NDArray[np.int16]]:
     buckets = packed.astype(np.int16)  # the lower bits; no bucket needs the highest
     packed >>= 16
     return packed.astype(np.int32), buckets

@@ -263,8 +263,8 @@ class Run:
         """As :func:`tidelake.cdc.command.opening.opened`, with faults."""
         config, ways = config_for(self.given), _ways()
         env = replace(Env.system(), executor=SerialExecutor(), cores=SerialExecutor())
-        source = source_of(config, ways, env)
         catalog = open_catalog(config.warehouse, env=env, fileio=files)
+        source = source_of(config, ways, env, catalog)
         journal = FileJournal(files, f"{catalog.warehouse}/{JOURNALS}/{JOB}", JOB)
         lake = LakeWriter(catalog, lake_settings(config, zone="UTC"))
         faulty: Any = FaultySource(source, fails)

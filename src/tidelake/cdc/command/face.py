@@ -21,8 +21,8 @@ def sync(command: str, **arguments: object) -> Sync:
     Parameters
     ----------
     command : str
-        ``postgres_sync_table``, ``postgres_sync_database``, ``mysql_sync_table`` or
-        ``mysql_sync_database``.
+        ``postgres_sync_table``, ``postgres_sync_database``, ``mysql_sync_table``,
+        ``mysql_sync_database``, ``kafka_sync_table`` or ``kafka_sync_database``.
     **arguments : object
         Those of the command line, with underscores: ``warehouse="lake"``, ``database="ods"``.
         Pairs are dicts: ``table_conf={"bucket": 4}``. A password may be ``env:NAME`` or

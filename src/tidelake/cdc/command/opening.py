@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidelake.cdc.command.declared_columns import DeclaredColumns
 from tidelake.cdc.command.job_settings import job_settings, lake_settings
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync_config import SyncConfig
@@ -57,8 +58,13 @@ def lake_of(config: SyncConfig, ways: SecretWays, env: Env) -> Catalog:
     return open_catalog(config.warehouse, catalog=options or None, env=env)
 
 
-def source_of(config: SyncConfig, ways: SecretWays, env: Env) -> Source:
+def source_of(config: SyncConfig, ways: SecretWays, env: Env, catalog: Catalog) -> Source:
     """Open the source that a job reads; no connection is made yet.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Has the targets that exist, whose types messages may lack.
 
     Raises
     ------
@@ -73,8 +79,20 @@ def source_of(config: SyncConfig, ways: SecretWays, env: Env) -> Source:
         case "mysql":
             return MySqlSource(MySqlSettings.of(settings), mapping, env.clock)
         case "kafka":
-            keys = config.target.primary_keys
-            return TopicSource(KafkaSettings.of(settings, mapping), env.clock, keys=keys)
+            topics = KafkaSettings.of(settings, mapping)
+            declared = DeclaredColumns(
+                catalog,
+                config.routing,
+                reserved=config.evolution.reserved,
+                case_sensitive=config.case_sensitive,
+            )
+            return TopicSource(
+                topics,
+                env.clock,
+                keys=config.target.primary_keys,
+                # else the types are to be those of the messages
+                declared=None if topics.takes_kinds else declared,
+            )
     message = f"A sync of {config.source} is not there yet."
     raise UnsupportedError(message, kind="cdc_source")
 
@@ -96,9 +114,9 @@ def opened(
     copier : Copier, optional
         Copies large tables in other processes.
     """
-    source = source_of(config, ways, env)
     if catalog is None:
         catalog = lake_of(config, ways, env)
+    source = source_of(config, ways, env, catalog)
     journal = FileJournal(
         catalog.fileio, f"{catalog.warehouse}/{JOURNALS}/{config.job}", config.job
     )

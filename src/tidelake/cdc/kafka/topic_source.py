@@ -94,7 +94,9 @@ class TopicSource(TopicPositions):
         self._topics = Topics(self._client)
         self._reader = TopicReader(settings.topics, clock)
         self._format = settings.reader()
-        self._tables = Tables(tuple(keys), declared or {}, settings.takes_kinds)
+        self._tables = Tables(
+            tuple(keys), {} if declared is None else declared, settings.takes_kinds
+        )
         self._tables_of: dict[str, dict[SourceName, None]] = {}
         self._shown: set[SourceName] = set()
         self._peeked: set[Partition] = set()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
+
 import pytest
 from unit.cdc.kafka.change_stream import Tables
 from unit.kafka.conftest import Topics
@@ -83,6 +86,50 @@ def test_a_table_of_a_topic_with_a_key_and_metadata(topics, job, changes, tmp_pa
     made.run(once=True)
     found = content(tmp_path, "t", "id", "name", "big", "_offset", "_topic")
     assert found == [(2, "b", "B", 1, topic)]
+
+
+def test_messages_without_types_are_read_as_the_types_of_a_table_that_exists(topics, job, tmp_path):
+    lake = tidelake.open(tmp_path)
+    table = lake.create_table(
+        "ods.orders",
+        {
+            "id": "INT NOT NULL",
+            "price": "DECIMAL(8, 2)",
+            "at": "TIMESTAMP(3)",
+            "_cdc_lsn": "BIGINT",
+            "_cdc_seq": "BIGINT",
+        },
+        primary_keys=["id"],
+        options={"bucket": 1, "sequence.field": "_cdc_lsn,_cdc_seq"},
+    )
+    made = Tables(form="maxwell")
+    made.put("orders", {"id": 1, "price": "12.50", "at": "2026-01-02 03:04:05.678"})
+    made.put("orders", {"id": 2, "price": 7, "at": None})
+    made.put("orders", {"id": 3, "price": "much", "at": None})
+    topic = topics.make()
+    send(topics, topic, made.sent)
+    conf = {
+        "properties.bootstrap.servers": topics.servers,
+        "topic": topic,
+        "value.format": "maxwell-json",
+    }
+    synced = job("kafka_sync_database", topic, kafka_conf=conf)
+    assert synced.plan().can_run
+    synced.run(once=True)
+    at = dt.datetime(2026, 1, 2, 3, 4, 5, 678_000)
+    rows = [(1, Decimal("12.50"), at), (2, Decimal("7.00"), None)]
+    assert content(tmp_path, "orders", "id", "price", "at") == rows
+    [[reason]] = content(tmp_path, "cdc_quarantine", "reason")
+    assert "'much' is not a value of DECIMAL(8,2)" in reason.replace(", ", ",")
+
+    made.sent.clear()
+    made.put("orders", {"id": 4, "price": 1, "at": None, "note": 3})
+    send(topics, topic, made.sent)
+    job("kafka_sync_database", topic, kafka_conf=conf).run(once=True)
+    rows = [(1, Decimal("12.50"), None), (2, Decimal("7.00"), None), (4, Decimal("1.00"), "3")]
+    assert content(tmp_path, "orders", "id", "price", "note") == rows
+    kept = [str(field) for field in lake.table("ods.orders").table_schema.fields[:3]]
+    assert kept == [str(field) for field in table.table_schema.fields[:3]]
 
 
 def test_a_setting_that_is_not_known_is_refused(job):

@@ -1,6 +1,12 @@
 """The first copy of tables: a position of the log, and their rows in parts by key.
 
-The position comes first, without a lock, and the rows are read after it. Each part is read at a
+The position comes first, without a lock, and the rows are read after it. What is before the
+position must show in the rows. On MariaDB it does: the position is that of a consistent snapshot,
+and commits become visible in the log's order. On MySQL a transaction is in the log before InnoDB
+has committed it, so the position is the begin of a new file of the log: the server ends a file only
+when all transactions in it are committed.
+
+Each part is read at a
 moment of its own, so a row may be newer than the position. That is no fault: the log goes on from
 the position and has every change since, each with the whole row. What it says of a row that was
 copied later is said again, in order, up to the row's last state; a row that was deleted before its

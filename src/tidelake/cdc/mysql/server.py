@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidelake.cdc.mysql.connection import ServerSession
+from tidelake.cdc.mysql.grants import Grants
 from tidelake.cdc.mysql.log_reader import ServerFlavour
 from tidelake.cdc.mysql.position import BinlogPosition
 from tidelake.cdc.mysql.settings import MySqlSettings
@@ -142,6 +143,37 @@ def newest(session: ServerSession, facts: ServerFacts) -> BinlogPosition:
     return BinlogPosition(file, offset, 0, gtids)
 
 
+_HEADS = frozenset({"Format_desc", "Previous_gtids"})
+_HEADS_MAX = 5
+
+
+def new_file(session: ServerSession, facts: ServerFacts) -> BinlogPosition:
+    """Begin a new file of MySQL's log, and give the position of its first transaction.
+
+    The server ends a file only when InnoDB has committed all transactions in it. So whatever is
+    before the position shows in each SELECT that begins later. ``SHOW MASTER STATUS`` does not
+    promise this: a transaction is in the log before its rows are seen, for as long as the disk or
+    a replica that must answer takes.
+
+    Raises
+    ------
+    StorageRefusedError
+        The user lacks RELOAD.
+    """
+    session.rows("FLUSH LOCAL BINARY LOGS")
+    now = newest(session, facts)
+    rows = session.rows(f"SHOW BINLOG EVENTS IN '{now.file}' LIMIT {_HEADS_MAX}")
+    offset, gtids = 0, ""
+    for _, begin, kind, _, end, info in rows:
+        if kind not in _HEADS:
+            offset = int(begin)
+            break
+        offset = int(end)
+        if kind == "Previous_gtids" and facts.has_gtids:
+            gtids = str(info).replace("\n", "")
+    return BinlogPosition(now.file, offset, 0, gtids)
+
+
 def check_server(
     session: ServerSession,
     settings: MySqlSettings,
@@ -224,14 +256,23 @@ def _right_findings(
             )  # fmt: skip
             mend = f"GRANT {right} ON *.* TO '{user}'"
             found.append(SourceFinding("right_replication_client", error.message, mend))
-    grants = _grants(session)
-    replicates = re.search(
-        r"REPLICATION (SLAVE|REPLICA)\b(?! ADMIN)|ALL PRIVILEGES ON \*\.\*", grants
-    )
-    if not replicates:
+    grants = Grants.ask(session)
+    if not (grants.allow("REPLICATION SLAVE") or grants.allow("REPLICATION REPLICA")):
         text = f"The user '{user}' may not read the log: it lacks REPLICATION SLAVE."
         mend = f"GRANT REPLICATION SLAVE ON *.* TO '{user}'"
         found.append(SourceFinding("right_replication_slave", text, mend))
+    if not facts.is_maria and not grants.allow("RELOAD"):
+        text = f"The user '{user}' may not begin a new file of the log, as a copy does: RELOAD."
+        found.append(SourceFinding("right_reload", text, f"GRANT RELOAD ON *.* TO '{user}'"))
+    keyless = sorted({table.name.database for table in tables if not table.keys})
+    for database in [] if facts.is_maria else keyless:
+        if not grants.allow("LOCK TABLES", database):
+            text = (
+                f"The user '{user}' may not lock tables of {database}, as the copy of one without a"
+                " key does for a moment: LOCK TABLES."
+            )
+            mend = f"GRANT LOCK TABLES ON {quoted_name(database)}.* TO '{user}'"
+            found.append(SourceFinding("right_lock_tables", text, mend, table=database))
     for table in tables:
         name = quoted_name(table.name.database, table.name.table)
         try:
@@ -240,13 +281,6 @@ def _right_findings(
             mend = f"GRANT SELECT ON {name} TO '{user}'" if error.kind == "cdc_rights" else ""
             found.append(SourceFinding("right_select", error.message, mend, table=str(table.name)))
     return found
-
-
-def _grants(session: ServerSession) -> str:
-    try:
-        return " ".join(str(row[0]) for row in session.rows("SHOW GRANTS")).upper()
-    except StorageRefusedError:
-        return "ALL PRIVILEGES ON *.*"  # a server without tables of rights
 
 
 def _id_findings(

@@ -10,7 +10,7 @@ from tidelake.cdc.mysql.first_copy import MySqlFirstCopy, begin
 from tidelake.cdc.mysql.log_reader import BinlogReader
 from tidelake.cdc.mysql.log_stream import BinlogStream
 from tidelake.cdc.mysql.position import BinlogPosition, BinlogPositions, MySqlGtids
-from tidelake.cdc.mysql.server import ServerFacts, check_server, newest
+from tidelake.cdc.mysql.server import ServerFacts, check_server, new_file, newest
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.startup import startup_position
 from tidelake.cdc.mysql.tables import list_tables, read_tables
@@ -105,7 +105,9 @@ class MySqlSource(BinlogPositions):
             self._describe,
             self._mapping,
             is_maria=self._facts.is_maria,
-            ask_newest=self._newest,
+            ask_newest=lambda: (
+                self._newest() if self._facts.is_maria else new_file(self._session, self._facts)
+            ),
             gtids_at=self._gtids_at,
             keyless=[name for name, table in known.items() if not table.keys],
         )

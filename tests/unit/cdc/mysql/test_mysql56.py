@@ -64,6 +64,22 @@ def test_a_row_without_a_key_is_in_the_copy_or_in_the_log(mysql56, open_source):
     assert part.rows.to_pylist() == [{"id": 2}]
 
 
+def test_a_copy_begins_in_a_new_file_of_the_log(mysql56, open_source):
+    """What is in a file that ended is committed: a transaction in the newest file may not be."""
+    mysql56.do("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    source = open_source(mysql56)
+    (table,) = source.tables()
+    before = source.newest()
+    with source.first_copy([T]) as copied:
+        assert copied.position.split(":")[0] > before.split(":")[0]
+        assert copied.position == source.newest()
+        mysql56.do("INSERT INTO t VALUES (2)")
+        (batch,) = copied.read(copied.chunks(table, rows_max=100)[0])
+    assert batch.rows.to_pylist() == [{"id": 1}, {"id": 2}]
+    (part,) = source.read(copied.position, [T], QUICK).parts
+    assert part.rows.to_pylist() == [{"id": 2}]
+
+
 def test_a_snapshot_waits_for_a_row_that_is_not_committed(mysql56, open_source):
     mysql56.do("CREATE TABLE t (id int)")
     source = open_source(mysql56)

@@ -152,7 +152,7 @@ class Run:
             "sequence": "source" if self.has_order else "none",
             "interval": f"{rng.choice([20, 60, 200])} ms",
             "max_rows": rng.choice([20, 80, 100_000]),
-            "quarantine_max": 0,
+            "quarantine_max": 0, "keyless": "append",
         }  # fmt: skip
         if self.one_table:
             given[f"{kind}_conf"] = {**self.shop.conf(), "table-name": "items"}
@@ -169,9 +169,7 @@ class Run:
             if self.moves_shelves:
                 given["primary_keys"] = ["shelf", "id"]
             given["multiple_table_partition_keys"] = parts
-            # a table without a key has no buckets of a number
-            without = [] if self.bucket == -1 else ["events"]
-            given["excluding_tables"] = "|".join(["notes_.*", *without])
+            given["excluding_tables"] = "notes_.*"
         return given
 
     @property
@@ -179,7 +177,7 @@ class Run:
         """The followed tables."""
         if self.one_table:
             return ["items"]
-        return [name for name in TYPES if name != "events" or self.bucket == -1]
+        return [*TYPES]
 
     # ---- lives
 
@@ -387,11 +385,10 @@ class Run:
 
 
 def config_for(given: Mapping[str, object]) -> SyncConfig:
-    """The job of some arguments; tables without a key may follow, too."""
+    """The job of some arguments."""
     kind = "postgres" if "postgres_conf" in given else "mysql"
     command = f"{kind}_sync_{'table' if 'table' in given else 'database'}"
-    config = config_of(command, given_of(command, given))
-    return replace(config, target=replace(config.target, requires_key=False))
+    return config_of(command, given_of(command, given))
 
 
 def _ways() -> SecretWays:

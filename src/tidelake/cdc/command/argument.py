@@ -256,6 +256,15 @@ ARGUMENTS = (
         is_ours=True,
     ),
     Argument(
+        "keyless",
+        "What to do with tables without a key: refuse them, or append their new rows. One whose"
+        " rows are updated or deleted is suspended then.",
+        value="ACTION",
+        choices=("refuse", "append"),
+        default="refuse; of kafka_sync_database append",
+        is_ours=True,
+    ),
+    Argument(
         "on_lost_position",
         "What to do if the source no longer has the job's position: stop, or copy all again.",
         value="ACTION",

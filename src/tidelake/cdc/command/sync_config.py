@@ -158,6 +158,7 @@ class _Reading:
             case_sensitive=case_sensitive,
         )
         order = ORDER_FIELDS if self._choice("sequence", "source") == "source" else ()
+        keyless = "append" if (self.source, self.what) == (KAFKA, DATABASE) else "refuse"
         reserved = {field.name for field in (*metadata.fields, *order)}
         names, references = _names_and_references(computed, case_sensitive=case_sensitive)
         return SyncConfig(
@@ -176,7 +177,7 @@ class _Reading:
                 table_conf=self._pairs("table_conf"),
                 order=order,
                 keys_from_source=self._truth("sync_primary_keys_from_source_schema", default=True),
-                requires_key=self.what != DATABASE or self.source != KAFKA,
+                requires_key=self._choice("keyless", keyless) == "refuse",
                 is_strict=self.what != DATABASE,
                 case_sensitive=case_sensitive,
             ),

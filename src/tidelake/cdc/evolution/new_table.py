@@ -5,6 +5,7 @@
 2. Its primary key is the one asked for, else the source's; its partition keys are those asked for.
    In a job of a database a table that lacks a column of the keys asked for takes the source's key,
    and no partitions.
+   A number of buckets is for tables with a primary key.
 3. With order columns and a primary key, they are its ``sequence.field``, unless the options name
    another one or keep the first row.
 4. The columns on which its primary key depends come with a delete, and with an update.
@@ -24,6 +25,7 @@ from tidelake.errors import InvalidInputError
 from tidelake.types import DataField
 
 SEQUENCE_FIELD, MERGE_ENGINE = "sequence.field", "merge-engine"
+BUCKET, BUCKET_KEY = "bucket", "bucket-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,9 @@ def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> T
         _refuse_missing(identifier, "partition", partition_keys, names, options, notes)
         partition_keys = ()
     table_options = dict(options.table_conf)
+    if not primary_keys and _numbers_buckets(table_options):
+        bucket = table_options.pop(BUCKET)
+        notes.append(f"Table '{identifier}' has no primary key: 'bucket' {bucket} is not for it.")
     first_row = table_options.get(MERGE_ENGINE) == "first-row"
     if options.order and primary_keys and not first_row:
         table_options.setdefault(SEQUENCE_FIELD, ",".join(f.name for f in options.order))
@@ -111,6 +116,11 @@ def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> T
         source.comment,
         tuple(notes),
     )
+
+
+def _numbers_buckets(options: Mapping[str, str]) -> bool:
+    """Whether rows need a key to find their bucket."""
+    return options.get(BUCKET, "-1").strip() != "-1" and BUCKET_KEY not in options
 
 
 def _cased(names: Sequence[str], options: TargetOptions) -> tuple[str, ...]:
@@ -144,7 +154,8 @@ def _primary_keys(
     if options.requires_key and options.keys_from_source:
         message = (
             f"Table '{identifier}' has no primary key: its source ({source.name}) has none, or"
-            " several with different ones. Give one with --primary_keys, or leave the table out."
+            " several with different ones. Give one with --primary_keys, leave the table out, or"
+            " append its rows with --keyless append."
         )
         raise InvalidInputError(message, kind="cdc_no_key", table=identifier)
     return ()

@@ -52,7 +52,7 @@ from tidelake.cdc.target.target import Applied, Prepared, Target, TargetRows
 from tidelake.engine.tables import Catalog
 from tidelake.engine.write import WriteResult, WriteTransaction
 from tidelake.errors import InvalidInputError
-from tidelake.types import TableSchema
+from tidelake.types import RowKind, TableSchema
 from tidelake.types.schema_change import RenameColumn
 
 CHUNK_ROWS_MAX = 500_000
@@ -232,6 +232,14 @@ class LakeWriter:
             return
         ready = self._ready(table.target, epoch)
         if part.table != table.version and not self._evolve(part.table, table, ready, epoch):
+            return
+        if not ready.target.handle.schema.primary_keys and (part.kinds != RowKind.INSERT).any():
+            reason = (
+                "it has no key, and rows were updated or deleted: give it one with --primary_keys,"
+                " or copy it by tidelake cdc resnapshot now and then"
+            )
+            _LOG.warning("Job '%s': table %s is suspended: %s", self._settings.job, name, reason)
+            _move(epoch, name, Phase.SUSPENDED, reason)
             return
         for one in part.rejected:
             epoch.misfits.append(Misfit(table.target, one))

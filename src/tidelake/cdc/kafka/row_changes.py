@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.cdc.kafka.events import DELETE, UPDATE, TableEvents
+from tidelake.cdc.kafka.events import DELETE, INSERT, UPDATE, TableEvents
 from tidelake.cdc.kafka.images import (
     Image,
     ImageRows,
@@ -127,6 +127,10 @@ def row_changes(
     described = SourceTable(events.name, tuple(one.source for one in layout.columns), keys)
     others = key_columns(described)
     moving = (*keys, *sorted(others - set(keys)))
+    if not keys:
+        # without a key an upsert is a row of its own
+        for place in _without_old(events):
+            events.kinds[place] = INSERT
     hidden: set[int] = set()
     if keys and not (events.moves_by_itself and set(moving) <= set(events.keys)):
         if events.hides_moves and events.keys and not set(moving) <= set(events.keys):

@@ -277,6 +277,23 @@ def test_one_table_with_computed_and_metadata_columns(shop):
     assert shop.table("orders").get(42)["first"] == "thin"
 
 
+def test_rows_of_a_table_without_a_key_are_appended_where_it_is_asked_for(shop):
+    shop.run(
+        "CREATE TABLE logs (line text)",
+        "ALTER TABLE logs REPLICA IDENTITY FULL",
+        "INSERT INTO logs VALUES ('a'), ('a')",
+    )
+    with pytest.raises(InvalidInputError, match="--keyless append"):
+        shop.job(once=True).run()
+    job = shop.job(once=True, keyless="append", table_conf={"bucket": 2})
+    assert job.plan().can_run
+    job.run()
+    shop.run("INSERT INTO logs VALUES ('a'), ('b')", "UPDATE orders SET price = 1")
+    job.run()
+    assert shop.content("logs", "line") == [("a",), ("a",), ("a",), ("b",)]
+    assert shop.table("orders").table_schema.options["bucket"] == "2"
+
+
 def by_shelf(shop):
     shop.run(
         "CREATE TABLE stock (id int PRIMARY KEY, shelf text, amount int NOT NULL)",

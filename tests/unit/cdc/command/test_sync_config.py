@@ -119,6 +119,10 @@ def test_a_command_of_a_database():
     assert (made.target.is_strict, made.target.requires_key) == (False, True)
     topics = config("kafka_sync_database", PAIMON["kafka_sync_database"])
     assert not topics.target.requires_key
+    assert config_of(made.command, {**made.given, "keyless": ("append",)}).target.requires_key is (
+        False
+    )
+    assert config_of(topics.command, {**topics.given, "keyless": ("refuse",)}).target.requires_key
     assert topics.routing.partition_keys_for(SourceName("", "", "a")) == ("x", "y")
     assert topics.routing.target_of(SourceName("db1", "", "c")) == "test_db.p_c_s"
     assert topics.routing.mode is Mode.COMBINED

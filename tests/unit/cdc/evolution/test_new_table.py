@@ -122,6 +122,19 @@ def test_a_wrong_definition_is_refused(options, said):
     assert said in str(refused.value)
 
 
+def test_a_number_of_buckets_is_for_tables_with_a_key():
+    bare = [source(keys=(), **BASE)]
+    conf = {"bucket": "4", "file.format": "orc"}
+    assert made(table_conf=conf).options["bucket"] == "4"
+    found = made(bare, requires_key=False, table_conf=conf)
+    assert found.options == {"file.format": "orc"}
+    assert found.notes == ("Table 'ods.t' has no primary key: 'bucket' 4 is not for it.",)
+    by_key = {**conf, "bucket-key": "a"}
+    assert made(bare, requires_key=False, table_conf=by_key).options == by_key
+    with pytest.raises(InvalidInputError, match="--keyless append"):
+        made(bare)
+
+
 def test_a_key_may_change_its_partition_where_nothing_orders_rows():
     assert made(partition_keys=("b",)).partition_keys == ("b",)
 

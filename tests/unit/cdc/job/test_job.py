@@ -369,6 +369,23 @@ def test_an_epoch_that_comes_again_ends_where_it_ended(bench, monkeypatch):
         bench.run()
 
 
+def test_a_table_without_a_key_takes_new_rows_and_is_suspended_by_others(bench):
+    bench.database.create("events", [("n", "INT NOT NULL")], keys=())
+    put = [("events", "put", {"n": n}) for n in (1, 1, 2)]
+    bench.database.commit(("items", "put", item(1)), *put)
+    bench.run()
+    bench.database.commit(put[0])
+    bench.run()
+    found = bench.catalog.table("ods.events").to_arrow(columns=["n"]).to_pylist()
+    assert sorted(row["n"] for row in found) == [1, 1, 1, 2]
+    [first, *_] = bench.database.rows[name_of("events")]
+    bench.database.commit(("events", "delete", first), ("items", "put", item(2)))
+    job = bench.run()
+    events = job.state.tables[name_of("events")]
+    assert (events.phase, events.reason[:21]) == (Phase.SUSPENDED, "it has no key, and ro")
+    assert set(bench.content("items")) == {(1,), (2,)}
+
+
 def test_a_new_table_joins(bench):
     job = bench.run()
     bench.database.create("users", [("id", "INT NOT NULL"), ("mail", "STRING")])

@@ -21,6 +21,7 @@ from tidelake.cdc.command.opening import OpenedJob, opened
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync_config import SyncConfig
 from tidelake.cdc.evolution.ddl_entry import change_text
+from tidelake.cdc.evolution.existing_table import misfits
 from tidelake.cdc.evolution.plan import plan_evolution
 from tidelake.cdc.job.epoch_reads import EpochReads, EpochTables
 from tidelake.cdc.job.job import EpochDone, SyncJob
@@ -30,6 +31,7 @@ from tidelake.cdc.journal.journal import REPLAY
 from tidelake.cdc.source.finding import SourceFinding
 from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.engine.env import Env
+from tidelake.engine.schemas import evolved_schema
 from tidelake.engine.tables import Table
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, counted
 
@@ -245,10 +247,17 @@ class Sync:
         assert isinstance(existing, Table), "no system table is a target"
         changes: list[str] = []
         reasons: list[str] = []
+        schema, now_ms = existing.table_schema, self._env.clock.now_ms()
         for table in tables:
-            plan = plan_evolution(existing.table_schema, table, None, self._config.evolution)
+            plan = plan_evolution(schema, table, None, self._config.evolution)
             changes += [change_text(change) for change in plan.changes]
             reasons += plan.reasons
+            if not plan.reasons and plan.changes:
+                schema = evolved_schema(
+                    schema, plan.changes, table=target, has_snapshots=True, time_ms=now_ms
+                )
+        if not reasons:
+            reasons += misfits(schema, made)
         return PlannedTable(
             target,
             sources,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tidelake.cdc.evolution.new_table import SEQUENCE_FIELD, TargetDefinition
+from tidelake.cdc.evolution.target_engine import engine_problem
 from tidelake.cdc.evolution.type_change import TypeChange, type_change
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
@@ -43,6 +44,10 @@ def misfits(schema: TableSchema, wanted: TargetDefinition) -> Iterator[str]:
         # a table that was made with partitions keeps them where none are asked for
         if set(own_keys) != set(asked) and (asked or what == "primary key"):
             yield f"its {what} ({', '.join(own_keys)}) would be ({', '.join(asked)})"
+    if schema.primary_keys:
+        problem = engine_problem(schema.options, sends_whole_rows=wanted.sends_whole_rows)
+        if problem is not None:
+            yield problem
     own_order, order = schema.options.get(SEQUENCE_FIELD), wanted.options.get(SEQUENCE_FIELD)
     if order is not None and own_order != order:
         yield f"its '{SEQUENCE_FIELD}' is {own_order or 'not set'}, not {order}"

@@ -15,6 +15,8 @@ from tidelake.cdc.source.source_table import OldRows, SourceTable
 from tidelake.errors import InvalidInputError
 from tidelake.types import DataField
 
+_WHOLE = (OldRows.ALL, OldRows.SOME)
+
 
 @dataclass(frozen=True, slots=True)
 class MergedTable:
@@ -28,6 +30,8 @@ class MergedTable:
         Empty if the tables have none, or different ones.
     sent : frozenset of str
         Columns whose old values come with a delete.
+    sends_whole_rows : bool
+        Whether a change has all values of its row.
     """
 
     name: str
@@ -35,6 +39,7 @@ class MergedTable:
     keys: tuple[str, ...]
     comment: str | None = None
     sent: frozenset[str] = frozenset()
+    sends_whole_rows: bool = True
 
 
 def fields_in_case(table: SourceTable, *, case_sensitive: bool) -> tuple[DataField, ...]:
@@ -103,12 +108,13 @@ def merged_table(tables: Sequence[SourceTable], *, case_sensitive: bool = True) 
         keys.pop() if len(keys) == 1 else (),
         tables[0].comment,
         frozenset.intersection(*(_sent(table, case_sensitive=case_sensitive) for table in tables)),
+        all(table.old_rows in _WHOLE for table in tables),
     )
 
 
 def _sent(table: SourceTable, *, case_sensitive: bool) -> frozenset[str]:
     names = [column.name for column in table.columns]
-    sent = names if table.old_rows in (OldRows.ALL, OldRows.SOME) else table.keys
+    sent = names if table.old_rows in _WHOLE else table.keys
     return frozenset(name if case_sensitive else name.lower() for name in sent)
 
 

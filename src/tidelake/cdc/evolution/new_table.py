@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from tidelake.cdc.evolution.key_columns import key_columns, whole_rows_statement
 from tidelake.cdc.evolution.merged_table import MergedTable
+from tidelake.cdc.evolution.target_engine import engine_notes, engine_problem
 from tidelake.errors import InvalidInputError
 from tidelake.types import DataField
 
@@ -70,6 +71,8 @@ class TargetDefinition:
         ``"database.table"``.
     notes : tuple of str
         What was asked for and is not so, a sentence each.
+    sends_whole_rows : bool
+        Whether a change of the source has all values of its row.
     """
 
     identifier: str
@@ -79,6 +82,7 @@ class TargetDefinition:
     options: Mapping[str, str]
     comment: str | None = None
     notes: tuple[str, ...] = ()
+    sends_whole_rows: bool = True
 
 
 def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> TargetDefinition:
@@ -107,6 +111,9 @@ def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> T
         table_options.setdefault(SEQUENCE_FIELD, ",".join(f.name for f in options.order))
     _check_partitions(identifier, primary_keys, partition_keys, table_options)
     _check_sent(identifier, primary_keys, source, options)
+    if primary_keys:
+        _check_engine(identifier, table_options, source)
+        notes += engine_notes(identifier, table_options)
     return TargetDefinition(
         identifier,
         tuple(replace(f, id=i) for i, f in enumerate(fields)),
@@ -115,12 +122,20 @@ def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> T
         table_options,
         source.comment,
         tuple(notes),
+        source.sends_whole_rows,
     )
 
 
 def _numbers_buckets(options: Mapping[str, str]) -> bool:
     """Whether rows need a key to find their bucket."""
     return options.get(BUCKET, "-1").strip() != "-1" and BUCKET_KEY not in options
+
+
+def _check_engine(identifier: str, options: Mapping[str, str], source: MergedTable) -> None:
+    problem = engine_problem(options, sends_whole_rows=source.sends_whole_rows)
+    if problem is not None:
+        message = f"Table '{identifier}': {problem}."
+        raise InvalidInputError(message, kind="cdc_target_engine", table=identifier)
 
 
 def _cased(names: Sequence[str], options: TargetOptions) -> tuple[str, ...]:

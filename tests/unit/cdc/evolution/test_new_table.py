@@ -35,6 +35,7 @@ def shown(fields):
 
 
 BASE = {"id": "INT NOT NULL", "a": "INT NOT NULL", "b": "STRING"}
+IGNORES = {"ignore-delete": "true"}
 PLAIN = source(comment="the table", **BASE)
 
 
@@ -56,6 +57,47 @@ def test_a_target_has_the_sources_columns_and_those_of_the_job():
     assert table.comment == "the table"
 
 
+@pytest.mark.parametrize(
+    ("conf", "said"),
+    [
+        ({"merge-engine": "first-row"}, "takes no deletes"),
+        ({"merge-engine": "aggregation"}, "takes no deletes"),
+        ({"merge-engine": "partial-update"}, "takes no deletes"),
+        ({"bucket": "-2"}, "cannot be found before the next compaction"),
+    ],
+)
+def test_a_target_that_cannot_take_what_its_source_sends_is_refused(conf, said):
+    keys = replace(PLAIN, old_rows=OldRows.KEYS)
+    with pytest.raises(InvalidInputError, match=said) as caught:
+        made((keys,), table_conf=conf)
+    assert caught.value.kind == "cdc_target_engine"
+    there = TableSchema(0, made().fields, 3, (), ("id",), conf)
+    assert said in "; ".join(misfits(there, made((keys,))))
+
+
+@pytest.mark.parametrize(
+    ("conf", "said"),
+    [
+        ({"merge-engine": "first-row", "ignore-delete": "true"}, "engine is 'first-row'"),
+        ({"merge-engine": "first-row", "first-row.ignore-delete": "true"}, "'first-row'"),
+        (
+            {
+                "merge-engine": "partial-update",
+                "partial-update.remove-record-on-delete": "true",
+            },
+            "'partial-update'",
+        ),
+        ({"ignore-delete": "true"}, "will keep deleted rows"),
+        ({"bucket": "-2"}, "seen after a compaction"),
+    ],
+)
+def test_a_note_says_how_a_target_differs_from_its_source(conf, said):
+    (note,) = made(table_conf=conf).notes
+    assert said in note
+    there = TableSchema(0, made().fields, 3, (), ("id",), conf)
+    assert not [*misfits(there, made())]
+
+
 def test_a_target_can_be_made(tmp_path):
     table = made(order=ORDER, partition_keys=("b",), primary_keys=("id", "b"),
                  table_conf={"bucket": "2", "sink.parallelism": "4"})  # fmt: skip
@@ -74,9 +116,9 @@ def test_a_target_can_be_made(tmp_path):
     [
         ({"order": ()}, None),
         ({"order": ORDER, "table_conf": {"sequence.field": "a"}}, "a"),
-        ({"order": ORDER, "table_conf": {"merge-engine": "first-row"}}, None),
+        ({"order": ORDER, "table_conf": {"merge-engine": "first-row", **IGNORES}}, None),
         ({"order": ORDER, "keys_from_source": False}, None),
-        ({"order": ORDER, "table_conf": {"merge-engine": "partial-update"}}, "_l,_s"),
+        ({"order": ORDER, "table_conf": {"merge-engine": "partial-update", **IGNORES}}, "_l,_s"),
     ],
 )
 def test_order_columns_order_rows_unless_something_else_does(options, sequence):

@@ -529,7 +529,7 @@ class LakeWriter:
         copier = self._copier
         reader = copy.reader(wanted.chunks) if copier is not None else None
         notes: dict[int, ChunkNote] = {}
-        if copier is not None and reader is not None:
+        if copier is not None and reader is not None and not (replaces and target.logs_replaced):
             spread = wanted.read_by(reader)
             if copier.takes(spread):
 

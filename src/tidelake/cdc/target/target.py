@@ -25,13 +25,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidelake.cdc.evolution.target_engine import engine_notes
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.cdc.target.unchanged import fill_unchanged
 from tidelake.engine.schemas import alter_table, with_newest_schema
 from tidelake.engine.streams import MadeCommit
 from tidelake.engine.tables import Table, TableHandle
-from tidelake.engine.write import WriteResult, WriteTransaction, write_target
+from tidelake.engine.write import (
+    ROW_KIND_COLUMN,
+    WriteResult,
+    WriteTransaction,
+    write_target,
+)
 from tidelake.errors import InvalidInputError
+from tidelake.options import declared
 from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.conform import conform
@@ -130,6 +137,26 @@ class Target:
         """The table with the newest schema that is known."""
         return self._handle
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no row; then rows are added, as readers of changes do not see others."""
+        latest = self._handle.snapshots.latest()
+        return latest is None or latest.total_record_count == 0
+
+    @property
+    def logs_replaced(self) -> bool:
+        """Whether rows that are replaced are deleted one by one: it has a log of its changes.
+
+        A commit that overwrites puts nothing into that log.
+        """
+        options = self._handle.options
+        return (
+            bool(self._handle.schema.primary_keys)
+            and options.get(declared.CHANGELOG_PRODUCER) != "none"
+            and not next(engine_notes(self.identifier, self._handle.schema.options), "")
+            and not self.is_empty
+        )
+
     def alter(self, changes: Sequence[SchemaChange]) -> None:
         """Change the schema; what is already so is left alone."""
         self._handle = alter_table(self._handle, changes)
@@ -196,6 +223,10 @@ class Target:
         batches : iterable of pyarrow.RecordBatch
             As :attr:`TargetRows.rows`, all inserts; read once.
         """
+        if self.logs_replaced:
+            return self.copied(
+                step, lambda change: change.write(self._instead(batches)), replaces=False
+            )
         return self.copied(step, lambda change: change.write(self._whole(batches)), replaces=True)
 
     def copied(
@@ -208,19 +239,34 @@ class Target:
         write : callable
             Writes to the transaction and commits it, unless it is committed.
         """
-        handle = self._handle
-        transaction = self._transaction(step)
-        if replaces:
-            handle = handle.with_options(handle.options.updated(WHOLE_TABLE))
-            transaction = WriteTransaction(
-                handle,
-                step.identity(handle, self.made),
-                overwrite=write_target(handle, "overwrite", None),
-                is_wanted_empty=True,
-            )
+        adds = not replaces or self.is_empty
+        transaction = self._transaction(step) if adds else self._overwrite(step)
         result = write(transaction)
+        if adds and replaces and not result.rows and not result.already_committed:
+            # no row came: a commit says that there is none
+            transaction = self._overwrite(step)
+            result = transaction.write(())
         self.made = transaction.made or self.made
         return Applied(self.made, result.rows, result.already_committed)
+
+    def _overwrite(self, step: EpochStep) -> WriteTransaction:
+        handle = self._handle.with_options(self._handle.options.updated(WHOLE_TABLE))
+        return WriteTransaction(
+            handle,
+            step.identity(handle, self.made),
+            overwrite=write_target(handle, "overwrite", None),
+            is_wanted_empty=True,
+        )
+
+    def _instead(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Deletes of all rows that are there, and then other rows.
+
+        A delete has its row's own order, behind which it stands in the commit.
+        """
+        for batch in Table(self._handle).to_batches():
+            yield _of_kind(batch, RowKind.DELETE)
+        for batch in self._whole(batches):
+            yield _of_kind(batch, RowKind.INSERT)
 
     def _whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows with all columns; no reader of Arrow, which hides the class of an error."""
@@ -314,6 +360,11 @@ def _conformed(
             values = pc.if_else(pc.and_(deletes, values.is_null()), _some_value(one), values)
         columns.append(values)
     return pa.table(columns, schema.names)
+
+
+def _of_kind(batch: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
+    kinds = pa.repeat(pa.scalar(int(kind), pa.int8()), batch.num_rows)
+    return batch.append_column(ROW_KIND_COLUMN, kinds)
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:

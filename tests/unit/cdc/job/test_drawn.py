@@ -30,6 +30,23 @@ KEYS = {
 """Keys of targets; but for the first they have a column that rows change."""
 
 
+STORES = (
+    {},
+    {"deletion-vectors.enabled": "true"},
+    {"write-only": "true"},
+    {"file.format": "avro"},
+    {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"},
+)
+KEYED_STORES = (
+    {"changelog-producer": "lookup"},
+    {"changelog-producer": "lookup", "deletion-vectors.enabled": "true", "bucket": "1"},
+    {"changelog-producer": "full-compaction", "full-compaction.delta-commits": "1"},
+    {"changelog-producer": "input"},
+    {"bucket": "2"},
+)
+"""Options of targets; the second ones are of tables with a key alone."""
+
+
 class Draw:
     """One database and its job."""
 
@@ -39,11 +56,15 @@ class Draw:
         self.database = self.bench.database
         self.database.create("items", [*ITEMS, SHELF])
         self.database.create("orders", [*ORDERS, SHELF])
-        self.database.create("events", [("n", "INT NOT NULL"), SHELF], keys=())
+        self.conf = self.rng.choice([*STORES, *KEYED_STORES])
+        self.tables = ["items", "orders"]
+        if self.conf not in KEYED_STORES:
+            self.database.create("events", [("n", "INT NOT NULL"), SHELF], keys=())
+            self.tables.append("events")
         self.events = 0
         ordered = self.rng.random() < 0.5
         keys = self.rng.choice(["source", *KEYS])
-        given = {**KEYS[keys], "is_strict": False}
+        given = {**KEYS[keys], "is_strict": False, "table_conf": self.conf}
         computed = ("part=upper(shelf)",) if "part" in given.get("primary_keys", ()) else ()
         self.bench.settings = {
             "rows_max": self.rng.choice([1, 3, 50]),
@@ -89,7 +110,7 @@ class Draw:
         """Some transactions of the application."""
         for _ in range(self.rng.randrange(1, 6)):
             what = self.rng.random()
-            if self.rng.random() < 0.5:
+            if "events" in self.tables and self.rng.random() < 0.5:
                 many = range(self.events, self.events + self.rng.randrange(1, 6))
                 self.events = many.stop
                 self.database.commit(*[("events", "put", {"n": n, "shelf": "a"}) for n in many])
@@ -159,15 +180,32 @@ class Draw:
                 break
         self.bench.check()
         self.check_epochs()
+        if "changelog-producer" in self.conf:
+            self.check_changes("items")
+            self.check_changes("orders")
 
     def check_epochs(self):
         """Each epoch was committed once to each table."""
-        for table in ("items", "orders", "events"):
+        for table in self.tables:
             history = self.bench.catalog.table(f"ods.{table}").system_table("snapshots").to_arrow()
             commits = [row for row in history.to_pylist() if row["commit_kind"] != "COMPACT"]
             assert {row["commit_user"] for row in commits} == {"cdc-job"}
             epochs = [row["commit_identifier"] for row in commits]
             assert epochs == sorted(set(epochs)), (table, epochs)
+
+    def check_changes(self, name):
+        """The logged changes of a table, one after the other, lead to its rows."""
+        table = self.bench.catalog.table(f"ods.{name}")
+        keys = table.primary_keys
+        rows = {}
+        for row in table.changes(0, mode="changelog").to_pylist():
+            is_old = row.pop("_row_kind") in {"-U", "-D"}
+            key = tuple(row[k] for k in keys)
+            if is_old:
+                rows.pop(key, None)
+            else:
+                rows[key] = row
+        assert rows == {tuple(row[k] for k in keys): row for row in table.to_arrow().to_pylist()}
 
 
 @pytest.mark.parametrize("seed", range(SIZE.cdc_jobs))

@@ -70,8 +70,10 @@ def _at(file: str, offset: int, files: list[str], search: _Search) -> BinlogPosi
         raise NotFoundError(message, kind="cdc_position_lost")
     if (file, offset) == (search.now.file, search.now.offset):
         return search.now
+    search.mark = offset
     found = search.behind(file, lambda start, _event: start >= offset)
-    if found.offset != offset and offset != FILE_START:
+    # the server writes events of its own between transactions, such as a checkpoint of MariaDB
+    if found.offset != offset and offset != FILE_START and not search.is_mark_between:
         message = (
             f"No transaction begins at {file}:{offset}; the next one begins at {found.offset}."
         )
@@ -93,6 +95,9 @@ class _Search:
         self._facts = facts
         self._open_stream = open_stream
         self.now = now
+        self.mark = -1
+        """An offset, of which `behind` finds out whether it lies between transactions."""
+        self.is_mark_between = False
 
     def begun(self, file: str) -> int:
         """When a file was begun, in seconds since 1970."""
@@ -137,6 +142,7 @@ class _Search:
                     if not is_query
                     else QueryEvent.parse(event.body).text == "BEGIN"
                 )
+                self.is_mark_between |= event.end == self.mark and not is_within
                 if pending is not None and pending.uuid and not is_within:
                     known.add(pending.uuid, pending.number)
                     pending = None

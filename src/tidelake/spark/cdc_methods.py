@@ -44,8 +44,8 @@ class CdcMethods(abc.ABC):
         Parameters
         ----------
         command : str
-            ``postgres_sync_table``, ``postgres_sync_database``, ``mysql_sync_table`` or
-            ``mysql_sync_database``.
+            ``postgres_sync_table``, ``postgres_sync_database``, ``mysql_sync_table``,
+            ``mysql_sync_database``, ``kafka_sync_table`` or ``kafka_sync_database``.
         **arguments : object
             As of :func:`tidelake.cdc.sync`, without ``warehouse`` and ``catalog_conf``: the tables
             are those of this warehouse.

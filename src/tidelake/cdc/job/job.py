@@ -221,10 +221,16 @@ class SyncJob:
 
         Requests of people and new tables are taken up where it is time to look for them.
         """
-        self._look_for_requests()
-        self._look_for_tables()
-        is_asked = self._has_waiting() or bool(self._replays)
-        return is_asked or self._source.is_before(self.position, newest)
+        return self._is_asked() or self._source.is_before(self.position, newest)
+
+    @property
+    def read_to(self) -> str:
+        """To where the log was read: the position, or behind it where nothing was for the job."""
+        return self._passed or self.position
+
+    def has_unread(self, newest: str) -> bool:
+        """As :meth:`has_more`, but what was read and has nothing for the job is not more."""
+        return self._is_asked() or self._source.is_before(self.read_to, newest)
 
     def step_to(self, newest: str) -> EpochDone | None:
         """Do one epoch, or pass over a part of the log without changes, up to a position."""
@@ -280,7 +286,7 @@ class SyncJob:
         A source that is read from another place than where its last read ended connects again.
         """
         changes = self._source.read(
-            self._passed or self.position,
+            self.read_to,
             self._followed(),
             limits,
             key_columns=self._key_columns,
@@ -344,6 +350,12 @@ class SyncJob:
         )
 
     # ---- copies
+
+    def _is_asked(self) -> bool:
+        """Look whether there is something to do besides the log."""
+        self._look_for_requests()
+        self._look_for_tables()
+        return self._has_waiting() or bool(self._replays)
 
     def _has_waiting(self) -> bool:
         return any(one.phase is Phase.COPYING for one in self.state.tables.values())

@@ -25,7 +25,7 @@ from tidelake.spark.streams.jobs.job import ROWS
 BATCH_SECONDS_MAX = 5.0
 """So often a job that is far behind shows how far it is, and can be stopped."""
 WAIT_MS = 300
-"""How long a batch waits for the change that the source's newest position promises."""
+"""How long a step waits for the change that the source's newest position promises."""
 
 
 class QueryRun:
@@ -56,8 +56,6 @@ class QueryRun:
         """Of a query that ends: where the source stood when it began."""
         self._newest = ""
         """Where the source stood at the last look."""
-        self._passed = ""
-        """Up to here the log has nothing for the job, though its position is behind."""
         self._rows_count = 0
         self._committed_ms: int | None = None
         self.error: BaseException | None = None
@@ -73,9 +71,9 @@ class QueryRun:
         """Whether a batch has something to do. Asks the source."""
         if not self._has_begun:
             return True
-        source, job = self._parts.source, self._job
+        job = self._job
         try:
-            self._newest = source.newest()
+            self._newest = self._parts.source.newest()
         except StorageRefusedError:
             raise
         except StorageError:
@@ -83,18 +81,16 @@ class QueryRun:
         if self._is_once:
             assert self._end is not None, "set with the first batch"
             return job.has_more(self._end)
-        return job.has_more(self._newest) and (
-            self._waits() or not self._passed or source.is_before(self._passed, self._newest)
-        )
+        return job.has_unread(self._newest)
 
     def facts(self) -> Mapping[str, str]:
         """Say how the job is, for the query's progress."""
         job = self._job
         is_behind = bool(job.position and self._newest) and self._parts.source.is_before(
-            job.position, self._newest
+            job.read_to, self._newest
         )
         lag_ms = 0
-        if is_behind and self._committed_ms is not None and job.position != self._passed:
+        if is_behind and self._committed_ms is not None:
             lag_ms = max(0, self._clock.now_ms() - self._committed_ms)
         tables = job.state.tables.values()
         return {
@@ -135,18 +131,26 @@ class QueryRun:
         self._has_begun = True
 
     def _advance(self) -> None:
-        goal = self._newest if self._end is None else self._end
         ends = self._clock.monotonic_seconds() + BATCH_SECONDS_MAX
         while self._clock.monotonic_seconds() < ends:
-            if self._is_once:
-                self._tell(self._job.step_to(goal))
-            else:
-                done = self._job.step(wait_ms=WAIT_MS)
-                self._passed = goal if done is None else ""
-                self._tell(done)
-            is_there = self._passed or not self._parts.source.is_before(self._job.position, goal)
-            if is_there and not self._waits():
+            if not self._step() and not self._waits():
                 return
+
+    def _step(self) -> bool:
+        """Do an epoch; gives whether the batch goes on.
+
+        A source that gives nothing, not even that it has nothing, is slow: it is asked again in
+        the next batch.
+        """
+        job, is_before = self._job, self._parts.source.is_before
+        if self._end is not None:
+            self._tell(job.step_to(self._end))
+            return is_before(job.position, self._end)
+        read_to = job.read_to
+        done = job.step(wait_ms=WAIT_MS)
+        self._tell(done)
+        is_slow = done is None and job.read_to == read_to
+        return not is_slow and is_before(job.read_to, self._newest)
 
     def _waits(self) -> bool:
         return any(one.phase is Phase.COPYING for one in self._job.state.tables.values())

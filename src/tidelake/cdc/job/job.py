@@ -119,6 +119,7 @@ class SyncJob:
         """Whether the newest entry has no rows, so that it says what is applied."""
         self._looked_ms = 0
         self._asked_ms = -float(ASKED_LOOK_MS)
+        self._cut_seconds = env.clock.monotonic_seconds()
         self._asked: tuple[int, ...] = ()
         self._replays: dict[int, tuple[SourceName, ...]] = {}
         """Requests that rows of the quarantine are tried again."""
@@ -187,6 +188,10 @@ class SyncJob:
         if self._replays:
             return self._replay()
         limits = self._settings.limits
+        # what came while the last epoch was applied has been gathered since its end
+        passed_ms = int((self._env.clock.monotonic_seconds() - self._cut_seconds) * 1_000)
+        gather_ms = max(0, limits.gather_ms - max(0, passed_ms))
+        limits = replace(limits, gather_ms=gather_ms)
         if wait_ms is not None:
             limits = replace(limits, wait_ms=wait_ms)
         try:
@@ -291,6 +296,7 @@ class SyncJob:
             limits,
             key_columns=self._key_columns,
         )
+        self._cut_seconds = self._env.clock.monotonic_seconds()
         return replace(changes, start=self.position)
 
     def _key_columns(self, version: SourceTable) -> frozenset[str]:

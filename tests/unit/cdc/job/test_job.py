@@ -587,3 +587,27 @@ def test_a_large_table_is_suspended_in_place_of_copied_by_itself(bench):
     job = bench.run(reread_max=4)
     bench.check()
     assert job.state.tables[name_of("items")].phase is Phase.LIVE
+
+
+def test_what_came_while_an_epoch_was_applied_counts_as_gathered(bench, monkeypatch):
+    job = bench.job()
+    job.start()
+    clock, asked = job._env.clock, []
+    read, apply = LogSource.read, job._lake.apply
+
+    def seen(source, start, tables, limits, **more):
+        asked.append(limits.gather_ms)
+        return read(source, start, tables, limits, **more)
+
+    def slowly(*arguments):
+        clock.sleep_ms(300)
+        return apply(*arguments)
+
+    monkeypatch.setattr(LogSource, "read", seen)
+    monkeypatch.setattr(job._lake, "apply", slowly)
+    job.step(wait_ms=0)
+    for number in range(2):
+        bench.database.commit(("items", "put", item(number)))
+        job.step()
+    job.step()
+    assert [round(ms, -2) for ms in asked[1:]] == [1_000, 700, 700]

@@ -81,6 +81,11 @@ _ROTATE, _PAYLOAD, _TABLE_MAP, _XID = map(
     int, (_T.ROTATE, _T.TRANSACTION_PAYLOAD, _T.TABLE_MAP, _T.XID)
 )
 _GTIDS = frozenset({_T.GTID, _T.ANONYMOUS_GTID, _T.MARIA_GTID})
+_OWN = frozenset({
+    _T.STOP, _T.FORMAT_DESCRIPTION, _T.PREVIOUS_GTIDS, _T.MARIA_BINLOG_CHECKPOINT,
+    _T.MARIA_GTID_LIST, _T.MARIA_START_ENCRYPTION,
+})  # fmt: skip
+"""What the server writes between transactions: the log of an idle server ends behind them."""
 _COMPRESSED = frozenset(kind for kind in _ROWS if kind >= _T.MARIA_WRITE_ROWS_COMPRESSED_V1)
 
 
@@ -338,6 +343,8 @@ class BinlogReader:
             for name in sorted(self._tables):
                 reason = "the server says that events of its log were lost"
                 got.note(MustReread(name, reason, self._order))
+        elif kind in _OWN and not self._is_open and not event.is_artificial:
+            self._stand()
         return False
 
     @property

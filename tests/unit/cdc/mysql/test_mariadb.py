@@ -814,3 +814,20 @@ def test_a_reader_that_was_ended_on_the_server_goes_on(maria, open_source):
     maria.do("INSERT INTO t VALUES (1)")
     changes = source.read(first.end, [T], QUICK)
     assert [row["id"] for part in changes.parts for row in part.rows.to_pylist()] == [1]
+
+
+def test_a_file_that_has_no_transaction_is_read_to_its_end(maria, open_source):
+    maria.do("CREATE TABLE t (id int PRIMARY KEY)")
+    source = open_source(maria)
+    start = source.newest()
+    maria.do("FLUSH BINARY LOGS")
+    newest = source.newest()
+    assert source.is_before(start, newest)
+    changes = source.read(start, [T], QUICK)
+    assert (changes.end, changes.parts) == (newest, ())
+    other = open_source(maria, server_id="4713")
+    assert other.read(start, [T], QUICK, end=newest).parts == ()
+    maria.do("INSERT INTO t VALUES (1)")
+    for reader in (source, other):
+        [part] = reader.read(newest, [T], QUICK).parts
+        assert part.rows["id"].to_pylist() == [1]

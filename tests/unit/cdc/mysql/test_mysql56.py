@@ -240,3 +240,20 @@ def test_without_gtids_files_are_read_on(open_source):
         assert raised.value.kind == "cdc_position_lost"
     finally:
         running.__exit__(None, None, None)
+
+
+def test_a_file_that_has_no_transaction_is_read_to_its_end(mysql56, open_source):
+    mysql56.do("CREATE TABLE t (id int PRIMARY KEY)")
+    source = open_source(mysql56)
+    start = source.newest()
+    mysql56.do("FLUSH LOGS")
+    newest = source.newest()
+    assert source.is_before(start, newest)
+    changes = source.read(start, [T], QUICK)
+    assert (changes.end, changes.parts) == (newest, ())
+    other = open_source(mysql56, server_id="4713")
+    assert other.read(start, [T], QUICK, end=newest).parts == ()
+    mysql56.do("INSERT INTO t VALUES (1)")
+    for reader in (source, other):
+        [part] = reader.read(newest, [T], QUICK).parts
+        assert part.rows["id"].to_pylist() == [1]

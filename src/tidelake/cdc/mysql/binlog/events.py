@@ -36,6 +36,7 @@ class EventType(IntEnum):
     """The types of events that are read (on the wire: never renumber)."""
 
     QUERY = 2
+    STOP = 3
     ROTATE = 4
     FORMAT_DESCRIPTION = 15
     XID = 16
@@ -57,8 +58,10 @@ class EventType(IntEnum):
     HEARTBEAT_V2 = 41
     GTID_TAGGED = 42
     MARIA_ANNOTATE_ROWS = 160
+    MARIA_BINLOG_CHECKPOINT = 161
     MARIA_GTID = 162
     MARIA_GTID_LIST = 163
+    MARIA_START_ENCRYPTION = 164
     MARIA_QUERY_COMPRESSED = 165
     MARIA_WRITE_ROWS_COMPRESSED_V1 = 166
     MARIA_UPDATE_ROWS_COMPRESSED_V1 = 167

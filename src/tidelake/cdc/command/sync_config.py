@@ -235,7 +235,14 @@ class _Reading:
 
     def _routing(self, *, case_sensitive: bool) -> Routing:
         # tables of Kafka appear as messages name them
-        mode = Mode.COMBINED if self.source == KAFKA else Mode.DIVIDED
+        mode = Mode(self._choice("mode", Mode.DIVIDED))
+        if self.source == KAFKA:
+            if self._asked("mode") == Mode.DIVIDED:
+                said = (
+                    "--mode divided would lose the first rows of a new table: topics have no copy"
+                )
+                raise wrong("mode", f"{said}. Leave it out.")
+            mode = Mode.COMBINED
         return Routing(
             database=self._text("database", ""),
             table=self._asked("table"),
@@ -254,7 +261,7 @@ class _Reading:
                 including_dbs=self._text("including_dbs", ALL),
                 excluding_dbs=self._asked("excluding_dbs"),
             ),
-            mode=Mode(self._choice("mode", mode)),
+            mode=mode,
             partition_keys=self._names("partition_keys"),
             partition_keys_of={
                 key: _split(names)

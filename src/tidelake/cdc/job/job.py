@@ -29,7 +29,7 @@ from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.engine.env import Env
 from tidelake.engine.streams import CDC_USER
-from tidelake.errors import ConflictError, InvalidInputError, NotFoundError
+from tidelake.errors import ConflictError, CorruptError, InvalidInputError, NotFoundError
 
 IDLE_MS = 10_000
 """How often an idle job puts an epoch without rows, so that the source may forget its log."""
@@ -149,6 +149,7 @@ class SyncJob:
         self.state = replace(self.state, source=identity)
         entry = progress.entry
         if entry is None:
+            self.epoch = progress.dropped_epoch
             return self._first_copy()
         self.state = self._lake.matched(entry, self.state, self._settings.user)
         self.epoch, self.position = entry.epoch, entry.start
@@ -313,8 +314,12 @@ class SyncJob:
             end=entry.end,
             key_columns=self._key_columns,
         )
-        # the end is a part of the commits' identity
-        assert changes.end == entry.end, "an epoch that comes again ends where it ended"
+        if changes.end != entry.end:  # the end is a part of the commits' identity
+            message = (
+                f"Job '{self._settings.name}': the source gave epoch {entry.epoch} again up to"
+                f" {changes.end}, where it ended at {entry.end}. Report this as a bug."
+            )
+            raise CorruptError(message, kind="cdc_position", job=self._settings.name)
         return self._apply(changes)
 
     def _apply(self, changes: Changes) -> EpochDone:

@@ -7,7 +7,8 @@ of the job. It belongs to the journal if
 
 1. it is the commit that the journal's state names, or one before it; or
 2. it is of the newest entry's epoch, and ends where the entry does, or is of its replay; or
-3. the target has a table that waits for a copy: the commit is of a copy that was cut off.
+3. the target has a table that waits for a copy, or none that is followed: the commit is of a copy
+   that was cut off.
 
 Cost: the newest snapshots of each target, read in parallel.
 """
@@ -45,7 +46,11 @@ def matched(targets: Targets, entry: JournalEntry, state: JobState, user: str) -
     phases: dict[str, set[Phase]] = {}
     for table in state.tables.values():
         phases.setdefault(table.target, set()).add(table.phase)
-    loose = {target for target, found in phases.items() if not found <= {Phase.LIVE, Phase.GONE}}
+    loose = {
+        target
+        for target, found in phases.items()
+        if Phase.LIVE not in found or not found <= {Phase.LIVE, Phase.GONE}
+    }
     made = dict(state.made)
     for target, last in _newest_commits(targets, phases, user):
         known = state.made.get(target)

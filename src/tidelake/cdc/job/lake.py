@@ -187,7 +187,7 @@ class LakeWriter:
         elif part.order is not None and part.order <= table.since:
             return  # the table's copy is of later
         elif isinstance(part, Truncated):
-            self._take_truncation(name, table, epoch)
+            self._take_truncation(name, table, epoch, part.order)
         elif isinstance(part, MustReread):
             self._take_reread(part, table, epoch)
         else:
@@ -219,11 +219,15 @@ class LakeWriter:
             case _:
                 _copy_again(epoch, part.table, part.reason)
 
-    def _take_truncation(self, name: SourceName, table: SyncedTable, epoch: _Epoch) -> None:
+    def _take_truncation(
+        self, name: SourceName, table: SyncedTable, epoch: _Epoch, order: tuple[int, int] | None
+    ) -> None:
         if sum(one.target == table.target for one in epoch.state.tables.values()) > 1:
             _copy_again(epoch, name, "it was truncated, and shares its target")
             return
         self._ready(table.target, epoch).is_truncated = True
+        if order is not None:  # what was before does not come back, by a replay either
+            epoch.state = epoch.state.with_table(name, replace(table, since=order))
 
     def _take_rows(self, part: SourceRows, table: SyncedTable, epoch: _Epoch) -> None:
         name = part.table.name
@@ -501,7 +505,7 @@ class LakeWriter:
                 copies_count=old.copies_count + 1,
                 rows_count=old.rows_count + counts.get(version.name, 0),
                 changed_ms=old.changed_ms,
-                copied_at="" if copy.keeps_rows else copy.position,
+                copied_at="" if copy.keeps_rows else copy.whole_at(),
             )
             epoch.state = epoch.state.with_table(version.name, copied)
         self._note(identifier, target, epoch)
@@ -546,7 +550,7 @@ class LakeWriter:
         )
         if self.copy_watch is not None:
             rows = _watched(rows, wanted, self.copy_watch)
-        done = target.replace(step, rows) if replaces else target.add(step, rows)
+        done = target.replace(step, rows, wanted.order) if replaces else target.add(step, rows)
         return done, notes
 
 

@@ -8,6 +8,8 @@ effect once.
 An entry holds what changed in the job's state; every :data:`FULL_EVERY`-th holds all of it, and
 what lies before the newest full entry is deleted, but for :data:`KEPT_MIN` entries for people.
 
+``dropped-<n>`` is what a job that was dropped leaves: the number of its last epoch.
+
 ``copy-again-<n>`` and ``replay-<n>`` are requests of a person, which the job removes when an entry
 has taken them up.
 
@@ -34,6 +36,7 @@ FULL_EVERY = 64
 """A state of 1,000 tables is about 1 MB: too much for each second, not for each minute."""
 KEPT_MIN = 128
 _NAME = re.compile(r"epoch-(\d{1,18})")
+_DROPPED = re.compile(r"dropped-(\d{1,18})")
 _REQUEST = {
     "copy-again": re.compile(r"copy-again-(\d{1,18})"),
     "replay": re.compile(r"replay-(\d{1,18})"),
@@ -51,10 +54,14 @@ class Progress:
         The newest entry, which may be unfinished; None for a new job.
     state : JobState
         What its epoch began with.
+    dropped_epoch : int
+        The last epoch of a job of the same name that was dropped; -1 without one. A new one goes on
+        from there, as commits of its tables are known by their numbers.
     """
 
     entry: JournalEntry | None
     state: JobState
+    dropped_epoch: int = -1
 
 
 class Journal(Protocol):
@@ -112,7 +119,7 @@ class FileJournal:
         """
         epochs = self._epochs()
         if not epochs:
-            return Progress(None, JobState())
+            return Progress(None, JobState(), max(self._numbers(_DROPPED), default=-1))
         read: list[JournalEntry] = []
         for epoch in range(epochs[-1], epochs[0] - 1, -1):
             read.append(self._read(epoch))
@@ -208,8 +215,20 @@ class FileJournal:
             self._fileio.delete(self._request(what, number))
 
     def remove(self) -> None:
-        """Delete the journal."""
-        self._fileio.delete_dir(self._path)
+        """Delete the journal, but for ``dropped-<n>``."""
+        epochs = self._epochs()
+        if not epochs:
+            return
+        put_new(self._fileio, f"{self._path}/dropped-{epochs[-1]}", b"")
+        paths = [self._file(epoch) for epoch in epochs]
+        paths += [
+            f"{self._path}/{file.name}"
+            for file in self._fileio.list_dir(self._path)
+            if any(pattern.fullmatch(file.name) for pattern in _REQUEST.values())
+        ]
+        for path in paths:
+            with contextlib.suppress(NotFoundError):
+                self._fileio.delete(path)
 
     def _requests(self, what: str) -> list[int]:
         return self._numbers(_REQUEST[what])

@@ -64,6 +64,25 @@ SNAPSHOT = "held"
 _PASSWORD = "password"
 
 
+@dataclass(frozen=True, slots=True)
+class LogQuestions:
+    """What a copy asks of the log.
+
+    Parameters
+    ----------
+    start : callable
+        Gives a position behind which all is seen that a reader of rows sees then.
+    newest : callable
+        Gives where the log ends.
+    gtids_at : callable
+        Gives the GTIDs up to a file and offset.
+    """
+
+    start: Callable[[], BinlogPosition]
+    newest: Callable[[], BinlogPosition]
+    gtids_at: Callable[[str, int], str]
+
+
 class MySqlFirstCopy:
     """A first copy of some tables.
 
@@ -74,6 +93,8 @@ class MySqlFirstCopy:
     ----------
     describe : callable
         Gives a table as it is now; None if it is gone.
+    ask_newest : callable, optional
+        Gives where the log ends; not for what reads parts of a copy.
     held : connection or None
         On which a consistent snapshot is open, at the position.
     """
@@ -81,6 +102,7 @@ class MySqlFirstCopy:
     def __init__(
         self, settings: MySqlSettings, position: BinlogPosition, zone: str,
         describe: Callable[[SourceName], ReadableTable | None], mapping: TypeMapping, held: Any,
+        ask_newest: Callable[[], BinlogPosition] | None = None,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._position = position
@@ -88,6 +110,7 @@ class MySqlFirstCopy:
         self._describe = describe
         self._mapping = mapping
         self._held = held
+        self._ask_newest = ask_newest
         self._lock = threading.Lock()
         self._session = ServerSession(settings)
 
@@ -95,6 +118,11 @@ class MySqlFirstCopy:
     def position(self) -> str:
         """Where the log goes on from the copy."""
         return str(self._position)
+
+    def whole_at(self) -> str:
+        """Give the log's end: parts are read one after the other."""
+        assert self._ask_newest is not None, "asked of the copy itself"
+        return str(self._ask_newest())
 
     @property
     def keeps_rows(self) -> bool:
@@ -277,8 +305,7 @@ class MySqlChunkReader:
 def begin(
     settings: MySqlSettings, zone: str, describe: Callable[[SourceName], ReadableTable | None],
     mapping: TypeMapping, *,
-    is_maria: bool, ask_newest: Callable[[], BinlogPosition], gtids_at: Callable[[str, int], str],
-    keyless: Sequence[SourceName] = (),
+    is_maria: bool, log: LogQuestions, keyless: Sequence[SourceName] = (),
 ) -> MySqlFirstCopy:  # fmt: skip
     """Begin a first copy: take the position, without a lock.
 
@@ -291,9 +318,10 @@ def begin(
     """
     if not is_maria:
         if not keyless:
-            return MySqlFirstCopy(settings, ask_newest(), zone, describe, mapping, None)
-        position, held = _locked_snapshot(settings, keyless, ask_newest)
-        return MySqlFirstCopy(settings, position, zone, describe, mapping, held)
+            start = log.start()
+            return MySqlFirstCopy(settings, start, zone, describe, mapping, None, log.newest)
+        position, held = _locked_snapshot(settings, keyless, log.start)
+        return MySqlFirstCopy(settings, position, zone, describe, mapping, held, log.newest)
     held = connect(settings)
     try:
         with our_errors(settings), held.cursor() as cursor:
@@ -302,13 +330,13 @@ def begin(
             cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
             status = {name.lower(): value for name, value in cursor.fetchall()}
         if not status.get("binlog_snapshot_file"):
-            ask_newest()  # says why there is none
+            log.start()  # says why there is none
         file, offset = status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
-        position = BinlogPosition(file, offset, 0, gtids_at(file, offset))
+        position = BinlogPosition(file, offset, 0, log.gtids_at(file, offset))
     except BaseException:
         close_quietly(held)
         raise
-    return MySqlFirstCopy(settings, position, zone, describe, mapping, held)
+    return MySqlFirstCopy(settings, position, zone, describe, mapping, held, log.newest)
 
 
 def _locked_snapshot(

@@ -263,7 +263,9 @@ def _right_findings(
         found.append(SourceFinding("right_replication_slave", text, mend))
     if not facts.is_maria and not grants.allow("RELOAD"):
         text = f"The user '{user}' may not begin a new file of the log, as a copy does: RELOAD."
-        found.append(SourceFinding("right_reload", text, f"GRANT RELOAD ON *.* TO '{user}'"))
+        mend = f"GRANT RELOAD ON *.* TO '{user}'"
+        # no error: a job beyond its copies does not need it, and a role may give it
+        found.append(SourceFinding("right_reload", text, mend, is_error=False))
     keyless = sorted({table.name.database for table in tables if not table.keys})
     for database in [] if facts.is_maria else keyless:
         if not grants.allow("LOCK TABLES", database):
@@ -272,7 +274,9 @@ def _right_findings(
                 " key does for a moment: LOCK TABLES."
             )
             mend = f"GRANT LOCK TABLES ON {quoted_name(database)}.* TO '{user}'"
-            found.append(SourceFinding("right_lock_tables", text, mend, table=database))
+            found.append(
+                SourceFinding("right_lock_tables", text, mend, is_error=False, table=database)
+            )
     for table in tables:
         name = quoted_name(table.name.database, table.name.table)
         try:

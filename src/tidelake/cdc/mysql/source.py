@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tidelake.cdc.mysql.connection import ServerSession
-from tidelake.cdc.mysql.first_copy import MySqlFirstCopy, begin
+from tidelake.cdc.mysql.first_copy import LogQuestions, MySqlFirstCopy, begin
 from tidelake.cdc.mysql.log_reader import BinlogReader
 from tidelake.cdc.mysql.log_stream import BinlogStream
 from tidelake.cdc.mysql.position import BinlogPosition, BinlogPositions, MySqlGtids
@@ -105,12 +105,14 @@ class MySqlSource(BinlogPositions):
             self._describe,
             self._mapping,
             is_maria=self._facts.is_maria,
-            ask_newest=lambda: (
-                self._newest() if self._facts.is_maria else new_file(self._session, self._facts)
-            ),
-            gtids_at=self._gtids_at,
+            log=LogQuestions(self._copy_start, self._newest, self._gtids_at),
             keyless=[name for name, table in known.items() if not table.keys],
         )
+
+    def _copy_start(self) -> BinlogPosition:
+        if self._facts.is_maria:
+            return self._newest()
+        return new_file(self._session, self._facts)
 
     def _gtids_at(self, file: str, offset: int) -> str:
         rows = self._session.rows("SELECT BINLOG_GTID_POS(%s, %s)", [file, offset])

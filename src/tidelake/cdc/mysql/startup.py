@@ -19,6 +19,11 @@ from tidelake.errors import InvalidInputError, NotFoundError, StorageError
 EVENT_WAIT_MS = 60_000
 FILE_START = 4
 
+_SERVERS_OWN = frozenset({
+    EventType.MARIA_BINLOG_CHECKPOINT, EventType.MARIA_GTID_LIST, EventType.ROTATE, EventType.STOP,
+    EventType.PREVIOUS_GTIDS,
+})  # fmt: skip
+"""Events between transactions."""
 _BEGINS = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.MARIA_GTID})
 
 
@@ -131,6 +136,7 @@ class _Search:
                 start = event.end - event.size
                 if event.type == EventType.PREVIOUS_GTIDS:
                     known = MySqlGtids.unpacked(event.body)
+                self.is_mark_between |= start == self.mark and event.type in _SERVERS_OWN
                 is_query = event.type == EventType.QUERY
                 begins = event.type in _BEGINS or (is_query and not is_within)
                 if begins and wanted(start, event):
@@ -142,7 +148,6 @@ class _Search:
                     if not is_query
                     else QueryEvent.parse(event.body).text == "BEGIN"
                 )
-                self.is_mark_between |= event.end == self.mark and not is_within
                 if pending is not None and pending.uuid and not is_within:
                     known.add(pending.uuid, pending.number)
                     pending = None

@@ -121,6 +121,10 @@ class PostgresCopy:
         """Where the log goes on from the copy."""
         return str(self._slot.position)
 
+    def whole_at(self) -> str:
+        """Give the position: the snapshot is of just there."""
+        return self.position
+
     @property
     def keeps_rows(self) -> bool:
         """Whether rows that a target has stay: never, as all are copied."""

@@ -101,6 +101,13 @@ class FirstCopy(Protocol):
         """The order of the copied rows: before every change that follows."""
         ...
 
+    def whole_at(self) -> str:
+        """From where on the log makes of the rows that were read what the tables were.
+
+        Asked when all are read: a copy may show rows that are later than its position.
+        """
+        ...
+
     @property
     def keeps_rows(self) -> bool:
         """Whether rows that a target has stay: of a source that has a log and no tables."""
@@ -145,6 +152,10 @@ class NoCopy:
     position: str
     order: tuple[int, int] = (-1, -1)
     keeps_rows: bool = True
+
+    def whole_at(self) -> str:
+        """Give the position: no row is copied."""
+        return self.position
 
     def chunks(self, table: SourceTable, *, rows_max: int) -> Sequence[Chunk]:  # noqa: ARG002
         """Give no chunk."""

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidelake.cdc.columns.order_columns import ORDER_FIELDS
 from tidelake.cdc.evolution.target_engine import engine_notes
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.cdc.target.unchanged import fill_unchanged
@@ -44,6 +45,7 @@ from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.conform import conform
 from tidelake.types.schema_change import SchemaChange
 
+_ORDER = ",".join(field.name for field in ORDER_FIELDS)
 WHOLE_TABLE: Mapping[str, str] = {"dynamic-partition-overwrite": "false"}
 
 
@@ -147,13 +149,19 @@ class Target:
     def logs_replaced(self) -> bool:
         """Whether rows that are replaced are deleted one by one: it has a log of its changes.
 
-        A commit that overwrites puts nothing into that log.
+        A commit that overwrites puts nothing into that log. A delete stands at its row's own order.
+        So rows that come after it must not be before that: not where a column of the user's orders
+        them. And all rows must be seen: not where some wait for a compaction.
         """
-        options = self._handle.options
+        options, own = self._handle.options, self._handle.schema.options
+        producer = options.get(declared.CHANGELOG_PRODUCER)
+        waits = options.get(declared.WRITE_ONLY) or producer != "lookup"
         return (
             bool(self._handle.schema.primary_keys)
-            and options.get(declared.CHANGELOG_PRODUCER) != "none"
-            and not next(engine_notes(self.identifier, self._handle.schema.options), "")
+            and producer != "none"
+            and own.get(declared.SEQUENCE_FIELD.key, _ORDER) == _ORDER
+            and not (options.get(declared.DELETION_VECTORS_ENABLED) and waits)
+            and not next(engine_notes(self.identifier, own), "")
             and not self.is_empty
         )
 
@@ -215,15 +223,22 @@ class Target:
         """Commit rows beside those that are there; arguments as of :meth:`replace`."""
         return self.copied(step, lambda add: add.write(self._whole(batches)), replaces=False)
 
-    def replace(self, step: EpochStep, batches: Iterable[pa.RecordBatch]) -> Applied:
+    def replace(
+        self,
+        step: EpochStep,
+        batches: Iterable[pa.RecordBatch],
+        order: tuple[int, int] | None = None,
+    ) -> Applied:
         """Commit other rows in place of all rows.
 
         Parameters
         ----------
         batches : iterable of pyarrow.RecordBatch
             As :attr:`TargetRows.rows`, all inserts; read once.
+        order : tuple of int, optional
+            The order of the rows.
         """
-        if self.logs_replaced:
+        if self.logs_replaced and not (order is not None and self._has_later(order)):
             return self.copied(
                 step, lambda change: change.write(self._instead(batches)), replaces=False
             )
@@ -257,6 +272,21 @@ class Target:
             overwrite=write_target(handle, "overwrite", None),
             is_wanted_empty=True,
         )
+
+    def _has_later(self, order: tuple[int, int]) -> bool:
+        """Whether a row has a later order: the source's log began anew."""
+        names = _ORDER.split(",")
+        if not set(names) <= {f.name for f in self._handle.schema.fields}:
+            return False
+        for batch in Table(self._handle).to_batches(columns=names):
+            high, low = (batch.column(name).fill_null(-1) for name in names)
+            first = pc.max(high).as_py()
+            if first is None or first < order[0]:
+                continue
+            same = low.filter(pc.equal(high, first))
+            if (first, pc.max(same).as_py()) > order:
+                return True
+        return False
 
     def _instead(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Deletes of all rows that are there, and then other rows.

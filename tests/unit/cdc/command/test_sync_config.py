@@ -206,6 +206,7 @@ def test_the_warehouse_may_be_an_option_of_the_catalog():
         ("mysql_sync_table", "--job a/b", "'a/b' cannot name a job"),
         ("mysql_sync_database", "--merge_shards yes", "'yes' of merge_shards is neither"),
         ("mysql_sync_database", "--eager_init 1", "'1' of eager_init is neither"),
+        ("kafka_sync_database", "--mode divided", "would lose the first rows of a new table"),
         ("mysql_sync_database", "--mode both", "'both' is no --mode: give divided or combined"),
         ("mysql_sync_database", "--including_tables '('", "of including_tables is no regular"),
         ("mysql_sync_database", "--mysql_conf table-name=t", "takes no 'table-name'"),

@@ -66,6 +66,7 @@ class Bench:
         source = LogSource(self.database, fails)
         source.confirmed = self.confirmed
         source.starts_at = given.pop("starts_at", None)
+        source.converges = given.pop("converges", False)
         limits = EpochLimits(rows_max=given.pop("rows_max", 1000))
         journal = FileJournal(files, f"/lake/_cdc/{name}", name)
         return SyncJob(JobSettings(name, limits, **given), source, journal, lake, env)

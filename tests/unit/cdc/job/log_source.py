@@ -123,6 +123,7 @@ class Copy:
     rows: dict
     at: int
     fails: Callable[[str], None] = lambda _: None
+    converges: bool = False
 
     @property
     def position(self):
@@ -131,6 +132,9 @@ class Copy:
     @property
     def order(self):
         return (-1, -1) if self.keeps_rows else (self.at - 1, 1 << 40)
+
+    def whole_at(self):
+        return f"{len(self.database.log)}:0" if self.converges else self.position
 
     @property
     def keeps_rows(self):
@@ -146,7 +150,8 @@ class Copy:
     def read(self, chunk: Chunk) -> Iterator[CopiedRows]:
         self.fails("chunk")
         first = int(chunk.condition)
-        rows = list(self.rows[chunk.table.name].values())[first : first + chunk.rows_count]
+        seen = self.database.rows if self.converges else self.rows
+        rows = list(seen[chunk.table.name].values())[first : first + chunk.rows_count]
         yield CopiedRows(batch(chunk.table, rows))
 
     def reader(self, chunks):
@@ -170,6 +175,7 @@ class LogSource:
         self.confirmed: list[str] = []
         self.is_closed = False
         self.starts_at: str | None = None
+        self.converges = False
 
     def identity(self) -> str:
         return self.database.identity
@@ -193,7 +199,7 @@ class LogSource:
         if is_start and self.starts_at is not None:
             return NoCopy(self.starts_at)
         rows = {name: dict(self.database.rows[name]) for name in tables}
-        return Copy(self.database, rows, len(self.database.log), self.fails)
+        return Copy(self.database, rows, len(self.database.log), self.fails, self.converges)
 
     def newest(self) -> str:
         return f"{len(self.database.log)}:0"

@@ -135,6 +135,28 @@ def test_a_table_that_was_copied_later_is_whole_when_the_others_have_come_there(
     job.close()
 
 
+def test_a_copy_that_shows_later_rows_is_whole_when_the_log_has_come_there(bench):
+    bench.settings["converges"] = True
+    bench.database.commit(*both(1))
+    chunks = []
+
+    def fails(moment):
+        chunks.extend([moment] if moment == "chunk" else [])
+        if len(chunks) == 2 and moment == "chunk":  # between the tables
+            bench.database.commit(("items", "delete", (1,)), ("orders", "put", {"id": 2}))
+
+    job = bench.job(fails)
+    job.start()
+    job.close()
+    noted = reads(bench).epochs().to_pylist()[-1]
+    assert noted["is_whole"] is False
+    assert "which is later" in noted["note"]
+    bench.run().close()
+    tables = reads(bench).at()
+    assert (ids(tables, "items"), ids(tables, "orders")) == ([], [1, 2])
+    assert reads(bench).epochs().to_pylist()[-1]["is_whole"]
+
+
 def test_a_suspended_table_is_named(bench):
     job = bench.run()
     bench.database.commit(*both(1))

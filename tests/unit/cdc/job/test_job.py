@@ -11,6 +11,7 @@ from unit.cdc.job.conftest import ITEMS
 from unit.cdc.job.log_source import LogSource, name_of
 
 from tidelake.cdc.evolution.plan import Policy
+from tidelake.cdc.job.lake import LakeWriter
 from tidelake.cdc.journal.job_state import Phase
 from tidelake.cdc.journal.journal import FileJournal
 from tidelake.cdc.routing.routing import Routing
@@ -18,6 +19,7 @@ from tidelake.cdc.routing.table_names import TableNames
 from tidelake.cdc.target.target import Target
 from tidelake.errors import (
     ConflictError,
+    CorruptError,
     InvalidInputError,
     NotFoundError,
     StorageRefusedError,
@@ -365,7 +367,7 @@ def test_an_epoch_that_comes_again_ends_where_it_ended(bench, monkeypatch):
         return replace(read(self, start, tables, limits, **more), end=self.newest())
 
     monkeypatch.setattr(LogSource, "read", too_far)
-    with pytest.raises(AssertionError, match="ends where it ended"):
+    with pytest.raises(CorruptError, match="where it ended at"):
         bench.run()
 
 
@@ -384,6 +386,68 @@ def test_a_table_without_a_key_takes_new_rows_and_is_suspended_by_others(bench):
     events = job.state.tables[name_of("events")]
     assert (events.phase, events.reason[:21]) == (Phase.SUSPENDED, "it has no key, and ro")
     assert set(bench.content("items")) == {(1,), (2,)}
+
+
+@pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
+def test_a_copy_replaces_rows_of_a_log_that_began_anew(bench, producer):
+    bench.settings["options"] = {"table_conf": {"changelog-producer": producer, "bucket": "1"}}
+    for number in range(4):
+        bench.database.commit(("items", "put", item(number)))
+    bench.run().close()
+    bench.database.commit(("items", "put", item(2, "late")))
+    bench.run().close()
+    bench.database.log.clear()  # as by RESET MASTER
+    bench.database.forgotten = 100
+    del bench.database.rows[name_of("items")][(3,)]
+    job = bench.job(resnapshots_if_lost=True)
+    job.start()
+    job.step()
+    bench.check()
+    bench.database.forgotten = 0
+    bench.database.commit(("items", "put", item(1, "new")), ("items", "delete", (0,)))
+    job.run_once()
+    bench.check()
+
+
+def test_a_copy_replaces_rows_that_a_column_of_the_users_orders(bench):
+    conf = {"changelog-producer": "lookup", "sequence.field": "price"}
+    bench.settings["options"] = {"table_conf": conf}
+    bench.database.hidden.add(name_of("orders"))
+    bench.database.commit(("items", "put", item(1, price="5")))
+    bench.run().close()
+    bench.database.rows[name_of("items")][(1,)]["price"] = Decimal(3)
+    FileJournal(bench.fileio, JOURNAL, "job").ask([name_of("items")])
+    bench.run()
+    assert bench.content("items")[1,]["price"] == 3
+
+
+def test_a_table_that_is_dropped_during_a_first_copy_does_not_stop_the_job_later(bench):
+    commit = LakeWriter._copy_target
+
+    def crashes(self, copy, identifier, *given):
+        if identifier == "ods.orders":
+            raise SimulatedCrash
+        return commit(self, copy, identifier, *given)
+
+    bench.database.commit(("items", "put", item(1)), ("orders", "put", {"id": 1, "item": 1}))
+    with mock.patch.object(LakeWriter, "_copy_target", crashes), pytest.raises(SimulatedCrash):
+        bench.run()
+    del bench.database.versions[name_of("items")]
+    del bench.database.rows[name_of("items")]
+    for _ in range(3):
+        bench.run().close()
+        bench.database.commit(("orders", "put", {"id": 2, "item": 1}))
+    assert bench.content("orders").keys() == {(1,), (2,)}
+
+
+def test_a_job_that_was_dropped_may_begin_anew_under_its_name(bench):
+    bench.database.commit(("items", "put", item(1)))
+    bench.run().close()
+    for number in (2, 3):
+        FileJournal(bench.fileio, JOURNAL, "job").remove()
+        bench.database.commit(("items", "put", item(number)))
+        bench.run().close()
+        bench.check()
 
 
 def test_a_new_table_joins(bench):

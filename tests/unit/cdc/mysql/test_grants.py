@@ -55,8 +55,8 @@ def test_the_rights_that_a_copy_of_mysql_needs_are_looked_for():
     asked = Asked("GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `reader`@`%`")
     found = _right_findings(asked, settings, facts, tables)
     assert [(one.kind, one.mend, one.is_error) for one in found] == [
-        ("right_reload", "GRANT RELOAD ON *.* TO 'reader'", True),
-        ("right_lock_tables", "GRANT LOCK TABLES ON `shop`.* TO 'reader'", True),
+        ("right_reload", "GRANT RELOAD ON *.* TO 'reader'", False),
+        ("right_lock_tables", "GRANT LOCK TABLES ON `shop`.* TO 'reader'", False),
     ]
     found = _right_findings(asked, settings, facts, tables[:1])
     assert [one.kind for one in found] == ["right_reload"]

@@ -231,7 +231,7 @@ MUTANTS = (
     Mutant(
         "a copy is put beside the rows that are there",
         "check_drawn_jobs",
-        replaced(Target, "replace", lambda _: lambda self, *given: self.add(*given)),
+        replaced(Target, "replace", lambda _: lambda self, *given: self.add(*given[:2])),
     ),
     Mutant(
         "a truncation is passed over",

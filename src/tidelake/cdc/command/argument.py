@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from tidelake.errors import InvalidInputError, near_names
+
 
 class Shape(Enum):
     """The form of an argument's value."""
@@ -313,5 +315,8 @@ ARGUMENTS = (
 
 def arguments_of(command: str) -> dict[str, Argument]:
     """The arguments of a command by name, in the order of help."""
+    if command not in SYNC_COMMANDS:
+        hint = near_names(command, SYNC_COMMANDS) or f" Known: {', '.join(SYNC_COMMANDS)}."
+        raise InvalidInputError(f"There is no command '{command}'.{hint}", kind="cdc_command")
     source, what = SYNC_COMMANDS[command]
     return {a.name: a for a in ARGUMENTS if source in a.sources and what in a.scopes}

@@ -20,7 +20,7 @@ from tidelake.cdc.routing.name_filter import ALL, NameFilter
 from tidelake.cdc.routing.routing import Mode, Routing
 from tidelake.cdc.routing.table_names import TableNames
 from tidelake.cdc.source.type_mapping import TypeMapping
-from tidelake.errors import InvalidInputError, near_names
+from tidelake.errors import near_names
 
 CASE_SENSITIVE = "case-sensitive"
 WAREHOUSE = "warehouse"
@@ -114,9 +114,6 @@ def config_of(command: str, given: Given) -> SyncConfig:
     InvalidInputError
         An argument is missing, or its value is wrong.
     """
-    if command not in SYNC_COMMANDS:
-        hint = near_names(command, SYNC_COMMANDS) or f" Known: {', '.join(SYNC_COMMANDS)}."
-        raise InvalidInputError(f"There is no command '{command}'.{hint}", kind="cdc_command")
     check_required(command, checked(command, given))
     return _Reading(command, given).config()
 

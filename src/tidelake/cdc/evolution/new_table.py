@@ -26,6 +26,8 @@ from tidelake.errors import InvalidInputError
 from tidelake.types import DataField
 
 SEQUENCE_FIELD, MERGE_ENGINE = "sequence.field", "merge-engine"
+_KEYED_OPTIONS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD, "changelog-producer", "ignore-delete"})
+"""Options that tables without a key refuse; those of a job are for all its tables."""
 BUCKET, BUCKET_KEY = "bucket", "bucket-key"
 
 
@@ -106,6 +108,10 @@ def new_table(identifier: str, source: MergedTable, options: TargetOptions) -> T
     if not primary_keys and _numbers_buckets(table_options):
         bucket = table_options.pop(BUCKET)
         notes.append(f"Table '{identifier}' has no primary key: 'bucket' {bucket} is not for it.")
+    if not primary_keys:
+        for key in _KEYED_OPTIONS & table_options.keys():
+            value = table_options.pop(key)
+            notes.append(f"Table '{identifier}' has no primary key: '{key}' {value} is not for it.")
     first_row = table_options.get(MERGE_ENGINE) == "first-row"
     if options.order and primary_keys and not first_row:
         table_options.setdefault(SEQUENCE_FIELD, ",".join(f.name for f in options.order))

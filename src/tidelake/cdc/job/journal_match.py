@@ -15,6 +15,7 @@ Cost: the newest snapshots of each target, read in parallel.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -26,6 +27,8 @@ from tidelake.engine.streams import Covered, MadeCommit
 from tidelake.engine.tables import Table
 from tidelake.engine.write import last_commit
 from tidelake.errors import InvalidInputError, NotFoundError
+
+_LOG = logging.getLogger("tidelake")
 
 
 def matched(targets: Targets, entry: JournalEntry, state: JobState, user: str) -> JobState:
@@ -52,6 +55,7 @@ def matched(targets: Targets, entry: JournalEntry, state: JobState, user: str) -
         if Phase.LIVE not in found or not found <= {Phase.LIVE, Phase.GONE}
     }
     made = dict(state.made)
+    state = _without_dropped(targets, state)
     for target, last in _newest_commits(targets, phases, user):
         known = state.made.get(target)
         if not _is_known(last, entry, known, is_loose=target in loose):
@@ -59,6 +63,16 @@ def matched(targets: Targets, entry: JournalEntry, state: JobState, user: str) -
         if entry.kind is EntryKind.REPLAY and last.identifier == entry.epoch:
             made[target] = last
     return replace(state, made=made)
+
+
+def _without_dropped(targets: Targets, state: JobState) -> JobState:
+    """Suspend the tables whose target was dropped, so that the others go on."""
+    for name, one in state.tables.items():
+        if one.phase is Phase.LIVE and not targets.catalog.table_exists(one.target):
+            reason = f"{one.target} was dropped: tidelake cdc resnapshot makes it again"
+            _LOG.warning("Job '%s': table %s is suspended: %s", targets.settings.job, name, reason)
+            state = state.with_table(name, replace(one, phase=Phase.SUSPENDED, reason=reason))
+    return state
 
 
 def check_new(targets: Targets, names: Iterable[str], epoch: int, user: str) -> None:

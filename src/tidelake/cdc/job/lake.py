@@ -227,7 +227,9 @@ class LakeWriter:
             return
         self._ready(table.target, epoch).is_truncated = True
         if order is not None:  # what was before does not come back, by a replay either
-            epoch.state = epoch.state.with_table(name, replace(table, since=order))
+            epoch.state = epoch.state.with_table(
+                name, replace(table, since=max(table.since, order))
+            )
 
     def _take_rows(self, part: SourceRows, table: SyncedTable, epoch: _Epoch) -> None:
         name = part.table.name
@@ -459,7 +461,11 @@ class LakeWriter:
 
     def _make(self, identifier: str, versions: Sequence[SourceTable], epoch: _Epoch) -> None:
         """Create a target, or make an existing one follow the tables as they are now."""
-        if self.targets.catalog.table_exists(identifier):
+        if not self.targets.catalog.table_exists(identifier):
+            # one that was dropped had commits that the new one lacks
+            made = {name: one for name, one in epoch.state.made.items() if name != identifier}
+            epoch.state = replace(epoch.state, made=made)
+        else:
             target = self.targets.target(identifier, epoch.state)
             target.refresh()
             for version in versions:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tidelake.cdc.source.source_table import OldRows, SourceColumn, SourceName, SourceTable
 from tidelake.engine.streams import MadeCommit
-from tidelake.types import parse_type
+from tidelake.types.data_type import parse_type_text
 
 
 class Phase(StrEnum):
@@ -192,7 +192,7 @@ def _table_of(found: Mapping[str, Any]) -> SourceTable:
         SourceColumn(
             one["name"],
             one["native"],
-            None if one["type"] is None else parse_type(one["type"]),
+            None if one["type"] is None else parse_type_text(one["type"]),
             one["number"],
             bool(one["default"]),
             one["comment"],

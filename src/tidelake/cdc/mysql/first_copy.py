@@ -93,10 +93,10 @@ class MySqlFirstCopy:
     ----------
     describe : callable
         Gives a table as it is now; None if it is gone.
-    ask_newest : callable, optional
-        Gives where the log ends; not for what reads parts of a copy.
     held : connection or None
         On which a consistent snapshot is open, at the position.
+    ask_newest : callable, optional
+        Gives where the log ends; not for what reads parts of a copy.
     """
 
     def __init__(

@@ -440,6 +440,20 @@ def test_a_table_that_is_dropped_during_a_first_copy_does_not_stop_the_job_later
     assert bench.content("orders").keys() == {(1,), (2,)}
 
 
+def test_a_target_that_was_dropped_is_made_again_when_it_is_asked_for(bench):
+    bench.database.commit(("items", "put", item(1)), ("orders", "put", {"id": 1, "item": 1}))
+    bench.run().close()
+    bench.catalog.drop_table("ods.items")
+    bench.database.commit(("items", "put", item(2)), ("orders", "put", {"id": 2, "item": 1}))
+    job = bench.run()
+    assert job.state.tables[name_of("items")].phase is Phase.SUSPENDED
+    assert bench.content("orders").keys() == {(1,), (2,)}
+    job.close()
+    FileJournal(bench.fileio, JOURNAL, "job").ask([name_of("items")])
+    bench.run().close()
+    bench.check()
+
+
 def test_a_job_that_was_dropped_may_begin_anew_under_its_name(bench):
     bench.database.commit(("items", "put", item(1)))
     bench.run().close()

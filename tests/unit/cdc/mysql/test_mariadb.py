@@ -824,7 +824,9 @@ def test_a_file_that_has_no_transaction_is_read_to_its_end(maria, open_source):
     newest = source.newest()
     assert source.is_before(start, newest)
     changes = source.read(start, [T], QUICK)
-    assert (changes.end, changes.parts) == (newest, ())
+    # MariaDB writes an event of its own a moment later
+    assert not source.is_before(changes.end, newest)
+    assert changes.parts == ()
     other = open_source(maria, server_id="4713")
     assert other.read(start, [T], QUICK, end=newest).parts == ()
     maria.do("INSERT INTO t VALUES (1)")

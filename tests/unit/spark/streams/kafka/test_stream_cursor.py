@@ -151,8 +151,8 @@ def test_a_partition_that_comes_while_a_stream_runs_is_read_from_its_beginning(t
     at = own.next(None)
     topics.grow(topic, 2)
     topics.send(topic, message(2), message(3), partition=1)
-    end = told(lambda: _other(own.next(at), at))
-    assert slices(at, end) == [(topic, 0, 2)]
+    # a new partition may show before its messages do
+    assert told(lambda: slices(at, own.next(at))) == [(topic, 0, 2)]
 
 
 def test_aborted_messages_are_neither_read_nor_counted_as_lost(topics, cursor, table_on):

@@ -116,7 +116,7 @@ PIECES: dict[str, Piece] = {
         "tests/unit/cdc/job/test_drawn.py",
         "tests/unit/cdc/kafka/test_drawn.py",
         "tests/unit/cdc/kafka/test_broker_that_dies.py",
-        "tests/unit/cdc/postgres/test_failover.py",
+        "tests/unit/cdc/postgres",
     ),
     "cdc-messages": _tests("tests/interop/test_cdc_messages.py"),
     "filtered-changes": _tests(

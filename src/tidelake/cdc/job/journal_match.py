@@ -67,8 +67,12 @@ def matched(targets: Targets, entry: JournalEntry, state: JobState, user: str) -
 
 def _without_dropped(targets: Targets, state: JobState) -> JobState:
     """Suspend the tables whose target was dropped, so that the others go on."""
+    catalog = targets.catalog
+    live = sorted({one.target for one in state.tables.values() if one.phase is Phase.LIVE})
+    found = catalog.env.executor.map(catalog.table_exists, live)
+    gone = {target for target, is_there in zip(live, found, strict=True) if not is_there}
     for name, one in state.tables.items():
-        if one.phase is Phase.LIVE and not targets.catalog.table_exists(one.target):
+        if one.phase is Phase.LIVE and one.target in gone:
             reason = f"{one.target} was dropped: tidelake cdc resnapshot makes it again"
             _LOG.warning("Job '%s': table %s is suspended: %s", targets.settings.job, name, reason)
             state = state.with_table(name, replace(one, phase=Phase.SUSPENDED, reason=reason))

@@ -1,4 +1,4 @@
-"""PostgreSQL 18 and 16 with logical decoding; a database of its own for each test."""
+"""PostgreSQL with logical decoding; a database of its own for each test."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import psycopg
 import pytest
 from cdc_postgres import SETTINGS, Place
 from servers.postgres import postgres
+from sizes import FULL, SIZE
 
+VERSIONS = [18, 16] if SIZE is FULL else [18]
+"""The drawn jobs of `tests/sim` meet both in each run."""
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="session", params=[18, 16], ids=["pg18", "pg16"])
+@pytest.fixture(scope="session", params=VERSIONS, ids="pg{}".format)
 def server(request):
     with postgres(request.param, *SETTINGS) as started:
         yield started

@@ -63,8 +63,8 @@ quick: setup ## in two minutes: arch, ruff and the unit tests of what differs fr
 
 test: doctest $(DUCKDB_STAMP) $(SPARK_CLASSES) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
 	@rm -f $(MINUTES)
-	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 2 --dist worksteal --timeout 300 --timeout-method thread --durations 12 --ignore tests/spark --ignore tests/interop
-	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 20 tests/interop tests/spark
+	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 3 --dist worksteal --timeout 300 --timeout-method thread --durations 12 --ignore tests/spark --ignore tests/interop
+	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 tests/interop tests/spark
 
 doctest: setup ## the examples in the docstrings
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --doctest-modules --quiet src
@@ -102,7 +102,7 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: proof faults damage sim-full model-full concurrent-full race-full kill-full fork-full soak-full lookup-full soak-service soak-streams memory mutants sim-compaction
+.PHONY: proof faults damage sim-full model-full concurrent-full race-full kill-full fork-full soak-full lookup-full soak-maintained kept-small soak-service soak-streams memory mutants ui-check sim-compaction
 proof: setup ## all of them and the full sizes of the tests, in one table (PROOF="faults race" for some, AGAIN=--again)
 	$(BIN)/python scripts/proof.py $(PROOF) $(AGAIN)
 
@@ -137,6 +137,12 @@ fork-full: setup ## a process forks 300 times, and 1,000 operations are interrup
 soak-full: setup ## six processes do everything to a few tables for 20 minutes, and a reader of the files watches
 	$(BIN)/python scripts/reliability.py soak --size $(SIZE) $(if $(SEED),--seed $(SEED))
 
+soak-maintained: setup ## four writers, two readers and two maintenance jobs for 30 minutes: no error, and no file too many at the end
+	$(BIN)/python scripts/reliability.py soak-maintained --size $(SIZE) $(if $(SEED),--seed $(SEED))
+
+kept-small: setup ## twenty tables that only `tidelake compact --watch` compacts, for an hour: few runs at every look
+	$(BIN)/python scripts/reliability.py kept-small --size $(SIZE) $(if $(SEED),--seed $(SEED))
+
 soak-service: setup ## 64 callers ask a query service for 10 minutes, and what its processes take must not grow
 	PYTHONPATH=src:tests TIDELAKE_SIZE=$(SIZE) $(BIN)/python -m proving.service_soak
 
@@ -148,6 +154,9 @@ memory: setup ## writing, reading, compacting, planning, merge engines and chang
 
 mutants: setup ## planted bugs, each of which the checks above must catch
 	$(BIN)/python scripts/reliability.py mutants --size $(SIZE)
+
+ui-check: setup ## the pages in headless Chromium (CHROMIUM=... or on the PATH): axe-core, keys, looks again, a report (ARGS="--pictures")
+	$(BIN)/python scripts/ui_check.py $(ARGS)
 
 sim-compaction: setup ## compaction policies over made-up commits: levels, write and space amplification (ARGS="--help")
 	$(BIN)/python scripts/sim_compaction.py $(ARGS)

@@ -32,7 +32,6 @@ from servers.postgres import DATABASE, PASSWORD, USER, Postgres, postgres  # noq
 
 import tidelake  # noqa: E402
 
-CHUNK_ROWS = 500_000
 TARGET = "<= 1.67"
 """Of seconds: 0.6 of the rate."""
 
@@ -42,10 +41,11 @@ class Size:
     """How large a run is."""
 
     rows: int
+    chunk_rows: int
     rounds: int
 
 
-SIZES = {"small": Size(1_000_000, 1), "full": Size(10_000_000, 3)}
+SIZES = {"small": Size(100_000, 25_000, 1), "full": Size(10_000_000, 500_000, 3)}
 
 
 def cpu_seconds() -> float:
@@ -72,7 +72,7 @@ def bare(server: Postgres) -> Callable[[], object]:
     return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
 
 
-def to_arrow(place: Place, rows: int) -> Callable[[], object]:
+def to_arrow(place: Place, rows: int, chunk_rows: int) -> Callable[[], object]:
     """The copy to Arrow, chunk by chunk; the batches are dropped."""
     source = place.source()
     tables = source.tables()
@@ -81,7 +81,7 @@ def to_arrow(place: Place, rows: int) -> Callable[[], object]:
         with source.first_copy([]) as first:
             found = sum(
                 batch.rows.num_rows
-                for chunk in first.chunks(tables[0], rows_max=CHUNK_ROWS)
+                for chunk in first.chunks(tables[0], rows_max=chunk_rows)
                 for batch in first.read(chunk)
             )
         source.drop()
@@ -123,7 +123,7 @@ def lines(size_name: str) -> Iterator[Line]:
         reference = bare(server)
         reference()
         for what, ours in (
-            ("to Arrow", to_arrow(source, size.rows)),
+            ("to Arrow", to_arrow(source, size.rows, size.chunk_rows)),
             ("to a table, by the command", by_job(server, place, size.rows)),
         ):
             found = paired(ours, reference, rounds=size.rounds, cpu=cpu_seconds, warm=False)

@@ -23,12 +23,19 @@ import cdc_decode  # noqa: E402
 import cdc_kafka  # noqa: E402
 import cdc_lag  # noqa: E402
 import change_feeds  # noqa: E402
+import clustering  # noqa: E402
+import compacting  # noqa: E402
 import engines  # noqa: E402
+import expiring  # noqa: E402
+import health  # noqa: E402
 import indexes  # noqa: E402
 import kernel  # noqa: E402
+import leases  # noqa: E402
 import lookup  # noqa: E402
 import lookup_join  # noqa: E402
 import merging  # noqa: E402
+import orphans  # noqa: E402
+import pages  # noqa: E402
 import peers  # noqa: E402
 import pipeline  # noqa: E402
 import planning  # noqa: E402
@@ -55,6 +62,13 @@ QUESTIONS = {
     "indexes": indexes.lines,
     "lookup": lookup.lines,
     "planning": planning.lines,
+    "orphans": orphans.lines,
+    "expiring": expiring.lines,
+    "health": health.lines,
+    "pages": pages.lines,
+    "leases": leases.lines,
+    "compacting": compacting.lines,
+    "clustering": clustering.lines,
     "scale": scale.lines,
     "peers": peers.lines,
     "pipeline": pipeline.lines,

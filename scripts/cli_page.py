@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidelake.cli.declaration import COMMANDS, EXIT_CODES, PROGRAM, Command, Flag
+from tidelake.cli.command_line.flag import PROGRAM, Command, Flag
+from tidelake.cli.declaration import COMMANDS, EXIT_CODES
 from tidelake.cli.shell.session_commands import COMMAND_WORDS, KEYS
 
 __all__ = ["cli_page"]

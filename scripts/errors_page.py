@@ -148,22 +148,34 @@ def _raised(
     scope: Function, module: Module, modules: dict[str, Module]
 ) -> Iterator[tuple[str, str, str]]:
     """Class, kind and message of each error that a function makes."""
-    for node in ast.walk(scope):
+    lines = list(ast.walk(scope))  # once: to walk for each call takes ten seconds of all modules
+    choices = _choices(lines)
+    for node in lines:
         if not isinstance(node, ast.Call):
             continue
         given = {word.arg: word.value for word in node.keywords if word.arg}
         kind = _text(given.get("kind"), module, modules)
         if kind is None and "kind" in given:
             continue
-        for owner in _classes(node, given, module, scope):
+        for owner in _classes(node, given, module, choices):
             if kind is not None:
                 yield owner, kind, _message(node, scope)
             elif owner in CLASSES and _name(node.func).endswith("Error"):
                 yield owner, _default_kind(owner, modules["tidelake.errors"]), _message(node, scope)
 
 
+def _choices(lines: list[ast.AST]) -> dict[str, list[str]]:
+    """Both values by the name that a condition gives one of them: of_storage = A if b else C."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if isinstance(line, ast.Assign) and isinstance(line.value, ast.IfExp):
+            both = [_name(line.value.body), _name(line.value.orelse)]
+            found.setdefault(ast.unparse(line.targets[0]), both)
+    return found
+
+
 def _classes(
-    node: ast.Call, given: dict[str, ast.expr], module: Module, scope: Function
+    node: ast.Call, given: dict[str, ast.expr], module: Module, choices: dict[str, list[str]]
 ) -> list[str]:
     """The classes of the errors that a call makes; mostly one, none where it makes no error."""
     name = _name(node.func)
@@ -171,13 +183,8 @@ def _classes(
         return [name]
     if "error" in given and isinstance(given["error"], ast.Name):
         return [given["error"].id]
-    for line in ast.walk(scope):  # of_storage = A if refused else B
-        if (
-            isinstance(line, ast.Assign)
-            and ast.unparse(line.targets[0]) == name
-            and isinstance(line.value, ast.IfExp)
-        ):
-            return [_name(line.value.body), _name(line.value.orelse)]
+    if name in choices:
+        return choices[name]
     made = MAKERS.get(name) or module.returns.get(name)
     return [made] if made else []
 

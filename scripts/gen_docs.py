@@ -124,18 +124,29 @@ def procedures_page() -> str:
 
 def _procedure_part(procedure: Procedure) -> str:
     rows = [_parameter_row(p) for p in procedure.parameters]
-    columns = ", ".join(
+    columns = [
         f"`{f.name}` {ANSWER_TYPES[str(f.type)]}{'' if f.nullable else ' NOT NULL'}"
         for f in procedure.output
-    )
+    ]
     table = _table(procedure.name, ("Parameter", "Type", "What it says"), rows)
     title, rest = table.split("\n", 1)
     example = f"```sql\nCALL sys.{procedure.example}\n```"
-    answers = wrapped(f"Answers {columns}.")
+    answers = f"Answers {', '.join(columns[:SENTENCE_COLUMNS_MAX])}."
+    if len(columns) > SENTENCE_COLUMNS_MAX:
+        answers += f" Also {', '.join(columns[SENTENCE_COLUMNS_MAX:])}."
+    answers = wrapped(answers)
     return f"{title}\n\n{wrapped(procedure.description)}\n\n{example}\n{rest}\n{answers}\n"
 
 
-ANSWER_TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "string": "STRING", "int32": "INT"}
+SENTENCE_COLUMNS_MAX = 13
+ANSWER_TYPES = {
+    "bool": "BOOLEAN",
+    "int64": "BIGINT",
+    "string": "STRING",
+    "int32": "INT",
+    "double": "DOUBLE",
+    "timestamp[us, tz=UTC]": "TIMESTAMP",
+}
 
 
 def _parameter_row(parameter: Parameter) -> tuple[str, ...]:

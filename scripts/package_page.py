@@ -114,9 +114,11 @@ def _page(name: str) -> str:
         NOTES[name] + "\n",
     ]
     if order:
-        levels = ", ".join(" and ".join(f"`{room}`" for room in level) for level in order)
+        levels = ", ".join(" | ".join(f"`{room}`" for room in level) for level in order)
+        first, _, rest = levels.partition(", ")
         said = (
-            f"By contract each room imports only from those after it. From high to low: {levels}."
+            "By contract each room imports only from those after it. The highest are"
+            f" {first}. Then come: {rest}."
         )
         parts.append(wrapped(said) + "\n")
     parts.append(_modules(package))

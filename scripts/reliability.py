@@ -2,7 +2,7 @@
 
 Usage: python scripts/reliability.py
        {faults,damage,sim,concurrent,wire,sim-store,late-puts,race-store,kill-store,race,kill,fork,
-        abort,soak,soak-store,service,service-spark,masks,mutants,all}
+        abort,soak,soak-store,soak-maintained,kept-small,service,service-spark,masks,mutants,all}
        [--size small|full] [--seed N] [--from N] [--minutes M]
 
 `sim` and `concurrent` take one seed with --seed (an exact replay) or a range by size, which begins
@@ -37,8 +37,10 @@ from proving import (  # noqa: E402  (the path comes first)
     episode,
     faults,
     forks,
+    kept_small,
     kill,
     late_puts,
+    maintained_soak,
     mask_tables,
     mutants,
     race,
@@ -59,6 +61,8 @@ from tidelake.testing import FaultMode  # noqa: E402
 CONSOLE = Console(stderr=True)
 SOUND = {"violations": 0}
 DAMAGE_STEPS = {"small": 11, "full": 1}
+MAINTAINED_S = {"small": 20, "full": 1_800}
+KEPT_SMALL_S = {"small": 20, "full": 3_600}
 SETTLED_S = {"small": 0, "full": 12}
 SIZES = {
     name: {
@@ -76,6 +80,7 @@ SIZES = {
         "service_steps": numbers.service_steps,
         "mask_tables": numbers.mask_tables,
         "settled_s": SETTLED_S[name],
+        "name": name,
         "damage_step": DAMAGE_STEPS[name],
     }
     for name, numbers in NUMBERS.items()
@@ -272,6 +277,20 @@ def check_soak_store(size: dict, seed: int | None) -> dict:
         return soak.soak(Path(directory), seconds=seconds, seed=seed or 1, s3=s3)
 
 
+def check_soak_maintained(size: dict, seed: int | None) -> dict:
+    """Four writers, two readers and two maintenance jobs; of each table one snapshot is kept."""
+    seconds = 60 * size["minutes"] if size["minutes"] else MAINTAINED_S[size["name"]]
+    with tempfile.TemporaryDirectory() as directory:
+        return maintained_soak.soak(Path(directory), seconds=seconds, seed=seed or 1)
+
+
+def check_kept_small(size: dict, seed: int | None) -> dict:
+    """Twenty tables that nobody compacts but `tidelake compact --watch`, for an hour."""
+    seconds = 60 * size["minutes"] if size["minutes"] else KEPT_SMALL_S[size["name"]]
+    with tempfile.TemporaryDirectory() as directory:
+        return kept_small.kept_small(Path(directory), seconds=seconds, seed=seed or 1)
+
+
 def check_service(size: dict, seed: int | None) -> dict:
     """A query service of local processes is killed piece by piece while 64 clients ask."""
     return _service_kills(size, seed, on="local", share=1)
@@ -335,6 +354,8 @@ CHECKS = {
     "abort": check_abort,
     "soak": check_soak,
     "soak-store": check_soak_store,
+    "soak-maintained": check_soak_maintained,
+    "kept-small": check_kept_small,
     "service": check_service,
     "service-spark": check_service_spark,
     "masks": check_masks,

@@ -21,6 +21,8 @@ class Sizes:
     """Seeded episodes against the dict."""
     model_steps: int
     """Operations of each."""
+    branched_seeds: int
+    """Seeded episodes of a table and its branches, with half the operations."""
     meetings: int
     """Seeded runs of several processes on one table."""
     machine_runs: int
@@ -35,10 +37,14 @@ class Sizes:
     """In memory, every so manieth call of a scenario fails in all modes."""
     faults_in_turn_step: int
     """In memory, every so manieth call fails in one mode, the modes in turn."""
+    commit_faults_step: int
+    """Of a single commit every so manieth call fails in each mode, others in the next mode."""
     local_faults_step: int
     """On local files, every so manieth call fails, in one mode."""
     paused_step: int
     """Every so manieth call that decides nothing, before which a process stands still."""
+    paused_decisive_step: int
+    """Every so manieth moment before and after a call that decides something."""
     race_commits: int
     """Commits that four processes race for."""
     store_race_commits: int
@@ -85,6 +91,8 @@ class Sizes:
     """Tables into which both write."""
     stream_soak_s: int
     """Seconds that a chain of streams runs while it is counted what it takes."""
+    followed_snapshots: int
+    """Snapshots that a stream follows while it is counted what it holds."""
     stream_models: int
     """Drawn tables whose streams start in every way and are replayed."""
     pipelines: int
@@ -135,26 +143,41 @@ class Sizes:
     """Those of them that Spark reads, too."""
     old_times_step: int
     """Every so manieth pair of an old time and a shape of filter is read."""
+    orphan_lives: int
+    """Drawn lives of a table beside runs that remove its orphan files."""
+    upkeep_runs: int
+    """Seeded runs of writers beside all that keeps a table small."""
     statement_seeds: tuple[int, ...]
     """Of the statements on each kind of table; those of seed 7 meet every kind soon."""
     statements: int
     """Statements on each of them."""
+    partition_times: int
+    """Drawn patterns and formats of partitions' times, each with four values, beside Java."""
+    branch_lives: int
+    """Drawn lives of branches of each kind of table."""
+    branch_steps: int
+    """Steps of each."""
+    tag_histories: int
+    """Drawn histories of commits whose automatic tags Java makes, too."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
 
 SMALL = Sizes(
-    model_seeds=40,
+    model_seeds=20,
     model_steps=50,
-    meetings=12,
-    machine_runs=3,
-    histories=10,
+    branched_seeds=5,
+    meetings=8,
+    machine_runs=2,
+    histories=4,
     rewrites=2,
     grid_seeds=1,
-    faults_step=8,
+    faults_step=24,
     faults_in_turn_step=3,
-    local_faults_step=10,
+    commit_faults_step=2,
+    local_faults_step=20,
     paused_step=20,
+    paused_decisive_step=3,
     race_commits=200,
     store_race_commits=200,
     store_seeds=2,
@@ -162,32 +185,33 @@ SMALL = Sizes(
     frame_seeds=12,
     late_puts=56,
     late_requests=range(0, 9, 4),
-    soak_s=8,
-    kills=10,
+    soak_s=6,
+    kills=6,
     forks=8,
     aborts=40,
     damage_step=3,
-    memory_shapes=4,
+    memory_shapes=2,
     merges=1,
     fuzz_seeds=8,
     made_by_java_step=32,
     stream_chains=8,
     stream_kills=1,
     stream_histories=20,
-    stream_rivals=1,
+    stream_rivals=0,
     stream_rival_kills=1,
     stream_rival_tables=2,
     stream_soak_s=60,
-    stream_models=100,
+    followed_snapshots=150,
+    stream_models=60,
     pipelines=45,
-    spark_pipelines=5,
+    spark_pipelines=4,
     spark_pipeline_runs=2,
     leaving_pipelines=1,
     message_pipelines=1,
-    cdc_jobs=40,
-    cdc_servers=3,
+    cdc_jobs=24,
+    cdc_servers=2,
     cdc_lives=4,
-    cdc_topics=10,
+    cdc_topics=6,
     change_feeds=1,
     lookup_keys=80,
     java_lookup_keys=300,
@@ -203,13 +227,20 @@ SMALL = Sizes(
     mask_tables=4,
     spark_mask_tables=2,
     old_times_step=4,
+    orphan_lives=9,
+    upkeep_runs=12,
     statement_seeds=(7,),
     statements=8,
+    partition_times=40,
+    branch_lives=1,
+    branch_steps=25,
+    tag_histories=8,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
     model_seeds=5_000,
     model_steps=50,
+    branched_seeds=1_000,
     meetings=1_000,
     machine_runs=80,
     histories=200,
@@ -217,8 +248,10 @@ FULL = Sizes(
     grid_seeds=10,
     faults_step=1,
     faults_in_turn_step=1,
+    commit_faults_step=1,
     local_faults_step=1,
     paused_step=1,
+    paused_decisive_step=1,
     race_commits=20_000,
     store_race_commits=20_000,
     store_seeds=60,
@@ -242,6 +275,7 @@ FULL = Sizes(
     stream_rival_kills=4,
     stream_rival_tables=4,
     stream_soak_s=600,
+    followed_snapshots=500,
     stream_models=1_000,
     pipelines=500,
     spark_pipelines=200,
@@ -267,8 +301,14 @@ FULL = Sizes(
     mask_tables=300,
     spark_mask_tables=40,
     old_times_step=1,
+    orphan_lives=400,
+    upkeep_runs=8_000,
     statement_seeds=tuple(range(10)),
     statements=25,
+    partition_times=300,
+    branch_lives=40,
+    branch_steps=60,
+    tag_histories=120,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

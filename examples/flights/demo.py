@@ -4,8 +4,10 @@ Run by ``make demo``. Every flight of 2013 out of New York is written as schedul
 landings and cancellations follow in more than sixty commits in the order of time. In a second act
 three topics of Kafka fill one row a flight, and the delays per airline follow its changelog:
 streams in a program of their own, which is killed once and started again. In a third a query
-service on the session answers for flights and airports while its executor is killed. All is read
-back in several ways, compared with a recomputation from the raw data, and shown on a page.
+service on the session answers for flights and airports while its executor is killed. In a fourth a
+doctor and a maintenance job mend two tables that nobody compacts, and a month is audited in a
+branch and published. All is read back in several ways, compared with a recomputation from the raw
+data, and shown on a page.
 
 Usage: python demo.py [WAREHOUSE]. It is a directory, or a URI such as s3://bucket/prefix, and by
 default out/flights/warehouse, which is made anew. Keys of a store come from the environment
@@ -19,6 +21,7 @@ import shutil
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -29,19 +32,26 @@ import page
 import service
 import streams
 import topics
+import upkeep
+from data import Raw
 from feed import Feed, create_tables, write_events, write_schedule, write_weather
-from life import Findings
+from life import Findings, SecondAct
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from streams import Delivery
 
 import tidelake
 import tidelake.spark
 from tidelake.catalog import Catalog
 from tidelake.errors import TidelakeError
+from tidelake.spark import Lake
+from tidelake.ui.report import report
 
 OUT = Path("out") / "flights"
 LOG = OUT / "log.txt"
+DESK = OUT / "desk.flights.html"
+DATABASES = ("air", "desk")
 LOG_CONF = Path(__file__).with_name("log4j2.properties")
 
 
@@ -61,13 +71,13 @@ def opened(warehouse: str) -> Catalog:
     """
     try:
         catalog = tidelake.open(warehouse)
-        is_used = catalog.database_exists("air")
+        used = next((name for name in DATABASES if catalog.database_exists(name)), None)
     except TidelakeError as error:
         sys.exit(f"{error.message}")
-    if is_used:
+    if used is not None:
         sys.exit(
-            f"{warehouse} has a database 'air' already: give another place, or drop it:\n"
-            f"tidelake sql --warehouse {warehouse} -c 'DROP DATABASE air CASCADE'"
+            f"{warehouse} has a database '{used}' already: give another place, or drop it:\n"
+            f"tidelake sql --warehouse {warehouse} -c 'DROP DATABASE {used} CASCADE'"
         )
     return catalog
 
@@ -105,6 +115,7 @@ def main(warehouse: str | None = None) -> int:
         filling = progress.add_task("three streams, one row", total=len(sent))
         following = progress.add_task("compacted, replayed", total=5)
         asking = progress.add_task("asked for by key", total=4)
+        keeping = progress.add_task("examined, mended, audited", total=3)
         create_tables(lake)
         write_schedule(lake, raw, feed)
         progress.advance(schedule)
@@ -123,24 +134,39 @@ def main(warehouse: str | None = None) -> int:
         checks = answers.check_everything(
             lake, raw, feed, whens, lambda: progress.advance(checking)
         )
-        fed = board.Fed()
-        board.create_tables(lake)
-        with topics.running(OUT, console.print) as places:
-            board.follow_with_a_kill(
-                lake, places, OUT / "checkpoints", sent, fed, lambda: progress.advance(filling)
-            )
-        second = board.second_act(lake, raw, fed, lambda: progress.advance(following))
+        second = _second_act(
+            lake, raw, sent, console, lambda: progress.advance(filling),
+            lambda: progress.advance(following),
+        )  # fmt: skip
         found.second = second
         third = service.third_act(lake, raw, lambda: progress.advance(asking))
         joins = ("the join of flights, weather and planes", f"{len(found.cross)} groups equal")
-        found.checks = [*checks, joins, *second.checks, *third]
+        fourth = upkeep.fourth_act(catalog, raw, lambda: progress.advance(keeping))
+        found.fourth = fourth
+        found.checks = [*checks, joins, *second.checks, *third, *fourth.checks]
     spark.stop()
-    close(console, found, feed, time.perf_counter() - began, place=catalog.uri)
+    close(console, found, feed, time.perf_counter() - began, catalog)
     return 0
 
 
-def close(console: Console, found: Findings, feed: Feed, seconds: float, *, place: str) -> None:
-    """The closing report, and the page."""
+def _second_act(
+    lake: Lake,
+    raw: Raw,
+    sent: list[Delivery],
+    console: Console,
+    fill: Callable[[], None],
+    follow: Callable[[], None],
+) -> SecondAct:
+    """Three topics fill the board, over a kill; what was found in it."""
+    fed = board.Fed()
+    board.create_tables(lake)
+    with topics.running(OUT, console.print) as places:
+        board.follow_with_a_kill(lake, places, OUT / "checkpoints", sent, fed, fill)
+    return board.second_act(lake, raw, fed, follow)
+
+
+def close(console: Console, found: Findings, feed: Feed, seconds: float, catalog: Catalog) -> None:
+    """The closing report, the page, and what `tidelake report` writes of a table."""
     life = found.life
     flushed = sum(p.bytes_added for p in life if p.kind == "APPEND")
     written = sum(p.bytes_added for p in life)
@@ -160,18 +186,23 @@ def close(console: Console, found: Findings, feed: Feed, seconds: float, *, plac
     )
     target = OUT / "report.html"
     target.write_text(page.render(found), encoding="utf-8")
-    report = Table(title="A year of flights", show_header=False, title_justify="left")
+    DESK.write_text(report(catalog, upkeep.FLIGHTS), encoding="utf-8")
+    shown = Table(title="A year of flights", show_header=False, title_justify="left")
     for figure, words, more in tiles:
-        report.add_row(words, f"[bold]{figure}[/bold]", more)
+        shown.add_row(words, f"[bold]{figure}[/bold]", more)
     if found.second is not None:
         for words, figure, more in page.second_rows(found.second):
-            report.add_row(words, f"[bold]{figure}[/bold]", more)
+            shown.add_row(words, f"[bold]{figure}[/bold]", more)
+    if found.fourth is not None:
+        for words, figure, more in page.fourth_rows(found.fourth):
+            shown.add_row(words, f"[bold]{figure}[/bold]", more)
     for what, how in found.checks:
-        report.add_row(f"checked: {what}", "[green]equal[/green]", how)
-    report.add_row("time", f"{seconds:.0f} s", "")
-    console.print(report)
+        shown.add_row(f"checked: {what}", "[green]equal[/green]", how)
+    shown.add_row("time", f"{seconds:.0f} s", "")
+    console.print(shown)
     console.print(
-        f"Page:      {target}\nWarehouse: {place}  (README: five things to try)\n"
+        f"Page:      {target}\nA table:   {DESK}  (live: tidelake ui -w {catalog.uri})\n"
+        f"Warehouse: {catalog.uri}  (README: five things to try)\n"
         f"Log:       {LOG}  (what Spark said of the executor that was killed)"
     )
 

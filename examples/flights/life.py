@@ -81,6 +81,30 @@ class SecondAct:
     checks: Sequence[tuple[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Prescription:
+    """What the doctor found in a table, the call that it named, and what came of it.
+
+    ``became``: per figure what it was, what the doctor said it would be, and what it is now.
+    """
+
+    table: str
+    kind: str
+    remedy: str
+    became: Mapping[str, tuple[float, float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class FourthAct:
+    """What the page shows of the tables that nobody compacts; ``commits`` were made to each."""
+
+    commits: int
+    prescriptions: Sequence[Prescription]
+    planned: Sequence[str]
+    done: Sequence[str]
+    checks: Sequence[tuple[str, str]]
+
+
 @dataclass(slots=True)
 class Findings:
     """Everything the console report and the page show; all of it was read from the tables.
@@ -104,6 +128,7 @@ class Findings:
     changes_title: str = ""
     life: Sequence[LifePoint] = ()
     second: SecondAct | None = None
+    fourth: FourthAct | None = None
     tiles: Sequence[tuple[str, str, str]] = ()
     checks: Sequence[tuple[str, str]] = ()
     made: str = ""

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import charts
 import check
-from life import Findings, SecondAct
+from life import Findings, FourthAct, SecondAct
 
 HERE = Path(__file__).parent
 
 
+FOURTH_HEAD = ("table", "the doctor found", "and named", "figure", "before", "predicted", "after")
 STORY_HEAD = ("", "state", "plane", "left", "min. late", "landed", "min. late")
 
 
@@ -59,6 +60,43 @@ def _second(second: SecondAct | None) -> dict[str, str]:
     }
 
 
+def fourth_rows(fourth: FourthAct) -> list[tuple[str, str, str]]:
+    """The figures of the fourth act: words, figure, and more words."""
+    return [
+        (
+            f"{one.table}: {figure}",
+            f"{before:,g} -> {now:,g}",
+            f"{said:,g} by {one.kind}: {one.remedy}",
+        )
+        for one in fourth.prescriptions
+        for figure, (before, said, now) in one.became.items()
+    ]
+
+
+def _fourth(fourth: FourthAct | None) -> dict[str, str]:
+    """The parts of the page that show the fourth act."""
+    if fourth is None:
+        return dict.fromkeys(("fourth_commits", "fourth_rows", "fourth_plan"), "")
+    cells = [
+        (one.table, one.kind, one.remedy, figure, *(f"{value:,g}" for value in values))
+        for one in fourth.prescriptions
+        for figure, values in one.became.items()
+    ]
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in cells
+    )
+    head = "".join(f"<th scope=col>{escape(words)}</th>" for words in FOURTH_HEAD)
+    lines = [("dry run", line) for line in fourth.planned] + [
+        ("done", line) for line in fourth.done
+    ]
+    plan = "".join(f"<tr><td>{words}</td><td>{escape(line)}</td></tr>" for words, line in lines)
+    return {
+        "fourth_commits": f"{fourth.commits}",
+        "fourth_rows": f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>",
+        "fourth_plan": f"<tbody>{plan}</tbody>",
+    }
+
+
 def render(findings: Findings) -> str:
     """The page's text."""
     tiles = "".join(
@@ -86,6 +124,7 @@ def render(findings: Findings) -> str:
         "changes": changes,
         "life": charts.life(findings.life, marks),
         **_second(findings.second),
+        **_fourth(findings.fourth),
         "checks": checks,
         "made": escape(findings.made),
     }

@@ -18,7 +18,7 @@
 
 from typing import TYPE_CHECKING
 
-from tidelake.catalog import Catalog
+from tidelake.catalog import Catalog, maintain
 from tidelake.catalog import open_catalog as open
 from tidelake.errors import (
     AlreadyExistsError,
@@ -93,6 +93,7 @@ __all__ = [
     "col",
     "lookup_client",
     "lookup_client_async",
+    "maintain",
     "open",
     "serve",
     "variant_objects",

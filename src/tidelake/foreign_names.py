@@ -97,9 +97,9 @@ OF_TABLE = _by_name(
     ("manage_snapshots", ICEBERG, "`table.tags.create(name)`, `table.rollback_to(snapshot_id)`"),
     ("rollback rollback_to_snapshot", ICEBERG, "`table.rollback_to(snapshot_id)`"),
     (
-        "create_branch branch",
+        "create_branch",
         ICEBERG,
-        "Branches are shown by `table.system_table('branches')`, and not written.",
+        "`table.branches.create(name)`, `table.branches.create(name, snapshot_id=)`",
     ),
     ("refresh", ICEBERG, "Not needed: every call reads the newest snapshot."),
     ("update_incremental", DELTA, "Not needed: every call reads the newest snapshot."),
@@ -121,7 +121,7 @@ OF_TABLE = _by_name(
     (
         "remove_orphan_files",
         PYPAIMON,
-        "`table.maintenance.expire_snapshots()`; files of no snapshot by Paimon's procedure",
+        "`table.maintenance.remove_orphan_files()`, or `catalog.remove_orphan_files('db.*')`",
     ),
     ("expire_snapshots", PYPAIMON, "`table.maintenance.expire_snapshots()`"),
     ("expire_changelogs", PYPAIMON, "`table.maintenance.expire_changelogs()`"),
@@ -208,11 +208,9 @@ OF_CATALOG = _by_name(
     ),
     ("purge_table", ICEBERG, "`catalog.drop_table(name)`, which deletes the files too"),
     ("register_table", ICEBERG, "`tidelake.open(warehouse)`, which lists its directories"),
-    (
-        "create_view list_views load_view view_exists drop_view",
-        ICEBERG,
-        "Views are those of Spark's session: `CREATE TEMPORARY VIEW`.",
-    ),
+    ("list_views", ICEBERG, "`catalog.views(database)`"),
+    ("load_view", ICEBERG, "`catalog.view(name)`"),
+    ("view_exists", ICEBERG, "`catalog.find_view(name)`, which is None without one"),
 )
 """Of :class:`tidelake.Catalog`."""
 

@@ -31,6 +31,7 @@ TEXT_SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".tsv", ".html"
 FRAGMENT_KINDS = {"feature", "bugfix", "format", "removal", "doc"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 FACES = {
+    "src/tidelake/cdc/door.py",
     "src/tidelake/codec/binary_row.py",
     "src/tidelake/codec/bucket.py",
     "src/tidelake/codec/zstd.py",

@@ -75,7 +75,7 @@ class CatalogPeer:
 
 
 def java_catalogs(java: JavaCore) -> CatalogPeer:
-    """Java Paimon 1.3.1 with the drivers of both databases, fetched on first use.
+    """Java Paimon with the drivers of both databases, fetched on first use.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class PeerError(Exception):
 
 
 class JavaPeer:
-    """A running Java Paimon 1.3.1. To be used with ``with``.
+    """A running Java Paimon. To be used with ``with``.
 
     Parameters
     ----------
@@ -63,6 +63,11 @@ class JavaPeer:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def version(self) -> str:
+        """The reader's name."""
+        return self._java.name
 
     @property
     def is_running(self) -> bool:
@@ -173,6 +178,16 @@ class JavaPeer:
         )
         figures = self._checked(lines[-1])
         return [tuple(cells) or None for cells in lines[:-1]], figures
+
+    def ask(self, op: str, **more: Any) -> dict[str, Any]:
+        """What Java answers to a request in one line.
+
+        Raises
+        ------
+        PeerError
+            Java refused, or did not answer.
+        """
+        return self._checked(self._ask({"op": op, **more})[-1])
 
     def statistics(self, table: Path) -> str:
         """What Java makes of a table's statistics, as one text."""

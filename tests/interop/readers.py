@@ -64,6 +64,10 @@ class AbsentError(Exception):
     """A reader cannot be made ready on this machine; the message says what is missing."""
 
 
+class BrokenError(Exception):
+    """Programs of ours do not compile: a fault of this checkout, not of the machine."""
+
+
 _OF_OUR_SPARK = ("PYSPARK_PYTHON", "PYSPARK_SUBMIT_ARGS")
 
 
@@ -76,7 +80,13 @@ def environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in _OF_OUR_SPARK}
 
 
-def _run(command: Sequence[str], *, what: str, env: dict[str, str] | None = None) -> None:
+def _run(
+    command: Sequence[str],
+    *,
+    what: str,
+    env: dict[str, str] | None = None,
+    failure: type[Exception] = AbsentError,
+) -> None:
     done = subprocess.run(
         [str(c) for c in command],
         env=environment() if env is None else env,
@@ -89,7 +99,7 @@ def _run(command: Sequence[str], *, what: str, env: dict[str, str] | None = None
     if done.returncode:
         tail = " | ".join(line for line in done.stdout.strip().splitlines()[-4:] if line)
         message = f"{what} failed: {tail[-600:]}"
-        raise AbsentError(message)
+        raise failure(message)
 
 
 def _tool(name: str) -> str:
@@ -214,7 +224,11 @@ class JavaCore(Reader):
         if not self.classes.is_dir():
             fresh = self.classes.with_suffix(".new")
             shutil.rmtree(fresh, ignore_errors=True)
-            _run([_tool("javac"), "-d", fresh, "-cp", self.class_path, *self.sources], what="javac")
+            _run(
+                [_tool("javac"), "-d", fresh, "-cp", self.class_path, *self.sources],
+                what="javac",
+                failure=BrokenError,
+            )
             fresh.rename(self.classes)
 
     def command(self, requests: Path, answers: Path, scratch: Path) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 REASONS: dict[str, str] = {
     "binlog-between": "`$binlog` between two moments is refused here; `$audit_log` shows the same"
     " changes, a row each.",
-    "branches": "Branches are neither read nor written here.",
     "char-padding": "A value of `CHAR(n)` is kept as it is given, as Flink keeps it; Spark fills"
     " it up with spaces before Java gets it. Use `STRING` where both write.",
     "databases": "`CREATE TABLE` makes the database that its name says; Java needs it to be there.",

@@ -9,6 +9,7 @@ import pytest
 import tidelake
 from interop.cells import difference, table_cells
 from interop.test_versions import KINDS, check_goes_on, check_same, copied, files, made, opened
+from tidelake import InvalidInputError
 from tidelake.maintenance import call
 
 pytestmark = pytest.mark.oracle
@@ -69,9 +70,10 @@ def test_changelogs_that_outlive_their_snapshots_are_those_of_java(peer, tmp_pat
 
 
 def _said(path):
+    """What a file of JSON says; Java 2.1 leaves out what is empty."""
     document = json.loads(path.read_text())
     document.pop("tidelake.checksum", None)
-    return document
+    return {key: value for key, value in document.items() if value not in (None, {})}
 
 
 def _catalog(path):
@@ -113,7 +115,9 @@ def test_a_branch_of_java_keeps_its_files(peer, tmp_path):
     peer.do("version", path, do="branch", name="b", tag="fork")
     columns, then = peer.read(path, {"branch": "b"})
     peer.do("compact", path, full=True)
-    opened(path).tags.delete("fork")
+    with pytest.raises(InvalidInputError, match="branch 'b' began"):
+        opened(path).tags.delete("fork")
+    peer.do("version", path, do="delete_tag", name="fork")
     opened(path).maintenance.expire_snapshots(retain_max=1, retain_min=1)
     assert then
     assert peer.read(path, {"branch": "b"}) == (columns, then)

@@ -1,4 +1,7 @@
-"""JDBC catalogs that Java 1.3.1, pypaimon 2.1.0 and we share: tables, rows, renames, drops."""
+"""JDBC catalogs that Java 1.3.1, pypaimon 2.1.0 and we share: tables, rows, renames, drops.
+
+Views are shared with Java 2.1: its JDBC catalog is the first that keeps any.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from servers.postgres import postgres
 
 import tidelake
 from interop.catalog_peer import PeerError, java_catalogs, pypaimon_catalogs
-from interop.readers import AbsentError, Pypaimon
+from interop.readers import AbsentError, JavaCore21, Pypaimon
+from interop.views import check_views_are_shared
 from tidelake.errors import AlreadyExistsError
 
 COLUMNS = {"k": "BIGINT NOT NULL", "v": "STRING"}
@@ -146,3 +150,23 @@ def test_pypaimon_and_we_share_a_catalog_in_sqlite(pypaimon_peer, tmp_path):
         "warehouse": f"{tmp_path}/w",
     }
     share(pypaimon_peer, options, lock={})
+
+
+def test_views_are_shared_with_java_2_1(tmp_path):
+    core = JavaCore21()
+    try:
+        core.prepare()
+        peer = java_catalogs(core)
+    except AbsentError as reason:
+        pytest.skip(f"Java Paimon 2.1 is absent: {reason}")
+    options = {
+        "metastore": "jdbc",
+        "uri": f"jdbc:sqlite:{tmp_path}/c.db",
+        "warehouse": str(tmp_path / "w"),
+        "catalog-key": "views",
+        "jdbc.user": "x",
+        "jdbc.password": "x",
+    }
+    with peer:
+        peer.open({**options, **UNCACHED})
+        check_views_are_shared(peer, ours(options))

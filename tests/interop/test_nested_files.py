@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 
 import pytest
 from unit.format.test_nested_orc_avro import (
@@ -158,7 +159,9 @@ def test_what_is_refused_java_refuses_too(peer, tmp_path, file_format, type_text
     with pytest.raises(tidelake.UnsupportedError, match="'c'"):
         tidelake.open(tmp_path / "ours").create_table("db.t", {"c": form}, options=options)
     place = tmp_path / "w/db.db/t"
-    with pytest.raises(PeerError, match=REFUSED[file_format][type_text]):  # noqa: PT012
+    takes_it = peer.version != "java-1.3" and type_text.startswith("{")  # Java 2.1, as a map
+    refuses = pytest.raises(PeerError, match=REFUSED[file_format][type_text])
+    with nullcontext() if takes_it else refuses:
         # tables with what a file cannot hold are refused at once, or when rows come
         peer.do(
             "create",

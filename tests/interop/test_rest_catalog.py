@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 
 import tidelake
+from interop.catalog_peer import java_catalogs
 from interop.readers import AbsentError
 from interop.rest_peer import JavaRest, RestPeer, RestPeerError
+from interop.views import check_views_are_shared
 from tidelake.catalog.rest.vended_credentials import VendedCredentials
 from tidelake.errors import (
     NotFoundError,
@@ -137,6 +139,17 @@ def test_a_rollback_goes_through_the_server(peer, catalog):
     assert peer.do("snapshot", "a.back") == 1
     table.write([{"k": 9}])
     assert sorted(peer.do("read", "a.back")) == [[0], [9]]
+
+
+def test_views_are_shared(java, peer, catalog):
+    """Java's client beside ours, at Java's server."""
+    try:
+        client = java_catalogs(java)
+    except AbsentError as reason:
+        pytest.skip(f"the drivers of Java are absent: {reason}")
+    with client:
+        client.open({**peer.options(), "metastore": "rest"})
+        check_views_are_shared(client, catalog)
 
 
 def test_a_wrong_token_is_refused(peer):

@@ -27,6 +27,13 @@ KINDS = {
     "logged": (["k"], {"bucket": "1", "changelog-producer": "input"}),
     "appended": ([], {}),
 }
+LATER = {
+    "snapshots": {"next_row_id", "operation", "writer_version"},
+    "files": {"write_cols"},
+    "manifests": {"min_row_id", "max_row_id"},
+    "partitions": {"created_at", "created_by", "updated_by", "options", "total_buckets", "done"},
+}
+"""Columns that system tables of Java 2.1 have beyond those of 1.3.1, and of ours."""
 SYSTEM_TABLES = [
     "snapshots",
     "schemas",
@@ -226,7 +233,9 @@ def test_merged_manifests_are_read_by_java(peer, tmp_path):
     catalog = tidelake.open(ours.parents[1])
     call(catalog, "compact_manifest", ["db.t"])
     assert opened(ours).latest_snapshot_id == last + 1
-    shown = ["commit_kind", "total_record_count", "delta_record_count", "changelog_record_count"]
+    shown = ["commit_kind", "total_record_count", "delta_record_count"]
+    if peer.version == "java-1.3":  # 2.1 says nothing, where there is none
+        shown.append("changelog_record_count")
     newest = [opened(p).history().select(shown).to_pylist()[-1] for p in (ours, java)]
     assert newest[0] == newest[1]
     live = [peer.read(p, system="manifests") for p in (ours, java)]
@@ -261,6 +270,11 @@ def test_system_tables_show_what_java_shows(peer, tmp_path, kind):
             at = columns.index("create_time")
             rows = [(*r[:at], r[at][:-6] + "0" * 6, *r[at + 1 :]) for r in rows]
         found = opened(path).system_table(name).to_arrow()
+        later = set(columns) - set(found.column_names)
+        assert later <= (LATER.get(name, set()) if peer.version != "java-1.3" else set()), name
+        kept = [at for at, column in enumerate(columns) if column not in later]
+        columns = [columns[at] for at in kept]
+        rows = [tuple(row[at] for at in kept) for row in rows]
         compared = found.select(columns)
         assert [c for c in found.column_names if c in columns] == columns, name
         assert difference(rows, table_cells(compared), columns) is None, name

@@ -5,7 +5,7 @@ import functools
 import random
 
 import pytest
-from proving import engine_draws, episode, fsck, more_draws, wire, world
+from proving import branching, engine_draws, episode, fsck, more_draws, wire, world
 from sizes import FULL, SIZE
 
 from tidelake.fileio import MemoryFileIO
@@ -34,6 +34,12 @@ OPTIONS_DRAWN = (
 def test_engine_equals_the_dict(first):
     for seed in range(first, first + SEEDS_PER_TEST):
         episode.run_seed(seed, SIZE.model_steps)
+
+
+@pytest.mark.parametrize("first", range(0, SIZE.branched_seeds, SEEDS_PER_TEST))
+def test_main_and_branches_equal_a_dict_each(first):
+    for seed in range(first, first + SEEDS_PER_TEST):
+        branching.Branching(seed).run(SIZE.model_steps // 2)
 
 
 def test_engine_equals_the_dict_in_an_object_store(s3):

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from proving import engine_draws, world
-from proving.episode import Episode
+from proving.branching import Branching
 from sizes import SIZE
 
 KINDS = [
@@ -27,9 +27,9 @@ RANDOM = st.randoms(use_true_random=False)
 
 
 class TableMachine(RuleBasedStateMachine):
-    """An episode whose draws hypothesis makes."""
+    """An episode and those of its branches, whose draws hypothesis makes."""
 
-    episode: Episode
+    life: Branching
     opened = 0
 
     def __init__(self, engine, producer):
@@ -40,7 +40,11 @@ class TableMachine(RuleBasedStateMachine):
     def create(self, data):
         engine, producer = self.kind
         shape = world.draw_engine_shape(data.draw(RANDOM), engine=engine, producer=producer)
-        self.episode = Episode(0, shape=shape)
+        self.life = Branching(0, shape=shape)
+
+    @property
+    def episode(self):
+        return self.life.current
 
     @rule(rng=RANDOM, count=st.sampled_from([1, 3, 20]))
     def upsert(self, rng, count):
@@ -87,18 +91,31 @@ class TableMachine(RuleBasedStateMachine):
         getattr(self.episode, name)()
 
     @rule()
+    def branch(self):
+        self.life.create()
+
+    @rule(number=st.integers(0, 2))
+    def switch(self, number):
+        self.life.switch(number)
+
+    @rule(rng=RANDOM, name=st.sampled_from(["fast_forward", "delete"]))
+    def publish_or_delete(self, rng, name):
+        self.life.rng = rng
+        getattr(self.life, name)()
+
+    @rule()
     def reopen(self):
         self.opened += 1  # names are drawn from it, and must not come twice
         self.episode.reopen(self.opened)
 
     @invariant()
     def equals_the_dict(self):
-        if hasattr(self, "episode"):
+        if hasattr(self, "life"):
             self.episode.compare()
 
     def teardown(self):
-        if hasattr(self, "episode"):
-            self.episode.finish()
+        if hasattr(self, "life"):
+            self.life.finish()
 
 
 SETTINGS = settings(

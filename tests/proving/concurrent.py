@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from proving.fsck import FsckError, check_table
 from proving.lineage import Broken, Effect, Lineage, State, Watched, difference
-from proving.model import MergedTable, Row
+from proving.model import MergedTable, ModelTable, Row
 from proving.reach import missing
 from proving.turns import NeverEnds, Process, take_turns
 from proving.world import (
@@ -41,6 +41,7 @@ from tidelake.errors import (
     OutcomeUnknownError,
     TidelakeError,
 )
+from tidelake.fileio import FileIO
 from tidelake.telemetry import ManualClock
 from tidelake.testing import SimulatedCrash
 
@@ -109,6 +110,12 @@ class Job:
     """Of the table that it works on; 0 before it has opened one."""
     target: State | None = None
     """What a rollback goes back to."""
+    held: State | None = None
+    """What a read of an older snapshot holds."""
+    branch: str | None = None
+    """The branch that it makes, writes or deletes."""
+    models: list[ModelTable] = field(default_factory=list)
+    """What that branch holds behind it."""
     process: Process = None
 
 
@@ -124,12 +131,17 @@ class Commit:
 class Meeting:
     """One seeded run."""
 
-    def __init__(self, seed: int, *, shape: Shape | None = None) -> None:
+    operations: tuple[tuple[str, int], ...] = OPERATIONS
+    slow: frozenset[str] = SLOW
+    stops_at_a_call = 1
+    """How often of five and these a process is stopped at any call, and not beside a put."""
+
+    def __init__(self, seed: int, *, shape: Shape | None = None, dated: bool = False) -> None:
         self.seed = seed
         self.rng = random.Random(f"{seed} meeting")
         self.shape = self._draw_shape() if shape is None else shape
-        self.files = Watched()
         self.clock = ManualClock(tick_ms=1)
+        self.files = Watched(self.clock if dated else None)
         self.lineage = Lineage(self.files, self.shape)
         self.slots = [self._fresh(Slot(number)) for number in range(SLOTS)]
         self.reader = open_catalog(self.files, seed, clock=self.clock)
@@ -167,12 +179,12 @@ class Meeting:
 
     # -- rounds ----------------------------------------------------------------------------------
     def _round(self) -> None:
-        names, weights = zip(*OPERATIONS, strict=True)
+        names, weights = zip(*self.operations, strict=True)
         count = self.rng.choice([2, 2, 3, 4])
         slots = self.rng.sample(self.slots, k=count)
         drawn = self.rng.choices(names, weights, k=count)
         if self.rng.random() < 0.7:  # somebody slow, and more than a reader
-            drawn[0] = self.rng.choice([n for n in drawn if n in SLOW] or ["upsert"])
+            drawn[0] = self.rng.choice([n for n in drawn if n in self.slow] or ["upsert"])
         jobs = [self._job(name, slot) for name, slot in zip(drawn, slots, strict=True)]
         if self.rng.random() < 0.2:
             self.reader = open_catalog(self.files, self.seed, clock=self.clock)
@@ -190,7 +202,8 @@ class Meeting:
             return
         for job in own:
             job.began = len(self.lineage.history) - 1
-            job.process = Process(f"{job.name}-{job.slot.number}", self.files, _doing(job))
+            name = f"{job.name}-{job.slot.number}"
+            job.process = Process(name, self._storage_of(job), _doing(job))
         by_process = {id(job.process): job for job in own}
         choose = self._order(own)
 
@@ -200,6 +213,7 @@ class Meeting:
             path = process.before[1].removeprefix(LOCATION)
             if done in ("put_if_absent", "replace", "delete", "delete_dir", "move_dir", "end"):
                 self.trace.append(f"{process.name}: {done} {path}")
+            self._behind(process)
             new = self.lineage.look(job.effect, job.target)
             for state in new:
                 self._probe(state)
@@ -210,13 +224,21 @@ class Meeting:
 
         take_turns([job.process for job in own], choose, after)
 
+    def _storage_of(self, job: Job) -> FileIO:
+        """The storage as a process finds it."""
+        del job
+        return self.files
+
+    def _behind(self, process: Process) -> None:
+        """What must hold right behind a call of a process."""
+
     def _order(self, jobs: Sequence[Job]) -> Callable[[Sequence[Process]], Process]:
         """Who goes on: by turns, or the first is stopped at a moment until the others are done."""
         rng = self.rng
         stays = rng.choice([0.5, 0.9, 0.97])
         last: list[Process] = []
         slow, moment, dies = jobs[0], self._moment(), rng.random() < DEATH_SHARE
-        stopped = len(jobs) > 1 and slow.name in SLOW and rng.random() < 0.75
+        stopped = len(jobs) > 1 and slow.name in self.slow and rng.random() < 0.75
         fatal = {id(job.process): rng.randrange(5, 150) for job in jobs if rng.random() < 0.05}
         if stopped:
             at = moment.__doc__ or ""
@@ -275,7 +297,8 @@ class Meeting:
             """at a call"""
             return process.calls >= call
 
-        return rng.choice([before_put, before_put, behind_put, before_hint, behind_hint, at_a_call])
+        puts = [before_put, before_put, behind_put, before_hint, behind_hint]
+        return rng.choice([*puts, *[at_a_call] * self.stops_at_a_call])
 
     # -- operations ------------------------------------------------------------------------------
     def _job(self, name: str, slot: Slot) -> Job | None:

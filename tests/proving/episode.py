@@ -61,6 +61,7 @@ class Episode:
 
     def __init__(self, seed: int, *, fileio=None, shape: Shape | None = None) -> None:
         self.seed = seed
+        self.name = NAME
         self.rng = random.Random(seed)
         self.fileio = MemoryFileIO() if fileio is None else fileio
         self.shape = shape_of(seed, self.rng) if shape is None else shape
@@ -384,7 +385,7 @@ class Episode:
     def reopen(self, seed: int | None = None) -> None:
         seed = self.rng.randrange(2**31) if seed is None else seed
         self.catalog = open_catalog(self.fileio, seed, clock=self.clock)
-        self.table = self.catalog.table(NAME)
+        self.table = self.catalog.table(self.name)
         self.compared = None
 
     def replay(self) -> None:

@@ -23,6 +23,7 @@ from proving.snapshot_rows import POSTPONE, SnapshotReader, TableKind
 from proving.world import LOCATION, Shape
 from tidelake.errors import NotFoundError
 from tidelake.fileio import MemoryFileIO
+from tidelake.telemetry import Clock
 
 _SNAPSHOT = re.compile(re.escape(LOCATION) + r"/snapshot/snapshot-(\d+)$")
 _TAG = re.compile(re.escape(LOCATION) + r"/tag/tag-(.+)$")
@@ -32,8 +33,8 @@ _TABLE = f"{LOCATION}/schema/schema-0"
 class Watched(MemoryFileIO):
     """A storage that notes which files came."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, clock: Clock | None = None) -> None:
+        super().__init__(clock=clock)
         self.came: list[str] = []
 
     def put_if_absent(self, path: str, data: bytes, **within: object) -> bool:

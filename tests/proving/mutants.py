@@ -103,8 +103,8 @@ class Mutant:
     plant: Plant
     meets: Callable[[Shape], bool] | None = None
     """Tables on which a model run can meet it; None of one that all checks hunt."""
-    is_between: bool = False
-    """Whether the runs in which processes meet hunt it."""
+    meeting: int | None = None
+    """The first run in which processes meet that notices it; None of one that others hunt."""
 
 
 def _publish_by_rename(_):
@@ -618,21 +618,25 @@ _PLANTED_IN_ENGINES = (
     ),
 )
 _PLANTED_BETWEEN = (
-    # the same; hunted by the runs in which processes meet
+    # the same; hunted by the runs in which processes meet: the first of them that notices
     (
         "a hint that is ahead is an error",
+        11,
         (SnapshotLog, "_newest", _believes_a_hint_ahead),
     ),
     (
         "a commit does not look whether its base was rolled back",
+        6,
         (store_commit.StoreSnapshotCommit, "_is_rolled_back", lambda _: lambda *_: False),
     ),
     (
         "a commit does not look whether its table was dropped",
+        0,
         (store_commit.StoreSnapshotCommit, "_check_same", passed_over),
     ),
     (
         "an old handle reads the table created anew",
+        41,
         (handle, "check_same_table", passed_over),
     ),
 )
@@ -653,8 +657,8 @@ MUTANTS = (
         for name, check, where, meets in _PLANTED_IN_ENGINES
     ),
     *(
-        Mutant(name, "meetings", replaced(*where), is_between=True)
-        for name, where in _PLANTED_BETWEEN
+        Mutant(name, "meetings", replaced(*where), meeting=meeting)
+        for name, meeting, where in _PLANTED_BETWEEN
     ),
 )
 
@@ -675,16 +679,16 @@ def _model_runs(meets: Callable[[Shape], bool]) -> Iterator[tuple[str, Callable[
         yield f"seed {seed}", lambda seed=seed: episode.run_seed(seed, MODEL_STEPS)
 
 
-def _meetings() -> None:
-    for seed in range(MEETINGS):
+def _meetings(first: int) -> None:
+    for seed in range(first, MEETINGS):
         concurrent.run_seed(seed)
 
 
-def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
+def _checks_of(mutant: Mutant, first_meeting: int = 0) -> Iterable[tuple[str, Callable[[], None]]]:
     if mutant.meets is not None:
         return _model_runs(mutant.meets)
-    if mutant.is_between:
-        return [("meetings", _meetings)]
+    if mutant.meeting is not None:
+        return [("meetings", lambda: _meetings(first_meeting))]
     modules = (interleave, directed, stream_checks, store_faults, late_puts)
     modules = (*modules, mask_checks, moments, frames, lookup_checks, pipeline_mutants)
     quick = [(c.__name__, c) for module in modules for c in module.CHECKS]
@@ -697,8 +701,12 @@ def hunt(mutant: Mutant) -> str | None:
 
 
 def hunt_by_its_check(mutant: Mutant) -> str | None:
-    """Plant the bug and run the check alone that it names; its name, or None."""
-    own = [(name, check) for name, check in _checks_of(mutant) if name == mutant.caught_by]
+    """Plant the bug and run the check alone that it names; its name, or None.
+
+    Meetings begin with the one that notices it: those before it take a second each.
+    """
+    checks = _checks_of(mutant, mutant.meeting or 0)
+    own = [(name, check) for name, check in checks if name == mutant.caught_by]
     return _noticed_by(mutant, own)
 
 

@@ -68,6 +68,31 @@ def stray(fileio, location: str) -> set[str]:
     return data - reach(fileio, location).may_stay
 
 
+def named_by_tags(fileio, location: str) -> set[str]:
+    """The changelogs that tags and branches name, as far as they are there: they may stay or go."""
+    files = {path.removeprefix(f"{location}/") for path, _ in walk(fileio, location)}
+    by_name: dict[str, list[str]] = {}
+    for path in files:
+        by_name.setdefault(path.rsplit("/", 1)[1], []).append(path)
+    found: set[str] = set()
+    for path in files:
+        if "/tag-" not in f"/{path}" and not path.startswith("branch/"):
+            continue
+        if not path.rsplit("/", 1)[1].startswith(("tag-", "snapshot-")):
+            continue
+        name = json.loads(fileio.read_bytes(f"{location}/{path}"))["changelogManifestList"]
+        if name is None or f"manifest/{name}" not in files:
+            continue
+        found.add(f"manifest/{name}")
+        for manifest in _avro(fileio, f"{location}/manifest/{name}"):
+            own = f"manifest/{manifest['_FILE_NAME']}"
+            found.add(own)
+            if own in files:
+                for entry in _avro(fileio, f"{location}/{own}"):
+                    found.update(_paths(entry, by_name))
+    return found
+
+
 def missing(fileio, location: str, *, untold: Container[int] = ()) -> set[str]:
     """Files that something needs and that are not there."""
     files = {path.removeprefix(f"{location}/") for path, _ in walk(fileio, location)}

@@ -20,6 +20,13 @@ class RootedFileIO:
     def move_dir(self, source: str, target: str) -> None:
         self._inner.move_dir(self._root + source, self._root + target)
 
+    @property
+    def storage_id(self) -> str:
+        return self._inner.storage_id + self._root
+
+    def copy_within(self, source: str, target: str) -> bool:
+        return self._inner.copy_within(self._root + source, self._root + target)
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._inner, name)
         return lambda path, *rest, **named: method(self._root + path, *rest, **named)

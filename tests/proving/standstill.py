@@ -16,6 +16,10 @@ DECISIVE = frozenset({"open_dir", "put_if_absent", "replace", "delete", "move_di
 """Calls that change what others see, or hold it; one stands still before and after each."""
 
 
+FEW = 16
+"""The first moments that decide something are all met, whatever the step."""
+
+
 class Paused(FaultyFileIO):
     """The storage of a process that stands still right before one of its calls."""
 
@@ -64,6 +68,7 @@ def at_each_call(
     act: Callable[[FileIO], object],
     *,
     step: int,
+    decisive_step: int = 1,
 ) -> Iterator[Moment]:
     """Run an operation once for each of its calls, with `act` right before that one.
 
@@ -77,16 +82,19 @@ def at_each_call(
         What the process does, and what others do on their storage.
     step : int
         How many calls that decide nothing to go on by.
+    decisive_step : int
+        How many moments before and after those that decide something to go on by.
     """
     trial = Paused(world())
     subject = opened(trial)
     before = len(trial.trace)
     operation(subject)
     calls = trial.trace[before:]
-    for number, entry in enumerate(calls, 1):
-        follows = number > 1 and calls[number - 2].op in DECISIVE
-        if number % step and entry.op not in DECISIVE and not follows:
-            continue
+    numbers = range(1, len(calls) + 1)
+    decisive = [n for n in numbers if {entry.op for entry in calls[max(n - 2, 0) : n]} & DECISIVE]
+    thinned = decisive[:FEW] + decisive[FEW::decisive_step]
+    for number in sorted({*thinned, *numbers[step - 1 :: step]}):
+        entry = calls[number - 1]
         files, failures = world(), []
 
         def meanwhile(files: FileIO = files, failures: list[TidelakeError] = failures) -> None:

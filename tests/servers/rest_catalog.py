@@ -136,6 +136,7 @@ class RestCatalogServer:
         self.bodies: list[Any] = []
         self.databases: dict[str, dict[str, str]] = {}
         self.tables: dict[tuple[str, str], Entry] = {}
+        self.views: dict[tuple[str, str], dict[str, Any]] = {}
         self.forbidden: set[str] = set()
         self._files = open_catalog(self.directory, fileio=fileio)
         self._faults: list[Fault] = []
@@ -343,6 +344,16 @@ class RestCatalogServer:
             case ("GET", "tables"):
                 names = [name for of, name in self.tables if of == database]
                 return self._page("tables", names, asked)
+            case ("GET", "views"):
+                return self._page("views", [n for of, n in self.views if of == database], asked)
+            case ("POST", "views"):
+                key = (database, given["identifier"]["object"])
+                if key in self.views:
+                    raise _RequestError(409, "VIEW", key[1])
+                self.views[key] = given["schema"]
+                return None
+            case (_, "views", name):
+                return self._of_view(method, (database, name), given)
             case ("POST", "tables"):
                 return self._create_table(database, given)
             case (_, "tables", name, *more):
@@ -352,6 +363,22 @@ class RestCatalogServer:
                     raise _RequestError(404, "TABLE", name)
                 return self._of_table(method, database, name, more, given)
         raise _RequestError(404, None, message="no such path")
+
+    def _of_view(self, method: str, key: tuple[str, str], given: Any) -> Any:
+        if key not in self.views:
+            raise _RequestError(404, "VIEW", key[1])
+        if method == "DELETE":
+            del self.views[key]
+            return None
+        if method == "POST":
+            dialects = self.views[key]["dialects"]
+            for change in given["changes"]:
+                if change["action"] == "dropDialect":
+                    del dialects[change["dialect"]]
+                else:
+                    dialects[change["dialect"]] = change["query"]
+            return None
+        return {"id": "1", "name": key[1], "schema": self.views[key], "owner": "me"}
 
     def _of_table(self, method: str, database: str, name: str, more: list[str], given: Any) -> Any:
         entry = self.tables[database, name]

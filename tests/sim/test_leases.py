@@ -6,7 +6,7 @@ import functools
 import pytest
 from proving import leases
 from proving.standstill import at_each_call
-from sizes import SIZE
+from sizes import FULL, SIZE
 
 from tidelake.commit.expiry import snapshots
 from tidelake.commit.expiry.consumers import HeldSnapshots
@@ -15,7 +15,7 @@ from tidelake.metadata.log.consumer import ConsumerLog, Lease
 from tidelake.table.stream import lease
 from tidelake.testing import FaultMode
 
-BLOCKS = 8
+BLOCKS = 8 if SIZE is FULL else 4
 
 
 @functools.cache
@@ -47,7 +47,7 @@ def test_a_consumer_in_its_first_state_is_in_use_and_begins_again_when_cut_off()
 @pytest.mark.parametrize("mode", list(FaultMode), ids=lambda m: m.name)
 def test_no_fault_of_a_reader_s_life_holds_for_ever_or_lets_go_early(mode):
     calls = range(1, leases.calls_of_life() + 1)
-    step = max(1, SIZE.faults_step // 2)
+    step = max(1, SIZE.faults_step // 6)
     for call in calls[list(FaultMode).index(mode) % step :: step]:
         if mode.affects(operations()[call - 1]):
             leases.run_fault(given(), call, mode)
@@ -167,7 +167,7 @@ def test_a_reader_that_does_not_look_behind_its_lease_is_caught(monkeypatch):
 def test_an_expiry_that_does_not_look_behind_its_hint_is_caught(monkeypatch):
     def announce(context, directory, end_id, *, oldest_id):
         context.fileio.replace(context.paths.earliest_hint, str(end_id).encode(), within=directory)
-        return end_id
+        return end_id, ()
 
     monkeypatch.setattr(snapshots, "_announce_earliest", announce)
     with pytest.raises(leases.LeaseBroken):

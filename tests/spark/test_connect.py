@@ -210,7 +210,7 @@ def test_a_stream_is_read_by_the_readers_format(seen):
         ("width", "value_range", "The value 300 does not fit column 'n' of table 'strict'"),
         ("arity", "column_count", "The query gives 1 column, but table 'strict' takes 2: id, n."),
         ("value", "spark", 'cannot be cast to "INT"'),
-        ("procedure", "procedure_not_found", "Did you mean 'compact'?"),
+        ("procedure", "procedure_not_found", "Did you mean 'compact'"),
         ("source option", "spark", "no option 'colums'. Did you mean 'columns'?"),
         ("source table", "spark", "'ordersx'"),
         ("source write", "spark", "price"),

@@ -205,7 +205,16 @@ def test_the_report_and_the_page_show_it(demo, raw, acted, tmp_path, monkeypatch
     found.life = [demo.life.LifePoint(1, "APPEND", {0: 1}, 10, 1, 1, 10, 1, 0.5)]
     shown = io.StringIO()
     feed = demo.feed.Feed(seconds={1: 0.5}, rows=1)
-    demo.demo.close(Console(file=shown, width=200), found, feed, 12.3, place="a warehouse")
+    monkeypatch.setattr(demo.demo, "DESK", tmp_path / "desk.html")
+    monkeypatch.setattr(demo.demo, "report", lambda _, name: f"<html>{name}")
+    became = {"runs_count_max": (62, 1, 1)}
+    prescription = demo.life.Prescription(
+        "desk.flights", "too_many_runs", "table.compact()", became
+    )
+    found.fourth = demo.life.FourthAct(62, [prescription], ["planned"], ["done"], [])
+    console = Console(file=shown, width=200)
+    demo.demo.close(console, found, feed, 12.3, acted.lake.catalog)
+    assert (tmp_path / "desk.html").read_text() == "<html>desk.flights"
     lines = [
         [cell.strip() for cell in line.split("│")[1:-1]] for line in shown.getvalue().split("\n")
     ]
@@ -218,6 +227,8 @@ def test_the_report_and_the_page_show_it(demo, raw, acted, tmp_path, monkeypatch
         assert row in lines
     cancelled = raw.cancelled_at.notna().sum()
     assert ["cancelled", str(cancelled), "flights taken back from the sums"] in lines
+    said = "1 by too_many_runs: table.compact()"
+    assert ["desk.flights: runs_count_max", "62 -> 1", said] in lines
     after = next(line for line in lines if line and line[0].startswith("scan after it ("))
     assert after[2] == f"{len(MONTHS)} files, {len(raw.flights):,} rows"
     for what, how in acted.act.checks:

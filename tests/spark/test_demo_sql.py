@@ -3,6 +3,7 @@
 import pytest
 import sql_demo
 from servers.s3 import SECRET
+from sizes import FULL, SIZE
 
 import tidelake
 
@@ -16,6 +17,7 @@ def settings_as_they_were(spark):
         spark.conf.set(key, value)
 
 
+@pytest.mark.skipif(SIZE is not FULL, reason="a minute and a half: TIDELAKE_SIZE=full")
 @pytest.mark.timeout(1200)  # fifty statements, each some seconds on a busy machine
 def test_the_demo_in_sql(settings_as_they_were, s3, tmp_path, monkeypatch, capsys):
     keys = [f"--catalog-option={key}={value}" for key, value in s3.storage().items()]

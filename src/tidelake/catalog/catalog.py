@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tidelake.catalog.copies.copy_methods import CopyMethods
 from tidelake.catalog.global_tables import GLOBAL_TABLES, SYSTEM_DATABASE, GlobalTable
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.metastore import Metastore
 from tidelake.catalog.table_definition import check_agrees, first_schema
+from tidelake.catalog.upkeep.maintain_methods import MaintainMethods
+from tidelake.catalog.upkeep.orphan_files import ALL, OrphansOfTables
+from tidelake.catalog.view_methods import ViewMethods
 from tidelake.commit.iceberg import sync_quietly
 from tidelake.errors import (
     AlreadyExistsError,
@@ -32,7 +36,11 @@ from tidelake.scan.masks import MaskCache
 from tidelake.scan.merged_orders import MergedOrders
 from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.handle.arguments import check_location
+from tidelake.table.handle.branch import other_branch_name
 from tidelake.table.handle.display import facts_html
+from tidelake.table.handle.instant import Time, instant_ms
+from tidelake.table.handle.read_hold import ReadHolds
+from tidelake.table.jobs.orphans import HERE, Lister, OrphanFiles, remove_orphans
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
 from tidelake.types.schema_change import SchemaChange
@@ -40,7 +48,7 @@ from tidelake.types.schema_change import SchemaChange
 NAMES_SHOWN_MAX = 20
 
 
-class Catalog(AnswersForeignNames):
+class Catalog(AnswersForeignNames, CopyMethods, MaintainMethods, ViewMethods):
     """Databases and tables of one warehouse; made by :func:`tidelake.open`.
 
     Parameters
@@ -65,6 +73,7 @@ class Catalog(AnswersForeignNames):
         self._manifests = ManifestCache(env.memory.manifest_cache_bytes, reads=env.reads.ranges)
         self._masks = MaskCache()
         self._orders = MergedOrders()
+        self._holds = ReadHolds()
 
     @property
     def warehouse(self) -> str:
@@ -151,11 +160,19 @@ class Catalog(AnswersForeignNames):
     def table_exists(self, identifier: str) -> bool:
         """Check if a table ``"database.table"`` exists; lists one small directory.
 
+        A branch, ``"db.t$branch_b"``, or a system table of it is looked for by opening it.
+
         Raises
         ------
         InvalidInputError
             It is no name of a table.
         """
+        if isinstance(identifier, str) and "$" in identifier:
+            try:
+                self.table(identifier)
+            except NotFoundError:
+                return False
+            return True
         name = Identifier.of(identifier)
         if name.database == SYSTEM_DATABASE:
             return name.table in GLOBAL_TABLES
@@ -280,25 +297,33 @@ class Catalog(AnswersForeignNames):
         )
         parsed = Options.parse(made.options, table=identifier)
         check_location(parsed, self.location(identifier), table=identifier)
+        named = other_branch_name(parsed, table=identifier)
+        if named is not None:
+            message = (
+                f"Table '{identifier}' is new and has no branch '{named[0]}' to read from: create"
+                " the branch first, then set the option."
+            )
+            raise InvalidInputError(message, kind="fallback_branch", table=identifier)
         return made
 
     def table(self, identifier: str) -> Table | SystemTable:
         """Open a table, or a system table such as ``"db.t$snapshots"``.
 
+        ``"db.t$branch_b"`` is the branch ``b`` of a table, ``"db.t$branch_b$files"`` its files.
         ``"sys.all_table_options"`` and ``"sys.catalog_options"`` describe the whole catalog.
 
         Raises
         ------
         NotFoundError
-            There is no such database or table.
+            There is no such database, table, branch or system table.
         """
         text = identifier if isinstance(identifier, str) else ""
-        base, dollar, system = text.partition("$")
+        base, dollar, rest = text.partition("$")
         name = Identifier.of(base if text else identifier)
         if name.database == SYSTEM_DATABASE:
             return self._global_table(name.table)
         table = self._load(name)
-        return table.system_table(system) if dollar else table
+        return table.named(rest) if dollar else table
 
     def load_table(self, identifier: str) -> Table | SystemTable:
         """Open a table: the same as :meth:`table`."""
@@ -341,7 +366,7 @@ class Catalog(AnswersForeignNames):
         Parameters
         ----------
         identifier : str
-            ``"database.table"``.
+            ``"database.table"``, or one of its branches.
         changes : sequence of SchemaChange
             :class:`tidelake.AddColumn`, :class:`tidelake.RenameColumn`, ..., or one of them.
 
@@ -351,7 +376,9 @@ class Catalog(AnswersForeignNames):
             With the new schema. See :meth:`tidelake.Table.alter` for errors.
         """
         given = changes if isinstance(changes, Sequence) else [changes]
-        return self._load(_table_name(identifier)).alter(*given)
+        found = self.table(identifier)
+        table = found if isinstance(found, Table) else self._load(_table_name(identifier))
+        return table.alter(*given)
 
     def rename_table(
         self, identifier: str, new_identifier: str, *, if_missing: str = "error"
@@ -444,6 +471,78 @@ class Catalog(AnswersForeignNames):
         if not dropped and if_missing == "error":
             raise self._no_database(name)
 
+    def remove_orphan_files(
+        self,
+        name: str,
+        *,
+        older_than: Time | None = None,
+        dry_run: bool = False,
+        parallelism: int | None = None,
+        lister: Lister = HERE,
+    ) -> OrphansOfTables:
+        """Remove the orphan files of a table, of all tables of a database, or of all databases.
+
+        See :meth:`tidelake.table.Maintenance.remove_orphan_files`, which this calls for each table.
+        A call for more than one table also ends the drops that were killed, of all databases and
+        whatever `older_than`: their directories are of no table any more.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``, ``"database.*"`` or ``"*.*"``. Of a table's branch the whole table
+            is searched.
+        older_than, dry_run, parallelism
+            As for one table.
+        lister : Lister
+            What lists directories: this process, or executors.
+
+        Returns
+        -------
+        OrphansOfTables
+            ``tables``, one of each; and ``failed``, the errors of those that could not be searched.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such table or database.
+        InvalidInputError
+            `older_than` is not in the past, or has no zone; or it is a system table.
+        """
+        older_than_ms = None
+        if older_than is not None:
+            older_than_ms = instant_ms(older_than, what="older_than of remove_orphan_files")
+        database, _, table = str(name).rpartition(".")
+        names, left = [str(name)], 0
+        if table == ALL:
+            databases = self.list_databases() if database == ALL else [database]
+            names = [f"{one}.{t}" for one in databases for t in self.list_tables(one)]
+            left = self._metastore.dropped_left(delete=not dry_run)
+        found: list[OrphanFiles] = []
+        failed: dict[str, TidelakeError] = {}
+        for one in names:
+            try:
+                opened = self.table(one)
+                if not isinstance(opened, Table):
+                    message = f"'{one}' is a system table: name the table itself."
+                    raise InvalidInputError(message, kind="system_table", table=one)
+                found.append(
+                    remove_orphans(
+                        opened.handle,
+                        older_than_ms=older_than_ms,
+                        dry_run=dry_run,
+                        parallelism=parallelism,
+                        lister=lister,
+                    )
+                )
+            except InvalidInputError:
+                raise
+            except TidelakeError as error:
+                if table != ALL:
+                    raise
+                if error.kind != "table_not_found":  # dropped meanwhile
+                    failed[one] = error
+        return OrphansOfTables(tuple(found), failed, left)
+
     def _load(self, name: Identifier) -> Table:
         found = self._metastore.load_table(name)
         if found is None:
@@ -461,6 +560,7 @@ class Catalog(AnswersForeignNames):
                 served=found.served,
                 masks=self._masks,
                 orders=self._orders,
+                holds=self._holds,
             )
         )
 

@@ -131,10 +131,32 @@ class DroppedDirectories:
                 f" {moved}. The next drop in this warehouse tries again."
             )
             raise StorageError(message, kind="drop_unfinished", path=moved) from error
-        for status in self._fileio.list_dir(self._directory):
-            if status.name.endswith(DROPPED):
-                with suppress(StorageError):  # its own drop reports the failure
-                    self._fileio.delete_dir(f"{self._directory}/{status.name}")
+        with suppress(StorageError):  # its own drop reports the failure
+            self.clear()
+
+    def left(self) -> list[str]:
+        """The directories that killed drops have left."""
+        listed = self._fileio.list_dir(self._directory)
+        return sorted(f"{self._directory}/{s.name}" for s in listed if s.name.endswith(DROPPED))
+
+    def clear(self) -> int:
+        """Delete the directories that killed drops have left; how many.
+
+        Raises
+        ------
+        StorageError
+            The storage failed at one of them; the others are deleted.
+        """
+        failed: StorageError | None = None
+        left = self.left()
+        for path in left:
+            try:
+                self._fileio.delete_dir(path)
+            except StorageError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return len(left)
 
     def delete_in_place(self, path: str) -> None:
         """Delete a table's directory that cannot be moved."""

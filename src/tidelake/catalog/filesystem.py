@@ -50,6 +50,11 @@ class FilesystemMetastore:
         """Files decide."""
         return False
 
+    @property
+    def view_store(self) -> None:
+        """Paimon keeps no views in it."""
+        return None
+
     def for_reading(self) -> FilesystemMetastore:
         """Itself."""
         return self
@@ -174,6 +179,11 @@ class FilesystemMetastore:
             else:
                 dropped.delete(moved, what=f"Table '{name}'")
         return True
+
+    def dropped_left(self, *, delete: bool) -> int:
+        """Count the directories that killed drops have left, and delete them where asked."""
+        dropped = self._warehouse.dropped()
+        return dropped.clear() if delete else len(dropped.left())
 
     def put_in_place(self, name: Identifier, staged: str) -> None:
         """Swap the directories."""

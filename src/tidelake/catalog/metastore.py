@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidelake.catalog.identifier import Identifier
+from tidelake.catalog.view_definition import ViewStore
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.table_state import Guard
@@ -71,6 +72,11 @@ class Metastore(Protocol):
     @property
     def is_served(self) -> bool:
         """Whether a server decides its tables and their snapshots, and not files that are put."""
+        ...
+
+    @property
+    def view_store(self) -> ViewStore | None:
+        """What keeps the views; None of a catalog that keeps none."""
         ...
 
     def for_reading(self) -> Metastore:
@@ -159,6 +165,16 @@ class Metastore(Protocol):
         ------
         StorageError
             The table still exists, or it is dropped and some files are left, as the message says.
+        """
+        ...
+
+    def dropped_left(self, *, delete: bool) -> int:
+        """Count the directories that killed drops have left, and delete them where asked.
+
+        Raises
+        ------
+        StorageError
+            The storage failed; some may be left.
         """
         ...
 

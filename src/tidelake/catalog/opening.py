@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tidelake.catalog import rest
 from tidelake.catalog.catalog import Catalog
 from tidelake.catalog.catalog_options import CatalogRequest, CatalogType, chosen_type
 from tidelake.catalog.filesystem import FilesystemMetastore
 from tidelake.catalog.jdbc import JDBC_OPTIONS, PROPERTY_PREFIX, JdbcMetastore, jdbc_metastore
+from tidelake.catalog.upkeep.maintenance_job import MaintenanceRound
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.fileio import FileIO
 from tidelake.fileio.location import parse_location
 from tidelake.fileio.opening import open_storage, split_options
 from tidelake.options import memory_bytes, table_defaults
+from tidelake.table.upkeep import TablePlan
 from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
 
 TABLE_DEFAULT = "table-default."
@@ -100,6 +103,41 @@ def open_catalog(
         env=world,
         table_options=table_defaults({**defaults, **(options or {})}),
     )
+
+
+def maintain(
+    warehouse: str | Path | None = None,
+    *tables: str,
+    catalog: Mapping[str, object] | None = None,
+    storage: Mapping[str, object] | None = None,
+    memory: int | str | None = None,
+    **job: Any,
+) -> MaintenanceRound | tuple[TablePlan, ...]:
+    """Keep the tables of a warehouse healthy, until it is interrupted.
+
+    Parameters
+    ----------
+    warehouse, catalog, storage, memory
+        As of :func:`tidelake.open`.
+    *tables : str
+        ``"database.table"``, ``"database.*"`` or ``"*.*"``, which is the default.
+    **job
+        ``interval``, ``rounds``, ``seconds``, ``dry_run``, ``options`` and ``watch`` of
+        :meth:`tidelake.Catalog.maintain`.
+
+    Returns
+    -------
+    MaintenanceRound or tuple of TablePlan
+        As of :meth:`tidelake.Catalog.maintain`, with its errors.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> maintain(tempfile.mkdtemp(), rounds=1).looked_count
+    0
+    """
+    opened = open_catalog(warehouse, catalog=catalog, storage=storage, memory=memory)
+    return opened.maintain(*tables, **job)
 
 
 def _filesystem(request: CatalogRequest) -> FilesystemMetastore:

@@ -16,6 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidelake.commit.partition_expiry import check_partition_expiry
+from tidelake.commit.tags import check_automatic_tags
 from tidelake.errors import CorruptError, InvalidInputError, shortened
 from tidelake.format import check_file_formats
 from tidelake.options import (
@@ -29,6 +31,7 @@ from tidelake.options import (
 )
 from tidelake.table.conversion.inputs import frame_misfit
 from tidelake.table.handle.time_travel import option_moment
+from tidelake.table.schema.clustering_options import check_clustering
 from tidelake.table.schema.merge_options import check_engine_options, check_function_settings
 from tidelake.table.schema.validation import (
     check_columns,
@@ -105,6 +108,9 @@ def first_schema(
         time_ms=time_ms,
     )
     check_layout(schema, parsed, table=table)
+    check_clustering(schema, parsed, table=table)
+    check_partition_expiry(schema, parsed, table=table)
+    check_automatic_tags(parsed, table=table)
     check_engine_options(parsed, has_primary_key=bool(keys), table=table)
     check_function_settings(schema, parsed, table=table)
     return schema

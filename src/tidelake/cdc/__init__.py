@@ -13,14 +13,18 @@ from tidelake.cdc.command.face import (
     postgres_sync_table,
     sync,
 )
+from tidelake.cdc.command.job_lag import JobLag
 from tidelake.cdc.command.sync import PlannedTable, Sync, SyncPlan, SyncStatus, TableStatus
 from tidelake.cdc.job.epoch_reads import EpochTables
 from tidelake.cdc.job.replay import ReplayPlan
+from tidelake.cdc.source.slot_status import SlotStatus
 
 __all__ = [
     "EpochTables",
+    "JobLag",
     "PlannedTable",
     "ReplayPlan",
+    "SlotStatus",
     "Sync",
     "SyncPlan",
     "SyncStatus",

@@ -2,43 +2,71 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from tidelake.cli.clustering.arguments import ClusterArguments
+from tidelake.cli.command_line.flag import PROGRAM, WAREHOUSE_VARIABLE
+from tidelake.cli.command_line.usage_error import UsageError
+from tidelake.cli.compare.arguments import (
+    CompareArguments,
+    bisect_arguments,
+    blame_arguments,
+    diff_arguments,
+)
+from tidelake.cli.copies.arguments import COPY_READERS, CopyArguments
 from tidelake.cli.declaration import (
+    BISECT,
+    BLAME,
+    BRANCH,
     CDC,
-    CDC_WHAT,
+    CLUSTER,
     COMMANDS,
+    COMPACT,
+    DIFF,
     DOCTOR,
-    EXIT_CODES,
+    EXPIRE,
+    FILES,
     GET,
-    PROGRAM,
+    HISTORY,
+    LS,
+    ORPHANS,
+    ROLLBACK,
     SERVE,
+    SHOW,
+    SLOTS,
+    SNAPSHOTS,
     SQL,
+    TABLE,
+    TAG,
     TAIL,
-    WAREHOUSE_VARIABLE,
-    Command,
-    Flag,
+)
+from tidelake.cli.health.arguments import (
+    FilesArguments,
+    TableDoctorArguments,
+    files_arguments,
+    table_doctor_arguments,
+)
+from tidelake.cli.health.declaration import FSCK, REPAIR
+from tidelake.cli.indexing.arguments import INDEX_READERS, IndexArguments
+from tidelake.cli.pages.arguments import PageArguments, page_arguments
+from tidelake.cli.pages.declaration import REPORT, UI
+from tidelake.cli.parser import command_parser
+from tidelake.cli.upkeep.arguments import CompactArguments, ExpireArguments, OrphansArguments
+from tidelake.cli.versions.arguments import (
+    LookArguments,
+    VersionArguments,
+    look_arguments,
+    version_arguments,
 )
 from tidelake.errors import near_names
 
 N = TypeVar("N", int, float)
 PORT_MAX = 65_535
-_VALUE = re.compile(r"-\.?\d")
-"""How a value begins that is no flag: a negative number, alone or in a key of several columns."""
-_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>[^)]*)\)")
-"""How argparse refuses a choice."""
-
-
-class UsageError(Exception):
-    """The command line is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,22 +233,25 @@ class CdcArguments:
 
 
 Arguments: TypeAlias = (
-    SqlArguments | TailArguments | ServeArguments | GetArguments | DoctorArguments | CdcArguments
+    SqlArguments
+    | TailArguments
+    | ServeArguments
+    | GetArguments
+    | DoctorArguments
+    | OrphansArguments
+    | ExpireArguments
+    | CompareArguments
+    | LookArguments
+    | VersionArguments
+    | ClusterArguments
+    | CompactArguments
+    | CopyArguments
+    | IndexArguments
+    | TableDoctorArguments
+    | FilesArguments
+    | PageArguments
+    | CdcArguments
 )
-
-
-class _Parser(argparse.ArgumentParser):
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self._negative_number_matcher = _VALUE
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of ending the process; a misspelt choice gets the near ones."""
-        choice = _CHOICE.search(message)
-        if choice is not None:
-            known = [name.strip().strip("'") for name in choice["known"].split(",")]
-            message += f".{near_names(choice['given'], known)}".rstrip(".")
-        raise UsageError(f"{message}\nTry '{self.prog} --help'.")
 
 
 def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Arguments:
@@ -246,7 +277,9 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
     """
     if argv and argv[0] == CDC:
         return CdcArguments(tuple(argv[1:]))
-    parsed, unknown = _parser().parse_known_args(list(argv))
+    if tuple(argv[:2]) == (DOCTOR.name, SLOTS):
+        return CdcArguments(tuple(argv[1:]))
+    parsed, unknown = command_parser().parse_known_args(list(argv))
     given = vars(parsed)
     if unknown:
         raise _unknown(unknown, given["command_name"])
@@ -323,10 +356,7 @@ def _tail_arguments(given: Mapping[str, Any], warehouse: str) -> TailArguments:
 
 def _serve_arguments(given: Mapping[str, Any], warehouse: str) -> ServeArguments:
     on = given["on"] or "local"
-    of_spark = [f"--{name}" for name in ("master", "conf") if given[name]]
-    if on == "local" and of_spark:
-        message = f"{of_spark[0]} is of Spark: give --on spark too"
-        raise UsageError(message)
+    _check_spark_flags(given, on)
     if bool(given["tls_cert"]) != bool(given["tls_key"]):
         message = "--tls-cert and --tls-key need each other"
         raise UsageError(message)
@@ -375,7 +405,14 @@ def _get_arguments(given: Mapping[str, Any], warehouse: str) -> GetArguments:
     )
 
 
-def _doctor_arguments(given: Mapping[str, Any], warehouse: str) -> DoctorArguments:
+def _doctor_arguments(
+    given: Mapping[str, Any], warehouse: str
+) -> DoctorArguments | TableDoctorArguments:
+    if given["what"] == TABLE:
+        return table_doctor_arguments(given, warehouse)
+    if given["name"] is not None:
+        message = f"doctor {given['what']} takes no table"
+        raise UsageError(message)
     return DoctorArguments(
         warehouse=warehouse,
         what=given["what"],
@@ -385,12 +422,126 @@ def _doctor_arguments(given: Mapping[str, Any], warehouse: str) -> DoctorArgumen
     )
 
 
+def _orphans_arguments(given: Mapping[str, Any], warehouse: str) -> OrphansArguments:
+    table, undelete = _qualified(given["table"], given), tuple(given["undelete"] or ())
+    if table.endswith(".*") and (given["list"] or undelete):
+        message = "--list and --undelete take one table"
+        raise UsageError(message)
+    if given["list"] + bool(undelete) + (given["dry_run"] or given["older_than"] is not None) > 1:
+        message = "--list, --undelete, and --dry-run with --older-than, go one at a time"
+        raise UsageError(message)
+    return OrphansArguments(
+        warehouse=warehouse,
+        table=table,
+        dry_run=given["dry_run"],
+        older_than=given["older_than"],
+        shows=given["list"],
+        undelete=undelete,
+        parallelism=_number(given["parallelism"], "--parallelism", int, least=1),
+        as_json=given["json"],
+        catalog_options=given["catalog_options"],
+    )
+
+
+def _expire_arguments(given: Mapping[str, Any], warehouse: str) -> ExpireArguments:
+    what, known = given["what"], EXPIRE.flags[0].choices
+    if what not in known:
+        message = f"'{what}' does not expire: give {', '.join(known)}.{near_names(what, known)}"
+        raise UsageError(message)
+    if given["older_than"] is not None and what == "partitions":
+        message = "--older-than is of snapshots and tags: give --expiration-time"
+        raise UsageError(message)
+    if given["expiration_time"] is not None and what != "partitions":
+        message = "--expiration-time is of partitions: give --older-than"
+        raise UsageError(message)
+    return ExpireArguments(
+        warehouse=warehouse,
+        what=what,
+        table=_qualified(given["table"], given),
+        dry_run=given["dry_run"],
+        older_than=given["older_than"],
+        expiration_time=given["expiration_time"],
+        as_json=given["json"],
+        catalog_options=given["catalog_options"],
+    )
+
+
+def _cluster_arguments(given: Mapping[str, Any], warehouse: str) -> ClusterArguments:
+    order, by = given["order_strategy"], given["order_by"]
+    if order is None and by is not None:
+        message = "--order-by needs --order-strategy"
+        raise UsageError(message)
+    return ClusterArguments(
+        warehouse=warehouse,
+        table=_qualified(given["table"], given),
+        order=order,
+        by=None if by is None else tuple(name.strip() for name in by.split(",")),
+        where=given["where"],
+        full=given["full"],
+        dry_run=given["dry_run"],
+        as_json=given["json"],
+        memory=given["memory"],
+        catalog_options=given["catalog_options"],
+    )
+
+
+def _compact_arguments(given: Mapping[str, Any], warehouse: str) -> CompactArguments:
+    on = given["on"] or "local"
+    _check_spark_flags(given, on)
+    modes = [f"--{name}" for name in ("watch", "once", "full") if given[name]]
+    if len(modes) > 1:
+        message = f"{modes[0]} and {modes[1]} do not go together"
+        raise UsageError(message)
+    if given["dry_run"] and given["full"]:
+        message = "--dry-run shows what is due, which --full does not ask"
+        raise UsageError(message)
+    return CompactArguments(
+        warehouse=warehouse,
+        tables=tuple(dict.fromkeys(_qualified(name, given) for name in given["tables"])),
+        watch=given["watch"],
+        once=given["once"],
+        full=given["full"],
+        dry_run=given["dry_run"],
+        interval=_seconds(given["interval"], "--interval", default=10.0),
+        options=_pairs(given["option"], "--option"),
+        as_json=given["json"],
+        on=on,
+        metrics_port=_port(given["metrics_port"], "--metrics-port"),
+        master=given["master"],
+        conf=_pairs(given["conf"], "--conf"),
+        memory=given["memory"],
+        catalog_options=given["catalog_options"],
+    )
+
+
+def _check_spark_flags(given: Mapping[str, Any], on: str) -> None:
+    of_spark = [f"--{name}" for name in ("master", "conf") if given[name]]
+    if on == "local" and of_spark:
+        message = f"{of_spark[0]} is of Spark: give --on spark too"
+        raise UsageError(message)
+
+
 _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Arguments]] = {
     SQL.name: _sql_arguments,
     TAIL.name: _tail_arguments,
     SERVE.name: _serve_arguments,
     GET.name: _get_arguments,
     DOCTOR.name: _doctor_arguments,
+    ORPHANS.name: _orphans_arguments,
+    EXPIRE.name: _expire_arguments,
+    DIFF.name: diff_arguments,
+    BLAME.name: blame_arguments,
+    BISECT.name: bisect_arguments,
+    FSCK.name: files_arguments,
+    REPAIR.name: files_arguments,
+    UI.name: page_arguments,
+    REPORT.name: page_arguments,
+    **COPY_READERS,
+    **INDEX_READERS,
+    CLUSTER.name: _cluster_arguments,
+    COMPACT.name: _compact_arguments,
+    **{one.name: look_arguments for one in (LS, SHOW, FILES, SNAPSHOTS, HISTORY)},
+    **{one.name: version_arguments for one in (TAG, BRANCH, ROLLBACK)},
 }
 
 
@@ -471,54 +622,3 @@ def _catalog_options(given: Mapping[str, Any]) -> dict[str, str]:
                 raise UsageError(message)
             options[key.strip()] = value.strip()
     return options | _pairs(given.get("catalog_option"), "--catalog-option")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=PROGRAM,
-        description="A streaming lakehouse in Python on Spark, on Apache Paimon's file format.",
-        allow_abbrev=False,
-    )
-    version = f"{PROGRAM} {metadata.version(PROGRAM)}"
-    parser.add_argument("--version", action="version", version=version, help="Show the version.")
-    commands = parser.add_subparsers(dest="command_name", metavar="COMMAND", title="commands")
-    for command in COMMANDS:
-        _add_command(commands, command)
-    commands.add_parser(CDC, help=CDC_WHAT, add_help=False)
-    return parser
-
-
-def _add_command(commands: argparse._SubParsersAction[_Parser], command: Command) -> None:
-    codes = "  ".join(f"{code}: {words}" for code, words in EXIT_CODES)
-    parser = commands.add_parser(
-        command.name,
-        help=command.what,
-        description=command.what,
-        epilog=f"Exit codes: {codes}",
-        allow_abbrev=False,
-    )
-    for flag in command.flags:
-        _add_flag(parser, flag)
-
-
-def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
-    words = flag.what.replace("`", "").replace("%", "%%")
-    if flag.choices:
-        words += f" One of {', '.join(flag.choices)}."
-    if flag.default is not None:
-        words += f" Default: {flag.default.replace('`', '')}."
-    if flag.is_operand:
-        many = "+" if flag.repeats else None
-        parser.add_argument(flag.dest, metavar=flag.value, help=words, nargs=many)
-        return
-    if flag.value is None:
-        parser.add_argument(*flag.names, action="store_true", help=words, dest=flag.dest)
-        return
-    parser.add_argument(
-        *flag.names,
-        action="append" if flag.repeats else "store",
-        choices=flag.choices or None,
-        metavar=flag.value,
-        help=words,
-        dest=flag.dest,
-    )

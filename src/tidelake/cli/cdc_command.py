@@ -17,26 +17,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tidelake.cdc.command.argument import SYNC_COMMANDS, Argument, arguments_of
-from tidelake.cdc.command.figures import JobFigures, SyncProgress
-from tidelake.cdc.command.given import Given, read_words
-from tidelake.cdc.command.job_file import read_job
-from tidelake.cdc.command.metrics import JobMetrics
-from tidelake.cdc.command.secret_text import SecretWays
-from tidelake.cdc.command.sync import Sync
-from tidelake.cdc.command.sync_config import config_of
-from tidelake.cdc.job.job import EpochDone, SyncJob
-from tidelake.cdc.journal.entry import EntryKind
+from tidelake.cdc.door import (
+    SYNC_COMMANDS,
+    EntryKind,
+    EpochDone,
+    Given,
+    JobFigures,
+    JobMetrics,
+    JobState,
+    Phase,
+    SecretWays,
+    Sync,
+    SyncJob,
+    SyncProgress,
+    config_of,
+    read_job,
+    read_words,
+)
 from tidelake.cli.arguments import CdcArguments
-from tidelake.cli.declaration import CDC_VERBS, PROGRAM
+from tidelake.cli.cdc_help import METRICS, help_of_all, help_of_command, help_of_verb
+from tidelake.cli.declaration import CDC_VERBS
 from tidelake.cli.output.sync_view import redrawn, sync_lines
+from tidelake.cli.signals import Terminated, ended_by_sigterm
 from tidelake.engine.env import Env
-from tidelake.errors import InvalidInputError, TidelakeError, near_names
+from tidelake.errors import InvalidInputError, TidelakeError, counted, near_names
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FAILED, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 ARGUMENT_KINDS = frozenset({"cdc_argument", "cdc_command", "cdc_job_file", "option_key"})
 JSON = "--json"
-METRICS = "--metrics-port"
+HELP = frozenset({"-h", "--help"})
 PORT_MAX = 65_535
 
 
@@ -45,11 +54,14 @@ def run(arguments: CdcArguments) -> int:
     words = list(arguments.words)
     as_json = JSON in words
     words = [word for word in words if word != JSON]
-    if not words or words[0] in {"-h", "--help"}:
-        sys.stdout.write(_help())
+    if not words or words[0] in HELP:
+        sys.stdout.write(help_of_all())
         return 0
-    if len(words) > 1 and words[0] in SYNC_COMMANDS and words[1] in {"-h", "--help"}:
-        sys.stdout.write(_help_of(words[0]))
+    if words[0] in SYNC_COMMANDS and HELP & set(words[1:2]):
+        sys.stdout.write(help_of_command(words[0]))
+        return 0
+    if words[0] in CDC_VERBS and HELP & set(words[1:]):
+        sys.stdout.write(help_of_verb(words[0]))
         return 0
     try:
         return _run(words, as_json=as_json)
@@ -151,12 +163,22 @@ def _follow(sync: Sync, *, as_json: bool, metrics_port: int | None) -> int:
             metrics = JobMetrics(lambda: progress.figures, port=metrics_port)
             stack.callback(metrics.close)
             sys.stderr.write(f"Metrics: http://127.0.0.1:{metrics.port}/metrics\n")
+        stack.enter_context(ended_by_sigterm())
         try:
-            sync.run(watch=_json_line if as_json else None if is_live else _line)
-        except KeyboardInterrupt:
-            sys.stderr.write(f"job {sync.name} stopped; it goes on where it was\n")
-            return INTERRUPTED
+            sync.run(watch=_json_line if as_json else None if is_live else _EpochLines())
+        except KeyboardInterrupt as stop:
+            sys.stderr.write(f"job {sync.name} stopped\n")
+            sys.stderr.write("".join(f"    {line}\n" for line in _held(sync)))
+            return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
     return 0
+
+
+def _held(sync: Sync) -> list[str]:
+    """What a job leaves in its source."""
+    try:
+        return sync.held()
+    except TidelakeError as error:
+        return [f"What the source holds for it is not known: {error.message}"]
 
 
 class _Screen:
@@ -182,22 +204,34 @@ _DONE = {
 }
 
 
-def _line(done: EpochDone, job: SyncJob) -> None:
-    """A line for each epoch, for people."""
-    behind = ""
-    if done.committed_ms is not None:
-        late = max(0, Env.system().clock.now_ms() - done.committed_ms) / 1_000
-        behind = f", {late:.1f} s after the source"
-    word = _DONE[done.kind]
-    sys.stderr.write(f"epoch {done.epoch}: {done.rows_count:,} rows {word}{behind}\n")
-    waiting = [
-        f"{name}: {one.phase} ({one.reason})"
-        for name, one in job.state.tables.items()
-        if one.phase != "live"
-    ]
-    for text in waiting:
-        sys.stderr.write(f"    {text}\n")
-    sys.stderr.flush()
+class _EpochLines:
+    """A line for each epoch, for people; what is said of a table is said once."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+
+    def __call__(self, done: EpochDone, job: SyncJob) -> None:
+        sys.stderr.write("".join(f"{line}\n" for line in self.lines(done, job.state)))
+        sys.stderr.flush()
+
+    def lines(self, done: EpochDone, state: JobState) -> list[str]:
+        """Give the epoch's line, and one for each table of which there is something new."""
+        behind = ""
+        if done.committed_ms is not None:
+            late = max(0, Env.system().clock.now_ms() - done.committed_ms) / 1_000
+            behind = f", {late:.1f} s after the source"
+        now = {
+            str(name): f"{one.phase} ({one.reason})"
+            for name, one in state.tables.items()
+            if one.phase is not Phase.LIVE
+        }
+        new = {name: text for name, text in now.items() if self._said.get(name) != text}
+        new |= dict.fromkeys(self._said.keys() - now.keys(), "live again")
+        self._said = now
+        known = counted(len(now) - len(new.keys() & now.keys()), "table")
+        still = "" if known.startswith("0 ") else f"; {known} not followed, as said"
+        head = f"epoch {done.epoch}: {done.rows_count:,} rows {_DONE[done.kind]}{behind}{still}"
+        return [head, *(f"    {name}: {text}" for name, text in new.items())]
 
 
 def _json_line(done: EpochDone, job: SyncJob) -> None:
@@ -218,6 +252,18 @@ def _status(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verb
     status = sync.status()
     sys.stdout.write(json.dumps(asdict(status)) + "\n" if as_json else f"{status}\n")
     return 0
+
+
+def _slots(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
+    found = sync.slots()
+    if as_json:
+        sys.stdout.write(json.dumps([asdict(one) for one in found]) + "\n")
+    else:
+        for one in found:
+            sys.stdout.write(f"{'FAIL' if one.problem else 'pass'}  {one}\n")
+        if not found:
+            sys.stdout.write("pass  the source keeps its log by age alone, for no reader\n")
+    return FAILED if any(one.problem for one in found) else 0
 
 
 def _epochs(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
@@ -258,49 +304,7 @@ def _drop(sync: Sync, as_json: bool) -> int:  # noqa: FBT001 - one of the verbs
 _VERBS: Mapping[str, Callable[[Sync, bool], int]] = {
     "plan": _plan,
     "status": _status,
+    "slots": _slots,
     "epochs": _epochs,
     "drop": _drop,
 }
-
-
-# ---- help
-
-
-def _help() -> str:
-    lines = [
-        f"usage: {PROGRAM} cdc COMMAND --name value ...",
-        f"       {PROGRAM} cdc VERB (job.toml | COMMAND --name value ...)",
-        "",
-        "Keep tables equal to those of a database.",
-        "",
-        "commands:",
-        *(f"  {name}" for name in SYNC_COMMANDS),
-        "",
-        "verbs:",
-        *(f"  {name:<12}{what}" for name, what in CDC_VERBS.items()),
-        "",
-        f"'{PROGRAM} cdc COMMAND --help' lists a command's arguments. --json writes JSON lines.",
-        f"{METRICS} PORT answers GET /metrics of Prometheus while a job runs.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _help_of(command: str) -> str:
-    lines = [f"usage: {PROGRAM} cdc {command} --name value ...", ""]
-    for argument in arguments_of(command).values():
-        value = "" if argument.shape.name == "FLAG" else f" {argument.value}"
-        lines.append(f"  {argument.flag}{value}")
-        lines.append(f"      {_words(argument)}")
-    return "\n".join([*lines, ""])
-
-
-def _words(argument: Argument) -> str:
-    words = argument.what.replace("`", "")
-    if argument.is_required:
-        words += " Required."
-    if argument.choices:
-        words += f" One of {', '.join(argument.choices)}."
-    if argument.default is not None:
-        words += f" Default: {argument.default}."
-    return words

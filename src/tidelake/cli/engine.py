@@ -45,7 +45,7 @@ from tidelake.sql.syntax.ast import (
 )
 
 if TYPE_CHECKING:
-    from tidelake.cli.spark_side import SparkSide
+    from tidelake.cli.on_spark.statements import SparkSide
 
 
 class Engine:
@@ -164,7 +164,7 @@ class Engine:
                 )
                 raise UnsupportedError(message, kind="sql_needs_spark")
             what = "This statement needs Spark, which"
-            module = load("tidelake.cli.spark_side", what=what, extra="spark")
+            module = load("tidelake.cli.on_spark.statements", what=what, extra="spark")
             side: type[SparkSide] = module.SparkSide
             self._notify("Spark starts ...")
             began = perf_counter()

@@ -11,10 +11,8 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -23,6 +21,7 @@ import pyarrow as pa
 
 import tidelake
 from tidelake.cli.arguments import GetArguments
+from tidelake.cli.command_line.key_texts import keys_of
 from tidelake.cli.output.cell_text import json_text
 from tidelake.cli.output.formats import FORMATS, rows_of
 from tidelake.engine.env import local_zone
@@ -31,11 +30,9 @@ from tidelake.errors import (
     CorruptError,
     InvalidInputError,
     TidelakeError,
-    counted,
     shortened,
 )
 from tidelake.service.protocol.service_file import read_service_file
-from tidelake.types.default_value import default_scalar
 
 if TYPE_CHECKING:
     from tidelake.service.client.table_query import TableQuery
@@ -71,55 +68,6 @@ def run(arguments: GetArguments) -> int:
     return 0
 
 
-def keys_of(table: Table, texts: Sequence[str]) -> pa.RecordBatch:
-    """Read keys from their texts.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        Of several columns: values with commas between, in double quotes where they hold one.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The primary key's columns, in their order.
-
-    Raises
-    ------
-    InvalidInputError
-        The table has no primary key, a key has another number of values, or one is of another
-        type.
-    """
-    if not table.primary_keys:
-        message = f"Table '{table.identifier}' has no primary key, so it has no rows by key."
-        raise InvalidInputError(message, kind="no_primary_key", table=table.identifier)
-    fields = [table.table_schema.field(name) for name in table.primary_keys]
-    values: list[list[pa.Scalar]] = [[] for _ in fields]
-    for text in texts:
-        parts = [text] if len(fields) == 1 else next(csv.reader([text]), [])
-        if len(parts) != len(fields):
-            message = (
-                f"The key '{shortened(text)}' has {counted(len(parts), 'value')}, and the primary"
-                f" key of '{table.identifier}' has {counted(len(fields), 'column')}:"
-                f" {', '.join(table.primary_keys)}."
-            )
-            raise InvalidInputError(message, kind="key_arity", table=table.identifier)
-        for column, field, part in zip(values, fields, parts, strict=True):
-            try:
-                column.append(default_scalar(part, field.type, zone=local_zone() or "UTC"))
-            except TidelakeError as error:
-                message = (
-                    f"'{shortened(part)}' is no key for column '{field.name}': {error.message}"
-                )
-                raise InvalidInputError(message, kind="key_type", column=field.name) from error
-    schema = pa.schema([table.schema.field(name) for name in table.primary_keys])
-    arrays = [
-        pa.array([scalar.as_py() for scalar in column], field.type)
-        for column, field in zip(values, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 def _table(catalog: Catalog, arguments: GetArguments) -> Table:
     table = catalog.table(arguments.table)
     if not isinstance(table, Table):
@@ -141,7 +89,7 @@ def _answer(
     found, files = None, "the table's files"
     if not arguments.local:
         try:
-            found = read_service_file(table.fileio, table.handle.paths.location)
+            found = read_service_file(table.fileio, table.handle.paths.log_dir)
         except CorruptError:
             files = "the table's files (its service file is damaged)"
     if found is None:

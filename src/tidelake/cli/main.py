@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidelake.cli._optional import load
 from tidelake.cli.arguments import (
@@ -16,10 +16,18 @@ from tidelake.cli.arguments import (
     GetArguments,
     ServeArguments,
     TailArguments,
-    UsageError,
     read_arguments,
 )
-from tidelake.cli.declaration import PROGRAM
+from tidelake.cli.clustering.arguments import ClusterArguments
+from tidelake.cli.command_line.flag import PROGRAM
+from tidelake.cli.command_line.usage_error import UsageError
+from tidelake.cli.compare.arguments import BisectArguments, BlameArguments, DiffArguments
+from tidelake.cli.copies.arguments import CloneArguments, MigrateArguments
+from tidelake.cli.health.arguments import FilesArguments, TableDoctorArguments
+from tidelake.cli.indexing.arguments import IndexArguments
+from tidelake.cli.pages.arguments import ReportArguments, UiArguments
+from tidelake.cli.upkeep.arguments import CompactArguments, ExpireArguments, OrphansArguments
+from tidelake.cli.versions.arguments import LookArguments, VersionArguments
 from tidelake.errors import UnsupportedError
 
 USAGE = 2
@@ -48,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         given = read_arguments(sys.argv[1:] if argv is None else argv)
         name = _name(given)
-        command = load(f"tidelake.cli.{name}_command", what=f"tidelake {name}", extra="cli")
+        what = f"tidelake {name.rpartition('.')[2]}"
+        command = load(f"tidelake.cli.{name}_command", what=what, extra="cli")
     except (UsageError, UnsupportedError) as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
         return USAGE
@@ -62,17 +71,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         return READER_GONE
 
 
+_ROOMS: Mapping[type, str] = {
+    TailArguments: "tail",
+    ServeArguments: "serve",
+    GetArguments: "get",
+    DoctorArguments: "doctor",
+    OrphansArguments: "upkeep.orphans",
+    ExpireArguments: "upkeep.expire",
+    TableDoctorArguments: "health.doctor",
+    FilesArguments: "health.files",
+    UiArguments: "pages.ui",
+    ReportArguments: "pages.report",
+    DiffArguments: "compare.diff",
+    BlameArguments: "compare.blame",
+    BisectArguments: "compare.bisect",
+    IndexArguments: "indexing.index",
+    CloneArguments: "copies.clone",
+    MigrateArguments: "copies.migrate",
+    ClusterArguments: "clustering.cluster",
+    LookArguments: "versions.look",
+    VersionArguments: "versions.version",
+    CompactArguments: "upkeep.compact",
+    CdcArguments: "cdc",
+}
+
+
 def _name(given: Arguments) -> str:
-    """The command that arguments are of."""
-    match given:
-        case TailArguments():
-            return "tail"
-        case ServeArguments():
-            return "serve"
-        case GetArguments():
-            return "get"
-        case DoctorArguments():
-            return "doctor"
-        case CdcArguments():
-            return "cdc"
-    return "sql"
+    """The command that arguments are of, with its room."""
+    return _ROOMS.get(type(given), "sql")

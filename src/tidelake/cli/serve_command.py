@@ -93,7 +93,7 @@ def _started(arguments: ServeArguments) -> Iterator[Service]:
     """The service; stopped where the block is left."""
     with contextlib.ExitStack() as stack:
         if arguments.on == "spark":
-            module = load("tidelake.cli.serve_on_spark", what="--on spark", extra="spark")
+            module = load("tidelake.cli.on_spark.service", what="--on spark", extra="spark")
             service: Service = stack.enter_context(module.service(arguments))
         else:
             service = tidelake.serve(

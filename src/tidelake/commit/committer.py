@@ -9,9 +9,10 @@
 3. Compactions are checked bucket by bucket. One that no longer fits is dropped and reported; the
    data does not depend on it.
 4. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publisher`.
-5. After a commit old snapshots expire (:mod:`tidelake.commit.expiry`), unless the table is
-   ``write-only``, and Iceberg metadata is written where the table has it
-   (:mod:`tidelake.commit.iceberg`).
+5. After a commit tags are made and removed by the clock (:mod:`tidelake.commit.tags`), and old
+   partitions (:mod:`tidelake.commit.partition_expiry`) and snapshots expire
+   (:mod:`tidelake.commit.expiry`), unless the table is ``write-only``. Iceberg metadata is written
+   where the table has it (:mod:`tidelake.commit.iceberg`).
 
 Once the data is committed, no failure of compaction, expiry or metadata after it is raised: an
 error from :meth:`Committer.commit` means that no row became visible. Source: Paimon's
@@ -21,6 +22,7 @@ error from :meth:`Committer.commit` means that no row became visible. Source: Pa
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
@@ -31,8 +33,10 @@ from tidelake.commit.expiry import expire_quietly
 from tidelake.commit.fairness import in_turns
 from tidelake.commit.iceberg import sync_before_expiry, sync_quietly
 from tidelake.commit.idempotence import DuplicateCheck, OwnFiles, last_commit
+from tidelake.commit.partition_expiry import drop_user, due_plan
 from tidelake.commit.plans import (
     NO_STREAM,
+    AdoptionPlan,
     AppendPlan,
     CommitPlan,
     CompactionPlan,
@@ -43,6 +47,7 @@ from tidelake.commit.plans import (
 )
 from tidelake.commit.publisher import Publisher
 from tidelake.commit.stream_step import StreamStep, committed_batch
+from tidelake.commit.tags import keep_tags
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.bucket_id import BucketId
@@ -52,6 +57,8 @@ from tidelake.options import declared
 from tidelake.types.predicate import Predicate
 
 T = TypeVar("T")
+_OF_WRITERS = frozenset({CommitKind.APPEND, CommitKind.OVERWRITE})
+_LOG = logging.getLogger("tidelake")
 
 
 class Committer:
@@ -186,6 +193,77 @@ class Committer:
             return Committed()
         return self._publish(plan, messages, user=user, identifier=identifier, step=stream.step)
 
+    def adopt(self, plan: AdoptionPlan, *, user: str) -> Snapshot | None:
+        """Make files of elsewhere the first snapshot of an empty table.
+
+        Returns
+        -------
+        Snapshot or None
+            None if there are no files.
+
+        Raises
+        ------
+        ConflictError
+            The table has a snapshot; nothing became visible.
+        NotFoundError, StorageError, OutcomeUnknownError
+            As :meth:`commit`.
+        """
+        done = self._publish(plan, (), user=user, expires_partitions=False)
+        return done.snapshots[0] if done.snapshots else None
+
+    def drop_old_partitions(
+        self, partitions: frozenset[bytes], *, read_snapshot: Snapshot | None = None
+    ) -> Committed:
+        """Drop partitions that are too old, with all their rows.
+
+        Parameters
+        ----------
+        partitions : frozenset of bytes
+            As in the manifests.
+        read_snapshot : Snapshot, optional
+            The snapshot in which they were chosen, if a later change of them is a conflict.
+
+        Raises
+        ------
+        ConflictError
+            The partitions have other rows than in `read_snapshot`; nothing became visible.
+        NotFoundError, StorageError, OutcomeUnknownError
+            As :meth:`commit`.
+        """
+        plan = OverwritePlan.of_drop(self._context, partitions, read_snapshot=read_snapshot)
+        return self._publish(plan, (), user=drop_user(self._context), expires_partitions=False)
+
+    def expire_partitions_if_due(self, *, identifier: int = BATCH_IDENTIFIER) -> Snapshot | None:
+        """Drop partitions that are too old, if it is time to look; a failure is logged.
+
+        Each drop is a commit of its own user, so it is no step of the stream whose commit it
+        follows.
+
+        Returns
+        -------
+        Snapshot or None
+            The newest drop's.
+        """
+        context = self._context
+        snapshot = None
+        try:
+            plan = due_plan(context, identifier=identifier)
+            for batch in () if plan is None else plan.batches:
+                read_snapshot = None if plan is None else plan.checked_snapshot
+                drop = OverwritePlan.of_drop(context, batch, read_snapshot=read_snapshot)
+                own = DuplicateCheck(
+                    context,
+                    user=drop_user(context),
+                    identifier=BATCH_IDENTIFIER,
+                    base_snapshot_id=None,
+                    own_files=OwnFiles.of((), ()),
+                    step=None,
+                )
+                snapshot = Publisher(context, own).publish(drop).snapshot or snapshot
+        except TidelakeError as error:
+            _LOG.warning("Table %s: old partitions could not expire: %s", context.table, error)
+        return snapshot
+
     def compact_manifests(self, *, user: str) -> Snapshot | None:
         """Merge the newest snapshot's manifests, without entries that cancel out.
 
@@ -272,8 +350,9 @@ class Committer:
         base_snapshot_id: int | None = None,
         all_or_nothing: bool = False,
         step: StreamStep | None = None,
+        expires_partitions: bool = True,
     ) -> Committed:
-        """Publish a plan, then the compactions of its messages; let old snapshots expire."""
+        """Publish a plan, then the compactions of its messages; let what is old expire."""
         context = self._context
         todo = compactions(messages)
         duplicates = DuplicateCheck(
@@ -298,10 +377,16 @@ class Committer:
                 published.append(compacted.snapshot)
                 dropped = compacted.planned.dropped_compactions
         snapshots = tuple(snapshot for snapshot in published if snapshot is not None)
+        if snapshots and expires_partitions:
+            is_batch = identifier == BATCH_IDENTIFIER and snapshots[0].commit_kind in _OF_WRITERS
+            keep_tags(context, snapshots[-1], is_batch=is_batch)
         if snapshots and not context.options.get(declared.WRITE_ONLY):
             retained_count = context.options.get(declared.SNAPSHOT_NUM_RETAINED_MIN)
+            dropped_in = None
+            if expires_partitions:
+                dropped_in = self.expire_partitions_if_due(identifier=identifier)
             sync_before_expiry(context, retained_count=retained_count)
-            expire_quietly(context, snapshots[-1])
+            expire_quietly(context, dropped_in or snapshots[-1])
         if snapshots:
             sync_quietly(context)
         return Committed(snapshots, dropped, data.planned.interleaved, data.replayed)

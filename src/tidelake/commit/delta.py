@@ -282,10 +282,10 @@ def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
 
 def _without_steps(compaction: Compaction) -> Compaction:
     """Leave out files that one compaction made and the next one of the same commit replaced."""
-    made = {(f.level, f.file_name) for f in compaction.after}
-    steps = {(f.level, f.file_name) for f in compaction.before} & made
+    # equal in all: the same file with other indexes is no step
+    steps = set(compaction.before) & set(compaction.after)
     return replace(
         compaction,
-        before=tuple(f for f in compaction.before if (f.level, f.file_name) not in steps),
-        after=tuple(f for f in compaction.after if (f.level, f.file_name) not in steps),
+        before=tuple(f for f in compaction.before if f not in steps),
+        after=tuple(f for f in compaction.after if f not in steps),
     )

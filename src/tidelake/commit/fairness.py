@@ -109,6 +109,12 @@ def in_turns(
     raise AssertionError("unreachable")
 
 
+def somebody_waits(context: CommitContext) -> bool:
+    """Whether a statement waits for its turn: compactions, which may make it lose, are put off."""
+    turns = Turns(context)
+    return bool(turns.due(turns.names(), user=""))
+
+
 class _TurnRequest:
     """The turn that a statement asks for."""
 
@@ -162,7 +168,7 @@ class Turns:
         bool
             Whether it waited, so that the newest snapshot may be another one.
         """
-        if self._has_waited or not (due := self._due(names, user)):
+        if self._has_waited or not (due := self.due(names, user)):
             return False
         self._has_waited = True
         clock = self._context.env.clock
@@ -171,10 +177,10 @@ class Turns:
             if not due or clock.now_ms() >= end_ms:
                 break
             clock.sleep_ms(POLL_MS)
-            due = self._due(self._names(), user)
+            due = self.due(self.names(), user)
         return True
 
-    def _due(self, names: Iterable[str], user: str) -> list[_Turn]:
+    def due(self, names: Iterable[str], user: str) -> list[_Turn]:
         """The turns that this user's commits wait for."""
         turns = sorted(turn for name in names if (turn := _Turn.of(name)) is not None)
         if not turns:
@@ -187,7 +193,8 @@ class Turns:
         mine = min((turn for turn in held if turn.holder == holder), default=None)
         return [turn for turn in held if turn.holder != holder and (mine is None or turn < mine)]
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """The names of the files beside the table's schemas."""
         try:
             return SchemaLog(self._context.fileio, self._context.paths).names()
         except (StorageError, NotFoundError):

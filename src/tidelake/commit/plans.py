@@ -20,6 +20,7 @@ older rows                             it replaces are unchanged
 :class:`CompactionPlan`     COMPACT    each bucket's files, levels and deletion vectors; one that
                                        does not fit is dropped and reported
 :class:`ManifestMergePlan`  COMPACT    nothing: no data file changes
+:class:`AdoptionPlan`       APPEND     that the table has no snapshot yet
 :class:`StatisticsPlan`     ANALYZE    nothing: no data file changes
 ==========================  =========  ============================================================
 """
@@ -136,6 +137,8 @@ class Planned:
         One for each compaction that does not fit and is left out.
     merges_manifests : bool
         Whether all manifests of the base are merged.
+    next_row_id : int, optional
+        The next free id of a row, where the files have their ids already.
     """
 
     delta: Delta
@@ -145,6 +148,7 @@ class Planned:
     statistics: str | None = None
     merges_manifests: bool = False
     stream: StreamProgress = NO_STREAM
+    next_row_id: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -339,6 +343,23 @@ class OverwritePlan:
             stream,
         )
 
+    @classmethod
+    def of_drop(
+        cls,
+        context: CommitContext,
+        partitions: frozenset[bytes],
+        *,
+        read_snapshot: Snapshot | None,
+    ) -> OverwritePlan:
+        """The plan that drops partitions, which must be as in `read_snapshot`, if given."""
+        choice = PartitionChoice(context, partitions)
+        rows_read = None
+        if read_snapshot is not None:
+            files = replaced_files(context, read_snapshot, choice)
+            rows_read = rows_in(context, read_snapshot, files)
+        nothing = added_entries(())
+        return cls(context, Delta(nothing), choice, _hash_indexes(context, ()), rows_read)
+
     @property
     def is_no_op(self) -> bool:
         """Whether no partition is replaced: only those that get rows are, and there are none."""
@@ -412,6 +433,44 @@ class ManifestMergePlan:
         files = manifest_files(context.fileio, context.paths, snapshot, context.manifests)
         rule = MergeRule.of(context.options).of_all()
         return Planned(NOTHING.delta, merges_manifests=wants_full(files, rule))
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionPlan:
+    """Makes files of elsewhere the first snapshot of an empty table.
+
+    Parameters
+    ----------
+    entries : EntryTable
+        ADD entries. Levels and sequence numbers stay, and the ids of rows where they have some.
+    index : tuple of IndexEntry
+        Index files of the same buckets.
+    next_row_id : int, optional
+        The next free id of a row; None where the commit gives the ids.
+    """
+
+    kind: ClassVar[CommitKind] = CommitKind.APPEND
+    context: CommitContext
+    entries: EntryTable
+    index: tuple[IndexEntry, ...] = ()
+    next_row_id: int | None = None
+    watermark: int | None = None
+
+    def against(self, base: Base) -> Planned:
+        """The files, in an empty table; see :meth:`CommitPlan.against`."""
+        if base.snapshot is not None:
+            message = (
+                f"Others have written to table '{self.context.table}' while files were brought into"
+                " it; nothing of them became visible."
+            )
+            raise ConflictError(message, kind="not_empty", table=self.context.table)
+        _check_supported(self.context, self.index)
+        return Planned(
+            Delta(self.entries),
+            IndexDelta(self.index, {}, ()) if self.index else None,
+            stream=StreamProgress(self.watermark),
+            next_row_id=self.next_row_id,
+        )
 
 
 @dataclass(frozen=True, slots=True)

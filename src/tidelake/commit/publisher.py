@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -52,8 +52,9 @@ from tidelake.metadata.log.schema_log import SchemaLog, dropped, names_drop
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.manifest.snapshot_entries import live_entries, manifest_files
+from tidelake.metadata.row_ids import numbered, tracks_rows
 from tidelake.options import declared
-from tidelake.telemetry import Backoff
+from tidelake.telemetry import Backoff, TimedCommit
 
 WAIT_LONGER = 0.2
 """Waits are randomly longer by up to this share, so that losers do not meet again."""
@@ -123,9 +124,16 @@ class Publisher:
         OutcomeUnknownError
             The storage failed while publishing. Nothing was removed.
         """
+        with self._env.commits.timed(self._table, plan.kind.value) as timed:
+            done = self._published(plan, timed)
+            timed.is_made = done.snapshot is not None and not done.replayed
+        return done
+
+    def _published(self, plan: CommitPlan, timed: TimedCommit) -> Published:
+        """The snapshot of a plan; of a failure, no file is left that nobody may need."""
         try:
             with names_drop(self._fileio, self._paths, table=self._table):
-                return self._attempts(plan)
+                return self._attempts(plan, timed)
         except OutcomeUnknownError:
             raise
         except TidelakeError as error:
@@ -135,7 +143,7 @@ class Publisher:
             self._files.discard_delta()
             raise
 
-    def _attempts(self, plan: CommitPlan) -> Published:
+    def _attempts(self, plan: CommitPlan, timed: TimedCommit) -> Published:
         options, clock = self._context.options, self._env.clock
         retries_max = options.get(declared.COMMIT_MAX_RETRIES)
         timeout_ms = options.get(declared.COMMIT_TIMEOUT)
@@ -165,17 +173,21 @@ class Publisher:
                 self._files.discard_delta()
                 attempt, written, started_ms = 0, None, clock.now_ms()
                 continue
+            planned, next_row_id = self._with_row_ids(planned, base.snapshot)
             if written is None or written.delta is not planned.delta:
                 if written is not None and not self._in_doubt:
                     self._files.discard_delta()
                 written = self._write_delta(planned.delta, schema_id)
-            snapshot = self._build(plan.kind, base.snapshot, planned, written, schema_id)
+            snapshot = self._build(
+                plan.kind, base.snapshot, planned, written, schema_id, next_row_id
+            )
             self._files.finish()
             candidate = Candidate(snapshot, base.snapshot, planned.delta.entries)
             outcome = self._snapshots.publish(candidate)
             self._keep_or_discard(outcome)
             if outcome is Outcome.PUBLISHED:
                 return Published(snapshot, planned)
+            timed.lost_races += outcome is Outcome.LOST
             waited_ms = clock.now_ms() - started_ms
             if timeout_ms is not None and waited_ms > timeout_ms:
                 raise self._lost(attempt + 1, earlier)
@@ -183,6 +195,18 @@ class Publisher:
                 self._wait(attempt)
             attempt += 1
         raise self._lost(attempt, earlier)
+
+    def _with_row_ids(self, planned: Planned, base: Snapshot | None) -> tuple[Planned, int]:
+        """The changes with the row ids that follow from this base, and the next free id."""
+        if planned.next_row_id is not None:
+            return planned, planned.next_row_id
+        next_row_id = 0 if base is None else base.next_row_id or 0
+        entries = planned.delta.entries
+        if not (tracks_rows(self._context.options) and entries.num_rows):
+            return planned, next_row_id
+        snapshot_id = 1 if base is None else base.id + 1
+        entries, next_row_id = numbered(entries, snapshot_id=snapshot_id, next_row_id=next_row_id)
+        return replace(planned, delta=replace(planned.delta, entries=entries)), next_row_id
 
     def _keep_or_discard(self, outcome: Outcome) -> None:
         """What becomes of the files of an attempt."""
@@ -227,6 +251,7 @@ class Publisher:
         planned: Planned,
         written: _Written,
         schema_id: int,
+        next_row_id: int,
     ) -> Snapshot:
         """Write the files of this attempt, and make the snapshot."""
         index_manifest = None if base is None else base.index_manifest
@@ -261,7 +286,7 @@ class Publisher:
             watermark=_risen_watermark(base, planned.stream.watermark),
             statistics=planned.statistics or _inherited_statistics(base, schema_id),
             properties=self._properties(base),
-            next_row_id=0 if base is None else base.next_row_id or 0,
+            next_row_id=next_row_id,
         )
 
     def _properties(self, base: Snapshot | None) -> Mapping[str, str] | None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from tidelake.telemetry import (
+    BOUNDS_S,
     Backoff,
     Clock,
+    CommitFigures,
+    CommitTally,
     Env,
     Ids,
     Memory,
+    MetricsPort,
     PerProcess,
     ProcessMark,
     RecentlyUsed,
@@ -18,11 +22,15 @@ from tidelake.telemetry import (
 from tidelake.telemetry.env import local_zone
 
 __all__ = [
+    "BOUNDS_S",
     "Backoff",
     "Clock",
+    "CommitFigures",
+    "CommitTally",
     "Env",
     "Ids",
     "Memory",
+    "MetricsPort",
     "PerProcess",
     "ProcessMark",
     "RecentlyUsed",

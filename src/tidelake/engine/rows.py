@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tidelake.metadata.row_ids import tracks_rows, with_ids_of
+from tidelake.scan.pruning.key_bounds import KEYS_LISTED_MAX
 from tidelake.table.rowlevel.append_change import AppendChange, change_rows, plan_change
 from tidelake.table.rowlevel.append_delta import RowChanges
 from tidelake.table.rowlevel.assignments import check_settable
@@ -14,8 +16,14 @@ from tidelake.table.rowlevel.delete import (
     removing_columns,
     truncate,
 )
-from tidelake.table.rowlevel.key_lookup import KEYS_LISTED_MAX, KeyLookup, is_comparable
-from tidelake.table.rowlevel.row_positions import RowPositions, find_rows, read_found, read_without
+from tidelake.table.rowlevel.key_lookup import KeyLookup, is_comparable
+from tidelake.table.rowlevel.row_positions import (
+    RowPositions,
+    find_rows,
+    read_found,
+    read_row_ids,
+    read_without,
+)
 from tidelake.table.rowlevel.update import ShownRows, check_none_wait, check_updatable
 
 __all__ = [
@@ -38,7 +46,10 @@ __all__ = [
     "not_removed",
     "plan_change",
     "read_found",
+    "read_row_ids",
     "read_without",
     "removing_columns",
+    "tracks_rows",
     "truncate",
+    "with_ids_of",
 ]

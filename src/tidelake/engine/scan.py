@@ -31,6 +31,7 @@ from tidelake.scan.masks.rule import mask_rule, masked_files
 from tidelake.scan.split import Run
 from tidelake.scan.summary import PartitionSummary, has_whole_ends, plan_summary, total_summary
 from tidelake.table import TableScan
+from tidelake.table.handle.read_hold import ReadHold
 from tidelake.table.read.native_types import is_read_alike
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.read.table_scan import SplitRows, TableRows, scan_all_rows
@@ -48,6 +49,7 @@ __all__ = [
     "MergedPart",
     "PartitionSummary",
     "ReadContext",
+    "ReadHold",
     "Run",
     "ScanRequest",
     "Section",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidelake.commit.partition_expiry import is_partition_expiry
 from tidelake.commit.stream_step import Covered, MadeCommit, StreamStep
 from tidelake.metadata.log.consumer import ConsumerLog, Lease
 from tidelake.table.changelog.change_filter import (
@@ -59,6 +60,7 @@ __all__ = [
     "change_filter",
     "clear_consumers",
     "difference",
+    "is_partition_expiry",
     "knows_old_rows",
     "moments_between",
     "planned_changes",

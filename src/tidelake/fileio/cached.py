@@ -264,6 +264,15 @@ class CachedFileIO:
         """Delete a directory with its content; its files here are swept when others need room."""
         self._inner.delete_dir(path)
 
+    @property
+    def storage_id(self) -> str:
+        """The storage behind it."""
+        return self._inner.storage_id
+
+    def copy_within(self, source: str, target: str) -> bool:
+        """Copy a file, there."""
+        return self._inner.copy_within(source, target)
+
     def move_dir(self, source: str, target: str) -> None:
         """Rename a directory; its files are read anew."""
         self._inner.move_dir(source, target)

@@ -270,6 +270,20 @@ class FileIO(Protocol):
         """Create a directory and its parents; does nothing if it exists."""
         ...
 
+    @property
+    def storage_id(self) -> str:
+        """What tells a storage from others; no secret. Equal: a path means the same file."""
+        ...
+
+    def copy_within(self, source: str, target: str) -> bool:
+        """Give a file's bytes a second name without reading them; False if that is not possible.
+
+        A file system makes a hard link: neither name may be written again, and the bytes stay until
+        both are deleted. A store copies. The new name is durable after :meth:`sync_dir`.
+        ``AlreadyExistsError`` if it is taken; a store may write over it, so it is the caller's own.
+        """
+        ...
+
 
 def put_new(fileio: FileIO, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
     """Put a file if its name is free; False only where a file of that name was seen.

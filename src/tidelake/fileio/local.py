@@ -348,6 +348,26 @@ class LocalFileIO:
             else:
                 return
 
+    @property
+    def storage_id(self) -> str:
+        """The local file system."""
+        return "file"
+
+    def copy_within(self, source: str, target: str) -> bool:
+        """Make a hard link; False on another file system, or where links are not allowed."""
+        try:
+            _make_dirs(parent_of(check_path(target)))
+            os.link(os.path.realpath(check_path(source)), target)
+        except FileExistsError as error:
+            raise name_taken(target) from error
+        except OSError as error:
+            if error.errno in _NO_LINKS or error.errno == errno.EACCES:
+                return False
+            if not os.path.lexists(source):
+                raise file_missing(source) from error
+            raise _translated(error, target, "link") from error
+        return True
+
     def move_dir(self, source: str, target: str) -> None:
         """Rename a directory; both names are durable when this returns."""
         check_path(source)

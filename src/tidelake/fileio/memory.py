@@ -211,6 +211,22 @@ class MemoryFileIO:
                 del self._dirs[plain]
                 del self._dirs[parent_of(plain)][_name(plain)]
 
+    @property
+    def storage_id(self) -> str:
+        """The object in memory."""
+        return f"memory-{id(self)}"
+
+    def copy_within(self, source: str, target: str) -> bool:
+        """Share the bytes of a file."""
+        with self._lock.value:
+            found = self._files.get(_plain(source))
+            if found is None:
+                raise file_missing(source)
+            if _plain(target) in self._files:
+                raise name_taken(target)
+            self.write_once(target, found[0])
+        return True
+
     def move_dir(self, source: str, target: str) -> None:
         """Rename a directory."""
         old, new = _plain(source), _plain(target)

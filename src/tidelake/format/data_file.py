@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ from tidelake.format.orc.writer import OrcFileWriter
 from tidelake.format.parquet.reader import read_parquet
 from tidelake.format.parquet.writer import ParquetFileWriter
 from tidelake.format.read_error import corrupt, reading
-from tidelake.format.system_fields import is_system_name, key_field
+from tidelake.format.system_fields import TRACKING_FIELDS, is_system_name, key_field
 from tidelake.format.value_casts import Retyping
 from tidelake.telemetry import Executor, SerialExecutor, check_wanted
 from tidelake.types import DataField
@@ -87,6 +88,9 @@ def orc_times_shift(file_name: str, low_ns: int) -> bool:
     return format_of(file_name) == "orc" and low_ns < NEAR_NS
 
 
+NO_CONSTANTS: Mapping[int, pa.Scalar] = MappingProxyType({})
+
+
 def read_batches(  # noqa: PLR0913 - all that is known of one file
     fileio: FileIO,
     path: str,
@@ -106,6 +110,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     ahead: ReadAhead = ALONE,
     cores: Executor = HERE,
     table: str = "",
+    constants: Mapping[int, pa.Scalar] = NO_CONSTANTS,
 ) -> DataFileRead:
     """Read a data file.
 
@@ -138,6 +143,9 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         Of a remote storage: what may be fetched before it is asked for.
     cores : Executor
         Where columns may be decoded beside the caller's work.
+    constants : mapping of int to pyarrow.Scalar
+        Values of columns by field id, for a Parquet file that lacks them: of a table that was
+        migrated in place, the partition's.
 
     Returns
     -------
@@ -182,6 +190,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         orc_zone_moves=orc_zone_moves,
         ahead=ahead,
         cores=cores,
+        constants=constants,
     )
     return DataFileRead(fileio, request, fields, needed, predicate, retyping, never_null)
 
@@ -283,7 +292,11 @@ class _Parts:
 def _never_null(fields: Sequence[DataField], file_fields: Sequence[DataField]) -> list[str]:
     """Names of the key and system columns."""
     ids = {f.id for f in file_fields}
-    return [f.name for f in fields if is_system_name(f.name) or key_field(f).id in ids]
+    return [
+        f.name
+        for f in fields
+        if f not in TRACKING_FIELDS and (is_system_name(f.name) or key_field(f).id in ids)
+    ]
 
 
 def _check_no_nulls(batch: pa.RecordBatch, names: Sequence[str], path: str) -> None:

@@ -1,8 +1,8 @@
 """Maps a table's columns to a Parquet file's, and casts them to the wanted types.
 
-1. A column is found by its Paimon field id. A column of a file without ids, and a system column, is
-   found by name. A column of the same name under another id is a different one: it was dropped and
-   added again.
+1. A column is found by its Paimon field id. A column of a file without ids is found by the name
+   that it had in the schema of the file, a system column by its name. A column of the same name
+   under another id is a different one: it was dropped and added again.
 2. A column that the file lacks is null: it was added later. If the file's own schema has it, the
    file is damaged instead.
 3. The same applies inside nested types: the fields of a row are found by id (by name in a file
@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -63,6 +63,8 @@ class ColumnOrigin:
         Whether the column as read only needs another name for its type.
     is_shredded : bool
         Whether it is a variant whose parts must be joined.
+    constant : pyarrow.Scalar, optional
+        The value of a column that the file lacks.
     """
 
     field: DataField
@@ -73,6 +75,13 @@ class ColumnOrigin:
     children: tuple[ColumnOrigin, ...] = ()
     as_it_is: bool = False
     is_shredded: bool = False
+    constant: pa.Scalar | None = None
+
+    def missing(self, rows_count: int) -> pa.Array:
+        """The column of a file that lacks it: its constant, or nulls."""
+        if self.constant is None:
+            return pa.nulls(rows_count, self.target)
+        return pa.repeat(self.constant.cast(self.target), rows_count)
 
 
 def map_columns(
@@ -81,8 +90,9 @@ def map_columns(
     *,
     path: str,
     file_fields: Sequence[DataField] = (),
+    constants: Mapping[int, pa.Scalar] | None = None,
 ) -> tuple[ColumnOrigin, ...]:
-    """Find each field in a file.
+    """Find each field in a file; `constants` has values of columns that it may lack.
 
     Raises
     ------
@@ -92,7 +102,12 @@ def map_columns(
         A column's type in the file cannot become the wanted one without loss.
     """
     return map_schema(
-        file.schema_arrow, fields, path=path, file_fields=file_fields, int96=_int96_names(file)
+        file.schema_arrow,
+        fields,
+        path=path,
+        file_fields=file_fields,
+        int96=_int96_names(file),
+        constants=constants,
     )
 
 
@@ -103,6 +118,7 @@ def map_schema(
     path: str,
     file_fields: Sequence[DataField] = (),
     int96: frozenset[str] = frozenset(),
+    constants: Mapping[int, pa.Scalar] | None = None,
 ) -> tuple[ColumnOrigin, ...]:
     """Find each field in the columns of a file of any format.
 
@@ -112,14 +128,24 @@ def map_schema(
         The file's columns; field ids are in their metadata, as in Parquet's.
     int96 : frozenset of str
         Columns whose timestamps appear as nanoseconds, whatever they are.
+    constants : mapping of int to pyarrow.Scalar, optional
+        By field id: values of columns that the file may lack.
 
     Raises
     ------
     CorruptError, UnsupportedError
         As of :func:`map_columns`.
     """
-    places = _ColumnIndexes.of(list(schema), path)
+    places = _ColumnIndexes.of(list(schema), path, file_fields)
     known = _File(path, frozenset(ids_inside(file_fields)), int96)
+    if constants:
+        found = [(f, places.find(f)) for f in fields]
+        return tuple(
+            ColumnOrigin(f, to_arrow_type(f.type), constant=constants[f.id])
+            if column is None and f.id in constants
+            else _source(f, column, known)
+            for f, column in found
+        )
     return tuple(_source(f, places.find(f), known) for f in fields)
 
 
@@ -138,9 +164,12 @@ class _ColumnIndexes:
 
     by_id: dict[int, pa.Field]
     by_name: dict[str, pa.Field]
+    written: dict[int, str]
 
     @classmethod
-    def of(cls, fields: Sequence[pa.Field], path: str) -> _ColumnIndexes:
+    def of(
+        cls, fields: Sequence[pa.Field], path: str, file_fields: Sequence[DataField] = ()
+    ) -> _ColumnIndexes:
         ids = [_field_id(field) for field in fields]
         known = [i for i in ids if i is not None]
         if len({f.name for f in fields}) != len(fields) or len(set(known)) != len(known):
@@ -149,10 +178,17 @@ class _ColumnIndexes:
         return cls(
             {i: f for i, f in pairs if i is not None},
             {f.name: f for i, f in pairs if i is None or is_system_name(f.name)},
+            {f.id: f.name for f in file_fields},
         )
 
     def find(self, field: DataField) -> pa.Field | None:
-        return self.by_id.get(field.id) or self.by_name.get(field.name)
+        """A column by its id; in a file without ids by its name when the file was written."""
+        found = self.by_id.get(field.id)
+        if found is not None:
+            return found
+        if self.written and not is_system_name(field.name):
+            return self.by_name.get(self.written.get(field.id, ""))
+        return self.by_name.get(field.name)
 
 
 def _source(

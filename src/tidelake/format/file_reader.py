@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -55,6 +55,8 @@ class ReadRequest:
         Of a remote storage: what may be fetched before it is asked for.
     cores : Executor
         Where a reader may decode beside its caller; two batches take `batch_bytes` then.
+    constants : mapping of int to pyarrow.Scalar
+        By field id: the value of a column that the file lacks.
     """
 
     path: str
@@ -70,6 +72,7 @@ class ReadRequest:
     orc_zone_moves: bool = True
     ahead: ReadAhead = field(default_factory=ReadAhead)
     cores: Executor = field(default_factory=SerialExecutor)
+    constants: Mapping[int, pa.Scalar] = field(default_factory=dict)
 
     @property
     def remote_size_bytes(self) -> int:

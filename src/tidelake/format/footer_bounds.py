@@ -34,7 +34,17 @@ def _stored(raw: object, arrow_type: pa.DataType) -> object:
     if isinstance(raw, bytes):
         if pa.types.is_decimal(arrow_type):
             return int.from_bytes(raw, "big", signed=True)
-        return raw.decode() if pa.types.is_string(arrow_type) else raw
+        return raw.decode() if _is_text(arrow_type) else raw
     if isinstance(raw, int) and pa.types.is_timestamp(arrow_type):
         return raw * _NANOS[arrow_type.unit]
     return raw
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    """Whether values are texts, in whichever layout of Arrow."""
+    kinds = pa.types
+    return (
+        kinds.is_string(arrow_type)
+        or kinds.is_large_string(arrow_type)
+        or kinds.is_string_view(arrow_type)
+    )

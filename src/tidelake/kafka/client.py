@@ -265,19 +265,31 @@ class Client:
         later = self.latest([p for p, offset in found.items() if offset < 0])
         return {p: later.get(p, offset) for p, offset in found.items()}
 
+    def newest_ms(self, partitions: Iterable[Partition]) -> int | None:
+        """Find the time of the newest message; None if there is none that has a time."""
+        spec = self._admin_library.OffsetSpec.max_timestamp()
+        found = self._listed(dict.fromkeys(partitions, spec))
+        return max(
+            (int(one.timestamp) for one in found.values() if one.timestamp >= 0), default=None
+        )
+
     def _offsets(self, wanted: Mapping[Partition, Any]) -> dict[Partition, int]:
+        return {place: int(one.offset) for place, one in self._listed(wanted).items()}
+
+    def _listed(self, wanted: Mapping[Partition, Any]) -> dict[Partition, Any]:
+        """Ask for offsets; gives the library's answers."""
         if not wanted:
             return {}
         for _ in range(TRIES_MAX):  # a broker that just started answers before it leads
             try:
-                return self._offsets_now(wanted)
+                return self._listed_now(wanted)
             except StorageError as error:
                 if error.kind != "kafka_no_leader":
                     raise
             self._admin.poll(POLL_SECONDS)
-        return self._offsets_now(wanted)
+        return self._listed_now(wanted)
 
-    def _offsets_now(self, wanted: Mapping[Partition, Any]) -> dict[Partition, int]:
+    def _listed_now(self, wanted: Mapping[Partition, Any]) -> dict[Partition, Any]:
         level = self._library.IsolationLevel
         committed = self._isolation != READ_UNCOMMITTED
         asked = self._admin.list_offsets(
@@ -286,7 +298,7 @@ class Client:
             request_timeout=REQUEST_SECONDS_MAX,
         )
         return {
-            (p.topic, p.partition): int(self._answer(answer, doing="offsets were asked for").offset)
+            (p.topic, p.partition): self._answer(answer, doing="offsets were asked for")
             for p, answer in asked.items()
         }
 

@@ -26,6 +26,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from tidelake.errors import StorageError
@@ -48,6 +49,10 @@ SWEEPS_PER_RETENTION = 4
 """How often the use of files is noted while they are kept."""
 TRIES_MAX = 8
 """How often a file is begun anew because others removed its directory meanwhile."""
+
+
+_Shared: TypeAlias = tuple[Path, tuple[str, ...]]
+"""A file, and the names that its columns have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +150,10 @@ class LookupCache:
         with turn:
             # columns are stored by id: after a rename one file has them under two names
             shared = (path, tuple(field.name for field in fields))
-            opened = own.opened.get(shared)
+            opened = own.find(shared)
             if opened is None:
-                opened = own.opened[shared] = self._open_or_make(order)
+                opened = self._open_or_make(order)
+                own.keep(shared, opened)
         with own.lock:
             own.turns.pop(path, None)
         return opened
@@ -297,13 +303,23 @@ class _InProcess:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.turns: dict[Path, threading.Lock] = {}
-        self.opened: WeakValueDictionary[tuple[Path, tuple[str, ...]], OpenedFile] = (
-            WeakValueDictionary()
-        )
+        # even its get removes what is gone, under a thread that goes over it: all by the lock
+        self._opened: WeakValueDictionary[_Shared, OpenedFile] = WeakValueDictionary()
+
+    def find(self, shared: _Shared) -> OpenedFile | None:
+        """A file that is open."""
+        with self.lock:
+            return self._opened.get(shared)
+
+    def keep(self, shared: _Shared, opened: OpenedFile) -> None:
+        """Know a file as open, as long as somebody has it."""
+        with self.lock:
+            self._opened[shared] = opened
 
     def paths(self) -> set[Path]:
         """The files that are open."""
-        return {path for path, _ in list(self.opened)}
+        with self.lock:
+            return {path for path, _ in self._opened}
 
 
 def _used_ms(path: Path) -> int:

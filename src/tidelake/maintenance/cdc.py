@@ -18,6 +18,7 @@ from tidelake.maintenance.procedure import (
     Procedure,
     ProcedureCall,
     Rows,
+    optional,
     required,
 )
 from tidelake.maintenance.result_schemas import DONE, MESSAGE
@@ -32,6 +33,11 @@ _STATUS = pa.schema(
         pa.field("position", pa.string()),
         pa.field("newest", pa.string()),
         pa.field("is_behind", pa.bool_(), nullable=False),
+        pa.field("lag_seconds", pa.float64()),
+        pa.field("lag_is_bound", pa.bool_(), nullable=False),
+        pa.field("lag_note", pa.string()),
+        pa.field("lag_bytes", pa.int64()),
+        pa.field("lag_messages", pa.int64()),
         pa.field("quarantined", pa.int64(), nullable=False),
         pa.field("source_facts", pa.string(), nullable=False),
         pa.field("source_table", pa.string()),
@@ -43,6 +49,18 @@ _STATUS = pa.schema(
     ]
 )
 _NO_TABLE = (None,) * 6
+_EPOCHS = pa.schema(
+    [
+        pa.field("epoch", pa.int64(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("start_position", pa.string(), nullable=False),
+        pa.field("end_position", pa.string(), nullable=False),
+        pa.field("begun", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("is_whole", pa.bool_()),
+        pa.field("note", pa.string()),
+        pa.field("snapshots", pa.string(), nullable=False),
+    ]
+)
 
 
 def _job(call: ProcedureCall) -> CdcJob:
@@ -58,13 +76,18 @@ def _job(call: ProcedureCall) -> CdcJob:
 
 def _rows_of_status(job: CdcJob) -> Rows:
     status = job.status()
-    begun = status.epoch >= 0
+    begun, lag = status.epoch >= 0, status.lag
     head = (
         status.job,
         status.epoch if begun else None,
         status.position or None,
         status.newest,
         status.is_behind,
+        lag.seconds,
+        lag.is_bound,
+        lag.note or None,
+        lag.bytes_count,
+        lag.messages_count,
         status.quarantined,
         json.dumps(dict(status.source), default=str),
     )
@@ -93,6 +116,27 @@ def _status(call: ProcedureCall) -> Rows:
 def _resnapshot(call: ProcedureCall) -> Rows:
     _job(call).resnapshot(call["source_table"])
     return [(True,)]
+
+
+def _replay(call: ProcedureCall) -> Rows:
+    plan = _job(call).replay(call["source_table"])
+    return [(line,) for line in str(plan).splitlines()]
+
+
+def _epochs(call: ProcedureCall) -> Rows:
+    return [
+        (
+            one["epoch"],
+            one["kind"],
+            one["start"],
+            one["end"],
+            one["begun"],
+            one["is_whole"],
+            one["note"] or None,
+            json.dumps(dict(one["snapshots"])),
+        )
+        for one in _job(call).epochs().to_pylist()
+    ]
 
 
 def _drop(call: ProcedureCall) -> Rows:
@@ -138,6 +182,32 @@ CDC_RESNAPSHOT = Procedure(
     " start.",
     _resnapshot,
     "cdc_resnapshot('/etc/tidelake/shop.toml', 'ods.orders')",
+)
+CDC_REPLAY = Procedure(
+    "cdc_replay",
+    (
+        _JOB_FILE,
+        optional(
+            "source_table",
+            ParameterType.STRING,
+            "As cdc_status names it, or its target; all tables by default.",
+        ),
+    ),
+    MESSAGE,
+    "Asks that rows of the quarantine of a database sync are tried again: when the job looks, or at"
+    " its next start. Says what would become of them now: a line of counts, and one for each row"
+    " that stays, with the reason.",
+    _replay,
+    "cdc_replay('/etc/tidelake/shop.toml', 'ods.orders')",
+)
+CDC_EPOCHS = Procedure(
+    "cdc_epochs",
+    (_JOB_FILE,),
+    _EPOCHS,
+    "Lists the complete epochs of a database sync, oldest first, with the snapshot of each table"
+    " that belongs to them, as JSON. is_whole is NULL where the source tells no transactions.",
+    _epochs,
+    "cdc_epochs('/etc/tidelake/shop.toml')",
 )
 CDC_DROP = Procedure(
     "cdc_drop",

@@ -1,4 +1,4 @@
-"""Procedures that expire snapshots and changelogs."""
+"""Procedures that expire snapshots, changelogs and partitions."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tidelake.maintenance.procedure import (
 
 _SNAPSHOTS = pa.schema([pa.field("deleted_snapshots_count", pa.int32(), nullable=False)])
 _CHANGELOGS = pa.schema([pa.field("deleted_changelogs_count", pa.int32(), nullable=False)])
+_PARTITIONS = pa.schema([pa.field("expired_partitions", pa.string())])
 _RETENTION = (
     TABLE,
     optional("retain_max", ParameterType.INTEGER, "Maximum number to keep."),
@@ -55,6 +56,22 @@ def _changelogs(call: ProcedureCall) -> Rows:
     return [(len(expired.ids),)]
 
 
+def _partitions(call: ProcedureCall) -> Rows:
+    options = options_of(call["options"])
+    table = call.table.with_options(options) if options else call.table
+    names = (
+        "expiration_time",
+        "timestamp_formatter",
+        "timestamp_pattern",
+        "expire_strategy",
+    )
+    given = {name: (call[name] or "").strip() or None for name in names}
+    expired = table.maintenance.expire_partitions(
+        **given, max_expires=call["max_expires"], dry_run=bool(call["dry_run"])
+    )
+    return [(str(p),) for p in expired.partitions] or [("No expired partitions.",)]
+
+
 EXPIRE_SNAPSHOTS = Procedure(
     "expire_snapshots",
     (
@@ -79,4 +96,21 @@ EXPIRE_CHANGELOGS = Procedure(
     "Expires the oldest long-lived changelogs. Paimon has it in Flink.",
     _changelogs,
     "expire_changelogs(table => 'db.t', delete_all => true)",
+)
+EXPIRE_PARTITIONS = Procedure(
+    "expire_partitions",
+    (
+        TABLE,
+        optional("expiration_time", ParameterType.STRING, "The age, such as `7 d`."),
+        optional("timestamp_formatter", ParameterType.STRING, "How a time is written: `yyyyMMdd`."),
+        optional("timestamp_pattern", ParameterType.STRING, "The time's text: `$dt $hour:00:00`."),
+        optional("expire_strategy", ParameterType.STRING, "`values-time` or `update-time`."),
+        optional("max_expires", ParameterType.INTEGER, "Maximum number to drop."),
+        OPTIONS,
+        DRY_RUN,
+    ),
+    _PARTITIONS,
+    "Drops partitions that are too old, with all their rows. The table's options are the defaults.",
+    _partitions,
+    "expire_partitions(table => 'db.days', expiration_time => '9000 d')",
 )

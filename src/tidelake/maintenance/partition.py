@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from tidelake.engine.codec import serialize_row
-from tidelake.engine.metadata import parse_json
-from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.engine.metadata import write_success_file
+from tidelake.errors import UnsupportedError
 from tidelake.maintenance.parameters import TABLE
 from tidelake.maintenance.partition_text import partitions_of
 from tidelake.maintenance.procedure import ParameterType, Procedure, ProcedureCall, Rows, required
@@ -44,21 +42,8 @@ def _mark_done(call: ProcedureCall) -> Rows:
         path = handle.paths.partition_path(serialize_row(stored, types))
         paths.append(f"{handle.paths.location}/{path}/{SUCCESS_FILE}")
     for path in paths:
-        now_ms = handle.env.clock.now_ms()
-        made_ms = now_ms
-        if handle.fileio.exists(path):
-            made_ms = _creation_ms(handle.fileio.read_bytes(path), path)
-        document = {"creationTime": made_ms, "modificationTime": now_ms}
-        handle.fileio.replace(path, json.dumps(document, indent=2).encode())
+        write_success_file(handle.fileio, path, now_ms=handle.env.clock.now_ms())
     return [(True,)]
-
-
-def _creation_ms(data: bytes, path: str) -> int:
-    made = parse_json(data, path=path).get("creationTime")
-    if not isinstance(made, int):
-        message = f"{path} has no creationTime, so Paimon did not write it: remove it."
-        raise CorruptError(message, kind="success_file", path=path)
-    return made
 
 
 DROP_PARTITION = Procedure(

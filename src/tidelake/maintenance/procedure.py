@@ -11,14 +11,22 @@ from __future__ import annotations
 import datetime as dt
 import enum
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from tidelake.engine.tables import Catalog, Table, instant_ms, timestamp_ms, whole_number
+from tidelake.engine.jobs import CloneResult, MaintenanceRound, OrphansOfTables, TablePlan
+from tidelake.engine.tables import (
+    Catalog,
+    Table,
+    Time,
+    instant_ms,
+    timestamp_ms,
+    whole_number,
+)
 from tidelake.engine.write import WriteResult
-from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.errors import InvalidInputError, NotFoundError, near_names, shortened
 
 Rows: TypeAlias = Iterable[Sequence[object]]
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
@@ -94,6 +102,30 @@ class CdcTableStatus(Protocol):
         """Why it is not live."""
 
 
+class CdcLag(Protocol):
+    """How far a job is behind, as :class:`tidelake.cdc.JobLag`."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How much newer the source is than the tables."""
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it may be less."""
+
+    @property
+    def note(self) -> str:
+        """Why it is a bound, or not known."""
+
+    @property
+    def bytes_count(self) -> int | None:
+        """Bytes of the source's log behind the job's position."""
+
+    @property
+    def messages_count(self) -> int | None:
+        """Messages behind the job's position."""
+
+
 class CdcStatus(Protocol):
     """How a job is, as :class:`tidelake.cdc.SyncStatus`."""
 
@@ -126,6 +158,10 @@ class CdcStatus(Protocol):
         """How many rows are in the quarantine."""
 
     @property
+    def lag(self) -> CdcLag:
+        """How far it is behind the source."""
+
+    @property
     def source(self) -> Mapping[str, object]:
         """The source's own facts."""
 
@@ -145,6 +181,12 @@ class CdcJob(Protocol):
     def resnapshot(self, table: str) -> None:
         """Ask that a table is copied again."""
 
+    def replay(self, table: str | None = None) -> object:
+        """Ask that rows of the quarantine are tried again; the answer's text is for people."""
+
+    def epochs(self) -> pa.Table:
+        """List the complete epochs."""
+
     def drop(self) -> list[str]:
         """End it for good; what was removed."""
 
@@ -163,9 +205,42 @@ class ProcedureRunner(Protocol):
         full: bool = False,
         partitions: object = None,
         buckets: Collection[int] | None = None,
+        order: str | None = None,
+        by: Sequence[str] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
         """Compact a table like :meth:`tidelake.Table.compact`."""
+        ...
+
+    def remove_orphan_files(
+        self,
+        name: str,
+        *,
+        older_than: Time | None = None,
+        dry_run: bool = False,
+        parallelism: int | None = None,
+    ) -> OrphansOfTables:
+        """Remove orphan files like :meth:`tidelake.catalog.Catalog.remove_orphan_files`."""
+        ...
+
+    def clone_table(
+        self,
+        source: Table,
+        target: str,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        where: object = None,
+        history: bool = False,
+        dry_run: bool = False,
+    ) -> CloneResult:
+        """Copy a table like :meth:`tidelake.catalog.Catalog.clone_table`."""
+        ...
+
+    def maintain(
+        self, *tables: str, rounds: int | None = None, dry_run: bool = False
+    ) -> MaintenanceRound | tuple[TablePlan, ...]:
+        """Maintain tables like :meth:`tidelake.catalog.Catalog.maintain`."""
         ...
 
 
@@ -179,12 +254,15 @@ class ProcedureCall:
         Values by parameter; None for a missing one.
     runner : ProcedureRunner, optional
         Runs compactions, this process by default; and jobs, which need it.
+    catalogs : mapping of str to Catalog
+        Others by name, for tables of theirs.
     """
 
     procedure: str
     catalog: Catalog
     arguments: Mapping[str, Any]
     runner: ProcedureRunner | None = None
+    catalogs: Mapping[str, Catalog] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -198,12 +276,41 @@ class ProcedureCall:
         InvalidInputError
             It is a system table.
         """
-        name = self.arguments["table"]
-        found = self.catalog.table(name)
+        return self.data_table(self.catalog, self.arguments["table"])
+
+    def data_table(self, catalog: Catalog, name: str) -> Table:
+        """Open a table of a catalog.
+
+        Raises
+        ------
+        InvalidInputError
+            It is a system table.
+        """
+        found = catalog.table(name)
         if not isinstance(found, Table):
             message = f"'{name}' is a system table: {self.procedure} takes the table itself."
             raise InvalidInputError(message, kind="system_table", table=name)
         return found
+
+    def named(self, argument: str) -> tuple[Catalog, str]:
+        """The catalog and the name of a table that an argument names: ``[catalog.]db.t``.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such catalog.
+        """
+        name: str = self.arguments[argument]
+        first, _, rest = name.partition(".")
+        if "." not in rest:
+            return self.catalog, name
+        if first not in self.catalogs:
+            message = (
+                f"There is no catalog '{first}'.{near_names(first, self.catalogs)} Catalogs are:"
+                f" {', '.join(self.catalogs) or 'that of the call alone'}."
+            )
+            raise NotFoundError(message, kind="catalog_not_found", name=first)
+        return self.catalogs[first], rest
 
     def invalid(self, name: str, reason: str) -> InvalidInputError:
         """Make the error for an invalid argument."""

@@ -14,17 +14,40 @@ import pyarrow as pa
 
 from tidelake.engine.tables import Catalog
 from tidelake.errors import NotFoundError, UnsupportedError, near_names
+from tidelake.maintenance.branch import (
+    ALTER_VIEW_DIALECT,
+    CREATE_BRANCH,
+    DELETE_BRANCH,
+    FAST_FORWARD,
+    RENAME_BRANCH,
+)
 from tidelake.maintenance.cdc import (
     CDC_DROP,
+    CDC_EPOCHS,
     CDC_PLAN,
+    CDC_REPLAY,
     CDC_RESNAPSHOT,
     CDC_RUN,
     CDC_STATUS,
 )
-from tidelake.maintenance.compact import COMPACT, COMPACT_MANIFEST, RESCALE
+from tidelake.maintenance.compact import (
+    COMPACT,
+    COMPACT_DATABASE,
+    COMPACT_MANIFEST,
+    MAINTAIN,
+    RESCALE,
+)
 from tidelake.maintenance.consumer import CLEAR_CONSUMERS, RESET_CONSUMER
-from tidelake.maintenance.expire import EXPIRE_CHANGELOGS, EXPIRE_SNAPSHOTS
+from tidelake.maintenance.copies.clone import CLONE, COPY
+from tidelake.maintenance.copies.migrate import MIGRATE_TABLE
+from tidelake.maintenance.copies.rewrite_file_index import REWRITE_FILE_INDEX
+from tidelake.maintenance.expire import (
+    EXPIRE_CHANGELOGS,
+    EXPIRE_PARTITIONS,
+    EXPIRE_SNAPSHOTS,
+)
 from tidelake.maintenance.iceberg import SYNC_ICEBERG
+from tidelake.maintenance.orphans import REMOVE_ORPHAN_FILES, REMOVE_UNEXISTING_FILES
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
 from tidelake.maintenance.procedure import Procedure, ProcedureCall, ProcedureRunner
 from tidelake.maintenance.rollback import (
@@ -37,14 +60,17 @@ from tidelake.maintenance.tag import (
     CREATE_TAG,
     CREATE_TAG_FROM_TIMESTAMP,
     DELETE_TAG,
+    EXPIRE_TAGS,
     RENAME_TAG,
     REPLACE_TAG,
+    TRIGGER_TAG_AUTOMATIC_CREATION,
 )
 
 PROCEDURES: Mapping[str, Procedure] = {
     procedure.name: procedure
     for procedure in (
         COMPACT,
+        COMPACT_DATABASE,
         COMPACT_MANIFEST,
         RESCALE,
         CREATE_TAG,
@@ -52,58 +78,76 @@ PROCEDURES: Mapping[str, Procedure] = {
         RENAME_TAG,
         REPLACE_TAG,
         DELETE_TAG,
+        CREATE_BRANCH,
+        RENAME_BRANCH,
+        FAST_FORWARD,
+        DELETE_BRANCH,
+        EXPIRE_TAGS,
+        TRIGGER_TAG_AUTOMATIC_CREATION,
         ROLLBACK,
         ROLLBACK_TO_TIMESTAMP,
         ROLLBACK_TO_WATERMARK,
         EXPIRE_SNAPSHOTS,
         EXPIRE_CHANGELOGS,
+        EXPIRE_PARTITIONS,
         PURGE_FILES,
+        REMOVE_ORPHAN_FILES,
+        REMOVE_UNEXISTING_FILES,
+        MAINTAIN,
         DROP_PARTITION,
         MARK_PARTITION_DONE,
         RESET_CONSUMER,
         CLEAR_CONSUMERS,
         SYNC_ICEBERG,
+        COPY,
+        CLONE,
+        MIGRATE_TABLE,
+        REWRITE_FILE_INDEX,
+        ALTER_VIEW_DIALECT,
         CDC_PLAN,
         CDC_RUN,
         CDC_STATUS,
         CDC_RESNAPSHOT,
+        CDC_REPLAY,
+        CDC_EPOCHS,
         CDC_DROP,
     )
 }
 """Supported procedures by name."""
 
-_ORPHANS = "the search for orphan files is not supported yet"
-_BRANCHES = "branches are read-only here; $branches lists those of Paimon"
 _HIVE = "there is no Hive metastore; the warehouse's directories are the catalog"
-_VIEWS = "the filesystem catalog has no views and functions; use Spark's"
-_ROW_IDS = "tables with row tracking and global indexes are not supported"
+_FUNCTIONS = "catalogs keep no functions here; use Spark's"
+_PRIVILEGES = "a warehouse has no users; let the storage decide who reads and writes"
+_GLOBAL_INDEXES = "there are no global indexes"
+_ROW_IDS = "it is for tables with data evolution, which can be read here and not written"
 
 REFUSED: Mapping[str, str] = {
-    "expire_tags": "tags do not expire automatically yet; use delete_tag",
-    "expire_partitions": "partitions do not expire automatically yet; use drop_partition",
-    "trigger_tag_automatic_creation": "tags are not created automatically; use create_tag",
-    "remove_orphan_files": _ORPHANS,
-    "remove_unexisting_files": _ORPHANS,
     "repair_earliest_snapshot": "a wrong hint is ignored, so there is nothing to repair",
-    "create_branch": _BRANCHES,
-    "delete_branch": _BRANCHES,
-    "rename_branch": _BRANCHES,
-    "merge_branch": _BRANCHES,
-    "fast_forward": _BRANCHES,
-    "migrate_database": _HIVE,
-    "migrate_table": _HIVE,
+    "merge_branch": "a branch replaces the table: use fast_forward, or INSERT its rows",
+    "migrate_database": "use migrate_table for each table, with its source_path",
     "repair": _HIVE,
-    "alter_view_dialect": _VIEWS,
-    "create_function": _VIEWS,
-    "alter_function": _VIEWS,
-    "drop_function": _VIEWS,
-    "compact_database": "call compact for each table",
+    "create_function": _FUNCTIONS,
+    "alter_function": _FUNCTIONS,
+    "drop_function": _FUNCTIONS,
     "compact_chain_table": "chain tables are not supported",
-    "copy_files": "tables cannot be cloned yet; copy the directory while nobody writes to it",
-    "rewrite_file_index": "a full compact makes the indexes of older files",
+    "copy_files": "use copy, or clone for many tables; with history => true it copies all files",
+    "remove_unexisting_manifests": "what a lost manifest named is not known; roll back instead",
+    "create_tag_from_watermark": "find the snapshot in `$snapshots`, and use create_tag",
+    "rollback_to": "on Spark its name is rollback",
+    "rollback_to_as_latest": "use rollback, or INSERT OVERWRITE from an older snapshot",
+    "merge_into": "use the statement MERGE INTO",
+    "data_evolution_merge_into": "use the statement MERGE INTO",
+    "query_service": "use the command `tidelake serve`",
+    "init_file_based_privilege": _PRIVILEGES,
+    "create_privileged_user": _PRIVILEGES,
+    "drop_privileged_user": _PRIVILEGES,
+    "grant_privilege_to_user": _PRIVILEGES,
+    "revoke_privilege_from_user": _PRIVILEGES,
+    "vector_search": _GLOBAL_INDEXES,
+    "full_text_search": _GLOBAL_INDEXES,
     "materialize_deletion_vectors": "a full compact rewrites files without the deleted rows",
-    "create_global_index": _ROW_IDS,
-    "drop_global_index": _ROW_IDS,
+    "create_global_index": _GLOBAL_INDEXES,
+    "drop_global_index": _GLOBAL_INDEXES,
     "reassign_row_id": _ROW_IDS,
 }
 """Reasons against Paimon's other procedures, by name."""
@@ -117,6 +161,7 @@ def call(
     *,
     runner: ProcedureRunner | None = None,
     zone: tzinfo | None = None,
+    catalogs: Mapping[str, Catalog] | None = None,
 ) -> pa.Table:
     """Call a procedure.
 
@@ -133,6 +178,8 @@ def call(
         compacts, and procedures of jobs are refused.
     zone : tzinfo, optional
         The session's time zone, of times that name none; without it these are refused.
+    catalogs : mapping of str to Catalog, optional
+        Others by name, for the procedures that take tables of two.
 
     Returns
     -------
@@ -160,7 +207,7 @@ def call(
     """
     procedure = _procedure(name)
     arguments = procedure.bind(tuple(positional), dict(named or {}), zone=zone)
-    rows = procedure.run(ProcedureCall(procedure.name, catalog, arguments, runner))
+    rows = procedure.run(ProcedureCall(procedure.name, catalog, arguments, runner, catalogs or {}))
     return _answer(procedure.output, rows)
 
 

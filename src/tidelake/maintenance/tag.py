@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from tidelake.engine.metadata import Snapshot
 from tidelake.engine.tables import Table
 from tidelake.errors import NotFoundError
-from tidelake.maintenance.parameters import AT_TIME, TABLE
+from tidelake.maintenance.parameters import AT_TIME, DRY_RUN, TABLE
 from tidelake.maintenance.procedure import (
     ParameterType,
     Procedure,
@@ -16,10 +18,11 @@ from tidelake.maintenance.procedure import (
 )
 from tidelake.maintenance.result_schemas import DONE, TAGGED
 
+_EXPIRED = pa.schema([pa.field("expired_tags", pa.string(), nullable=False)])
 _TAG = required("tag", ParameterType.STRING, "The tag's name.")
 _SNAPSHOT = optional("snapshot", ParameterType.LONG, "The snapshot's id; by default the newest.")
 _RETAINED = optional(
-    "time_retained", ParameterType.STRING, "How long Paimon keeps the tag, such as `1 d`."
+    "time_retained", ParameterType.STRING, "How long the tag is kept, such as `1 d`."
 )
 
 
@@ -58,6 +61,16 @@ def _create_from_timestamp(call: ProcedureCall) -> Rows:
     table.tags.create(name, snapshot_id=snapshot.id, time_retained=call["time_retained"])
     watermark = "null" if snapshot.watermark is None else str(snapshot.watermark)  # as Java
     return [(name, snapshot.id, snapshot.time_ms, watermark)]
+
+
+def _expire(call: ProcedureCall) -> Rows:
+    names = call.table.tags.expire(older_than=call["older_than"], dry_run=bool(call["dry_run"]))
+    return [(name,) for name in names] or [("No expired tags.",)]
+
+
+def _create_due(call: ProcedureCall) -> Rows:
+    call.table.tags.create_due()
+    return [(True,)]
 
 
 def _first_since(table: Table, timestamp_ms: int) -> Snapshot:
@@ -127,4 +140,29 @@ DELETE_TAG = Procedure(
     "Removes tags, and files that only they kept. An unknown tag is an error.",
     _delete,
     "delete_tag(table => 'db.t', tag => 'first,v2')",
+)
+EXPIRE_TAGS = Procedure(
+    "expire_tags",
+    (
+        TABLE,
+        optional(
+            "older_than",
+            ParameterType.TIME,
+            "A timestamp (by default in the session's zone) or milliseconds since the epoch: tags"
+            " made before it go too.",
+        ),
+        DRY_RUN,
+    ),
+    _EXPIRED,
+    "Removes the tags whose time is over, and files that only they kept.",
+    _expire,
+    "expire_tags(table => 'db.t')",
+)
+TRIGGER_TAG_AUTOMATIC_CREATION = Procedure(
+    "trigger_tag_automatic_creation",
+    (TABLE,),
+    DONE,
+    "Makes the tags that are due by `tag.automatic-creation`, and removes those that expired.",
+    _create_due,
+    "trigger_tag_automatic_creation(table => 'db.t')",
 )

@@ -26,6 +26,7 @@ from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_cha
 from tidelake.merge.runs.fold import fold_rows
 from tidelake.merge.runs.key_search import rows_with_keys
 from tidelake.merge.runs.merged_order import MergedOrder, OrderRecorder, order_bytes
+from tidelake.merge.runs.row_sorter import RowSorter
 from tidelake.merge.runs.run_cursor import batch_parts
 from tidelake.merge.runs.sections import KeyRange, KeyRank, Section, by_level, key_rank, sections_of
 from tidelake.merge.runs.sort_buffer import merge_buffer, sort_buffer
@@ -51,6 +52,7 @@ __all__ = [
     "MergedOrder",
     "MergedRows",
     "OrderRecorder",
+    "RowSorter",
     "RunSource",
     "Section",
     "Segments",

@@ -7,7 +7,12 @@
             manifest/manifest-<uuid>-<i>, manifest-list-<uuid>-<i>, index-manifest-<uuid>-<i>
             index/index-<uuid>-<i>
             tag/tag-<name>
+            branch/branch-<name>/{schema,snapshot,tag,changelog,consumer}
+            upkeep/claim-<term>
             <k1>=<v1>/<k2>=<v2>/bucket-<b>/data-<uuid>-<i>.parquet
+
+A branch has schemas, snapshots, tags, changelogs and consumers of its own; manifests, index files,
+statistics and data files of all branches lie together in the table's directories.
 
 File names in metadata are data: a name that could leave its directory means damage, and is never
 used as a path. Source: ``docs/format/snapshot.md``; Paimon's ``FileStorePathFactory`` (1.3.1).
@@ -15,7 +20,7 @@ used as a path. Source: ``docs/format/snapshot.md``; Paimon's ``FileStorePathFac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.errors import CorruptError, UnsupportedError
@@ -28,6 +33,11 @@ from tidelake.types import DataType, TableSchema
 NAME_BYTES_MAX = 255
 POSTPONE_BUCKET = -2
 """The bucket of rows that wait for a compaction to give them one (on disk: never renumber)."""
+MAIN_BRANCH = "main"
+BRANCH_DIRECTORY = "branch"
+"""Directory of a table's branches (on disk: never rename)."""
+BRANCH_PREFIX = "branch-"
+"""Prefix of a branch's directory (on disk: never rename)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +50,16 @@ class TablePaths:
         Whether values are printed like Java's ``toString``.
     index_beside_data : bool
         Whether index files are in their bucket's directory and not in ``index``.
+    branch : str
+        The branch whose schemas, snapshots and tags are meant.
 
     Examples
     --------
-    >>> TablePaths("/wh/db.db/t").snapshot(3)
+    >>> paths = TablePaths("/wh/db.db/t")
+    >>> paths.snapshot(3)
     '/wh/db.db/t/snapshot/snapshot-3'
+    >>> paths.of_branch("audit").snapshot(3)
+    '/wh/db.db/t/branch/branch-audit/snapshot/snapshot-3'
     """
 
     location: str
@@ -53,9 +68,10 @@ class TablePaths:
     default_partition_name: str = "__DEFAULT_PARTITION__"
     legacy_partition_name: bool = True
     index_beside_data: bool = False
+    branch: str = MAIN_BRANCH
 
     @classmethod
-    def of(cls, location: str, schema: TableSchema) -> TablePaths:
+    def of(cls, location: str, schema: TableSchema, *, branch: str = MAIN_BRANCH) -> TablePaths:
         """The paths of a table with this schema and its options."""
         options = Options.parse(schema.options)
         return cls(
@@ -65,12 +81,29 @@ class TablePaths:
             default_partition_name=options.get(declared.PARTITION_DEFAULT_NAME),
             legacy_partition_name=options.get(declared.PARTITION_LEGACY_NAME),
             index_beside_data=options.get(declared.INDEX_FILE_IN_DATA_FILE_DIR),
+            branch=branch,
         )
+
+    def of_branch(self, branch: str) -> TablePaths:
+        """The paths of another branch of the table."""
+        return replace(self, branch=branch)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether these are the paths of the main branch."""
+        return self.branch == MAIN_BRANCH
+
+    @property
+    def log_dir(self) -> str:
+        """Directory of what each branch has for itself: the table's, or the branch's below it."""
+        if self.is_main:
+            return self.location
+        return f"{self.branch_dir}/{BRANCH_PREFIX}{self.branch}"
 
     @property
     def schema_dir(self) -> str:
         """Directory of the schema files."""
-        return f"{self.location}/schema"
+        return f"{self.log_dir}/schema"
 
     def schema(self, schema_id: int) -> str:
         """One schema file."""
@@ -79,7 +112,7 @@ class TablePaths:
     @property
     def snapshot_dir(self) -> str:
         """Directory of the snapshots and hints."""
-        return f"{self.location}/snapshot"
+        return f"{self.log_dir}/snapshot"
 
     def snapshot(self, snapshot_id: int) -> str:
         """One snapshot file."""
@@ -134,7 +167,7 @@ class TablePaths:
     @property
     def changelog_dir(self) -> str:
         """Directory of the changelogs that outlive their snapshots."""
-        return f"{self.location}/changelog"
+        return f"{self.log_dir}/changelog"
 
     def changelog(self, snapshot_id: int) -> str:
         """The copy of an expired snapshot whose changelog is kept."""
@@ -142,13 +175,18 @@ class TablePaths:
 
     @property
     def branch_dir(self) -> str:
-        """Directory of the branches."""
-        return f"{self.location}/branch"
+        """Directory of the branches, of all branches the same."""
+        return f"{self.location}/{BRANCH_DIRECTORY}"
 
     @property
     def consumer_dir(self) -> str:
         """Directory of the consumers: the progress of readers of changes."""
-        return f"{self.location}/consumer"
+        return f"{self.log_dir}/consumer"
+
+    @property
+    def upkeep_dir(self) -> str:
+        """Directory of the claims of maintenance jobs (on disk: never rename)."""
+        return f"{self.location}/upkeep"
 
     def statistics(self, name: str) -> str:
         """A file of statistics, by the name in the snapshot."""
@@ -157,11 +195,15 @@ class TablePaths:
     @property
     def tag_dir(self) -> str:
         """Directory of the tags."""
-        return f"{self.location}/tag"
+        return f"{self.log_dir}/tag"
 
     def tag(self, name: str) -> str:
         """The file of a tag."""
         return f"{self.tag_dir}/tag-{_plain_name(name)}"
+
+    def tag_success_file(self, name: str) -> str:
+        """The file that says that a tag was made."""
+        return f"{self.tag_dir}/tag-success-file/{_plain_name(name)}_SUCCESS"
 
     def partition_values(self, partition: bytes) -> tuple[object, ...]:
         """The values of a partition's columns.

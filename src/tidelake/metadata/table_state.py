@@ -49,6 +49,15 @@ class TableState:
         return self.fileio.uri_of(self.paths.location)
 
     @property
+    def branch_uri(self) -> str:
+        """The directory of what its branch has for itself.
+
+        Names the table among others in memory: its branches share :attr:`uri`, and a new one has
+        the table's schemas, with their times, and its snapshots' ids.
+        """
+        return self.fileio.uri_of(self.paths.log_dir)
+
+    @property
     def read_together(self) -> Executor | None:
         """Where the first rows of several files are read at once; None if the storage is near."""
         return self.env.reads.runs if self.fileio.is_remote else None

@@ -20,6 +20,7 @@ from tidelake.options.derived import (
     target_file_size_bytes,
     write_buffer_bytes,
 )
+from tidelake.options.key_pattern import CONSTRAINT_PREFIX
 from tidelake.options.option import Action, Kind, Option, Support
 from tidelake.options.promises import warn_of_promises, warn_once
 from tidelake.options.table_options import Options
@@ -27,6 +28,7 @@ from tidelake.options.text_value import memory_bytes, parse_value
 from tidelake.options.user_options import option_texts
 
 __all__ = [
+    "CONSTRAINT_PREFIX",
     "Action",
     "Kind",
     "Option",

@@ -26,6 +26,7 @@ from tidelake.options.declared import BY_KEY
 from tidelake.options.key_pattern import (
     AGGREGATE_FUNCTIONS,
     AGGREGATION_SETTINGS,
+    CONSTRAINT_PREFIX,
     columns_in,
     pattern_of,
 )
@@ -156,7 +157,8 @@ def _letters_of_keys() -> frozenset[str]:
 
 @cache
 def _namespaces() -> frozenset[str]:
-    return frozenset(key.partition(".")[0] for key in (*BY_KEY, *_BY_ALIAS) if "." in key)
+    keys = (*BY_KEY, *_BY_ALIAS, CONSTRAINT_PREFIX)
+    return frozenset(key.partition(".")[0] for key in keys if "." in key)
 
 
 @cache
@@ -242,6 +244,12 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
     kept = {key: value for key, value in current.raw.items() if key not in names}
     updated = Options.parse({**kept, **texts}, table=current.table)
     for key in names:
+        if key.startswith(CONSTRAINT_PREFIX) and updated.raw.get(key) != current.raw.get(key):
+            message = (
+                f"Option '{key}' of table '{table}' is a constraint, which holds for every write"
+                " and cannot be set for one use: set or reset it in the table."
+            )
+            raise InvalidInputError(message, kind="option_fixed", option=key, table=table)
         option = BY_KEY.get(key) or _BY_ALIAS.get(key)
         merges = key.endswith(MERGE_SETTINGS) and columns_in(key) is not None
         if merges and updated.raw.get(key) != current.raw.get(key):
@@ -366,10 +374,10 @@ def check_supported(
 
     Examples
     --------
-    >>> options = Options.parse({"row-tracking.enabled": "true"})
-    >>> check_supported(options, table="db.t", has_primary_key=True, action="read")
+    >>> options = Options.parse({"data-evolution.enabled": "true"})
+    >>> check_supported(options, table="db.t", has_primary_key=False, action="write")
     Traceback (most recent call last):
-    tidelake.errors.UnsupportedError: Table db.t: option 'row-tracking.enabled' = 'true' ...
+    tidelake.errors.UnsupportedError: Table db.t: option 'data-evolution.enabled' = 'true' ...
     """
     _check_buckets(options, table=table, has_primary_key=has_primary_key, action=action)
     if action == "create":

@@ -68,6 +68,8 @@ class KeyPattern:
     is_of_connectors: bool = False
 
 
+CONSTRAINT_PREFIX = "constraint."
+"""What the option of a constraint begins with; its name follows."""
 _CONNECTOR = no_effect("it is for Java Paimon's own Flink and Spark connectors")
 AGGREGATION_SETTINGS = (
     "aggregate-function",
@@ -117,6 +119,13 @@ PATTERNS = (
         r"file-index\.(bsi|token-bloom-filter)\..+",
         "Columns with a file index of an older kind.",
         refused("Tidelake cannot write such indexes; use 'range-bitmap'", on=ON_WRITE),
+    ),
+    KeyPattern(
+        "constraint.<name>",
+        rf"{re.escape(CONSTRAINT_PREFIX)}.*",
+        "A condition that each row fulfils which Tidelake writes, such as `price >= 0`. Java Paimon"
+        " keeps the option and checks nothing.",
+        SUPPORTED,
     ),
     KeyPattern(
         "orc.compress, orc.stripe.size, ...; avro.codec",

@@ -75,9 +75,9 @@ PAIMON2_OPTIONS = (
         ON_WRITE,
     ),
     Paimon2Option(
-        r"scan\.(primary-branch|fallback-snapshot-branch|fallback-delta-branch)",
+        r"scan\.(fallback-snapshot-branch|fallback-delta-branch)",
         "",
-        "branches are not covered yet; unset it",
+        f"its rows come from several branches; {_USE_JAVA}",
         ON_READ,
     ),
     Paimon2Option(

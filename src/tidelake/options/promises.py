@@ -1,8 +1,8 @@
 """Options that promise work which nobody does here: a warning names what does not happen.
 
 Such an option (:attr:`~tidelake.options.option.Support.NOT_DONE`) is kept with the table, because
-Java Paimon may do the work beside us. Who sets ``partition.expiration-time`` relies on it: a table
-that keeps what should be gone is found late. So the logger ``tidelake`` gets a warning:
+Java Paimon may do the work beside us. Who sets ``tag.callbacks`` relies on it: a call that was not
+made is found missing late. So the logger ``tidelake`` gets a warning:
 
 1. when a table is created or altered with the option;
 2. at the first write of each process to a table that has it.
@@ -14,7 +14,6 @@ are passed over, and so are nonsense values, which :func:`check_promises` refuse
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, near_names, shortened
@@ -31,9 +30,6 @@ _LOG = logging.getLogger(LOGGER)
 _WARNED: PerProcess[dict[tuple[str, str], None]] = PerProcess(dict)
 
 _STRATEGIES = ("auto", "zorder", "hilbert", "order")
-_FORMATTER = re.compile(r"(?:'[^']*'|[GuyDMLdQqYwWEecFaBhKkHmsSAnNVvzOXxZp]+|[^A-Za-z'{}#])+")
-"""Letters of Java's ``DateTimeFormatter``, text in quotes, and other characters."""
-_COLUMN = re.compile(r"\$(\w+)")
 
 
 def promises_not_kept(options: Options) -> dict[str, list[str]]:
@@ -41,8 +37,8 @@ def promises_not_kept(options: Options) -> dict[str, list[str]]:
 
     Examples
     --------
-    >>> promises_not_kept(Options.parse({"tag.automatic-creation": "process-time"}))
-    {'no tag is created by itself here, ...': ['tag.automatic-creation']}
+    >>> promises_not_kept(Options.parse({"snapshot.clean-empty-directories": "true"}))
+    {'...': ['snapshot.clean-empty-directories']}
     """
     found: dict[str, list[str]] = {}
     for key, value in options.values.items():
@@ -82,23 +78,19 @@ def check_promises(mapping: Mapping[str, str], *, table: str) -> None:
     Raises
     ------
     InvalidInputError
-        A formatter is none of Java's, a pattern has no column, or a strategy is unknown.
+        A strategy is unknown.
 
     Examples
     --------
-    >>> check_promises({"partition.timestamp-formatter": "yyyy-MM-dd"}, table="db.t")
-    >>> check_promises({"partition.timestamp-formatter": "nonsense"}, table="db.t")
+    >>> check_promises({"clustering.strategy": "zorder"}, table="db.t")
+    >>> check_promises({"clustering.strategy": "zodrer"}, table="db.t")
     Traceback (most recent call last):
-    tidelake.errors.InvalidInputError: Table db.t: option 'partition.timestamp-formatter' is ...
+    tidelake.errors.InvalidInputError: Table db.t: option 'clustering.strategy' is 'zodrer' but ...
     """
     for key, value in mapping.items():
         option = BY_KEY.get(key)
         if option is None:
             continue
-        if key == "partition.timestamp-formatter" and not _FORMATTER.fullmatch(value):
-            raise _wrong(option, value, table, "a format of times such as 'yyyy-MM-dd HH:mm:ss'")
-        if key == "partition.timestamp-pattern" and not _COLUMN.search(value):
-            raise _wrong(option, value, table, "a text with columns such as '$dt $hour:00:00'")
         if key == "clustering.strategy" and value.lower() not in _STRATEGIES:
             near = near_names(value, _STRATEGIES)
             raise _wrong(option, value, table, f"one of {', '.join(_STRATEGIES)}", near=near)

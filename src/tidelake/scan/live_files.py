@@ -21,6 +21,7 @@ from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
+from tidelake.scan.evolved_rows import check_not_evolved
 from tidelake.scan.split_generator import BucketFiles
 
 
@@ -40,6 +41,7 @@ def read_buckets(
 
     Without the postpone bucket, and without level 0 if the table's reads leave it out.
     """
+    check_not_evolved(context.options)
     files = live_files(context, snapshot, manifests=manifests)
     files = files.take(files["bucket"] >= 0)
     if context.skips_level_0:
@@ -62,7 +64,7 @@ def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestC
         found = live_entries(context.fileio, context.paths, snapshot, manifests)
         return found.in_order(order_of(found, by_writing=not context.schema.primary_keys))
 
-    return manifests.folded(context.paths.location, snapshot, fold)
+    return manifests.folded(context.paths.log_dir, snapshot, fold)
 
 
 def is_created_since(context: ReadContext, entries: EntryTable, time_ms: int) -> NDArray[np.bool_]:

@@ -7,6 +7,8 @@ column                  type                       value
 ``__paimon_row_index``  BIGINT                     the row's ordinal in that file, from 0
 ``__paimon_partition``  ROW of partition columns   the values of the row's partition
 ``__paimon_bucket``     INT                        the row's bucket
+``_ROW_ID``             BIGINT                     the row's id, with row tracking
+``_SEQUENCE_NUMBER``    BIGINT                     the snapshot that wrote it, with row tracking
 ======================  =========================  =========================================
 
 1. All rows of a bucket have its partition and number.
@@ -21,18 +23,22 @@ Paimon on Spark (2.1): its ``PaimonMetadataColumn``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.errors import UnsupportedError
+from tidelake.format import TRACKING_FIELDS
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.index.deletion_vector import Positions
+from tidelake.metadata.row_ids import completed, ordinals_left, tracks_rows
+from tidelake.options import Options
 from tidelake.scan.context import ReadContext
-from tidelake.scan.read import deleted_rows, read_file, read_split
+from tidelake.scan.data_file import deleted_rows, read_file
+from tidelake.scan.evolved_rows import read_evolved
+from tidelake.scan.read import read_split
 from tidelake.scan.split import Split
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.arrow import to_arrow_type
@@ -40,18 +46,21 @@ from tidelake.types.data_type import STRING_LENGTH_MAX
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 from tidelake.types.values import storage_to_arrow
 
+NONE: Mapping[str, str] = MappingProxyType({})
 FILE_PATH = "__paimon_file_path"
 ROW_INDEX = "__paimon_row_index"
 PARTITION = "__paimon_partition"
 BUCKET = "__paimon_bucket"
 METADATA_COLUMNS = (FILE_PATH, ROW_INDEX, PARTITION, BUCKET)
-_OF_FILES = frozenset({FILE_PATH, ROW_INDEX})
+_TRACKING = tuple(field.name for field in TRACKING_FIELDS)
+_OF_FILES = frozenset({FILE_PATH, ROW_INDEX, *_TRACKING})
+_COUNTED = frozenset({ROW_INDEX, *_TRACKING})
 _FIRST_ID = 2_147_483_647 - 104
 """Far from the ids of columns."""
 
 
-def hidden_columns(names: Collection[str]) -> tuple[str, ...]:
-    """The metadata columns of a table with columns of these names.
+def hidden_columns(names: Collection[str], options: Mapping[str, str] = NONE) -> tuple[str, ...]:
+    """The metadata columns of a table with columns of these names, and such options.
 
     Examples
     --------
@@ -59,7 +68,8 @@ def hidden_columns(names: Collection[str]) -> tuple[str, ...]:
     ('__paimon_file_path', '__paimon_row_index', '__paimon_partition')
     """
     taken = {name.casefold() for name in names}
-    return tuple(name for name in METADATA_COLUMNS if name not in taken)
+    tracking = _TRACKING if tracks_rows(Options.parse(options)) else ()
+    return tuple(name for name in (*METADATA_COLUMNS, *tracking) if name.casefold() not in taken)
 
 
 def metadata_fields(schema: TableSchema) -> dict[str, DataField]:
@@ -76,8 +86,11 @@ def metadata_fields(schema: TableSchema) -> dict[str, DataField]:
         PARTITION: partition,
         BUCKET: DataType(TypeRoot.INT),
     }
-    names = hidden_columns(schema.field_names)
-    return {n: DataField(_FIRST_ID + i, n, types[n]) for i, n in enumerate(names)}
+    names = hidden_columns(schema.field_names, schema.options)
+    tracking = {field.name: field for field in TRACKING_FIELDS}
+    return {
+        n: tracking.get(n) or DataField(_FIRST_ID + i, n, types[n]) for i, n in enumerate(names)
+    }
 
 
 def check_located(splits: Sequence[Split], columns: Sequence[str], *, table: str) -> None:
@@ -88,7 +101,7 @@ def check_located(splits: Sequence[Split], columns: Sequence[str], *, table: str
     UnsupportedError
         A split needs a merge, and a file or an ordinal is asked for.
     """
-    of_files = [name for name in columns if name in _OF_FILES]
+    of_files = [name for name in columns if name in {FILE_PATH, ROW_INDEX}]
     merging = sum(not split.raw for split in splits)
     if of_files and merging:
         message = (
@@ -126,6 +139,14 @@ class LocatedRows:
         """The rows of a split. Requires: it passed :func:`check_located`."""
         metadata = metadata_fields(self.context.schema)
         own = tuple(c for c in self.columns if c not in metadata)
+        if not split.raw and not self.context.schema.primary_keys:
+            tracking = tuple(f for f in TRACKING_FIELDS if f.name in self.columns)
+            fields = (*self.context.fields(own), *tracking)
+            for rows in read_evolved(self.context, split, fields, self.predicate):
+                yield self._with_metadata(
+                    rows, split, {f.name: rows.column(f.name) for f in tracking}
+                )
+            return
         if not _OF_FILES.intersection(metadata).isdisjoint(self.columns):
             for file in split.files:
                 yield from self._of_file(split, file, own)
@@ -137,7 +158,8 @@ class LocatedRows:
         self, split: Split, file: DataFileMeta, own: tuple[str, ...]
     ) -> Iterator[pa.RecordBatch]:
         context = self.context
-        counts = ROW_INDEX in self.columns
+        counts = not _COUNTED.isdisjoint(self.columns)
+        tracking = tuple(f for f in TRACKING_FIELDS if f.name in self.columns)
         tested = self.predicate if counts else None
         looked_at = columns_of(tested) if tested is not None else frozenset[str]()
         names = (*own, *sorted(looked_at - set(own)))
@@ -148,13 +170,16 @@ class LocatedRows:
             context,
             split,
             file,
-            context.fields(names),
+            (*context.fields(names), *tracking),
             predicate=None if counts else self.predicate,
             deleted=deleted,
         ):
             rows, known = batch, {FILE_PATH: pa.repeat(path, batch.num_rows)}
             if counts:
-                known[ROW_INDEX] = pa.array(_ordinals(done, batch.num_rows, deleted))
+                ordinals = ordinals_left(done, batch.num_rows, deleted)
+                known[ROW_INDEX] = pa.array(ordinals)
+                tracked = completed(batch, file, ordinals)
+                known |= {f.name: tracked.column(f.name) for f in tracking}
             done += batch.num_rows
             rows = self._with_metadata(batch, split, known)
             if tested is not None:
@@ -192,12 +217,3 @@ def _partition_column(context: ReadContext, partition: bytes, count: int) -> pa.
         [storage_to_arrow([v], t) for v, t in zip(values, keys.children, strict=True)], names
     )
     return one.take(pa.array(np.zeros(count, np.int64)))
-
-
-def _ordinals(start: int, count: int, deleted: Positions | None) -> npt.NDArray[np.int64]:
-    """The ordinals in the file of `count` rows that are left, from the `start`-th on."""
-    left = np.arange(start, start + count)
-    if deleted is None or not len(deleted):
-        return left
-    # before the i-th deleted row there are deleted[i] - i rows that are left
-    return left + np.searchsorted(deleted - np.arange(len(deleted)), left, side="right")

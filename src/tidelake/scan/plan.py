@@ -34,7 +34,7 @@ from tidelake.errors import InvalidInputError
 from tidelake.merge import MergeSpec
 from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.bucket_id import BucketId
-from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.data_file import DataFileMeta, FileKind
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
@@ -48,7 +48,9 @@ from tidelake.metadata.manifest.snapshot_entries import (
 )
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
+from tidelake.scan.data_file import file_columns
 from tidelake.scan.deletions import live_deletions
+from tidelake.scan.evolved_rows import as_section, check_not_evolved, is_evolved, row_groups
 from tidelake.scan.expired import names_expiry
 from tidelake.scan.live_files import (
     bucket_files,
@@ -77,12 +79,13 @@ from tidelake.scan.pruning.pruned_files import (
     PrunedFiles,
     Tally,
 )
-from tidelake.scan.split import Split
+from tidelake.scan.split import Section, Split
 from tidelake.scan.split_generator import (
     BucketFiles,
     PackRule,
     file_sections,
     merge_splits,
+    pack_ordered,
     raw_splits,
     stand_alone,
 )
@@ -153,7 +156,7 @@ class ScanPlan:
         return self.pruned_files.counts
 
 
-def plan_scan(
+def plan_scan(  # noqa: PLR0913 - each leaves out another part of the files
     context: ReadContext,
     snapshot: Snapshot | None,
     *,
@@ -163,6 +166,7 @@ def plan_scan(
     mode: Literal["all", "delta"] = "all",
     level: int | None = None,
     buckets: Collection[BucketId] | None = None,
+    without: Collection[bytes] = (),
 ) -> ScanPlan:
     """Plan a read.
 
@@ -179,6 +183,8 @@ def plan_scan(
     mode : {'all', 'delta'}
         The snapshot's state, or only the files that its commit added (splits are then merge splits,
         one per bucket, to be read with ``keep_kinds=True``).
+    without : collection of bytes
+        Partitions that are left out, as serialized BinaryRows.
 
     Returns
     -------
@@ -196,6 +202,7 @@ def plan_scan(
         tally = Tally()
         manifests_total = manifests_pruned = 0
         if mode == "delta":
+            check_not_evolved(context.options)
             entries = delta_entries(context.fileio, context.paths, snapshot, manifests)
             entries = entries.take(entries["kind"] == FileKind.ADD)
             if parts.partition is not None:
@@ -210,6 +217,9 @@ def plan_scan(
             entries = entries.take(entries["level"] == level)
         if buckets is not None:
             entries = entries.take(_in_buckets(entries, buckets))
+        if without:
+            is_kept = np.array([p not in without for p in entries.partitions], dtype=bool)
+            entries = entries.take(is_kept[entries["partition_id"]])
         chosen = in_buckets_named(context, entries, parts, tally)
         if context.created_since is not None:
             is_older = ~is_created_since(context, chosen, context.created_since)
@@ -234,6 +244,33 @@ def plan_scan(
             raw_rows_exact=exact,
             unused_indexes=tally.unused_indexes,
         )
+
+
+def partitions_read(
+    context: ReadContext,
+    snapshot: Snapshot | None,
+    *,
+    manifests: ManifestCache,
+    predicate: Predicate | None = None,
+) -> frozenset[bytes]:
+    """The partitions of which a read opens files, whatever their rows, as serialized BinaryRows.
+
+    Parameters
+    ----------
+    predicate : Predicate, optional
+        Bound; only its part on the partition columns counts.
+    """
+    if snapshot is None:
+        return frozenset()
+    with names_expiry(context, snapshot.id):
+        partition = scan_filter(context.schema, predicate).partition
+        listed = manifest_files(context.fileio, context.paths, snapshot, manifests)
+        opened = [m for m in listed if manifest_may_hold(context, m, partition)]
+        entries = _live(context, snapshot, opened, partition, manifests, Tally())
+    entries = entries.take(entries["bucket"] >= 0)
+    if context.skips_level_0:
+        entries = entries.take(entries["level"] > 0)
+    return frozenset(entries.partitions[i] for i in np.unique(entries["partition_id"]).tolist())
 
 
 def _live(
@@ -290,6 +327,12 @@ def _splits(
         open_file_cost_bytes=options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST),
     )
     pruning = StatsPruning(context)
+    if is_evolved(context):
+        return [
+            split
+            for bucket in bucket_files(entries, snapshot_id, deletions)
+            for split in _evolved_splits(context, bucket, rule)
+        ]
     if not schema.primary_keys:
         matches = pruning.mask(entries, parts.rest, "value")
         kept = tally.dropped(entries, ~matches, BY_VALUE_STATS)
@@ -339,6 +382,22 @@ def _splits(
                 bucket, rule, may, spec, tally, alone_above=context.keys_stand_alone
             )
         start = end
+    return splits
+
+
+def _evolved_splits(context: ReadContext, bucket: BucketFiles, rule: PackRule) -> list[Split]:
+    """Raw splits of files that are alone with their rows, and of those that share rows."""
+    alone: list[DataFileMeta] = []
+    shared: list[Section] = []
+    for group in row_groups(tuple(bucket.files)):
+        schema = context.file_schema(group[0].schema_id, file_name=group[0].file_name)
+        if len(group) == 1 and len(file_columns(context, group[0])) == len(schema.fields):
+            alone.append(group[0])
+        else:
+            shared.append(as_section(group))
+    splits = raw_splits(bucket, tuple(alone), rule)
+    for sections in pack_ordered(shared, rule.section_weight, target=rule.target_bytes):
+        splits.append(bucket.split(tuple(sections), raw=False))
     return splits
 
 

@@ -13,6 +13,8 @@
    wanted columns alone (:mod:`tidelake.scan.merged_orders`); its filter on partition columns is
    applied to the rows given.
 
+A merge split of a table without primary key has row groups: :mod:`tidelake.scan.evolved_rows`.
+
 Files of an older schema are read with the current fields: the format finds columns by field id.
 
 Of a remote storage the next files of a chain are opened early, and the first rows of all runs of a
@@ -41,10 +43,7 @@ from tidelake.format import (
     ReadAhead,
     files_in_turn,
     held_bytes,
-    kv_fields,
     null_batches,
-    orc_zone_moves,
-    read_batches,
 )
 from tidelake.merge import (
     MergedOrder,
@@ -56,9 +55,10 @@ from tidelake.merge import (
     read_in_order,
 )
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.index.deletion_file import read_deletions
 from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
+from tidelake.scan.data_file import deleted_rows, read_file
+from tidelake.scan.evolved_rows import read_evolved
 from tidelake.scan.expired import names_expiry
 from tidelake.scan.merged_orders import MergedOrders, noted_bytes, order_key, orders_bytes_max
 from tidelake.scan.pruning.prune import scan_filter
@@ -122,6 +122,9 @@ def read_split(
     with names_expiry(context, split.snapshot_id):
         if split.raw and not keep_kinds:
             yield from _read_raw(context, split, wanted, predicate, rows)
+            return
+        if not context.schema.primary_keys:
+            yield from read_evolved(context, split, wanted, predicate)
             return
         sections = split.sections
         if split.raw:  # its files may be on several levels; each is a run
@@ -362,72 +365,3 @@ class _SectionRead:
                 columns = KnownColumns(known, file)
                 for batch in rows:
                     yield columns.added_to(batch)
-
-
-def read_file(  # noqa: PLR0913 - all that is known of one file
-    context: ReadContext,
-    split: Split,
-    file: DataFileMeta,
-    fields: Sequence[DataField],
-    *,
-    predicate: Predicate | None = None,
-    deleted: Positions | None = None,
-    rows: Positions | None = None,
-    batch_bytes: int | None = None,
-    ahead: ReadAhead | None = None,
-) -> DataFileRead:
-    """Read one data file of a split unmerged, without the rows of the given ordinals.
-
-    Parameters
-    ----------
-    context, split, file
-        The file, and its split; the split's deletion vectors are ignored.
-    predicate : Predicate, optional
-        Bound to ``context.schema``.
-    deleted : int64 array, optional
-        Ascending ordinals of rows to leave out.
-    rows : int64 array, optional
-        Ascending ordinals of the only rows to read.
-    batch_bytes : int, optional
-        The size of a batch; by default from the memory.
-    ahead : ReadAhead, optional
-        What may be fetched early of a remote storage; by default what one task may.
-
-    Raises
-    ------
-    CorruptError
-        The file is damaged or does not match the manifest; the message names it.
-    """
-    schema = context.file_schema(file.schema_id, file_name=file.file_name)
-    return read_batches(
-        context.fileio,
-        context.paths.data_file(split.partition, split.bucket, file),
-        fields,
-        predicate=predicate,
-        predicate_fields=context.schema.fields,
-        file_fields=kv_fields(schema) if schema.primary_keys else schema.fields,
-        file_size_bytes=file.file_size_bytes,
-        row_count=file.row_count,
-        deleted=deleted,
-        wanted=rows,
-        batch_bytes=batch_bytes or context.env.memory.batch_bytes,
-        zone=context.env.zone,
-        orc_zone_moves=orc_zone_moves(context.options),
-        ahead=ReadAhead.of(context.env) if ahead is None else ahead,
-        cores=context.env.cores,
-        table=context.paths.location,
-    )
-
-
-def deleted_rows(context: ReadContext, split: Split, file: DataFileMeta) -> Positions | None:
-    """The ordinals of a file's deleted rows by its deletion vector; None without one.
-
-    Raises
-    ------
-    CorruptError, UnsupportedError, NotFoundError
-        As :func:`tidelake.metadata.index.deletion_file.read_deletions`.
-    """
-    where = split.deletions.get(file.file_name)
-    if where is None:
-        return None
-    return read_deletions(context.fileio, where, file_name=file.file_name, row_count=file.row_count)

@@ -164,6 +164,14 @@ def file_sections(
     )
 
 
+def files_meeting(
+    files: Sequence[DataFileMeta], others: Sequence[DataFileMeta], key_types: Sequence[DataType]
+) -> list[DataFileMeta]:
+    """The files whose key ranges meet that of one of the others."""
+    meets = meets_any(_ranges(files, key_types), _ranges(others, key_types))
+    return [file for file, is_met in zip(files, meets, strict=True) if is_met]
+
+
 def _ranges(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> list[KeyRange]:
     return [
         KeyRange(

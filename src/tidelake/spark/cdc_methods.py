@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import abc
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.engine.tables import Catalog
+from tidelake.spark._optional import epoch_frames_of, sync_of, sync_of_file
 from tidelake.spark.streams.jobs import JobRegistry
 
 if TYPE_CHECKING:
@@ -64,11 +64,7 @@ class CdcMethods(abc.ABC):
         UnsupportedError
             The session is one of Spark Connect.
         """
-        module = importlib.import_module("tidelake.spark.cdc.spark_sync")
-        made: SparkSync = module.spark_sync(
-            self.spark, self.catalog, command, arguments, jobs=self._job_registry
-        )
-        return made
+        return sync_of(self.spark, self.catalog, command, arguments, jobs=self._job_registry)
 
     def at_epoch(self, job: str, epoch: int | None = None) -> EpochFrames:
         """Read all tables of a job of change data capture as one epoch left them.
@@ -97,11 +93,9 @@ class CdcMethods(abc.ABC):
         InvalidInputError
             A table was rolled back to before the epoch.
         """
-        module = importlib.import_module("tidelake.spark.cdc.epoch_frames")
-        made: EpochFrames = module.epoch_frames(
+        return epoch_frames_of(
             self.catalog, job, epoch, lambda name, at: self.table(name, snapshot_id=at)
         )
-        return made
 
     def cdc_from_file(self, path: str | Path) -> SparkSync:
         """Make the job that a TOML file describes, as a query of Spark.
@@ -124,8 +118,4 @@ class CdcMethods(abc.ABC):
         UnsupportedError
             The session is one of Spark Connect.
         """
-        module = importlib.import_module("tidelake.spark.cdc.spark_sync")
-        made: SparkSync = module.spark_sync_of_file(
-            self.spark, self.catalog, path, jobs=self._job_registry
-        )
-        return made
+        return sync_of_file(self.spark, self.catalog, path, jobs=self._job_registry)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from tidelake.engine.tables import Catalog
+from tidelake.engine.jobs import CloneResult, MaintenanceRound, OrphansOfTables, TablePlan
+from tidelake.engine.tables import Catalog, Table, Time
+from tidelake.errors import InvalidInputError
+from tidelake.spark.sessions.time_zone import session_ms
 from tidelake.spark.streams.jobs import Job, JobRegistry
+from tidelake.spark.write.maintenance import ROUND_S, spark_workers
+from tidelake.spark.write.orphan_listing import SparkLister
 
 
 class JobMethods(abc.ABC):
@@ -47,6 +54,136 @@ class JobMethods(abc.ABC):
             There is none; the message offers near names.
         """
         return self._job_registry.job(id)
+
+    def remove_orphan_files(
+        self,
+        name: str,
+        *,
+        older_than: Time | None = None,
+        dry_run: bool = False,
+        parallelism: int | None = None,
+    ) -> OrphansOfTables:
+        """Remove orphan files; executors list the directories where there are many.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``, ``"database.*"`` or ``"*.*"``.
+        older_than, dry_run
+            As of :meth:`tidelake.catalog.Catalog.remove_orphan_files`. A time without a zone is in
+            the session's.
+        parallelism : int, optional
+            The most tasks of Spark's; by default two for each core of the session.
+
+        Returns
+        -------
+        OrphansOfTables
+            What was removed, put into quarantine, and could not be searched.
+
+        Raises
+        ------
+        InvalidInputError
+            An argument is wrong.
+        """
+        if parallelism is not None and parallelism < 1:
+            message = f"parallelism must be a number from 1 on, not {parallelism!r}."
+            raise InvalidInputError(message, kind="bad_argument", table=name)
+        return self.catalog.remove_orphan_files(
+            name,
+            older_than=None if older_than is None else session_ms(self.spark, older_than),
+            dry_run=dry_run,
+            lister=SparkLister(self.spark, parallelism),
+        )
+
+    def maintain(
+        self,
+        *tables: str,
+        interval: float | timedelta = ROUND_S,
+        rounds: int | None = None,
+        seconds: float | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, object] | None = None,
+        watch: Callable[[MaintenanceRound], object] | None = None,
+        tasks: int | None = None,
+    ) -> MaintenanceRound | tuple[TablePlan, ...]:
+        """Keep tables healthy, with compactions on the executors, until it is interrupted.
+
+        Parameters
+        ----------
+        *tables : str
+            ``"database.table"``, ``"database.*"`` or ``"*.*"``, which is the default.
+        interval, rounds, seconds, dry_run, options, watch
+            As of :meth:`tidelake.catalog.Catalog.maintain`.
+        tasks : int, optional
+            The most tasks of Spark's for a compaction; by default as many as a scan of so many
+            bytes has.
+
+        Returns
+        -------
+        MaintenanceRound or tuple of TablePlan
+            The last round; of a dry run, what is due in each table.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such table.
+        InvalidInputError
+            An argument is wrong.
+        """
+        return self.catalog.maintain(
+            *tables,
+            interval=interval,
+            rounds=rounds,
+            seconds=seconds,
+            dry_run=dry_run,
+            options=options,
+            watch=watch,
+            workers=spark_workers(self.spark, tasks),
+        )
+
+    def clone_table(
+        self,
+        source: str | Table,
+        target: str,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        where: object = None,
+        history: bool = False,
+        dry_run: bool = False,
+        tasks: int | None = None,
+    ) -> CloneResult:
+        """Copy a table; executors copy the files where they are many bytes.
+
+        Parameters
+        ----------
+        source, target, snapshot, tag, where, history, dry_run
+            As of :meth:`tidelake.catalog.Catalog.clone_table`.
+        tasks : int, optional
+            The most tasks of Spark's; by default as many as a scan of so many bytes has.
+
+        Returns
+        -------
+        CloneResult
+            How many files the copy has, and what of the source it does not have.
+
+        Raises
+        ------
+        AlreadyExistsError
+            The target exists.
+        NotFoundError
+            There is no such table, snapshot or tag.
+        """
+        return self.catalog.clone_table(
+            source,
+            target,
+            snapshot=snapshot,
+            tag=tag,
+            where=where,
+            history=history,
+            dry_run=dry_run,
+            runner=spark_workers(self.spark, tasks).runner,
+        )
 
     @property
     def _job_registry(self) -> JobRegistry:

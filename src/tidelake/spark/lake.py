@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
-from tidelake.engine.jobs import Chosen, expire_after_compaction
+from tidelake.engine.jobs import Chosen, expire_after_compaction, order_of
 from tidelake.engine.streams import ChangesMode, planned_changes
 from tidelake.engine.tables import Catalog, Moment, SystemTable, Table, facts_html
 from tidelake.engine.write import CommitIdentity, WriteResult
@@ -263,7 +264,7 @@ class Lake(JobMethods, CdcMethods, KafkaMethods, LookupMethods, ServiceMethods):
             return self._kafka_rows(declared, columns, where, moment)
         found = self.catalog.table(name)
         if isinstance(found, SystemTable) and options is not None:
-            base, _, system = name.partition("$")
+            base, system = name.rsplit("$", 1) if "$" in name else (name, "")
             table = self.catalog.table(base)
             if not isinstance(table, Table):
                 message = f"'{name}' is a table of the catalog: it has no options."
@@ -622,6 +623,8 @@ class Lake(JobMethods, CdcMethods, KafkaMethods, LookupMethods, ServiceMethods):
         full: bool = False,
         partitions: object = None,
         buckets: Collection[int] | None = None,
+        order: str | None = None,
+        by: Sequence[str] | None = None,
         tasks: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
@@ -631,11 +634,11 @@ class Lake(JobMethods, CdcMethods, KafkaMethods, LookupMethods, ServiceMethods):
         ----------
         name : str
             ``"database.table"``.
-        full, partitions, buckets
+        full, partitions, buckets, order, by
             As of :meth:`tidelake.Table.compact`.
         tasks : int, optional
             The most tasks of Spark's; by default as many as a scan of so many bytes has. A bucket
-            is compacted by one of them; in an append table without buckets, a bin of small files.
+            is compacted by one of them; without buckets a bin of small files, or a range of rows.
         options : mapping, optional
             Options of the table for this use, such as ``target-file-size`` or
             ``postpone.default-bucket-num``.
@@ -661,11 +664,10 @@ class Lake(JobMethods, CdcMethods, KafkaMethods, LookupMethods, ServiceMethods):
         """
         table = self._in_session(self._data_table(name), options)
         chosen = Chosen.of(table.handle, partitions, buckets)
+        sorted_by = order_of(table.handle, order, by)
         _check_tasks(tasks, table=name)
-        result = interruptible(
-            self.spark,
-            lambda: compact_on_spark(self.spark, table.handle, chosen, full=full, tasks=tasks),
-        )
+        work = partial(compact_on_spark, full=full, order=sorted_by, tasks=tasks)
+        result = interruptible(self.spark, lambda: work(self.spark, table.handle, chosen))
         expire_after_compaction(table.handle)
         return result
 

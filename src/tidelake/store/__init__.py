@@ -4,26 +4,42 @@ Primary-key buckets are ``lsm``, append buckets ``append``; the two are independ
 publishes nothing and knows no other buckets.
 """
 
-from tidelake.store.append import AppendBucketWriter
+from tidelake.store.append import (
+    AppendBucketWriter,
+    ClusterKey,
+    ClusterOrder,
+    ClusterSorter,
+    KeyRanges,
+)
 from tidelake.store.budget import MemoryBudget
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.lsm import (
+    CompactionPolicy,
+    Levels,
     LookupStrategy,
     LsmBucketWriter,
     PostponeBucketWriter,
     RecordExpiry,
+    pick,
     postpone_options,
 )
 
 __all__ = [
     "AppendBucketWriter",
     "BucketDeletions",
+    "ClusterKey",
+    "ClusterOrder",
+    "ClusterSorter",
+    "CompactionPolicy",
+    "KeyRanges",
+    "Levels",
     "LookupStrategy",
     "LsmBucketWriter",
     "MemoryBudget",
     "PostponeBucketWriter",
     "RecordExpiry",
     "StoreContext",
+    "pick",
     "postpone_options",
 ]

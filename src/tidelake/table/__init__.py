@@ -5,6 +5,7 @@ the rooms is a contract of import-linter; pyspark may not enter.
 """
 
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.jobs.orphans import OrphanFiles
 from tidelake.table.jobs.purge import PurgeResult
 from tidelake.table.jobs.rollback import RollbackResult
 from tidelake.table.maintenance import Maintenance
@@ -19,6 +20,7 @@ from tidelake.table.write.write_session import WriteSession
 
 __all__ = [
     "Maintenance",
+    "OrphanFiles",
     "PurgeResult",
     "RollbackResult",
     "RowView",

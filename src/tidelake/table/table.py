@@ -6,8 +6,9 @@ call looks for the newest snapshot, so several processes may use a table at once
 
 The class is one family of modules. What reads and writes is here; ``alter_methods``,
 ``row_methods`` (append, upsert, delete, ...), ``version_methods`` (tags, upkeep, rollback),
-``query_methods`` (rows by key), ``stream_methods`` and ``conversion_methods`` (pandas, Polars,
-DuckDB) hold the rest as mixins.
+``compare_methods`` (diff, blame, bisect), ``health_methods`` (doctor, fsck), ``query_methods``
+(rows by key), ``stream_methods`` and ``conversion_methods`` (pandas, Polars, DuckDB) hold the rest
+as mixins.
 """
 
 from __future__ import annotations
@@ -24,29 +25,33 @@ from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ScanPlan
 from tidelake.table.alter_methods import AlterMethods
+from tidelake.table.branch_methods import BranchMethods
 from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import planned_changes
+from tidelake.table.compare_methods import CompareMethods
 from tidelake.table.conversion.conversion_methods import ConversionMethods
 from tidelake.table.conversion.frame_methods import FrameMethods
 from tidelake.table.handle.arguments import check_dict, check_location
+from tidelake.table.handle.branch import BRANCH_OPTION
 from tidelake.table.handle.display import History, describe, describe_html
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
 from tidelake.table.handle.time_travel import Moment, Time, option_moment
-from tidelake.table.jobs.compaction import Chosen, compact_table
+from tidelake.table.health_methods import HealthMethods
+from tidelake.table.jobs.clustering import order_of
+from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.jobs.expiry import expire_after_compaction
 from tidelake.table.jobs.postpone_compaction import compact_postponed
 from tidelake.table.jobs.rescale import rescale_table, with_buckets
+from tidelake.table.jobs.table_compaction import compact_table
 from tidelake.table.query_methods import QueryMethods
 from tidelake.table.read.explain import ScanExplanation
 from tidelake.table.read.scan_request import ScanRequest
-from tidelake.table.read.table_scan import TableScan, scan_table
+from tidelake.table.read.table_scan import TableScan, count_rows, scan_table
 from tidelake.table.row_methods import RowMethods
 from tidelake.table.rowlevel.delete import drop_partitions, truncate
-from tidelake.table.schema.alter import alter_table
+from tidelake.table.rowlevel.existing_rows import alter_checked
 from tidelake.table.stream_methods import StreamMethods
-from tidelake.table.system.row_views import ROW_VIEWS, RowView
-from tidelake.table.system.system_table import MetadataTable, SystemTable
 from tidelake.table.version_methods import VersionMethods
 from tidelake.table.write.overwrite import write_target
 from tidelake.table.write.result import CommitIdentity, WriteResult
@@ -60,8 +65,11 @@ from tidelake.types.schema_change import SchemaChange
 class Table(
     ConversionMethods,
     AlterMethods,
+    BranchMethods,
     RowMethods,
     VersionMethods,
+    CompareMethods,
+    HealthMethods,
     StreamMethods,
     QueryMethods,
     AnswersForeignNames,
@@ -82,7 +90,7 @@ class Table(
     """
 
     _foreign_names = OF_TABLE
-    _inner_names = frozenset({"handle", "paths", "fileio"})
+    _inner_names = frozenset({"handle", "paths", "fileio", "branch", "named"})
 
     def __init__(self, handle: TableHandle) -> None:
         _check_handle(handle)
@@ -157,7 +165,7 @@ class Table(
         ----------
         options : mapping
             Options by key; None unsets one. The methods that read and write take the same as
-            ``options=``, for one call.
+            ``options=``, for one call. ``branch`` opens another branch.
 
         Raises
         ------
@@ -171,12 +179,17 @@ class Table(
         columns.
         """
         check_dict(options, "options", table=self.identifier)
+        if options.get(BRANCH_OPTION) is not None:
+            return self._on_branch_with(options)
         updated = check_one_use(options, self.options, table=self.identifier)
         check_location(updated, self.paths.location, table=self.identifier)
         option_moment(updated, table=self.identifier)  # refuses moments that contradict each other
         return Table(self._handle.with_options(updated))
 
     copy = with_options
+
+    def _with_handle(self, handle: TableHandle) -> Table:
+        return Table(handle)
 
     def _for_call(self, options: Mapping[str, object] | None) -> TableHandle:
         """The handle for one call."""
@@ -185,7 +198,7 @@ class Table(
     # ---- alter: see AlterMethods
 
     def _alter(self, changes: tuple[SchemaChange, ...]) -> None:
-        self._handle = alter_table(self._handle, changes)
+        self._handle = alter_checked(self._handle, changes)
 
     # ---- write; append, overwrite, upsert, delete and update: see RowMethods
 
@@ -279,9 +292,11 @@ class Table(
         full: bool = False,
         partitions: object = None,
         buckets: Collection[int] | None = None,
+        order: str | None = None,
+        by: Sequence[str] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Merge sorted runs, or join small files, where it is worthwhile; one commit.
+        """Merge sorted runs, join small files, or sort the rows, in one commit.
 
         Parameters
         ----------
@@ -294,6 +309,13 @@ class Table(
             ``where`` of :meth:`scan` takes it: ``"dt < '2026-01-01'"``.
         buckets : collection of int, optional
             Only buckets of these numbers.
+        order : str, optional
+            Rewrite all files of the partitions, sorted so that filters skip files: ``"order"`` by
+            the columns, one after the other, ``"zorder"`` or ``"hilbert"`` along a curve through
+            all of them, ``"auto"`` for the one that fits their number. For append tables without
+            buckets.
+        by : sequence of str, optional
+            The columns of `order`; by default those of ``clustering.columns``.
         options : mapping, optional
             See :meth:`write`.
 
@@ -307,21 +329,27 @@ class Table(
         ------
         InvalidInputError
             An argument is wrong, or the table was altered since it was opened.
+        UnsupportedError
+            `order` for a table with a primary key or buckets, or a column without an order.
         ConflictError
             Other commits compacted or rewrote every bucket of this call; nothing was changed.
 
         Notes
         -----
+        Rows that others add meanwhile stay, in files of their own. Sorting holds a write buffer of
+        rows (``write-buffer-size``); more go by way of local disk.
+
         In a table with the postpone bucket (``bucket`` = -2), the waiting rows first get their
         buckets, and reads then see them. Writers with ``write-only`` leave all compaction to this
         call.
         """
         handle = self._for_call(options)
         chosen = Chosen.of(handle, partitions, buckets)
+        sorted_by = order_of(handle, order, by)
         if handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
             result = compact_postponed(handle, chosen, full=full)
         else:
-            result = compact_table(handle, chosen, full=full)
+            result = compact_table(handle, chosen, full=full, order=sorted_by)
         expire_after_compaction(handle)
         return result
 
@@ -435,23 +463,37 @@ class Table(
         return scan_table(self._for_call(options), request)
 
     def plan(self, **scan: Any) -> ScanPlan:
-        """The splits of a read; arguments as of :meth:`scan`."""
-        return self.scan(**scan).plan
+        """The splits of a read, of this branch alone; arguments as of :meth:`scan`."""
+        with self.scan(**scan) as planned:
+            return planned.plan
 
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
         """The rows as a stream of batches in bounded memory; arguments as of :meth:`scan`."""
-        return self.scan(**scan).reader()
+        return self.scan(**scan).reader_once()
 
     def to_arrow(self, **scan: Any) -> pa.Table:
         """The rows as an Arrow table; arguments as of :meth:`scan`."""
-        return self.scan(**scan).to_arrow()
+        with self.scan(**scan) as planned:
+            return planned.to_arrow()
 
     def _frames(self, **scan: Any) -> FrameMethods:
         return self.scan(**scan)
 
-    def count(self, **scan: Any) -> int:
+    @with_hints
+    def count(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: object = None,
+        limit: int | None = None,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        tag: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> int:
         """Number of rows, from metadata if possible. Arguments as of :meth:`scan`."""
-        return self.scan(**scan).count()
+        request = ScanRequest(columns, where, limit, snapshot_id, timestamp, tag)
+        return count_rows(self._for_call(options), request)
 
     @with_hints
     def explain(
@@ -467,7 +509,8 @@ class Table(
     ) -> ScanExplanation:
         """Explain what a read would do; arguments as of :meth:`scan`. Only metadata is read."""
         request = ScanRequest(columns, where, limit, snapshot_id, timestamp, tag)
-        scan = scan_table(self._for_call(options), request)
+        scan = scan_table(self._for_call(options), request, begins=False)
+        scan.close()
         return ScanExplanation(
             table=self.identifier,
             snapshot=scan.snapshot,
@@ -477,6 +520,7 @@ class Table(
             limit=limit,
             context=scan.context,
             masks=scan.masks,
+            other=None if scan.other is None else (scan.other.identifier, scan.other.plan),
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -563,10 +607,6 @@ class Table(
         return History(snapshots.identifier, snapshots.to_arrow())
 
     # ---- look inside
-
-    def system_table(self, name: str) -> SystemTable:
-        """A system table by the name after the ``$``: ``snapshots``, ``audit_log``, ..."""
-        return (RowView if name in ROW_VIEWS else MetadataTable)(self._handle, name)
 
     def __repr__(self) -> str:
         return describe(self._handle)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidelake.commit.iceberg import sync_quietly
+from tidelake.commit.tags import (
+    create_due_tags,
+    delete_tag_and_files,
+    expire_tags,
+    tell_created,
+    tell_deleted,
+)
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.fileio import OpenDirectory
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.tag import Tag
-from tidelake.options import declared, parse_value, warn_once
+from tidelake.options import declared, parse_value
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.instant import Time, instant, instant_ms, timestamp_ms
-from tidelake.table.jobs.tag_deletion import delete_tag
+from tidelake.table.jobs.branching import check_tag_may_go
 
 Retention = str | int | timedelta
 """How long a tag is kept: ``"1 d"``, milliseconds, or a timedelta."""
@@ -114,9 +121,8 @@ class Tags:
             At most one: which snapshot. An expired one is taken from another tag of it. A time
             needs a zone.
         time_retained : str, int or timedelta, optional
-            How long Java Paimon keeps the tag: ``"1 d"``, milliseconds or a timedelta. The default
-            is ``tag.default-time-retained``: for ever. Tidelake deletes no tag by itself, and warns
-            of it.
+            How long the tag is kept: ``"1 d"``, milliseconds or a timedelta. The default is
+            ``tag.default-time-retained``: for ever. See :meth:`expire`.
 
         Raises
         ------
@@ -145,10 +151,10 @@ class Tags:
                 within=tag_dir,
             )
             self._check_landed(tag, tag_dir)
-        self._warn_of_retention(retained_ms)
         if not self._is_kept(snapshot, name):
             handle.tags.delete(name)
             raise _expired(handle, snapshot, name)
+        tell_created(handle, name)
         sync_quietly(handle.commit_context())
 
     def replace(
@@ -168,17 +174,20 @@ class Tags:
         ------
         NotFoundError
             There is no such tag or snapshot.
+        InvalidInputError
+            A branch began at its snapshot, which no other tag names.
         """
         handle = self._handle
         handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
+        check_tag_may_go(handle, name)
         retained_ms = _retained_ms(time_retained, handle.identifier)
         snapshot = self._to_tag(snapshot_id, timestamp)
         before = handle.fileio.read_bytes(handle.paths.tag(name))
         handle.tags.replace(name, snapshot, time_retained_ms=retained_ms, clock=handle.env.clock)
-        self._warn_of_retention(retained_ms)
         if not self._is_kept(snapshot, name):
             handle.fileio.replace(handle.paths.tag(name), before)
             raise _expired(handle, snapshot, name)
+        tell_created(handle, name)
         sync_quietly(handle.commit_context())
 
     def rename(self, name: str, new_name: str) -> None:
@@ -193,6 +202,8 @@ class Tags:
         """
         self._handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
         self._handle.tags.rename(name, new_name)
+        tell_created(self._handle, new_name)
+        tell_deleted(self._handle, name)
         sync_quietly(self._handle.commit_context())
 
     def delete(self, name: str) -> None:
@@ -202,9 +213,66 @@ class Tags:
         ------
         NotFoundError
             There is no such tag; the message offers near names.
+        InvalidInputError
+            A branch began at its snapshot, which no other tag names.
         """
-        delete_tag(self._handle, name)
+        self._handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
+        check_tag_may_go(self._handle, name)
+        _delete_tag(self._handle, name)
         sync_quietly(self._handle.commit_context())
+
+    def expire(self, *, older_than: Time | None = None, dry_run: bool = False) -> Sequence[str]:
+        """Remove the tags whose time is over, with files that only they kept.
+
+        Commits of a table with ``tag.automatic-creation`` or ``tag.default-time-retained`` do this.
+        So do, in any table, jobs of compaction, and each process that has written for ten minutes.
+
+        Parameters
+        ----------
+        older_than : int, str, datetime or date, optional
+            Remove every tag that was made before this time too, which needs a zone.
+        dry_run : bool
+            Whether to report only which would be removed.
+
+        Returns
+        -------
+        sequence of str
+            The names.
+
+        Raises
+        ------
+        InvalidInputError
+            `older_than` has no zone.
+        """
+        handle = self._handle
+        older_than_ms = None
+        if older_than is not None:
+            what = "older_than of tags.expire"
+            older_than_ms = instant_ms(older_than, what=what, table=handle.identifier)
+        context = handle.commit_context()
+        expired = expire_tags(context, older_than_ms=older_than_ms, dry_run=dry_run)
+        if expired and not dry_run:
+            sync_quietly(context)
+        return expired
+
+    def create_due(self) -> Sequence[str]:
+        """Make the tags that are due by ``tag.automatic-creation``, and remove those that expired.
+
+        Commits do this. It is for a table that is written by others, or with ``write-only``.
+
+        Returns
+        -------
+        sequence of str
+            The new tags.
+        """
+        handle = self._handle
+        context, newest = handle.commit_context(), handle.snapshots.latest()
+        if newest is None:
+            return []
+        made = create_due_tags(context, newest, is_batch=False)
+        expire_tags(context)
+        sync_quietly(context)
+        return made
 
     def list(self) -> list[TagInfo]:
         """The tags by name, with snapshots and times; reads a small file per tag."""
@@ -238,14 +306,6 @@ class Tags:
             return True
         others = [handle.tags.load(other) for other in handle.tags.names() if other != name]
         return any(other.snapshot.id == snapshot.id for other in others)
-
-    def _warn_of_retention(self, retained_ms: int | None) -> None:
-        if retained_ms is not None:
-            text = (
-                "a tag's time_retained is written into it, but Tidelake deletes no tag by itself:"
-                " Java Paimon's commits do, or tags.delete()."
-            )
-            warn_once(self._handle.identifier, text)
 
     def _to_tag(self, snapshot_id: int | None, timestamp: Time | None) -> Snapshot:
         handle = self._handle
@@ -284,3 +344,17 @@ def _expired(handle: TableHandle, snapshot: Snapshot, name: str) -> NotFoundErro
         " created: tag a newer one."
     )
     return NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
+
+
+def _delete_tag(handle: TableHandle, name: str) -> None:
+    """Remove a tag, and files that it alone kept.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such tag; the message offers near names.
+    CorruptError
+        The tag's snapshot, or one beside it, cannot be read; nothing was deleted.
+    """
+    handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
+    delete_tag_and_files(handle.commit_context(), name)

@@ -1,4 +1,4 @@
-"""Methods of a table for its versions: tags, upkeep, rollback."""
+"""Methods of a table for its versions: tags, branches, upkeep, rollback."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import abc
 
 from tidelake.commit.iceberg import sync_quietly
 from tidelake.errors import InvalidInputError
+from tidelake.table.branches import Branches
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.instant import Time, instant_ms
 from tidelake.table.handle.time_travel import Moment
@@ -15,7 +16,7 @@ from tidelake.table.tags import Tags
 
 
 class VersionMethods(abc.ABC):
-    """Tags, upkeep and rollback."""
+    """Tags, branches, upkeep and rollback."""
 
     @property
     @abc.abstractmethod
@@ -26,6 +27,11 @@ class VersionMethods(abc.ABC):
     def tags(self) -> Tags:
         """The table's tags: create, replace, rename, delete, list."""
         return Tags(self.handle)
+
+    @property
+    def branches(self) -> Branches:
+        """The table's branches: create, rename, delete, list."""
+        return Branches(self.handle)
 
     @property
     def maintenance(self) -> Maintenance:

@@ -5,6 +5,7 @@ enter.
 """
 
 from tidelake.telemetry.backoff import Backoff
+from tidelake.telemetry.commit_tally import BOUNDS_S, CommitFigures, CommitTally, TimedCommit
 from tidelake.telemetry.env import (
     Clock,
     Env,
@@ -29,24 +30,35 @@ from tidelake.telemetry.executor import (
     check_wanted,
 )
 from tidelake.telemetry.fork import FORKED, PerProcess, ProcessMark
+from tidelake.telemetry.keeper import Keeper, Kept, ManualKeeper, ThreadKeeper
+from tidelake.telemetry.last_times import LastTimes
 from tidelake.telemetry.memory import MEMORY_BYTES_MIN, UNLIMITED, Memory
+from tidelake.telemetry.metrics_port import MetricsPort
 from tidelake.telemetry.process import has_ended, process_name
 from tidelake.telemetry.read_threads import ReadThreads
 from tidelake.telemetry.recently_used import RecentlyUsed
 
 __all__ = [
+    "BOUNDS_S",
     "FORKED",
     "MEMORY_BYTES_MIN",
     "UNLIMITED",
     "Ahead",
     "Backoff",
     "Clock",
+    "CommitFigures",
+    "CommitTally",
     "CoreExecutor",
     "Env",
     "Executor",
     "Ids",
+    "Keeper",
+    "Kept",
+    "LastTimes",
     "ManualClock",
+    "ManualKeeper",
     "Memory",
+    "MetricsPort",
     "PerProcess",
     "ProcessMark",
     "ReadThreads",
@@ -59,6 +71,8 @@ __all__ = [
     "SystemIds",
     "SystemRng",
     "ThreadExecutor",
+    "ThreadKeeper",
+    "TimedCommit",
     "Unwanted",
     "check_wanted",
     "has_ended",

@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tidelake.telemetry.commit_tally import CommitTally
 from tidelake.telemetry.executor import (
     CoreExecutor,
     Executor,
     SerialExecutor,
     ThreadExecutor,
 )
+from tidelake.telemetry.keeper import Keeper, ManualKeeper, keeper_of_process
+from tidelake.telemetry.last_times import LastTimes
 from tidelake.telemetry.memory import UNLIMITED, Memory
 from tidelake.telemetry.read_threads import ReadThreads
 
@@ -223,6 +226,13 @@ class Env:
     cores : Executor
         Where columns of data files are decoded beside the caller's work; by :meth:`system`, all
         tables of a process share as many threads as it has cores.
+    last_times : LastTimes
+        When this process last did what commits do from time to time.
+    keeper : Keeper
+        Looks after what lasts longer than a call, such as what a read holds; by :meth:`system` a
+        thread that all tables of a process share.
+    commits : CommitTally
+        Counts the commits of this process to tables of the catalog.
 
     Examples
     --------
@@ -239,11 +249,14 @@ class Env:
     memory: Memory = UNLIMITED
     reads: ReadThreads = field(default_factory=ReadThreads)
     cores: Executor = field(default_factory=SerialExecutor)
+    last_times: LastTimes = field(default_factory=LastTimes)
+    keeper: Keeper = field(default_factory=ManualKeeper)
+    commits: CommitTally = field(default_factory=CommitTally)
 
     @classmethod
     def system(cls) -> Env:
         """The real world."""
-        return cls(cores=_CORES)
+        return cls(cores=_CORES, keeper=keeper_of_process())
 
     def with_memory(self, memory: Memory) -> Env:
         """Return the same environment with another memory limit, and tasks that fit into it.

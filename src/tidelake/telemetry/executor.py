@@ -42,6 +42,9 @@ R = TypeVar("R")
 AHEAD_MAX = 64
 """Most pieces that `map_ahead` begins before their results are asked for."""
 
+IDLE_SECONDS = 10.0
+"""A thread without work ends after so long: catalogs are opened and forgotten by the thousand."""
+
 RECHECK_SECONDS = 0.2
 """A piece that waits for others looks so often whether they have begun to wait for it."""
 
@@ -125,7 +128,7 @@ class Unwanted(BaseException):
 
 
 class ThreadExecutor:
-    """Runs work on a few threads, which start at the first use in each process.
+    """Runs work on a few threads, which start when they are needed and end when they are idle.
 
     Parameters
     ----------
@@ -276,13 +279,13 @@ _Outcome = tuple[Any, BaseException | None]
 
 
 class _Threads:
-    """Threads that take pieces of work from one queue; they end with the process."""
+    """Threads that take pieces of work from one queue; idle ones end after a while."""
 
     def __init__(self, threads_max: int) -> None:
         self._pieces: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._unstarted_count = threads_max
+        self._threads_max = threads_max
+        self._threads_count = 0
         self._starts = threading.Lock()
-        self._is_served = False
 
     def submit(self, piece: Callable[[], None]) -> None:
         """Queue a piece for the next free thread.
@@ -294,21 +297,40 @@ class _Threads:
         """
         serve = self._serve  # made here: a garbage collection under the lock may wait for us
         with self._starts:  # a thread first: a piece that nobody serves is not in the queue
-            if self._unstarted_count:
+            if self._threads_count < self._threads_max:
                 try:
                     _thread.start_new_thread(serve, ())
                 except RuntimeError:
-                    if not self._is_served:
+                    if self._threads_count <= 0:
                         raise
                 else:
-                    self._unstarted_count -= 1
-                    self._is_served = True
-        self._pieces.put(piece)
+                    self._threads_count += 1
+            self._pieces.put(piece)  # under the lock, where an idle thread looks before it ends
 
     def _serve(self) -> None:
         while True:
-            with suppress(BaseException):  # its batch passes the error on
-                self._pieces.get()()
+            has_served = True
+            with suppress(BaseException):
+                has_served = self._serve_one()
+            if not has_served and self._ends():
+                return
+
+    def _serve_one(self) -> bool:
+        """Do the next piece; False if none came. Its batch passes its error on."""
+        try:
+            piece = self._pieces.get(timeout=IDLE_SECONDS)
+        except Empty:
+            return False
+        piece()
+        return True
+
+    def _ends(self) -> bool:
+        """Whether this thread ends: no piece is there, and who brings one starts a thread."""
+        with self._starts:
+            if not self._pieces.empty():
+                return False
+            self._threads_count -= 1
+            return True
 
 
 class _Batch:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tidelake.telemetry.fork import PerProcess
+
 _START_FIELD = 19
 """Index of ``starttime`` in ``/proc/<pid>/stat``, counted behind the name in brackets."""
 
@@ -22,9 +24,11 @@ def process_name(pid: int | None = None) -> str:
     >>> has_ended(process_name())
     False
     """
-    here = _here()
-    pid = os.getpid() if pid is None else pid
-    began = _began(pid)
+    return _OWN.value if pid is None else _name_of(pid)
+
+
+def _name_of(pid: int) -> str:
+    here, began = _here(), _began(pid)
     return f"{here}/{pid}/{began}" if here and began else ""
 
 
@@ -71,3 +75,6 @@ def _is_gone(pid: int) -> bool:
     except (OSError, OverflowError):  # it belongs to another user, or the id is not valid
         return False
     return False
+
+
+_OWN = PerProcess(lambda: _name_of(os.getpid()))

@@ -199,6 +199,15 @@ class DelayedFileIO:
         """Delete a directory with its content."""
         self._waited(lambda: self._inner.delete_dir(path))
 
+    @property
+    def storage_id(self) -> str:
+        """The storage behind it."""
+        return self._inner.storage_id
+
+    def copy_within(self, source: str, target: str) -> bool:
+        """Copy a file by one request."""
+        return self._waited(lambda: self._inner.copy_within(source, target))
+
     def move_dir(self, source: str, target: str) -> None:
         """Rename a directory."""
         self._waited(lambda: self._inner.move_dir(source, target))

@@ -294,6 +294,16 @@ class FaultyFileIO:
         self._remember(path)
         self._call("delete_dir", path, lambda: self._inner.delete_dir(path))
 
+    @property
+    def storage_id(self) -> str:
+        """The storage behind it."""
+        return self._inner.storage_id
+
+    def copy_within(self, source: str, target: str) -> bool:
+        """Copy a file."""
+        self._remember(target)
+        return self._call("copy_within", target, lambda: self._inner.copy_within(source, target))
+
     def move_dir(self, source: str, target: str) -> None:
         """Rename a directory."""
         self._remember(source)

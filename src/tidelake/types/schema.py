@@ -146,7 +146,7 @@ class TableSchema:
                 options["bucket"] = "1"
             if version <= 2 and "file.format" not in options:
                 options["file.format"] = "orc"
-            fields = tuple(_field_from_json(f) for f in document["fields"])
+            fields = tuple(field_from_json(f) for f in document["fields"])
             _check_siblings([(f.id, f.name) for f in fields], (f.type for f in fields), "columns")
             return cls(
                 id=int(document["id"]),
@@ -217,7 +217,8 @@ def _check_siblings(
             _check_siblings(data_type.child_fields, data_type.children, "fields of one row")
 
 
-def _field_from_json(document: dict[str, Any]) -> DataField:
+def field_from_json(document: dict[str, Any]) -> DataField:
+    """Return a column from its object in a schema file, or of a view."""
     return DataField(
         id=int(document["id"]),
         name=str(document["name"]),

@@ -3,7 +3,10 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
@@ -18,11 +21,15 @@ import org.apache.paimon.table.Table;
 import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
 import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataTypes;
+import org.apache.paimon.view.View;
+import org.apache.paimon.view.ViewChange;
+import org.apache.paimon.view.ViewImpl;
 
 /**
  * A catalog of Java's, one command a line: {@code open}, {@code list}, {@code create}, {@code write},
- * {@code rename}, {@code alter}, {@code drop}, {@code dropdb}; words are separated by tabs. Each answer
+ * {@code rename}, {@code alter}, {@code drop}, {@code dropdb}, those of views; words are separated by tabs. Each answer
  * ends with a line {@code .} or {@code ! error}.
  */
 final class Catalogs {
@@ -106,6 +113,42 @@ final class Catalogs {
                 break;
             case "dropdb":
                 catalog.dropDatabase(words[1], false, true);
+                break;
+            case "views":
+                for (String view : catalog.listViews(words[1])) {
+                    View found = catalog.getView(Identifier.create(words[1], view));
+                    System.out.println(
+                            String.join(
+                                    "\t",
+                                    view,
+                                    found.rowType().toString(),
+                                    found.query(),
+                                    String.valueOf(new TreeMap<>(found.dialects())),
+                                    found.comment().orElse(""),
+                                    String.valueOf(new TreeMap<>(found.options()))));
+                }
+                break;
+            case "create-view":
+                Identifier view = Identifier.fromString(words[1]);
+                List<DataField> fields =
+                        List.of(
+                                new DataField(0, "k", DataTypes.INT().notNull()),
+                                new DataField(1, "s", DataTypes.ARRAY(DataTypes.STRING())));
+                Map<String, String> dialects = new HashMap<>();
+                dialects.put("spark", words[3]);
+                Map<String, String> options = new HashMap<>();
+                options.put("a", "b");
+                catalog.createView(
+                        view, new ViewImpl(view, fields, words[2], dialects, words[4], options), false);
+                break;
+            case "add-dialect":
+                catalog.alterView(
+                        Identifier.fromString(words[1]),
+                        List.of(ViewChange.addDialect(words[2], words[3])),
+                        false);
+                break;
+            case "drop-view":
+                catalog.dropView(Identifier.fromString(words[1]), false);
                 break;
             default:
                 throw new IllegalArgumentException(words[0]);

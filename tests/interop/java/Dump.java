@@ -94,6 +94,9 @@ public final class Dump {
                 case "lookup":
                     more = Lookups.lookup(request, spill, cells -> answer(answers, cells));
                     break;
+                case "columns":
+                    snapshot = RowIds.write(request);
+                    break;
                 case "overwrite":
                     snapshot = Peer.overwrite(request, spill);
                     break;
@@ -120,6 +123,15 @@ public final class Dump {
                     break;
                 case "statistics":
                     more = Versions.statistics(request);
+                    break;
+                case "partition_times":
+                    more = Expiries.times(request);
+                    break;
+                case "expire_partitions":
+                    more = Expiries.partitions(request);
+                    break;
+                case "automatic_tags":
+                    more = Expiries.tags(request);
                     break;
                 default:
                     throw new IllegalArgumentException("unknown op " + op);

@@ -32,6 +32,7 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.table.BucketMode;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.FileStoreTableFactory;
+import org.apache.paimon.table.SpecialFields;
 import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
@@ -209,6 +210,9 @@ final class Peer {
         if (table.bucketMode() == BucketMode.BUCKET_UNAWARE) {
             List<CommitMessage> messages = new ArrayList<>();
             BaseAppendFileStoreWrite write = ((AppendOnlyFileStore) table.store()).newWrite(user);
+            if (table.coreOptions().rowTrackingEnabled()) { // as Flink's and Spark's compactions do
+                write.withWriteType(SpecialFields.rowTypeWithRowTracking(table.rowType()));
+            }
             try {
                 for (AppendCompactTask task : new AppendCompactCoordinator(table, false).run()) {
                     messages.add(task.doCompact(table, write));

@@ -5,6 +5,7 @@ import org.apache.paimon.consumer.Consumer;
 import org.apache.paimon.consumer.ConsumerManager;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Timestamp;
+import org.apache.paimon.operation.LocalOrphanFilesClean;
 import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.stats.ColStats;
@@ -58,6 +59,9 @@ final class Versions {
                 break;
             case "purge":
                 table.purgeFiles();
+                break;
+            case "remove_orphans":
+                new LocalOrphanFilesClean(table).clean();
                 break;
             case "branch":
                 table.createBranch(name, request.get("tag").asText());

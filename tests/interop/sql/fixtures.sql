@@ -32,7 +32,6 @@ ALTER TABLE evo_parquet ADD COLUMN last STRING;
 INSERT INTO evo_parquet (k, last) VALUES (6, 'l');
 SELECT * FROM evo_parquet;
 SELECT * FROM tags_branches VERSION AS OF 't1';
---! differs: branches
 SELECT * FROM `tags_branches$branch_b1`;
 SHOW TAGS tags_branches;
 SELECT * FROM types_pk_parquet;

@@ -530,13 +530,13 @@ def test_properties_of_ones_own_and_names_alike(spark, warehouse, made):
 
 
 def test_an_option_that_promises_what_is_not_done_is_warned_of(spark, made, caplog):
-    promise = "TBLPROPERTIES ('partition.expiration-time' = '7 d')"
+    promise = "TBLPROPERTIES ('snapshot.clean-empty-directories' = 'true')"
     made(f"CREATE TABLE here.new.p (k INT) {promise}")
     made("CREATE TABLE here.new.q (k INT)")
     made("ALTER TABLE here.new.q SET " + promise)
     frame = spark.range(1).selectExpr("int(id) AS k")
-    frame.writeTo("here.new.r").tableProperty("partition.expiration-time", "7 d").create()
-    warned = [r.getMessage() for r in caplog.records if "drop_partitions" in r.getMessage()]
+    frame.writeTo("here.new.r").tableProperty("snapshot.clean-empty-directories", "true").create()
+    warned = [r.getMessage() for r in caplog.records if "empty folders" in r.getMessage()]
     assert [text.partition(":")[0] for text in warned] == [
         "Table new.p", "Table new.q", "Table new.r"
     ]  # fmt: skip

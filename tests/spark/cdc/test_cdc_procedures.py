@@ -65,6 +65,17 @@ def test_a_job_is_planned_run_asked_and_dropped_by_statements(shop, job_file):
     with pytest.raises(NotFoundError, match=r"has no table 'ods\.order'"):
         lake.sql(f"CALL sys.cdc_resnapshot('{path}', 'ods.order')")
 
+    epochs = rows(lake.sql(f"CALL sys.cdc_epochs('{path}')"))
+    assert [row["kind"] for row in epochs[:1]] == ["copy"]
+    assert epochs[0]["is_whole"] is True
+    # before a copy that shows a later position nothing is whole, and the note says so
+    assert all(row["is_whole"] or "copied" in row["note"] for row in epochs)
+    assert json.loads(epochs[-1]["snapshots"]).keys() == {"ods.orders", "ods.users"}
+    same = rows(spark.sql(f"CALL {name}.sys.cdc_epochs(job_file => '{path}')"))
+    assert same == epochs
+    [none] = rows(spark.sql(f"CALL {name}.sys.cdc_replay('{path}', 'ods.orders')"))
+    assert none["result"].startswith("0 rows of the quarantine can be applied")
+
     said = [row["result"] for row in rows(lake.sql(f"CALL sys.cdc_drop('{path}')"))]
     assert f"dropped the replication slot {shop.conf['slot.name']}" in said
     assert said[-1] == "removed the journal of job 'ods'"

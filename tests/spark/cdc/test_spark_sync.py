@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import shutil
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 from pyspark.serializers import CloudPickleSerializer
 from servers.postgres import PASSWORD
 
+from tidelake.cdc.command.figures import SyncProgress
 from tidelake.cdc.postgres.first_copy import PostgresCopy
 from tidelake.cdc.target.target import Target
 from tidelake.errors import (
@@ -22,6 +26,7 @@ from tidelake.errors import (
     TidelakeError,
 )
 
+METRICS = re.compile(r"http://127\.0\.0\.1:[0-9]+/metrics")
 ORDERS = ("id", "item", "price", "at")
 
 
@@ -57,16 +62,33 @@ def test_executors_copy_chunks_and_show_no_password(shop, monkeypatch, caplog, t
 
     monkeypatch.setattr(PostgresCopy, "read", read)
     monkeypatch.setattr(PostgresCopy, "reader", reader)
-    epochs = []
+    epochs, seen, scraped = [], [], []
+
+    def watch(done, _):
+        epochs.append(done)
+        with urlopen(METRICS.search(caplog.text)[0], timeout=10) as answer:
+            scraped.append(answer.read().decode())
+
     job = shop.job(chunk_rows=500)
+    job.progress = SyncProgress(job.name, shop.lake.catalog.env.clock, seen.append)
     checkpoint = tmp_path / "checkpoint"
     started = job.start(
         once=True,
         executors_from=1000,
         checkpoint=checkpoint,
-        watch=lambda done, _: epochs.append(done),
+        watch=watch,
+        metrics_port=0,
     )
     assert started.wait(60)
+    copies = [now.copy for now in seen if now.copy and now.copy.target == "ods.orders"]
+    counts = [copy.rows for copy in copies]
+    assert (counts[0], counts[-1]) == (0, 3000), "what executors copied"
+    assert counts == sorted(counts)
+    assert re.search(r'_rows_total\{job="ods",.*table="ods.orders"\} 3000\.0', scraped[-1])
+    with pytest.raises(URLError):  # the port goes with the query
+        urlopen(METRICS.search(caplog.text)[0], timeout=5)
+    rows = {one.target: one.rows for one in job.progress.figures.tables}
+    assert rows == {"ods.orders": 3000, "ods.users": 1}
     good = "SELECT id, item, price, at FROM orders WHERE id > 0"
     assert shop.content("orders", *ORDERS) == sorted(shop.rows(good), key=str)
     assert shop.lake.table("ods.orders").count() == 3000

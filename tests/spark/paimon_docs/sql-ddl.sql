@@ -34,10 +34,10 @@ CREATE OR REPLACE TABLE r TBLPROPERTIES ('primary-key' = 'user_id', 'bucket' = '
 CREATE TABLE l LIKE s;
 CREATE TABLE ls (id INT, name STRING, pt STRING) COMMENT 'a comment' PARTITIONED BY (pt) TBLPROPERTIES ('primary-key' = 'id,pt', 'bucket' = '5');
 CREATE TABLE lt LIKE ls;
---! refused: stores tables, not views
+--! refused: keeps no views
 CREATE VIEW default.v1 AS SELECT * FROM m;
 CREATE TEMPORARY VIEW v1 AS SELECT * FROM m;
---! refused: stores tables, not views
+--! refused: keeps no views
 CREATE OR REPLACE VIEW default.v1 AS SELECT * FROM m;
 CREATE OR REPLACE TEMPORARY VIEW v1 AS SELECT * FROM m;
 DROP VIEW v1;

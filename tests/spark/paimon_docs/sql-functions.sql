@@ -13,11 +13,11 @@ SELECT sys.descriptor_to_string(content) FROM t WHERE a = '1';
 ALTER TABLE t SET TBLPROPERTIES ('blob-as-descriptor' = 'true');
 --! refused: sys.descriptor_to_presigned_url
 SELECT sys.descriptor_to_presigned_url('default.t', content, INTERVAL '5' MINUTE) FROM t;
---! refused: has no views and functions
+--! refused: catalogs keep no functions here
 CALL sys.create_function(`function` => 'my_db.area_func', `inputParams` => '[{"id": 0, "name":"length", "type":"INT"}]', `returnParams` => '[{"id": 0, "name":"area", "type":"BIGINT"}]', `deterministic` => true, `comment` => 'comment', `options` => 'k1=v1,k2=v2');
---! refused: has no views and functions
+--! refused: catalogs keep no functions here
 CALL sys.alter_function(`function` => 'my_db.area_func', `change` => '{"action" : "addDefinition", "name" : "spark"}');
---! refused: has no views and functions
+--! refused: catalogs keep no functions here
 CALL sys.drop_function(`function` => 'my_db.area_func');
 --! refused: Functions are Spark's
 CREATE FUNCTION mydb.simple_udf AS 'com.example.SimpleUdf' USING JAR '/tmp/SimpleUdf.jar', JAR '/tmp/SimpleUdfR.jar';

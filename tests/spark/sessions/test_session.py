@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pyspark.errors import AnalysisException
+from sizes import FULL, SIZE
 
 import tidelake.spark
 from tidelake.errors import InvalidInputError
@@ -56,6 +59,24 @@ def test_attach_keeps_what_its_owner_set(spark, tmp_path):
     tidelake.spark.attach(fresh, tmp_path)
     assert fresh.conf.get(key) == "123"
     assert fresh.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
+
+
+def test_columns_of_time_are_counted_filtered_and_grouped(spark, tmp_path):
+    key = "spark.sql.timeType.enabled"
+    spark.conf.set(key, "false")  # Spark's own default
+    try:
+        tl = tidelake.spark.attach(spark, tmp_path)
+        table = tl.catalog.create_table("db.t", {"id": "INT", "at": "TIME(3)"})
+        table.write([{"id": 1, "at": dt.time(9, 30)}, {"id": 2, "at": None}])
+        with pytest.raises(AnalysisException, match="UNSUPPORTED_TIME_TYPE"):
+            tl.table("db.t").count()
+    finally:
+        spark.conf.unset(key)
+    frame = tidelake.spark.attach(spark, tmp_path).table("db.t")
+    assert spark.conf.get(key) == "true"
+    assert frame.count() == 2
+    assert frame.where("at > TIME'09:00:00'").count() == 1
+    assert sorted(row["count"] for row in frame.groupBy("at").count().collect()) == [1, 1]
 
 
 def test_own_settings_hold(spark):
@@ -155,6 +176,7 @@ def test_a_session_of_ours_prints_errors_alone_and_says_that_it_was_stopped(tmp_
     assert len([line for line in said if line]) == 3
 
 
+@pytest.mark.skipif(SIZE is not FULL, reason="a JVM of its own: TIDELAKE_SIZE=full")
 def test_a_log4j_file_of_the_users_is_left_in_charge(tmp_path):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "log4j2.properties").write_text(

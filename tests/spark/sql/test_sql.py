@@ -26,8 +26,8 @@ from tidelake.spark.sql.table_sources import TableSources
 from tidelake.sql.parser.parse import parse
 from tidelake.sql.syntax.ast import NamedQuery
 
-OF_TABLES = [name for name in PROCEDURES if not name.startswith("cdc_")]
-"""Procedures whose first argument is a table; the others are of jobs, which have files."""
+OF_TABLES = [name for name, one in PROCEDURES.items() if one.parameters[0].name == "table"]
+"""Procedures whose first argument is a table; the others are of databases, views and jobs."""
 
 
 def rows(lake, text, args=None):
@@ -649,6 +649,8 @@ def test_each_procedure_by_position_and_by_name(lake):
     lake.sql("CREATE TABLE days (k INT, day STRING) PARTITIONED BY (day)")
     lake.sql("CREATE TABLE ice (k INT) WITH ('metadata.iceberg.storage' = 'table-location')")
     lake.catalog.table("default.ice").write([{"k": 1}])
+    lake.sql("CREATE TABLE forked (k INT)")
+    lake.catalog.table("default.forked").write([{"k": 1}])
     days = lake.catalog.table("default.days")
     days.write([{"k": n, "day": f"2024-01-0{n}"} for n in (1, 2, 3, 4)])
     first_ms = round(table.history().column("commit_time")[0].as_py().timestamp() * 1000)
@@ -664,8 +666,20 @@ def test_each_procedure_by_position_and_by_name(lake):
         "rename_tag(`table` => 't', tag => 'w', target_tag => 'x')": done,
         "replace_tag('t', 'x', 2)": done,
         "replace_tag(`table` => 't', tag => 'x', snapshot => 3)": done,
+        "expire_tags('t', '2000-01-01 00:00:00')": None,
+        "expire_tags(`table` => 't', older_than => '2000-01-01 00:00:00')": None,
+        "trigger_tag_automatic_creation('t')": done,
+        "trigger_tag_automatic_creation(`table` => 't')": done,
         "delete_tag('t', 'x')": done,
         "delete_tag(tag => 'v0', `table` => 't')": done,
+        "create_branch('forked', 'b')": done,
+        "create_branch(`table` => 'forked', branch => 'c', snapshot => 1)": done,
+        "rename_branch('forked', 'b', 'd')": done,
+        "rename_branch(`table` => 'forked', from_branch => 'd', to_branch => 'b')": done,
+        "fast_forward('forked', 'c')": done,
+        "fast_forward(branch => 'c', `table` => 'forked')": done,
+        "delete_branch('forked', 'b')": done,
+        "delete_branch(`table` => 'forked', branch => 'c')": done,
         "compact('t')": done,
         "compact(`table` => 't', compact_strategy => 'full')": done,
         "compact_manifest('t')": done,
@@ -684,6 +698,12 @@ def test_each_procedure_by_position_and_by_name(lake):
         "reset_consumer(`table` => 't', consumerId => 'reader')": None,
         "clear_consumers('t')": None,
         "clear_consumers(`table` => 't', includingConsumers => 'r.*')": None,
+        "expire_partitions(`table` => 'days', expiration_time => '9000 d')": None,
+        "remove_orphan_files(`table` => 't', dry_run => true)": None,
+        "remove_unexisting_files('t', true)": [],
+        "remove_unexisting_files(`table` => 't', dry_run => true)": [],
+        "rewrite_file_index('t')": None,
+        "rewrite_file_index(`table` => 't', dry_run => true)": None,
         "purge_files(`table` => 'days', dry_run => true)": None,
         "purge_files('days')": success,
         "sync_iceberg('ice')": None,
@@ -734,5 +754,5 @@ def test_wrong_arguments_of_a_procedure_are_refused(shop, name):
 def test_a_procedure_that_is_none_is_refused(shop):
     with pytest.raises(NotFoundError, match="Did you mean 'compact'"):
         shop.sql("CALL sys.compct('orders')")
-    with pytest.raises(UnsupportedError, match="tags do not expire automatically"):
-        shop.sql("CALL sys.expire_tags('orders')")
+    with pytest.raises(UnsupportedError, match="there is no Hive metastore"):
+        shop.sql("CALL sys.migrate_table('hive', 'orders')")

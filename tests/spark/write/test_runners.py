@@ -12,8 +12,9 @@ from tidelake.options import declared
 from tidelake.spark.write.postpone_compaction import SparkMover
 from tidelake.spark.write.runner import SparkRunner
 from tidelake.table.job.plan import HERE
-from tidelake.table.jobs.compaction import Chosen, compact_table
+from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.jobs.postpone_compaction import compact_postponed
+from tidelake.table.jobs.table_compaction import compact_table
 from tidelake.table.rowlevel.append_change import change_rows
 from tidelake.table.rowlevel.assignments import Assignments
 from tidelake.table.write.transaction import WriteTransaction

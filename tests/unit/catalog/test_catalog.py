@@ -415,7 +415,7 @@ def test_whether_a_table_or_database_is_there_can_be_asked(catalog, tmp_path):
     assert not catalog.table_exists("db.left")
 
 
-@pytest.mark.parametrize("name", ["t", "a.b.c", "../db.t", 5, "db.t$files"])
+@pytest.mark.parametrize("name", ["t", "a.b.c", "../db.t", 5, "$files"])
 def test_only_of_a_name_can_be_asked_whether_it_is_there(catalog, name):
     with pytest.raises(InvalidInputError):
         catalog.table_exists(name)

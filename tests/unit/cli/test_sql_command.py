@@ -9,9 +9,9 @@ from decimal import Decimal
 import pytest
 
 import tidelake
-from tidelake.cli import spark_side
 from tidelake.cli.engine import Engine
 from tidelake.cli.main import main
+from tidelake.cli.on_spark import statements
 from tidelake.cli.shell.pager import Pager
 from tidelake.cli.shell.session_commands import run_input
 from tidelake.cli.shell.shell import Shell
@@ -146,7 +146,7 @@ def test_spark_starts_with_the_session_as_it_is(lake):
     engine = Engine(lake, master="local[1]", conf={"a": "b"}, notify=told.append)
     shell = Shell(engine, out=io.StringIO(), err=io.StringIO())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spark_side, "SparkSide", Side)
+        patch.setattr(statements, "SparkSide", Side)
         assert shell.run("CREATE DATABASE shop; USE shop; SHOW TABLES")
         assert not engine.spark_runs
         assert shell.run("SELECT 1; SELECT 2; SELECT id FROM default.orders")
@@ -214,7 +214,9 @@ def test_commands_of_the_program(lake):
 
 
 def test_an_option_that_does_nothing_is_warned_of_beside_the_answer(lake, capsys):
-    text = "CREATE TABLE idle (k INT) TBLPROPERTIES ('tag.automatic-creation' = 'batch')"
+    text = "CREATE TABLE idle (k INT) TBLPROPERTIES ('snapshot.clean-empty-directories' = 'true')"
     code, _, err = run(capsys, lake, "-c", text)
     assert code == 0
-    assert err.startswith("warning: Table default.idle: 'tag.automatic-creation' promises")
+    assert err.startswith(
+        "warning: Table default.idle: 'snapshot.clean-empty-directories' promises"
+    )

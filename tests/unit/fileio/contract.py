@@ -274,6 +274,17 @@ class FileIOContract:
         assert sorted(s.name for s in files.list_dir(root)) == ["d", "de", "new", "taken"]
         assert files.list_dir(f"{root}/new") == []
 
+    def test_a_copy_within_has_the_bytes_and_outlives_the_source(self, files, root):
+        files.write_once(f"{root}/a", b"abc")
+        if not files.copy_within(f"{root}/a", f"{root}/d/b"):
+            assert not files.exists(f"{root}/d/b")
+            return
+        files.delete(f"{root}/a")
+        assert files.read_bytes(f"{root}/d/b") == b"abc"
+        with pytest.raises(NotFoundError):
+            files.copy_within(f"{root}/a", f"{root}/c")
+        assert files.storage_id == files.storage_id
+
     def test_delete_dir_takes_all_below(self, files, root):
         files.write_once(f"{root}/d/e/f", b"1")
         files.write_once(f"{root}/keep", b"1")

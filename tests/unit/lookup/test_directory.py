@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -83,3 +85,26 @@ def test_a_directory_of_temporary_files_that_others_may_write_is_refused(
     with pytest.raises(StorageRefusedError, match="belongs to another user"):
         query.refresh()
     assert query.get(1) == {"k": 1, "v": 0}
+
+
+def test_files_are_opened_beside_each_other(catalog, tmp_path):
+    """Each one that is made looks at all that are open, also at those that go meanwhile."""
+    table = catalog.create_table(
+        "db.many", {"k": "INT", "v": "INT"}, primary_keys=["k"], options={"bucket": "128"}
+    )
+    rows = [{"k": k, "v": 0} for k in range(1_000)]
+    table.write(rows)
+    keys = [{"k": row["k"]} for row in rows]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            asked = [
+                threads.submit(
+                    lambda: table.local_query(directory=tmp_path / "lookup").get_many(keys)
+                )
+                for _ in range(8)
+            ]
+            assert all(a.result() == rows for a in asked)
+    finally:
+        sys.setswitchinterval(before)

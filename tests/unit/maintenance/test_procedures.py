@@ -17,7 +17,8 @@ from tidelake import (
     UnsupportedError,
     WriteResult,
 )
-from tidelake.cdc import SyncStatus, TableStatus
+from tidelake.cdc import JobLag, SyncStatus, TableStatus
+from tidelake.cdc.job.epoch_reads import SCHEMA as EPOCHS
 from tidelake.fileio import MemoryFileIO
 from tidelake.maintenance import PROCEDURES, REFUSED, ParameterType, call
 
@@ -123,6 +124,17 @@ def test_tags_by_position_and_by_name(catalog, table):
     assert table.system_table("tags").count() == 2
     assert done(catalog, "delete_tag", "db.t", "one, newest") == [(True,)]
     assert table.system_table("tags").count() == 0
+
+
+def test_a_fast_forward_tells_first_what_would_go(catalog, table, caplog):
+    table.branches.create("b", snapshot_id=2)
+    table.branch("b").write([{"k": 50, "v": "b"}])
+    before = table.to_arrow()
+    assert done(catalog, "fast_forward", "db.t", "b", dry_run=True) == [(True,)]
+    assert "would end at snapshot 3, and remove or replace snapshots [3, 4" in caplog.text
+    assert table.to_arrow() == before
+    assert done(catalog, "fast_forward", "db.t", "b") == [(True,)]
+    assert table.latest_snapshot_id == 3
 
 
 def test_a_tag_of_the_first_snapshot_from_a_time_on(catalog, table):
@@ -280,6 +292,18 @@ def test_rescale_gives_another_number_of_buckets(catalog, table):
     assert (catalog.table("db.t").count(), table.system_table("buckets").count()) == (4, 2)
 
 
+def test_tags_whose_time_is_over_are_removed(catalog, table):
+    table.write([{"k": 1, "v": "a"}])
+    table.tags.create("soon", time_retained="1 ms")
+    table.tags.create("kept")
+    assert done(catalog, "expire_tags", "db.t", dry_run=True)[0] in [
+        ("soon",), ("No expired tags.",)
+    ]  # fmt: skip
+    assert done(catalog, "expire_tags", "db.t", "2000-01-01T00:00:00Z")[0][0] != "kept"
+    assert done(catalog, "trigger_tag_automatic_creation", "db.t") == [(True,)]
+    assert "kept" in table.handle.tags.names()
+
+
 # ---- partitions
 
 
@@ -314,18 +338,52 @@ def test_a_partition_that_is_done_has_a_file_that_says_so(catalog, days):
         done(catalog, "mark_partition_done", "db.days", "day=2024-01-02,hh=7")
 
 
+def test_old_partitions_are_dropped(catalog, days):
+    named = {
+        "table": "db.days",
+        "expiration_time": "9 d",
+        "timestamp_pattern": "2024-01-$hh",
+        "max_expires": 1,
+    }
+    assert done(catalog, "expire_partitions", **named, dry_run=True) == [("day=19723, hh=7",)]
+    assert days.count() == 3
+    assert done(catalog, "expire_partitions", **named) == [("day=19723, hh=7",)]
+    assert done(
+        catalog, "expire_partitions", **named, options="partition.expiration-batch-size=1"
+    ) == [("day=19723, hh=8",)]
+    none = done(catalog, "expire_partitions", "db.days", "9 d", None, None, "update-time")
+    assert none == [("No expired partitions.",)]
+
+
+def test_compact_sorts_an_append_table_by_partitions_and_where(catalog, days):
+    for named in ({"partitions": "day=2024-01-01"}, {"where": "day > '2024-01-01'"}):
+        named |= {"order_strategy": "ZORDER", "order_by": "k, day2"}
+        with pytest.raises(NotFoundError, match="no column 'day2'"):
+            done(catalog, "compact", "db.days", **named)
+        named["order_by"] = "k"
+        before = days.to_arrow().sort_by("k")
+        assert done(catalog, "compact", "db.days", **named) == [(True,)]
+        assert days.history()["commit_kind"].to_pylist()[-1] == "COMPACT"
+        assert days.to_arrow().sort_by("k").equals(before)
+
+
+def test_a_primary_key_table_is_not_sorted(catalog, table):
+    with pytest.raises(UnsupportedError, match="only append tables without buckets"):
+        done(catalog, "compact", table="db.t", order_strategy="order", order_by="k")
+
+
+def test_a_table_with_incremental_clustering_is_compacted_a_little_by_default(catalog):
+    options = {"clustering.columns": "k", "clustering.incremental": "true"}
+    table = catalog.create_table("db.g", {"k": "INT"}, options=options)
+    for k in range(2):
+        table.write([{"k": k}])
+    done(catalog, "compact", "db.g")
+    assert table.latest_snapshot_id == 2
+    done(catalog, "compact", "db.g", compact_strategy="full")
+    assert table.latest_snapshot_id == 3
+
+
 # ---- refusals
-
-
-@pytest.mark.parametrize(
-    ("name", "named", "says"),
-    [
-        ("compact", {"order_strategy": "zorder", "order_by": "k"}, "needs a shuffle"),
-    ],
-)
-def test_what_is_not_covered_says_what_else_to_do(catalog, table, name, named, says):
-    with pytest.raises(UnsupportedError, match=says):
-        done(catalog, name, table="db.t", **named)
 
 
 @pytest.mark.parametrize(
@@ -333,6 +391,13 @@ def test_what_is_not_covered_says_what_else_to_do(catalog, table, name, named, s
     [
         ("compact", {"order_by": "k"}, "needs an order_strategy"),
         ("compact", {"order_strategy": "random"}, "not 'random'"),
+        ("compact", {"order_strategy": "order"}, "No columns to cluster"),
+        ("compact", {"order_strategy": "order", "order_by": "day"}, "have one value"),
+        (
+            "compact",
+            {"order_strategy": "order", "order_by": "k", "partition_idle_time": "1 h"},
+            "does not go with",
+        ),
         ("compact", {"compact_strategy": "half"}, "'full' or 'minor', not 'half'"),
         ("compact", {"partitions": "day=1", "where": "day = 1"}, "together with partitions"),
         ("compact", {"buckets": "x"}, "numbers with commas"),
@@ -381,25 +446,37 @@ def test_the_names_and_parameters_are_paimon_s():
         "rename_tag": "table tag target_tag",
         "replace_tag": "table tag snapshot time_retained",
         "delete_tag": "table tag",
+        "create_branch": "table branch tag ignoreIfExists",
+        "delete_branch": "table branch",
+        "fast_forward": "table branch",
         "rollback": "table version snapshot tag",
         "rollback_to_timestamp": "table timestamp",
         "rollback_to_watermark": "table watermark",
         "mark_partition_done": "table partitions",
         "purge_files": "table",
         "expire_snapshots": "table retain_max retain_min older_than max_deletes options",
+        "expire_tags": "table older_than",
+        "trigger_tag_automatic_creation": "table",
+        "expire_partitions": "table expiration_time timestamp_formatter timestamp_pattern"
+        " expire_strategy max_expires options",
     }
     for name, parameters in java.items():
         ours = [p.name for p in PROCEDURES[name].parameters if not p.is_ours]
         assert ours == parameters.split(), name
     spark = set(java) | {
-        "expire_tags", "create_branch", "delete_branch", "migrate_database",
-        "migrate_table", "remove_orphan_files", "remove_unexisting_files", "expire_partitions",
-        "repair", "fast_forward", "reset_consumer", "clear_consumers",
+        "migrate_database",
+        "migrate_table", "remove_orphan_files", "remove_unexisting_files", "repair",
+        "reset_consumer", "clear_consumers",
         "alter_view_dialect", "create_function", "alter_function", "drop_function",
-        "trigger_tag_automatic_creation",
     }  # fmt: skip
     assert len(spark) == 30
     assert spark <= set(PROCEDURES) | set(REFUSED)
+
+
+def test_names_of_flink_and_later_versions_say_what_to_use(catalog):
+    for name, says in (("copy_files", "use copy"), ("merge_into", "MERGE INTO")):
+        with pytest.raises(UnsupportedError, match=says):
+            call(catalog, name)
 
 
 def test_parameters_behind_the_first_optional_one_are_optional():
@@ -409,8 +486,77 @@ def test_parameters_behind_the_first_optional_one_are_optional():
         first = procedure.parameters[0]
         if procedure.name.startswith("cdc_"):
             assert first.name == "job_file"
+        elif procedure.name in ("compact_database", "maintain"):
+            assert not first.is_required
+        elif procedure.name in ("alter_view_dialect", "clone", "migrate_table"):
+            assert first.name in ("view", "database", "source_type")
         else:
             assert first.type is ParameterType.TABLE
+
+
+# ---- many tables
+
+
+def test_all_tables_of_databases_are_compacted(catalog, table):
+    other = catalog.create_table("log.t", KEYED, primary_keys=["k"], options={"bucket": 1})
+    for k in (1, 2, 3):
+        other.write([{"k": k, "v": "x"}])
+    answer = "Compact database finished. Success: {}, Failed: {}"
+    named = {"including_databases": "db|none", "options": "num-levels=4"}
+    assert done(catalog, "compact_database", **named) == [(answer.format(1, 0),)]
+    assert (files(table), files(other)) == (1, 3)
+    named = {"excluding_tables": "db[.].*", "mode": "divided", "compact_strategy": "minor"}
+    assert done(catalog, "compact_database", **named) == [(answer.format(1, 0),)]
+    assert files(other) == 3
+    assert done(catalog, "compact_database", ".*", "log[.]t") == [(answer.format(1, 0),)]
+    assert files(other) == 1
+    assert done(catalog, "compact_database", "none") == [(answer.format(0, 0),)]
+
+
+def test_of_many_tables_one_that_fails_is_counted_and_logged(catalog, table, caplog):
+    broken = catalog.create_table("db.b", KEYED)
+    catalog.fileio.replace(f"{broken.location}/schema/schema-0", b"{")
+    answer = [("Compact database finished. Success: 1, Failed: 1",)]
+    assert done(catalog, "compact_database") == answer
+    assert "table 'db.b' is not compacted" in caplog.text
+    assert files(table) == 1
+
+
+def test_only_idle_partitions_of_many_tables(catalog, days):
+    for k in range(3):
+        days.write([{"day": dt.date(2024, 1, 1), "hh": 7, "k": k}])
+    assert files(days) == 6
+    done(catalog, "compact_database", partition_idle_time="1 h")
+    assert files(days) == 6
+    done(catalog, "compact_database", partition_idle_time="0 s")
+    assert files(days) == 3
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"mode": "both"}, "'combined' or 'divided'"),
+        ({"compact_strategy": "big"}, "'full' or 'minor'"),
+        ({"including_databases": "("}, "no regular expression"),
+    ],
+)
+def test_what_compact_database_does_not_take(catalog, table, named, said):
+    with pytest.raises(InvalidInputError, match=said):
+        done(catalog, "compact_database", **named)
+
+
+def test_a_round_of_maintenance(catalog, table):
+    planned = done(catalog, "maintain", "db.*", dry_run=True)
+    assert [row[:2] for row in planned] == [("db.t", "compaction")]
+    assert files(table) == 4
+    answer = done(catalog, "maintain", "db.*")
+    assert [(name, task, error) for name, task, _, error in answer] == [
+        ("db.t", "compaction", None)
+    ]
+    assert json.loads(answer[0][2])["files"] == 1
+    assert done(catalog, "maintain") == []
+    with pytest.raises(NotFoundError):
+        done(catalog, "maintain", "db.none")
 
 
 # ---- jobs
@@ -429,10 +575,25 @@ def test_procedures_of_jobs_ask_the_runner(catalog):
         def status(self):
             table = TableStatus("shop.t", "ods.t", "suspended", 7, 1, None, "no key")
             facts = {"held_bytes": 5, "slot": "s"}
-            return SyncStatus("ods", 3, 1, "0/1", "0/2", True, (table,), 2, facts)
+            lag = JobLag(2.5, 64, is_bound=True, note="no times")
+            return SyncStatus("ods", 3, 1, "0/1", "0/2", True, (table,), 2, facts, lag)
 
         def resnapshot(self, table):
             asked.append(("resnapshot", table))
+
+        def replay(self, table=None):
+            asked.append(("replay", table))
+            return "1 row can be applied\n    shop.t +U it stays"
+
+        def epochs(self):
+            begun = dt.datetime(2026, 11, 29, 12, tzinfo=dt.UTC)
+            rows = [
+                {"epoch": 0, "kind": "copy", "start": "", "end": "0/1", "begun": begun,
+                 "is_whole": True, "note": "", "snapshots": [("ods.t", 1)]},
+                {"epoch": 1, "kind": "changes", "start": "0/1", "end": "0/2", "begun": begun,
+                 "is_whole": None, "note": "cut", "snapshots": [("ods.t", None)]},
+            ]  # fmt: skip
+            return pa.Table.from_pylist(rows, EPOCHS)
 
         def drop(self):
             return ["dropped the slot", "removed the journal"]
@@ -451,6 +612,11 @@ def test_procedures_of_jobs_ask_the_runner(catalog):
         "position": "0/1",
         "newest": "0/2",
         "is_behind": True,
+        "lag_seconds": 2.5,
+        "lag_is_bound": True,
+        "lag_note": "no times",
+        "lag_bytes": 64,
+        "lag_messages": None,
         "quarantined": 2,
         "source_facts": '{"held_bytes": 5, "slot": "s"}',
         "source_table": "shop.t",
@@ -466,6 +632,20 @@ def test_procedures_of_jobs_ask_the_runner(catalog):
     assert answered("cdc_resnapshot", "a.toml", "ods.t") == [{"result": True}]
     assert [one["result"] for one in answered("cdc_drop", "a.toml")] == Job().drop()
     assert [one for one in asked if one != "a.toml"] == [("run", True), ("resnapshot", "ods.t")]
+    asked.clear()
+    assert answered("cdc_replay", "a.toml") == [
+        {"result": "1 row can be applied"}, {"result": "    shop.t +U it stays"},
+    ]  # fmt: skip
+    assert len(answered("cdc_replay", "a.toml", "ods.t")) == 2
+    assert [one for one in asked if one != "a.toml"] == [("replay", None), ("replay", "ods.t")]
+    copy, changes = answered("cdc_epochs", "a.toml")
+    assert (copy["epoch"], copy["is_whole"], copy["note"]) == (0, True, None)
+    assert copy["begun"] == dt.datetime(2026, 11, 29, 12, tzinfo=dt.UTC)
+    assert (changes["start_position"], changes["end_position"]) == ("0/1", "0/2")
+    assert (changes["is_whole"], changes["note"]) == (None, "cut")
+    assert [json.loads(one["snapshots"]) for one in (copy, changes)] == [
+        {"ods.t": 1}, {"ods.t": None},
+    ]  # fmt: skip
 
 
 def test_procedures_of_jobs_are_refused_without_spark(catalog):

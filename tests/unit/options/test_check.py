@@ -209,8 +209,7 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
 @pytest.mark.parametrize(
     ("key", "value", "refused"),
     [
-        ("data-evolution.enabled", "true", ACTIONS),
-        ("row-tracking.enabled", "true", ACTIONS),
+        ("data-evolution.enabled", "true", ("create", "write")),
         ("type", "format-table", ACTIONS),
         ("branch", "dev", ACTIONS),
         ("commit.callbacks", "com.test.A", ("create", "write")),

@@ -70,13 +70,20 @@ OF_ENGINES = {
 }
 """Options of Paimon 1.3.1's connectors for Flink and Spark that count here too."""
 
-OF_LATER_PAIMON = {"deletion-vectors.merge-on-read"}
+OF_LATER_PAIMON = {"deletion-vectors.merge-on-read", "scan.primary-branch"}
 """Options of Paimon 2.x that count here."""
 
 OF_OLDER_PAIMON = {"write-mode"}
 """Options that Paimon had before 1.0."""
 
 OURS = {
+    "maintenance.compaction",
+    "maintenance.expiry-interval",
+    "maintenance.orphans-interval",
+    "maintenance.orphans-older-than",
+    "maintenance.sorted-runs",
+    "maintenance.tasks",
+    "read.hold",
     "read.mask-cache-size",
     "read.native",
     "read.stream.schema-change",

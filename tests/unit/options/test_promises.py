@@ -13,10 +13,7 @@ from tidelake.options import Options, Support, declared
 from tidelake.options.promises import promises_not_kept
 
 SAYS = {
-    "partition.expiration-time": ("7 d", "no partition expires by itself here: drop old ones"),
     "partition.end-input-to-done": ("true", "no partition is marked as done by itself"),
-    "tag.automatic-creation": ("process-time", "no tag is created by itself here"),
-    "clustering.columns": ("k", "rows are not clustered here"),
     "snapshot.clean-empty-directories": ("true", "empty folders stay here"),
     "write-buffer-spill.max-disk-size": ("1 gb", "spilled rows have no limit"),
     "metastore.partitioned-table": ("true", "Hive does not see them"),
@@ -33,7 +30,7 @@ FILES_OR_SPEED = {
     "scan.manifest.parallelism", "scan.max-splits-per-task", "snapshot.expire.execution-mode",
     "sort-compaction.local-sample.magnification", "sort-compaction.range-strategy", "sort-engine",
     "sort-spill-buffer-size", "sort-spill-threshold", "stream-scan-mode", "write.batch-memory",
-    "write.batch-size", "write-max-writers-to-spill", "zorder.var-length-contribution",
+    "write.batch-size", "write-max-writers-to-spill"
 }  # fmt: skip
 """They shape files or take time; which rows a reader sees, and what is kept, is the same."""
 ALWAYS_SO = {
@@ -109,29 +106,18 @@ def test_what_promises_nothing_is_not_warned_of(catalog, warned):
 
 def test_an_altered_table_is_warned_of(catalog, warned):
     catalog.create_table("altered.t", {"k": "INT"})
-    catalog.alter_table("altered.t", [SetOption("partition.expiration-time", "1 d")])
+    catalog.alter_table("altered.t", [SetOption("snapshot.clean-empty-directories", "true")])
     (text,) = warned()
-    assert "drop_partitions()" in text
+    assert "empty folders stay here" in text
 
 
 def test_a_table_of_java_is_warned_of_at_its_first_write(catalog, warned):
     table = catalog.create_table("java.t", {"k": "INT"})
-    used = table.with_options({"tag.automatic-creation": "watermark"})  # as if it came with it
+    used = table.with_options({"snapshot.clean-empty-directories": "true"})  # as if it came with it
     assert warned() == []
     for k in range(2):
         used.write([{"k": k}])
     assert len(warned()) == 1
-
-
-def test_a_tag_that_should_go_is_warned_of(catalog, warned):
-    table = catalog.create_table("tags.t", {"k": "INT"})
-    table.write([{"k": 1}])
-    table.tags.create("a")
-    assert warned() == []
-    table.tags.create("b", time_retained="1 d")
-    table.tags.create("c", time_retained="2 d")
-    (text,) = warned()
-    assert "deletes no tag by itself" in text
 
 
 @pytest.mark.parametrize(

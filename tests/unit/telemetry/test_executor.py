@@ -150,6 +150,53 @@ def test_interrupts_at_any_moment_leave_threads_that_work():
     assert list(executor.map(str, range(3))) == ["0", "1", "2"]
 
 
+def test_idle_threads_end_and_come_back(monkeypatch):
+    """A catalog that was opened and forgotten leaves no thread behind."""
+    monkeypatch.setattr("tidelake.telemetry.executor.IDLE_SECONDS", 0.01)
+    before = _thread._count()
+    for _ in range(3):
+        executor = ThreadExecutor(4)
+        assert list(executor.map(str, range(8))) == [str(n) for n in range(8)]
+        until = time.monotonic() + SECONDS_MAX
+        while _thread._count() > before and time.monotonic() < until:
+            time.sleep(0.01)
+        assert _thread._count() <= before
+    assert list(executor.map(str, range(2))) == ["0", "1"]
+
+
+class SlowToLeave:
+    """A lock that is free some time before its caller goes on."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+        time.sleep(0.003)
+
+
+def test_no_piece_is_lost_beside_threads_that_end(monkeypatch):
+    monkeypatch.setattr("tidelake.telemetry.executor.IDLE_SECONDS", 1e-4)
+    executor = ThreadExecutor(2)
+    executor._threads.value._starts = SlowToLeave()
+    found = []
+
+    def call_again_and_again():
+        for turn in range(60):
+            found.extend(executor.map(lambda n: n, range(turn % 3)))
+
+    callers = [threading.Thread(target=call_again_and_again, daemon=True) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(SECONDS_MAX)
+        assert not caller.is_alive()
+    assert sorted(found) == [0] * 80 + [1] * 40
+
+
 def test_a_system_without_threads_gives_an_error_and_no_endless_wait(monkeypatch):
     def refused(*_):
         raise RuntimeError("can't start new thread")

@@ -29,6 +29,7 @@ from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.jdbc import statements
 from tidelake.catalog.jdbc.database import Database, RowExistsError
 from tidelake.catalog.jdbc.lock import TableLock
+from tidelake.catalog.jdbc.views import JdbcViews
 from tidelake.catalog.metastore import CatalogEntry
 from tidelake.catalog.warehouse import Warehouse, not_empty
 from tidelake.errors import (
@@ -100,6 +101,11 @@ class JdbcMetastore:
     def is_served(self) -> bool:
         """Files decide."""
         return False
+
+    @property
+    def view_store(self) -> JdbcViews:
+        """Rows of the views, as Paimon 2.1 keeps them."""
+        return JdbcViews(self.database, self.catalog_key, self.lock)
 
     def for_reading(self) -> FilesystemMetastore:
         """The directories, which need no database and no password."""
@@ -431,6 +437,11 @@ class JdbcMetastore:
         for table in (statements.TABLES, *more):
             deleted = statements.DELETE_TABLE.format(table=table)
             self.database.change(deleted, self.catalog_key, *name)
+
+    def dropped_left(self, *, delete: bool) -> int:
+        """Count the directories that killed drops have left, and delete them where asked."""
+        dropped = self.directories.dropped()
+        return dropped.clear() if delete else len(dropped.left())
 
     def put_in_place(self, name: Identifier, staged: str) -> None:
         """Swap the directories, and insert the row of a new table."""

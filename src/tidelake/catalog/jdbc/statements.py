@@ -2,8 +2,9 @@
 
 ``paimon_tables`` has a row per table, ``paimon_database_properties`` at least the row ``exists`` =
 ``true`` per database, ``paimon_distributed_locks`` a row per lock that is held. Paimon 2 adds
-``paimon_table_properties`` (copies of options) and ``paimon_views``; both are kept in step if they
-exist, and never made here. Source: ``JdbcUtils`` of paimon-core (1.3.1 and 2.0).
+``paimon_table_properties`` (copies of options), which is kept in step if it exists and never made
+here, and ``paimon_views``, which the first view makes. Source: ``JdbcUtils`` of paimon-core (1.3.1,
+2.0 and 2.1).
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ CREATE_LOCKS = (
     " (lock_id))"
 )
 
+CREATE_VIEWS = (
+    f"CREATE TABLE {VIEWS}(catalog_key VARCHAR(255) NOT NULL,database_name VARCHAR(255) NOT NULL,"
+    "view_name VARCHAR(255) NOT NULL,view_schema TEXT NOT NULL, PRIMARY KEY (catalog_key,"
+    " database_name, view_name))"
+)
+
 DATABASES = "SELECT DISTINCT database_name FROM {table} WHERE catalog_key = ?"
 DATABASE_EXISTS = (
     "SELECT database_name FROM {table} WHERE catalog_key = ? AND database_name = ? LIMIT 1"
@@ -39,6 +46,16 @@ TABLE_EXISTS = (
     " AND table_name = ?"
 )
 VIEWS_OF_DATABASE = f"SELECT view_name FROM {VIEWS} WHERE catalog_key = ? AND database_name = ?"
+VIEW = (
+    f"SELECT view_schema FROM {VIEWS} WHERE catalog_key = ? AND database_name = ? AND view_name = ?"
+)
+INSERT_VIEW = (
+    f"INSERT INTO {VIEWS} (catalog_key, database_name, view_name, view_schema) VALUES (?,?,?,?)"
+)
+UPDATE_VIEW = (
+    f"UPDATE {VIEWS} SET view_schema = ? WHERE catalog_key = ? AND database_name = ?"
+    " AND view_name = ? AND view_schema = ?"
+)
 INSERT_TABLE = f"INSERT INTO {TABLES} (catalog_key, database_name, table_name) VALUES (?,?,?)"
 RENAME_TABLE = (
     "UPDATE {table} SET database_name = ?, table_name = ? WHERE catalog_key = ?"

@@ -218,6 +218,41 @@ class RestClient:
         }
         self._change("POST", self._path("tables", "rename"), body)
 
+    def views(self, database: str) -> list[str]:
+        """Names of a database's views, sorted."""
+        return sorted(self._pages(self._path("databases", database, "views"), "views", str))
+
+    def view(self, database: str, name: str) -> Json:
+        """One view, as the server tells it.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such view.
+        """
+        path = self._path("databases", database, "views", name)
+        return json_object(self._get(path), what=f"GET {path}")
+
+    def create_view(self, database: str, name: str, schema: Json) -> None:
+        """Create a view.
+
+        Raises
+        ------
+        AlreadyExistsError
+            It exists.
+        """
+        body = {"identifier": {"database": database, "object": name}, "schema": schema}
+        self._change("POST", self._path("databases", database, "views"), body)
+
+    def alter_view(self, database: str, name: str, changes: Sequence[Mapping[str, Any]]) -> None:
+        """Change a view."""
+        path = self._path("databases", database, "views", name)
+        self._change("POST", path, {"changes": list(changes)})
+
+    def drop_view(self, database: str, name: str) -> None:
+        """Drop a view."""
+        self._change("DELETE", self._path("databases", database, "views", name))
+
     def snapshot(self, database: str, name: str) -> Snapshot | None:
         """The newest snapshot; None for a table without any.
 

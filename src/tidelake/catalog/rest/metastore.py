@@ -28,6 +28,7 @@ from tidelake.catalog.rest.schema_change_json import schema_changes_json
 from tidelake.catalog.rest.server_commit import ServerCommit
 from tidelake.catalog.rest.settings import DATA_TOKEN_ENABLED, shown_options
 from tidelake.catalog.rest.vended_credentials import VendedCredentials
+from tidelake.catalog.rest.views import RestViews
 from tidelake.catalog.warehouse import Warehouse, not_empty
 from tidelake.commit.snapshot_commit import SnapshotCommit
 from tidelake.errors import (
@@ -111,6 +112,11 @@ class RestMetastore:
     def is_served(self) -> bool:
         """The server decides."""
         return True
+
+    @property
+    def view_store(self) -> RestViews:
+        """The server keeps views."""
+        return RestViews(self._client)
 
     def for_reading(self) -> RestMetastore:
         """Itself: only the server knows the tables, and gives the keys."""
@@ -300,6 +306,10 @@ class RestMetastore:
             if self._find(name) is not None:
                 raise _unknown(f"table '{name}' was dropped", error) from error
         return True
+
+    def dropped_left(self, *, delete: bool) -> int:  # noqa: ARG002 - the server deletes its own
+        """None: the server drops tables."""
+        return 0
 
     def put_in_place(self, name: Identifier, staged: str) -> None:  # noqa: ARG002 - the port's
         """Refuse: a server replaces no directories."""

@@ -7,13 +7,12 @@ from typing import Any
 
 from tidelake.cdc._optional import prometheus
 from tidelake.cdc.command.figures import JobFigures
-from tidelake.errors import StorageError
+from tidelake.engine.env import MetricsPort
 
-LOOPBACK = "127.0.0.1"
 PREFIX = "tidelake_cdc"
 
 
-class JobMetrics:
+class JobMetrics(MetricsPort):
     """Answers ``GET /metrics`` on a port of this machine, until it is closed.
 
     Parameters
@@ -33,27 +32,7 @@ class JobMetrics:
 
     def __init__(self, figures: Callable[[], JobFigures], *, port: int) -> None:
         library = prometheus()
-        registry = library.CollectorRegistry()
-        registry.register(_Collector(library, figures))
-        try:
-            self._server, self._thread = library.start_http_server(port, LOOPBACK, registry)
-        except OSError as error:
-            message = (
-                f"Metrics cannot be served on {LOOPBACK}:{port} ({error.strerror}): choose another"
-                " --metrics-port; 0 takes a free one."
-            )
-            raise StorageError(message, kind="port_taken", port=port) from error
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        return int(self._server.server_port)
-
-    def close(self) -> None:
-        """Stop listening. Does nothing twice."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(library, _Collector(library, figures), port=port, option="--metrics-port")
 
 
 class _Collector:

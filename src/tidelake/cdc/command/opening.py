@@ -19,6 +19,7 @@ from tidelake.cdc.mysql.source import MySqlSource
 from tidelake.cdc.postgres.postgres_source import PostgresSource
 from tidelake.cdc.postgres.settings import PostgresSettings
 from tidelake.cdc.source.source import Source
+from tidelake.cdc.source.source_table import SourceName
 from tidelake.engine.env import Env
 from tidelake.engine.tables import Catalog, open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
@@ -37,6 +38,10 @@ class OpenedJob:
     journal: FileJournal
     lake: LakeWriter
     env: Env
+
+    def takes(self, name: SourceName) -> bool:
+        """Whether the arguments take a table."""
+        return self.source.reads(name) and self.lake.targets.takes(name)
 
     def job(self) -> SyncJob:
         """Make the running job."""

@@ -10,29 +10,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from tidelake.cdc.command.figures import SyncProgress
+from tidelake.cdc.command.job_lag import NO_POSITION, JobLag, job_lag
 from tidelake.cdc.command.job_settings import job_settings
 from tidelake.cdc.command.opening import OpenedJob, opened
 from tidelake.cdc.command.secret_text import SecretWays
 from tidelake.cdc.command.sync_config import SyncConfig
 from tidelake.cdc.evolution.ddl_entry import change_text
-from tidelake.cdc.evolution.existing_table import misfits
-from tidelake.cdc.evolution.plan import plan_evolution
 from tidelake.cdc.job.epoch_reads import EpochReads, EpochTables
 from tidelake.cdc.job.job import EpochDone, SyncJob
 from tidelake.cdc.job.replay import ReplayPlan
+from tidelake.cdc.job.table_set import LEFT_OUT_REASON, not_followed, not_taken, routes_of
+from tidelake.cdc.job.target_check import check_target, expected_target
 from tidelake.cdc.journal.job_state import JobState, Phase
 from tidelake.cdc.journal.journal import REPLAY
 from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.slot_status import MISSING, SlotStatus
 from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.engine.env import Env
-from tidelake.engine.schemas import evolved_schema
-from tidelake.engine.tables import Table
+from tidelake.engine.tables import Catalog
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, counted
 
 Watch = Callable[[EpochDone, SyncJob], None]
@@ -73,12 +74,15 @@ class SyncPlan:
     ----------
     findings : tuple of SourceFinding
         About the source, each with the statement that mends it.
+    left_out : tuple of str
+        Tables of the job that the arguments no longer take.
     """
 
     job: str
     source: str
     tables: tuple[PlannedTable, ...]
     findings: tuple[SourceFinding, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def can_run(self) -> bool:
@@ -101,10 +105,17 @@ class SyncPlan:
             lines += [f"    note: {note}" for note in table.notes]
             if table.problem:
                 lines.append(f"    PROBLEM: {table.problem}")
-        for found in self.findings:
+        lines += [f"leave out {one}" for one in self.left_out]
+        for found in sorted(self.findings, key=lambda one: one.is_error):
             lines.append(f"{'ERROR' if found.is_error else 'warning'}: {found.message}")
             if found.mend:
-                lines.append(f"    {found.mend}")
+                lines.append(f"    mend: {found.mend}")
+        count = sum(one.is_error for one in self.findings) + sum(
+            bool(table.problem) for table in self.tables
+        )
+        lines.append(
+            f"the job cannot run: {counted(count, 'error')}" if count else "the job can run"
+        )
         return "\n".join(lines)
 
 
@@ -137,6 +148,8 @@ class SyncStatus:
         Whether the source has more.
     source : mapping of str to object
         The source's own facts, such as how much log it holds for the job.
+    lag : JobLag
+        How far the tables are behind the source, in time, and in bytes of its log or messages.
     """
 
     job: str
@@ -148,12 +161,14 @@ class SyncStatus:
     tables: tuple[TableStatus, ...]
     quarantined: int
     source: dict[str, object] = field(default_factory=dict)
+    lag: JobLag = field(default_factory=lambda: JobLag(None, note=NO_POSITION))
 
     def __str__(self) -> str:
         if self.epoch < 0:
             return f"job {self.job} has not run yet"
         behind = f"the source is at {self.newest}" if self.is_behind else "all is applied"
         lines = [f"job {self.job}: epoch {self.epoch}, position {self.position}, {behind}"]
+        lines.append(f"    lag: {self.lag}")
         for table in self.tables:
             reason = f" ({table.reason})" if table.reason and table.phase != Phase.LIVE else ""
             lines.append(
@@ -205,9 +220,14 @@ class Sync:
         parts = self._opened()
         try:
             every = parts.source.tables()
-            routes = parts.lake.targets.routes(every)
+            state = parts.journal.load().state
+            routes, refused = routes_of(state, every, parts.lake.targets.routes)
             wanted = [table for table in every if table.name in routes]
             findings = list(parts.source.check(wanted))
+            findings += [
+                SourceFinding("cdc_target_collision", error.message, is_error=False)
+                for error in refused
+            ]
             if not wanted:
                 findings.append(
                     SourceFinding(
@@ -217,57 +237,37 @@ class Sync:
                     )
                 )
             planned = tuple(
-                self._planned(parts, target, tables)
+                self._planned(parts, state, target, tables)
                 for target, tables in _by_target(wanted, routes).items()
             )
-            return SyncPlan(self.name, self._config.command, planned, tuple(findings))
+            left = tuple(
+                f"{name}: {LEFT_OUT_REASON}; {state.tables[name].target} stays"
+                for name in not_taken(state, parts.takes)
+            )
+            return SyncPlan(self.name, self._config.command, planned, tuple(findings), left)
         finally:
             parts.source.close()
 
     def _planned(
-        self, parts: OpenedJob, target: str, tables: Sequence[SourceTable]
+        self, parts: OpenedJob, state: JobState, target: str, tables: Sequence[SourceTable]
     ) -> PlannedTable:
         sources = tuple(str(table.name) for table in tables)
+        versions = {table.name: table for table in tables}
         try:
-            made = parts.lake.targets.definition(target, tables)
+            found = expected_target(parts.lake.targets, target, tables, _followed(state, versions))
         except TidelakeError as error:
             return PlannedTable(target, sources, problem=error.message)
-        found = PlannedTable(
+        made = found.definition
+        return PlannedTable(
             target,
             sources,
             tuple((field.name, str(field.type)) for field in made.fields),
             made.primary_keys,
             made.partition_keys,
-            notes=made.notes,
-        )
-        try:
-            existing = parts.catalog.table(target)
-        except NotFoundError:
-            return found
-        assert isinstance(existing, Table), "no system table is a target"
-        changes: list[str] = []
-        reasons: list[str] = []
-        schema, now_ms = existing.table_schema, self._env.clock.now_ms()
-        for table in tables:
-            plan = plan_evolution(schema, table, None, self._config.evolution)
-            changes += [change_text(change) for change in plan.changes]
-            reasons += plan.reasons
-            if not plan.reasons and plan.changes:
-                schema = evolved_schema(
-                    schema, plan.changes, table=target, has_snapshots=True, time_ms=now_ms
-                )
-        if not reasons:
-            reasons += misfits(schema, made)
-        return PlannedTable(
-            target,
-            sources,
-            found.columns,
-            found.primary_keys,
-            found.partition_keys,
-            is_new=False,
-            changes=tuple(changes),
-            notes=made.notes,
-            problem="; ".join(reasons),
+            is_new=found.is_new,
+            changes=tuple(change_text(change) for change in found.changes),
+            notes=(*found.notes, *_copy_notes(state, versions, parts.source.kind)),
+            problem="; ".join(found.reasons),
         )
 
     # ---- run
@@ -313,7 +313,8 @@ class Sync:
     def _check(self, parts: OpenedJob) -> None:
         """Refuse a source that is not fit, before the first byte."""
         every = parts.source.tables()
-        routes = parts.lake.targets.routes(every)
+        state = parts.journal.load().state
+        routes, _ = routes_of(state, every, parts.lake.targets.routes)
         wanted = [table for table in every if table.name in routes]
         found = parts.source.check(wanted)
         copies = self._config.resnapshots_if_lost
@@ -324,11 +325,14 @@ class Sync:
             )
             message = f"Job '{self.name}' cannot start: {said}"
             raise InvalidInputError(message, kind="cdc_source_unfit", job=self.name)
-        is_new = parts.journal.load().entry is None
-        if is_new and not self._config.ignores_incompatible:
-            # a job that has begun suspends a table that no longer fits
-            for target, tables in _by_target(wanted, routes).items():
-                parts.lake.targets.definition(target, tables)
+        if self._config.ignores_incompatible:
+            return
+        if any(one.copies_count for one in state.tables.values()):
+            return  # a table that no longer fits, or that is new and does not fit, is suspended
+        for target, tables in _by_target(wanted, routes).items():
+            followed = _followed(state, {table.name: table for table in tables})
+            if len(followed) < len(tables):
+                check_target(parts.lake.targets, target, tables, followed)
 
     # ---- while it runs, and after
 
@@ -341,6 +345,15 @@ class Sync:
             position = "" if entry is None else entry.start
             facts = parts.source.status()
             newest = parts.source.newest()
+            is_behind = not position or parts.source.is_before(position, newest)
+            lag = JobLag(None, note=NO_POSITION)
+            if entry is not None and position:
+                lag = job_lag(
+                    parts.source.lag(position, newest),
+                    is_behind=is_behind,
+                    start_ms=entry.start_ms,
+                    now_ms=self._env.clock.now_ms(),
+                )
             tables = tuple(
                 TableStatus(
                     str(name),
@@ -359,11 +372,50 @@ class Sync:
                 None if entry is None else entry.begun_ms,
                 position,
                 newest,
-                not position or parts.source.is_before(position, newest),
+                is_behind,
                 tables,
                 progress.state.quarantined_count,
                 facts,
+                lag,
             )
+        finally:
+            parts.source.close()
+
+    def slots(self) -> list[SlotStatus]:
+        """Give what makes the source keep its log, with what is wrong with it.
+
+        Returns
+        -------
+        list of SlotStatus
+            Of PostgreSQL all replication slots of the server, the job's first. MySQL and Kafka keep
+            their log by age alone: none.
+        """
+        parts = self._opened()
+        try:
+            return [self._missed(one, parts) for one in parts.source.slots()]
+        finally:
+            parts.source.close()
+
+    def _missed(self, slot: SlotStatus, parts: OpenedJob) -> SlotStatus:
+        """Of a slot that is not there: whether the job that began with it needs it."""
+        if slot.status != MISSING or parts.journal.load().entry is None:
+            return slot
+        mend = "Run the job with --on-lost-position resnapshot, or end it by tidelake cdc drop"
+        return replace(slot, problem="the job's slot is gone", mend=mend)
+
+    def held(self) -> list[str]:
+        """Say where the next run goes on, and what the source holds until then, a sentence each.
+
+        For a job that is stopped.
+        """
+        parts = self._opened()
+        try:
+            entry = parts.journal.load().entry
+            if entry is None or not entry.start:
+                begun = "It has no position yet: the next run copies its tables."
+            else:
+                begun = f"The next run goes on from {entry.start}."
+            return [begun, *parts.source.held("" if entry is None else entry.start)]
         finally:
             parts.source.close()
 
@@ -424,10 +476,17 @@ class Sync:
         ------
         NotFoundError
             The job has no such table.
+        InvalidInputError
+            The job has left it out, or another table whose rows the copy would take away.
         """
         parts = self._opened()
-        names = self._named(table, parts.journal.load().state)
-        parts.journal.ask(names)
+        try:
+            state = parts.journal.load().state
+            names = self._named(table, state)
+            self._check_alone(names, state, parts.catalog)
+            parts.journal.ask(names)
+        finally:
+            parts.source.close()
 
     def replay(self, table: str | None = None) -> ReplayPlan:
         """Ask that rows of the quarantine are tried again, once the target or the source is mended.
@@ -467,13 +526,35 @@ class Sync:
         names = [
             name
             for name, one in state.tables.items()
-            if table in (str(name), one.target) and one.phase is not Phase.GONE
+            if table in (str(name), one.target) and one.phase not in (Phase.GONE, Phase.LEFT_OUT)
         ]
+        left = [n for n, one in state.tables.items() if one.phase is Phase.LEFT_OUT]
+        if not names and any(table in (str(n), state.tables[n].target) for n in left):
+            message = (
+                f"Job '{self.name}' has left '{table}' out: {LEFT_OUT_REASON}. Let them take it,"
+                " and start the job: it copies the table anew."
+            )
+            raise InvalidInputError(message, kind="cdc_table_left_out", job=self.name, table=table)
         if not names:
             known = ", ".join(str(name) for name in state.tables) or "none yet"
             message = f"Job '{self.name}' has no table '{table}'. It has: {known}."
             raise NotFoundError(message, kind="cdc_no_table", job=self.name, table=table)
         return names
+
+    def _check_alone(self, names: Sequence[SourceName], state: JobState, catalog: Catalog) -> None:
+        """Refuse to copy a target that has rows of tables which are left out."""
+        for target in dict.fromkeys(state.tables[name].target for name in names):
+            others = not_followed(state, target, besides=names)
+            left = [name for name in others if state.tables[name].phase is Phase.LEFT_OUT]
+            if left and catalog.table_exists(target):
+                message = (
+                    f"Table '{target}' has rows of {left[0]}, too, which job '{self.name}' has left"
+                    f" out: {LEFT_OUT_REASON}. A copy would take them away. Let them take"
+                    f" {left[0]}, or drop '{target}' first."
+                )
+                raise InvalidInputError(
+                    message, kind="cdc_target_shared", job=self.name, table=target
+                )
 
     def drop(self) -> list[str]:
         """End the job for good: what it made in the source goes, and its journal; tables stay.
@@ -493,6 +574,34 @@ class Sync:
 
     def _opened(self) -> OpenedJob:
         return opened(self._config, self._ways, self._env)
+
+
+def _followed(
+    state: JobState, tables: Mapping[SourceName, SourceTable]
+) -> dict[SourceName, SourceTable]:
+    """The versions of tables that the job has copied, and has not left."""
+    return {
+        name: one.version
+        for name, one in state.tables.items()
+        if name in tables and one.copies_count and one.phase not in (Phase.GONE, Phase.LEFT_OUT)
+    }
+
+
+def _copy_notes(
+    state: JobState, tables: Mapping[SourceName, SourceTable], kind: str
+) -> Iterator[str]:
+    """What is said of tables that the job copies again, or does not follow."""
+    for name, one in state.tables.items():
+        if name not in tables or not one.copies_count:
+            continue
+        if one.phase is Phase.LEFT_OUT:
+            has_copies = kind != "kafka"
+            then = "is copied anew" if has_copies else "lacks what came meanwhile"
+            yield f"{name} was left out, and {then}."
+        elif one.phase is Phase.COPYING:
+            yield f"{name} is copied again: {one.reason}."
+        elif one.phase is Phase.SUSPENDED:
+            yield f"{name} is suspended: {one.reason}. Copy it by tidelake cdc resnapshot."
 
 
 def _by_target(

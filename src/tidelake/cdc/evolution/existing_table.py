@@ -8,7 +8,7 @@ definition, since deletes name rows by them, and so must ``sequence.field``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tidelake.cdc.evolution.new_table import SEQUENCE_FIELD, TargetDefinition
 from tidelake.cdc.evolution.target_engine import engine_problem
@@ -62,13 +62,17 @@ def check_fits(schema: TableSchema, wanted: TargetDefinition) -> None:
         With all reasons: kind ``cdc_table_differs``.
     """
     found = list(misfits(schema, wanted))
-    if not found:
-        return
+    if found:
+        raise differs(wanted.identifier, found)
+
+
+def differs(identifier: str, reasons: Sequence[str]) -> InvalidInputError:
+    """Make the error of a table that cannot be the target."""
     advice = "Choose another name, make the table again, or leave its source out"
-    if any(SEQUENCE_FIELD in reason or "_cdc_" in reason for reason in found):
+    if any(SEQUENCE_FIELD in reason or "_cdc_" in reason for reason in reasons):
         advice += "; without order columns (--sequence none) it needs none"
-    message = f"Table '{wanted.identifier}' does not fit its source: {'; '.join(found)}. {advice}."
-    raise InvalidInputError(message, kind="cdc_table_differs", table=wanted.identifier)
+    message = f"Table '{identifier}' does not fit its source: {'; '.join(reasons)}. {advice}."
+    return InvalidInputError(message, kind="cdc_table_differs", table=identifier)
 
 
 def option_changes(schema: TableSchema, table_conf: Mapping[str, str]) -> tuple[SetOption, ...]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidelake.cdc.job.epoch_view import EpochView
 from tidelake.cdc.journal.epoch_record import EpochRecord
 from tidelake.cdc.journal.job_state import Phase
 from tidelake.cdc.source.source import Positions
@@ -42,45 +43,21 @@ SCHEMA = pa.schema(
 snapshot is null where it has expired, or the table had none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EpochTables(Mapping[str, Table]):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EpochTables(EpochView[Table]):
     """The targets as one epoch left them, by ``database.table``; each is read at its snapshot.
 
     Parameters
     ----------
-    position : str
-        Of the source: what the tables show.
-    is_whole : bool or None
-        Whether it is a moment between two transactions of the source; None if the source does not
-        tell.
-    note : str
-        Why it is not whole; empty otherwise.
-    snapshots : mapping of str to int
-        The snapshot of each table.
-    behind : mapping of str to str
-        Targets that do not show this position, and why: suspended tables, and those without a
-        snapshot yet, which are not among the tables.
+    tables : mapping of str to Table
+        Those of `snapshots`.
     """
 
-    epoch: int
-    position: str
-    is_whole: bool | None
-    note: str
     tables: Mapping[str, Table]
-    snapshots: Mapping[str, int]
-    behind: Mapping[str, str]
 
-    def __getitem__(self, name: str) -> Table:
+    def opened(self, name: str) -> Table:
+        """Give the table at its snapshot."""
         return self.tables[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tables)
-
-    def __len__(self) -> int:
-        return len(self.tables)
-
-    def __repr__(self) -> str:
-        return f"EpochTables(epoch={self.epoch}, position={self.position!r}, {self.snapshots})"
 
 
 class EpochReads:
@@ -160,7 +137,7 @@ class EpochReads:
                 snapshots[name] = found
             else:
                 behind[name] = "it has no snapshot of this epoch yet: it had no rows"
-        return EpochTables(record.epoch, record.end, is_whole, note, tables, snapshots, behind)
+        return EpochTables(record.epoch, record.end, is_whole, note, snapshots, behind, tables)
 
     # ---- which epoch
 

@@ -15,11 +15,13 @@ that a crash after a copy does not repeat it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidelake.cdc.evolution.ddl_entry import DdlEntry
 from tidelake.cdc.job.lake import LakeWriter
+from tidelake.cdc.job.position_times import PositionTimes
+from tidelake.cdc.job.table_set import LEFT_OUT_REASON, joining, not_taken, routes_of, without
 from tidelake.cdc.journal.entry import EntryKind, JournalEntry
 from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
 from tidelake.cdc.journal.journal import REPLAY, Journal
@@ -112,6 +114,7 @@ class SyncJob:
         self.position = ""
         self._passed = ""
         """Up to here the log was read behind the position, and has nothing for the job."""
+        self._times = PositionTimes(source.is_before)
         self._put_ms = 0
         self._is_done = False
         """Whether the newest entry's epoch is applied."""
@@ -123,6 +126,8 @@ class SyncJob:
         self._asked: tuple[int, ...] = ()
         self._replays: dict[int, tuple[SourceName, ...]] = {}
         """Requests that rows of the quarantine are tried again."""
+        self._refused: set[str] = set()
+        """Why new tables did not join, as was said."""
 
     # ---- start
 
@@ -153,18 +158,25 @@ class SyncJob:
             return self._first_copy()
         self.state = self._lake.matched(entry, self.state, self._settings.user)
         self.epoch, self.position = entry.epoch, entry.start
-        if entry.kind is EntryKind.COPY:
-            self._take_new_tables()
-            return self._copy_waiting()
-        try:
-            done = self._again(entry)
-        except NotFoundError as error:
-            if not self._may_copy_all(error):
-                raise
-            return self._copy_all()
+        self._times.begin(entry.start_ms)
+        done = None
+        if entry.kind is not EntryKind.COPY:
+            try:
+                for position in (entry.start, entry.end):
+                    self._source.check_position(position)
+                done = self._again(entry)
+            except NotFoundError as error:
+                if not self._may_copy_all(error):
+                    raise
+                self._leave_out()
+                return self._copy_all()
+        left = self._leave_out()
         self._take_new_tables()
-        if any(one.phase is Phase.COPYING for one in self.state.tables.values()):
+        if entry.kind is EntryKind.COPY or self._has_waiting():
             return self._copy_waiting()
+        if left:
+            self._prepare({table.name for table in self._source.tables()})
+            self._put(EntryKind.CHANGES, self.position)
         return done
 
     def _may_copy_all(self, error: NotFoundError) -> bool:
@@ -267,7 +279,9 @@ class SyncJob:
     def _put(self, kind: EntryKind, end: str) -> None:
         """Begin an epoch; then what lies before it is safe."""
         now = self._env.clock.now_ms()
-        entry = JournalEntry(self.epoch + 1, kind, self.position, end, self._run, now)
+        entry = JournalEntry(
+            self.epoch + 1, kind, self.position, end, self._run, now, start_ms=self._times.start_ms
+        )
         self._is_done = False
         self._journal.append(entry, self.state)
         self.epoch, self._put_ms = entry.epoch, now
@@ -291,12 +305,14 @@ class SyncJob:
 
         A source that is read from another place than where its last read ended connects again.
         """
+        began_ms = self._env.clock.now_ms()
         changes = self._source.read(
             self.read_to,
             self._followed(),
             limits,
             key_columns=self._key_columns,
         )
+        self._times.read(changes, began_ms)
         self._cut_seconds = self._env.clock.monotonic_seconds()
         return replace(changes, start=self.position)
 
@@ -307,6 +323,7 @@ class SyncJob:
         if entry.end == entry.start:
             self._is_done = self._is_said = True
             return None
+        began_ms = self._env.clock.now_ms()
         changes = self._source.read(
             entry.start,
             self._followed(),
@@ -320,12 +337,14 @@ class SyncJob:
                 f" {changes.end}, where it ended at {entry.end}. Report this as a bug."
             )
             raise CorruptError(message, kind="cdc_position", job=self._settings.name)
+        self._times.read(changes, began_ms)
         return self._apply(changes)
 
     def _apply(self, changes: Changes) -> EpochDone:
         step = EpochStep(self._settings.user, self.epoch, changes.start, changes.end)
         result = self._lake.apply(changes, step, self.state)
         self.state, self.position, self._passed = result.state, changes.end, ""
+        self._times.applied()
         self._is_done, self._is_said = True, False
         return EpochDone(
             self.epoch,
@@ -383,7 +402,7 @@ class SyncJob:
         targets = {one.target for name, one in self.state.tables.items() if name in wanted}
         for name, table in self.state.tables.items():
             # a copy replaces all rows of a target, so those that share it come along
-            if table.target in targets and table.phase is not Phase.GONE:
+            if table.target in targets and table.phase not in (Phase.GONE, Phase.LEFT_OUT):
                 again = replace(
                     table, phase=Phase.COPYING, reason="it was asked for", is_bounded=False
                 )
@@ -400,33 +419,61 @@ class SyncJob:
         if self._settings.takes_new_tables:
             self._take_new_tables()
 
+    def _takes(self, name: SourceName) -> bool:
+        """Whether the arguments take a table."""
+        return self._source.reads(name) and self._lake.targets.takes(name)
+
+    def _leave_out(self) -> bool:
+        """Leave out the tables that the arguments no longer take, if there are any."""
+        names = not_taken(self.state, self._takes)
+        for name in names:
+            _LOG.warning(
+                "Job '%s': table %s is left out: %s", self._settings.name, name, LEFT_OUT_REASON
+            )
+        self.state = without(self.state, names)
+        return bool(names)
+
     def _take_new_tables(self) -> None:
         self._looked_ms = self._env.clock.now_ms()
         every = self._source.tables()
-        routes = self._lake.targets.routes(every)
-        joining = {}
-        for table in every:
-            known = self.state.tables.get(table.name)
-            target = routes.get(table.name)
-            if target is None or (known is not None and known.phase is not Phase.GONE):
-                continue
-            joining[table.name] = SyncedTable(target, Phase.COPYING, table, reason="it is new")
+        routes, refused = routes_of(self.state, every, self._lake.targets.routes)
+        for error in refused:
+            if error.message not in self._refused:
+                self._refused.add(error.message)
+                _LOG.warning("Job '%s': %s", self._settings.name, error.message)
+        found = joining(self.state, every, routes)
         known_targets = {one.target for one in self.state.tables.values()}
-        new = {one.target for one in joining.values()} - known_targets
+        new = {one.target for one in found.values()} - known_targets
         self._lake.check_new(new, self.epoch, self._settings.user)
-        for name, one in joining.items():
-            _LOG.info("Job '%s': table %s joins", self._settings.name, name)
+        for name, one in found.items():
+            _LOG.info("Job '%s': table %s joins: %s", self._settings.name, name, one.reason)
             self.state = self.state.with_table(name, one)
+        tables = self.state.tables.values()
+        if tables and all(one.phase is Phase.LEFT_OUT for one in tables):
+            raise self._no_tables()
+
+    def _no_tables(self) -> InvalidInputError:
+        message = (
+            f"Job '{self._settings.name}': the source has no table that the job takes. Look at the"
+            " names and patterns of databases, schemas and tables."
+        )
+        return InvalidInputError(message, kind="cdc_no_tables", job=self._settings.name)
+
+    def _prepare(self, now: Collection[SourceName]) -> None:
+        """Let the log have the tables of the job that are there."""
+        self._source.prepare(
+            [
+                name
+                for name, one in self.state.tables.items()
+                if name in now and one.phase not in (Phase.GONE, Phase.LEFT_OUT)
+            ]
+        )
 
     def _first_copy(self) -> EpochDone:
         every = self._source.tables()
         routes = self._lake.targets.routes(every)
         if not routes:
-            message = (
-                f"Job '{self._settings.name}': the source has no table that the job takes. Look at"
-                " the names and patterns of databases, schemas and tables."
-            )
-            raise InvalidInputError(message, kind="cdc_no_tables", job=self._settings.name)
+            raise self._no_tables()
         self._lake.check_new(set(routes.values()), self.epoch, self._settings.user)
         for table in every:
             target = routes.get(table.name)
@@ -441,8 +488,9 @@ class SyncJob:
         """Begin anew: the position is lost."""
         _LOG.warning("Job '%s': its position is lost: tables are copied", self._settings.name)
         self.position = ""
+        self._times.begin(None)
         for name, one in self.state.tables.items():
-            if one.phase is not Phase.GONE:
+            if one.phase not in (Phase.GONE, Phase.LEFT_OUT):
                 again = replace(
                     one, phase=Phase.COPYING, reason="the position was lost", is_bounded=False
                 )
@@ -483,21 +531,22 @@ class SyncJob:
         if not names:
             self._put(EntryKind.CHANGES, self.position)
             return EpochDone(self.epoch, EntryKind.COPY, 0, self.position, self.position)
-        self._source.prepare(
-            [n for n, one in self.state.tables.items() if one.phase is not Phase.GONE]
-        )
+        self._prepare(now)
         self._put(EntryKind.COPY, self.position)
         self._journal.answered(self._asked)
         self._asked = ()
         is_start = not self.position and not any(
             one.copies_count for one in self.state.tables.values()
         )
+        began_ms = self._env.clock.now_ms()
         with self._source.first_copy(names, is_start=is_start) as copy:
             self._check_versions(names)
             step = EpochStep.of_copy(self._settings.user, self.epoch, copy.position)
             result = self._lake.copy(copy, names, step, self.state)
             self.state = result.state
-            self.position = self.position or copy.position
+            if not self.position:
+                self.position = copy.position
+                self._times.begin(began_ms)
         self._put(EntryKind.CHANGES, self.position)
         return EpochDone(
             self.epoch,

@@ -52,7 +52,7 @@ def matched(targets: Targets, entry: JournalEntry, state: JobState, user: str) -
     loose = {
         target
         for target, found in phases.items()
-        if Phase.LIVE not in found or not found <= {Phase.LIVE, Phase.GONE}
+        if Phase.LIVE not in found or not found <= {Phase.LIVE, Phase.GONE, Phase.LEFT_OUT}
     }
     made = dict(state.made)
     state = _without_dropped(targets, state)

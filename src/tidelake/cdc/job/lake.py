@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,9 @@ from tidelake.cdc.evolution.plan import (
 )
 from tidelake.cdc.job.journal_match import check_new, matched
 from tidelake.cdc.job.replay import QuarantineReplay
+from tidelake.cdc.job.row_parts import joined_rows, rows_after
 from tidelake.cdc.job.table_copy import ChunkNote, Copier, TableCopy
+from tidelake.cdc.job.table_set import not_followed, what_to_do
 from tidelake.cdc.job.targets import LakeSettings, Targets
 from tidelake.cdc.journal.entry import EntryKind, JournalEntry
 from tidelake.cdc.journal.job_state import JobState, Phase, SyncedTable
@@ -48,10 +49,10 @@ from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.cdc.target.quarantine import Misfit, Quarantine, payload_of
 from tidelake.cdc.target.row_maker import Made
-from tidelake.cdc.target.target import Applied, Prepared, Target, TargetRows
+from tidelake.cdc.target.target import Applied, Prepared, Target
 from tidelake.engine.tables import Catalog
 from tidelake.engine.write import WriteResult, WriteTransaction
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.types import RowKind, TableSchema
 from tidelake.types.schema_change import RenameColumn
 
@@ -233,7 +234,7 @@ class LakeWriter:
 
     def _take_rows(self, part: SourceRows, table: SyncedTable, epoch: _Epoch) -> None:
         name = part.table.name
-        part = _after(part, table.since)
+        part = rows_after(part, table.since)
         if not len(part.kinds) and not part.rejected:
             return
         ready = self._ready(table.target, epoch)
@@ -349,7 +350,7 @@ class LakeWriter:
         """Make the rows of all versions and tables of one target ready."""
         if not ready.made:
             return
-        rows = _joined([made.rows for _, made in ready.made])
+        rows = joined_rows([made.rows for _, made in ready.made])
         order = np.concatenate([made.order for _, made in ready.made])
         names = [name for name, made in ready.made for _ in range(len(made.order))]
         if len(set(names)) > 1:  # tables that share a target, in the order of the source
@@ -369,14 +370,7 @@ class LakeWriter:
             return
         count = epoch.state.quarantined_count + len(epoch.misfits)
         if count > self._settings.quarantine_max:
-            first = epoch.misfits[0].rejected
-            message = (
-                f"Job '{self._settings.job}': {count} rows fit nowhere, more than"
-                f" {self._settings.quarantine_max}. The first is of {first.table}: {first.reason}."
-                f" Nothing of this epoch was applied. '{self._quarantine.identifier}' has those"
-                " before; mend the source or the target, or allow more by --quarantine-max."
-            )
-            raise InvalidInputError(message, kind="cdc_quarantine_full", job=self._settings.job)
+            raise self._quarantine_full(count, epoch.misfits[0].rejected)
         identifier = self._quarantine.identifier
         self._quarantine.made = epoch.state.made.get(identifier)
         self._quarantine.add(epoch.step, epoch.misfits)
@@ -384,6 +378,34 @@ class LakeWriter:
         if self._quarantine.made is not None:
             made[identifier] = self._quarantine.made
         epoch.state = replace(epoch.state, quarantined_count=count, made=made)
+
+    def _quarantine_full(
+        self, count: int, first: Rejected, said: str = "Nothing of this epoch was applied."
+    ) -> InvalidInputError:
+        message = (
+            f"Job '{self._settings.job}': {count} rows fit nowhere, more than"
+            f" {self._settings.quarantine_max}. The first is of {first.table}: {first.reason}."
+            f" {said} '{self._quarantine.identifier}' has those before; mend the source or the"
+            " target, or allow more by --quarantine-max."
+        )
+        return InvalidInputError(message, kind="cdc_quarantine_full", job=self._settings.job)
+
+    def _bounded(
+        self, rows: Iterator[pa.RecordBatch], notes: Mapping[int, ChunkNote], epoch: _Epoch
+    ) -> Iterator[pa.RecordBatch]:
+        """The copied rows; refuses, before their commit, more misfits than the quarantine takes."""
+        before = epoch.state.quarantined_count + len(epoch.misfits)
+
+        def check() -> None:
+            count = before + sum(len(note.rejected) for note in notes.values())
+            if count > self._settings.quarantine_max:
+                first = next(one for note in notes.values() for one in note.rejected)
+                raise self._quarantine_full(count, first, "Its copy was not put in place.")
+
+        for batch in rows:
+            check()
+            yield batch
+        check()
 
     def _commit(self, identifier: str, ready: _Ready, epoch: _Epoch) -> None:
         if not ready.is_done:
@@ -414,21 +436,26 @@ class LakeWriter:
         """Copy tables, and follow them from then on.
 
         The rows of a target are replaced in one commit. Where other tables that are followed share
-        a target, or the source says that rows stay, the copied rows are added to theirs.
+        a target, or the source says that rows stay, the copied rows are added to theirs. A table
+        that was copied before is suspended where its target has rows of others that the job does
+        not follow: they cannot be told apart. One whose target cannot be made, or does not fit,
+        ends the job only when it begins; later the table is suspended.
         """
+        begins = not any(one.copies_count for one in state.tables.values())
         epoch = _Epoch(step, state)
         by_target: dict[str, list[SourceName]] = {}
         for name in names:
             by_target.setdefault(state.tables[name].target, []).append(name)
         for identifier, sharing in by_target.items():
+            if self._would_take_rows(copy, identifier, sharing, epoch):
+                continue
             if self._are_too_large(copy, sharing, epoch):
                 continue
             versions = [state.tables[name].version for name in sharing]
             try:
                 self._make(identifier, versions, epoch)
-            except InvalidInputError as error:
-                is_known = any(state.tables[name].copies_count for name in sharing)
-                if not is_known and not self._settings.ignores_incompatible:
+            except (InvalidInputError, UnsupportedError) as error:
+                if begins and not self._settings.ignores_incompatible:
                     raise
                 _LOG.warning("Job '%s': %s", self._settings.job, error.message)
                 for name in sharing:
@@ -437,6 +464,26 @@ class LakeWriter:
             self._copy_target(copy, identifier, versions, epoch)
         self._keep_misfits(epoch)
         return EpochResult(epoch.state, epoch.rows_count, tuple(epoch.ddl))
+
+    def _would_take_rows(
+        self, copy: FirstCopy, identifier: str, names: Sequence[SourceName], epoch: _Epoch
+    ) -> bool:
+        """Suspend tables whose copy would replace rows of others that are not copied with them."""
+        others = not_followed(epoch.state, identifier, besides=names)
+        is_new = not any(epoch.state.tables[name].copies_count for name in names)
+        if not others or is_new or copy.keeps_rows:
+            return False
+        if not self.targets.catalog.table_exists(identifier):
+            for name in others:  # they have no rows any more
+                without = replace(epoch.state.tables[name], copies_count=0)
+                epoch.state = epoch.state.with_table(name, without)
+            return False
+        other = what_to_do(epoch.state, identifier, others)
+        for name in names:
+            reason = f"{epoch.state.tables[name].reason}; {identifier} has rows of {other}"
+            _LOG.warning("Job '%s': table %s is suspended: %s", self._settings.job, name, reason)
+            _move(epoch, name, Phase.SUSPENDED, reason)
+        return True
 
     def _are_too_large(self, copy: FirstCopy, names: Sequence[SourceName], epoch: _Epoch) -> bool:
         """Leave tables to a person that a change of schema would have copied, and are large."""
@@ -487,14 +534,14 @@ class LakeWriter:
         target = self.targets.target(identifier, epoch.state)
         counts: dict[SourceName, int] = {}
         names = {version.name for version in versions}
-        others = [
+        others = not_followed(epoch.state, identifier, besides=names) or [
             n
             for n, one in epoch.state.tables.items()
             if one.target == identifier and n not in names and one.phase is Phase.LIVE
         ]
         wanted = self._table_copy(copy, versions, target)
         done, notes = self._written(
-            copy, wanted, target, epoch.step, replaces=not (copy.keeps_rows or others)
+            copy, wanted, target, epoch, replaces=not (copy.keeps_rows or others)
         )
         for number, note in sorted(notes.items()):
             name = wanted.chunks[number].table.name
@@ -533,10 +580,10 @@ class LakeWriter:
         )
 
     def _written(
-        self, copy: FirstCopy, wanted: TableCopy, target: Target, step: EpochStep, *, replaces: bool
+        self, copy: FirstCopy, wanted: TableCopy, target: Target, epoch: _Epoch, *, replaces: bool
     ) -> tuple[Applied, Mapping[int, ChunkNote]]:
         """Write the copied rows: here, or by other processes where they take the copy."""
-        copier = self._copier
+        copier, step = self._copier, epoch.step
         reader = copy.reader(wanted.chunks) if copier is not None else None
         notes: dict[int, ChunkNote] = {}
         if copier is not None and reader is not None and not (replaces and target.logs_replaced):
@@ -554,6 +601,7 @@ class LakeWriter:
             for number in range(len(wanted.chunks))
             for batch in wanted.rows(number, notes.setdefault(number, ChunkNote()))
         )
+        rows = self._bounded(rows, notes, epoch)
         if self.copy_watch is not None:
             rows = _watched(rows, wanted, self.copy_watch)
         done = target.replace(step, rows, wanted.order) if replaces else target.add(step, rows)
@@ -587,27 +635,6 @@ def _move(epoch: _Epoch, name: SourceName, phase: Phase, reason: str) -> None:
     epoch.state = epoch.state.with_table(name, replace(table, phase=phase, reason=reason))
 
 
-def _after(part: SourceRows, since: tuple[int, int]) -> SourceRows:
-    """The rows that are not in a table's copy already."""
-    first, second = part.order[:, 0], part.order[:, 1]
-    kept = (first > since[0]) | ((first == since[0]) & (second > since[1]))
-    rejected = tuple(one for one in part.rejected if one.position > since)
-    if kept.all():
-        return replace(part, rejected=rejected)
-    places = pa.array(np.flatnonzero(kept))
-    return SourceRows(
-        part.table,
-        part.rows.take(places),
-        part.kinds[kept],
-        part.order[kept],
-        part.changed_ms[kept],
-        {name: mask[kept] for name, mask in part.unchanged.items()},
-        None if part.old_keys is None else part.old_keys.take(places),
-        rejected,
-        {key: values.take(places) for key, values in part.metadata.items()},
-    )
-
-
 def _rename_earlier(ready: _Ready, plan: EvolutionPlan) -> None:
     """Give rows of the epoch's earlier versions the new names of columns."""
     renamed = {
@@ -626,27 +653,3 @@ def _rename_earlier(ready: _Ready, plan: EvolutionPlan) -> None:
             unchanged={renamed.get(n, n): mask for n, mask in rows.unchanged.items()},
         )
         ready.made[place] = (name, replace(made, rows=changed))
-
-
-def _joined(parts: Sequence[TargetRows]) -> TargetRows:
-    """Several parts as one: what a part lacks is null, and was sent."""
-    if len(parts) == 1:
-        return parts[0]
-    masked = {name for part in parts for name in part.unchanged}
-    rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
-    kinds = np.concatenate([part.kinds for part in parts])
-    if not masked:
-        return TargetRows(rows, kinds)
-    unchanged: Mapping[str, Any] = {
-        name: np.concatenate(
-            [part.unchanged.get(name, np.zeros(len(part.kinds), np.bool_)) for part in parts]
-        )
-        for name in sorted(masked)
-    }
-    known = next(part.old_keys for part in parts if part.old_keys is not None)
-    names = known.column_names
-    old_keys = pa.concat_tables(
-        [part.rows.select(names) if part.old_keys is None else part.old_keys for part in parts],
-        promote_options="permissive",
-    )
-    return TargetRows(rows, kinds, unchanged, old_keys)

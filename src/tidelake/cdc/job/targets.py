@@ -69,6 +69,10 @@ class Targets:
         routes = self.settings.routing.routes([table.name for table in tables])
         return {name: route.target for route in routes for name in route.sources}
 
+    def takes(self, name: SourceName) -> bool:
+        """Whether the patterns let a table through."""
+        return self.settings.routing.filter.takes(name)
+
     def definition(self, identifier: str, tables: Sequence[SourceTable]) -> TargetDefinition:
         """Define the target of some tables.
 

@@ -40,6 +40,9 @@ class JournalEntry:
         before, since the entry before.
     is_full : bool
         Whether `state` is the whole state, from nothing.
+    start_ms : int or None
+        The source's time at `start`: the tables show what it had committed until then. None if it
+        is not known, as in entries of older versions.
     """
 
     epoch: int
@@ -50,6 +53,7 @@ class JournalEntry:
     begun_ms: int
     state: Mapping[str, Any] = field(default_factory=dict)
     is_full: bool = False
+    start_ms: int | None = None
 
     def to_bytes(self) -> bytes:
         """Write it. On disk: never change it within a version."""
@@ -63,6 +67,7 @@ class JournalEntry:
             "begun": self.begun_ms,
             "full": self.is_full,
             "state": self.state,
+            "at": self.start_ms,
         }
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -92,6 +97,7 @@ class JournalEntry:
                 int(found["begun"]),
                 dict(found["state"]),
                 bool(found["full"]),
+                None if found.get("at") is None else int(found["at"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             message = (

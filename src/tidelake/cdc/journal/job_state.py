@@ -25,6 +25,8 @@ class Phase(StrEnum):
     """Its changes are left out until it is copied again."""
     GONE = "gone"
     """It was dropped in the source; the target stays."""
+    LEFT_OUT = "left out"
+    """The job's arguments no longer take it; the target stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class SyncedTable:
     since : tuple of int
         The order of the first copy: changes up to it are part of the copy.
     reason : str
-        Why it is suspended, or copied again.
+        Why it is suspended, left out, or copied again.
     copies_count : int
         How often it was copied.
     rows_count : int

@@ -29,6 +29,8 @@ from tidelake.cdc.kafka.topic_reader import Taken, TopicReader
 from tidelake.cdc.kafka.topics import Topics, lost
 from tidelake.cdc.source.changes import Changes, Part, Rejected, SourceRows, Truncated
 from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.lag import SourceLag
+from tidelake.cdc.source.slot_status import SlotStatus
 from tidelake.cdc.source.source import EpochLimits, NoCopy
 from tidelake.cdc.source.source_table import (
     KeyColumns,
@@ -134,6 +136,10 @@ class TopicSource(TopicPositions):
         self._peek()
         self._shown |= self._tables.versions.keys()
         return list(self._tables.versions.values())
+
+    def reads(self, name: SourceName) -> bool:  # noqa: ARG002
+        """Whether the settings name a table: they name topics."""
+        return True
 
     def prepare(self, tables: Sequence[SourceName]) -> None:
         """Do nothing: a topic needs no preparation."""
@@ -369,21 +375,37 @@ class TopicSource(TopicPositions):
 
     # ---- the rest
 
+    def check_position(self, position: str) -> None:
+        """Do nothing: each read looks at the topics."""
+
+    def held(self, position: str) -> list[str]:  # noqa: ARG002
+        """Say that topics keep messages by their own settings."""
+        return ["Topics keep messages by their own retention, whoever reads them."]
+
     def confirm(self, position: str) -> None:
         """Show in Kafka how far a job is, if the settings name a group."""
         if self._settings.group is not None:
             self._reader.show(KafkaOffsets.from_json(position).offsets)
 
     def status(self) -> dict[str, object]:
-        """Count topics, partitions and messages that were not read yet."""
+        """Count topics and partitions."""
         newest = self._topics.newest()
-        read = KafkaOffsets.from_json(self._end) if self._end else KafkaOffsets({})
         return {
             "topics": len(newest.topic_ids),
             "partitions": len(newest.offsets),
-            "messages_behind": read.lag_to(newest),
             "group": self._settings.group,
         }
+
+    def lag(self, position: str, newest: str) -> SourceLag:
+        """Count the messages behind a position; the time is that of the newest message."""
+        start, end = KafkaOffsets.from_json(position), KafkaOffsets.from_json(newest)
+        newest_ms = self._client.newest_ms(end.offsets)
+        note = "no message of these topics has a time" if newest_ms is None else ""
+        return SourceLag(messages_count=start.lag_to(end), newest_ms=newest_ms, note=note)
+
+    def slots(self) -> list[SlotStatus]:
+        """Nothing is kept for a reader."""
+        return []
 
     def drop(self) -> list[str]:
         """Remove nothing: nothing was made in Kafka."""

@@ -13,10 +13,12 @@ from tidelake.cdc.mysql.position import BinlogPosition, BinlogPositions, MySqlGt
 from tidelake.cdc.mysql.server import ServerFacts, check_server, new_file, newest
 from tidelake.cdc.mysql.settings import MySqlSettings
 from tidelake.cdc.mysql.startup import startup_position
-from tidelake.cdc.mysql.tables import list_tables, read_tables
+from tidelake.cdc.mysql.tables import is_named, list_tables, read_tables
 from tidelake.cdc.mysql.values.columns import ReadableTable
 from tidelake.cdc.source.changes import Changes
 from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.lag import SourceLag
+from tidelake.cdc.source.slot_status import SlotStatus
 from tidelake.cdc.source.source import EpochLimits, NoCopy
 from tidelake.cdc.source.source_table import (
     KeyColumns,
@@ -82,6 +84,10 @@ class MySqlSource(BinlogPositions):
         comments = list_tables(self._session, self._settings.databases, self._settings.tables)
         found = read_tables(self._session, list(comments), self._mapping)
         return [found[name].source for name in comments if name in found]
+
+    def reads(self, name: SourceName) -> bool:
+        """Whether the settings name a table."""
+        return is_named(name, self._settings.databases, self._settings.tables)
 
     def prepare(self, tables: Sequence[SourceName]) -> None:
         """Nothing is made in the server: its log has all tables."""
@@ -218,6 +224,20 @@ class MySqlSource(BinlogPositions):
             )
             raise NotFoundError(message, kind="cdc_position_lost")
 
+    def check_position(self, position: str) -> None:
+        """Look that the log does not end before a position: it was reset, or restored."""
+        self._with_retries(lambda: self._check_history(BinlogPosition.parse(position)))
+
+    def held(self, position: str) -> list[str]:
+        """Say for how long the server keeps its log: nothing is held for a reader."""
+        del position
+        seconds = self.status()["log_kept_seconds"]
+        kept = f"for {seconds} s" if seconds else "until somebody purges it"
+        return [
+            f"The server holds nothing for the job: it keeps its log {kept}, whoever reads it."
+            " Start the job again before."
+        ]
+
     def confirm(self, position: str) -> None:
         """Nothing is kept for a reader: the server deletes its log by age alone."""
 
@@ -237,6 +257,24 @@ class MySqlSource(BinlogPositions):
             ),
             "server_id": self._settings.server_id,
         }  # fmt: skip
+
+    def lag(self, position: str, newest: str) -> SourceLag:
+        """Say how many bytes a position is behind the newest one; the server tells no time."""
+        note = "MySQL does not say when it committed last"
+        start, end = BinlogPosition.parse(position), BinlogPosition.parse(newest)
+        sizes = {str(row[0]): int(row[1]) for row in self._session.rows("SHOW BINARY LOGS")}
+        if start.file not in sizes:
+            return SourceLag(note=note)
+        between = [
+            size
+            for file, size in sizes.items()
+            if start.number <= BinlogPosition(file, 0).number < end.number
+        ]
+        return SourceLag(max(0, sum(between) + end.offset - start.offset), note=note)
+
+    def slots(self) -> list[SlotStatus]:
+        """Nothing is kept for a reader."""
+        return []
 
     def drop(self) -> list[str]:
         """Nothing was made in the server."""

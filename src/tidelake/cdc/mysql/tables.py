@@ -47,14 +47,29 @@ def list_tables(session: ServerSession, databases: str, tables: str) -> dict[Sou
         "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES"
         " WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_SCHEMA, TABLE_NAME"
     )
+    named = [(SourceName(database, "", table), comment) for database, table, comment in rows]
     return {
-        SourceName(database, "", table): comment
-        for database, table, comment in rows
-        if database.lower() not in SYSTEM_DATABASES
-        and re.fullmatch(databases, database)
-        and (re.fullmatch(tables, table) or re.fullmatch(tables, f"{database}.{table}"))
-        and not is_ghost(table)
+        name: comment
+        for name, comment in named
+        if name.database.lower() not in SYSTEM_DATABASES
+        and is_named(name, databases, tables)
+        and not is_ghost(name.table)
     }
+
+
+def is_named(name: SourceName, databases: str, tables: str) -> bool:
+    """Whether patterns name a table, which may stand with its database.
+
+    Examples
+    --------
+    >>> name = SourceName("shop", "", "orders")
+    >>> [is_named(name, "shop", tables) for tables in ("orders", "shop.o.*", "items")]
+    [True, True, False]
+    """
+    full = f"{name.database}.{name.table}"
+    return re.fullmatch(databases, name.database) is not None and (
+        re.fullmatch(tables, name.table) is not None or re.fullmatch(tables, full) is not None
+    )
 
 
 def read_tables(

@@ -56,7 +56,10 @@ def find_faults(
     facts = connection.execute(_TABLES, {"oids": [int(t.identity) for t in tables]}).fetchall()
     by_table = {str(oid): rest for oid, *rest in facts}
     findings = list(_of_server(connection, settings))
-    findings += _of_publication(connection, settings, tables, found)
+    findings += _of_publication(settings, found)
+    if found is None:
+        owned = {table: rights[2] for table in tables if (rights := by_table.get(table.identity))}
+        findings += _of_new_publication(connection, settings, owned)
     for table in tables:
         now, rights = catalogue.get(table.identity), by_table.get(table.identity)
         if now is None or rights is None:
@@ -65,7 +68,7 @@ def find_faults(
             continue
         findings += _of_rights(settings, table, rights, found)
         findings += _of_identity(table, now, has_large=rights[3])
-        findings += _of_columns(table, now, found, version)
+        findings += _of_columns(table, now, found, version, settings.publication)
         findings += _of_column_list(settings, table, found)
     return findings
 
@@ -117,22 +120,37 @@ def _of_server(connection: Any, settings: PostgresSettings) -> Iterator[SourceFi
         yield SourceFinding("wal_keep_unlimited", message, mend, is_error=False)
 
 
+def _of_new_publication(
+    connection: Any, settings: PostgresSettings, owned: Mapping[SourceTable, bool]
+) -> Iterator[SourceFinding]:
+    """Look whether the role may make the publication; if not, one statement makes it whole.
+
+    Parameters
+    ----------
+    owned : mapping of SourceTable to bool
+        Whether the role owns each table.
+    """
+    name = settings.publication
+    [may_make] = connection.execute(
+        "SELECT has_database_privilege(current_database(), 'CREATE')"
+    ).fetchone()
+    others = [str(table.name) for table, is_owned in owned.items() if not is_owned]
+    why = ["the role may not make one"] if not may_make else []
+    if others:
+        why.append(f"only the owner may publish {', '.join(others)}")
+    # a table without an identity must not be in it
+    published = [table.name for table in owned if table.keys or table.old_rows is OldRows.ALL]
+    if why and published:
+        message = f"There is no publication '{name}': {', and '.join(why)}."
+        wanted = statements(None, name, published, connection.info.server_version)
+        yield SourceFinding("publication_right", message, wanted[0])
+
+
 def _of_publication(
-    connection: Any,
-    settings: PostgresSettings,
-    tables: Sequence[SourceTable],
-    found: Publication | None,
+    settings: PostgresSettings, found: Publication | None
 ) -> Iterator[SourceFinding]:
     name = settings.publication
-    version = connection.info.server_version
     if found is None:
-        row = connection.execute(
-            "SELECT has_database_privilege(current_database(), 'CREATE')"
-        ).fetchone()
-        if not row[0]:
-            wanted = statements(None, name, [table.name for table in tables], version)
-            message = f"There is no publication '{name}', and the role may not make one."
-            yield SourceFinding("publication_right", message, wanted[0])
         return
     if found.is_for_all:
         message = (
@@ -181,7 +199,7 @@ def _of_rights(
     is_in = found is not None and (
         found.is_for_all or (table.name.schema, table.name.table) in found.tables
     )
-    if not is_in and not is_owner:
+    if found is not None and not is_in and not is_owner:
         message = f"Only the owner of {name} may add it to the publication."
         mend = (
             f"ALTER PUBLICATION {quote_name(settings.publication)} ADD TABLE {quoted(table.name)}"
@@ -197,7 +215,10 @@ def _of_identity(
         message = f"{name} has no primary key."
         if table.old_rows is OldRows.NOTHING:
             message += " In a publication its UPDATEs and DELETEs would fail in the application."
-            mend = f"ALTER TABLE {sql} ADD PRIMARY KEY (...)"
+            mend = (
+                f"ALTER TABLE {sql} ADD PRIMARY KEY (...); or ALTER TABLE {sql} REPLICA IDENTITY"
+                " FULL, with --primary_keys or --keyless append"
+            )
             yield SourceFinding("no_primary_key", message, mend, table=name)
         else:
             mend = f"ALTER TABLE {sql} ADD PRIMARY KEY (...), or --primary_keys"
@@ -236,7 +257,11 @@ def _of_column_list(
 
 
 def _of_columns(
-    table: SourceTable, now: CatalogueTable, found: Publication | None, version: int
+    table: SourceTable,
+    now: CatalogueTable,
+    found: Publication | None,
+    version: int,
+    publication_name: str,
 ) -> Iterator[SourceFinding]:
     name = str(table.name)
     for column in table.columns:
@@ -257,7 +282,10 @@ def _of_columns(
             )
             mend = ""
             if left.generated == STORED and version >= 180000 and found is not None:
-                mend = "ALTER PUBLICATION ... SET (publish_generated_columns = stored)"
+                mend = (
+                    f"ALTER PUBLICATION {quote_name(publication_name)} SET"
+                    " (publish_generated_columns = stored)"
+                )
             yield SourceFinding("generated_column", message, mend, is_error=False, table=name)
             if now.replica_identity == "f" and version >= 180000:
                 message = (

@@ -28,6 +28,7 @@ from tidelake.cdc.postgres.connection import (
     is_broken,
     position_lost,
     quote_name,
+    quote_text,
     translated,
 )
 from tidelake.cdc.postgres.first_copy import PostgresCopy
@@ -45,8 +46,11 @@ from tidelake.cdc.postgres.publication import (
 )
 from tidelake.cdc.postgres.settings import PostgresSettings, PostgresStartupMode
 from tidelake.cdc.postgres.slot import make_slot, slot_state
+from tidelake.cdc.postgres.slot_health import slot_health
 from tidelake.cdc.source.changes import Changes, MustReread, Part, Vanished
 from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.lag import SourceLag
+from tidelake.cdc.source.slot_status import SlotStatus
 from tidelake.cdc.source.source import EpochLimits, NoCopy
 from tidelake.cdc.source.source_table import (
     KeyColumns,
@@ -60,6 +64,9 @@ from tidelake.engine.env import Env
 from tidelake.errors import InvalidInputError, StorageError, counted
 
 _NEWEST = "SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn"
+_COMMITTED = """
+SELECT (extract(epoch FROM (pg_last_committed_xact()).timestamp) * 1000)::int8
+"""
 _WRITTEN = """
 SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END)
   - '0/0'::pg_lsn
@@ -75,6 +82,8 @@ WHERE c.relkind IN ('r', 'p') AND (n.nspname, c.relname) IN
   (SELECT * FROM unnest(%(schemas)s::text[], %(tables)s::text[]))
 """
 _ASK_TRIES = 3
+FREED_TRIES = 20
+FREED_WAIT_MS = 50
 
 
 class PostgresSource(LogPositions):
@@ -126,9 +135,13 @@ class PostgresSource(LogPositions):
 
     def tables(self) -> list[SourceTable]:
         """Give all tables that the settings name, as they are now."""
-        found = [table for table in self._catalogue.read() if self._settings.reads(table.name)]
+        found = [table for table in self._catalogue.read() if self.reads(table.name)]
         with_stored = self._has_stored()
         return [self._catalogue.source_table(table, with_stored=with_stored) for table in found]
+
+    def reads(self, name: SourceName) -> bool:
+        """Whether the settings name a table."""
+        return self._settings.reads(name)
 
     def check(self, tables: Sequence[SourceTable]) -> list[SourceFinding]:
         """Look at the settings and rights that reading these tables needs."""
@@ -214,6 +227,36 @@ class PostgresSource(LogPositions):
         committed_ms = int(messages.committed_ms[-1]) if len(messages) else 0
         return Changes(start, str(chosen.end), tuple(parts), str(newest), committed_ms or None)
 
+    def check_position(self, position: str) -> None:
+        """Look that the server has had a position, and that the slot still serves it."""
+        self._check_position(LogPosition.parse(position))
+
+    def held(self, position: str) -> list[str]:
+        """Say what the slot holds from now on, and how it is dropped."""
+        del position  # the slot has its own
+        slot = self._settings.slot
+        state = None
+        with self._connected() as connection:
+            for _ in range(FREED_TRIES):  # a stream that was closed just now confirms first
+                state = slot_state(connection, slot)
+                if state is None or not state.is_active:
+                    break
+                self._env.clock.sleep_ms(FREED_WAIT_MS)
+        if state is None:
+            return [f"There is no slot '{slot}' yet."]
+        confirmed = "nothing" if state.confirmed_lsn is None else lsn_text(state.confirmed_lsn)
+        held = f"It holds {state.held_bytes or 0:,} bytes of WAL, and all that is written from now"
+        if state.safe_bytes is None:
+            held += " on, without a limit."
+        else:
+            held += f" on; after {state.safe_bytes:,} bytes more the server gives it up."
+        return [
+            f"The slot '{slot}' stays, confirmed to {confirmed}.",
+            held,
+            "To end the job for good, run tidelake cdc drop with its file or arguments; to drop the"
+            f" slot alone, in PostgreSQL: SELECT pg_drop_replication_slot({quote_text(slot)})",
+        ]
+
     def confirm(self, position: str) -> None:
         """Say that everything to a position is safe, so that the server may forget it."""
         parsed = LogPosition.parse(position)
@@ -238,6 +281,31 @@ class PostgresSource(LogPositions):
             "confirmed": None if confirmed is None else lsn_text(confirmed),
             "active_pid": state.active_pid,
         }
+
+    def lag(self, position: str, newest: str) -> SourceLag:
+        """Say how far a position is behind the newest one; the time by ``pg_last_committed_xact``.
+
+        That function needs ``track_commit_timestamp``. It tells of all databases of the cluster, as
+        the log does.
+        """
+        size = max(0, LogPosition.parse(newest).lsn - LogPosition.parse(position).lsn)
+        [(tracked,)] = self._ask("SELECT current_setting('track_commit_timestamp')", {})
+        if tracked != "on":
+            note = (
+                "PostgreSQL keeps no times of commits; ALTER SYSTEM SET track_commit_timestamp ="
+                " on, then restart the server"
+            )
+            return SourceLag(size, note=note)
+        [(newest_ms,)] = self._ask(_COMMITTED, {})
+        if newest_ms is None:
+            note = "PostgreSQL has committed nothing since it keeps times of commits"
+            return SourceLag(size, note=note)
+        return SourceLag(size, newest_ms=int(newest_ms))
+
+    def slots(self) -> list[SlotStatus]:
+        """Give all slots of the server."""
+        with self._connected() as connection:
+            return slot_health(connection, self._settings)
 
     def drop(self) -> list[str]:
         """Drop the slot, and the publication if it is ours."""

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from tidelake.cdc.source.changes import Changes, Rejected
 from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.lag import SourceLag
+from tidelake.cdc.source.slot_status import SlotStatus
 from tidelake.cdc.source.source_table import (
     KeyColumns,
     SourceName,
@@ -215,6 +217,10 @@ class Source(Positions, Protocol):
         """Give all tables that the settings name, as they are now."""
         ...
 
+    def reads(self, name: SourceName) -> bool:
+        """Whether the settings name a table; True where they name no tables but topics."""
+        ...
+
     def prepare(self, tables: Sequence[SourceName]) -> None:
         """Make what the log needs for these tables, and only them: a publication. Repeatable."""
         ...
@@ -263,12 +269,35 @@ class Source(Positions, Protocol):
         """
         ...
 
+    def check_position(self, position: str) -> None:
+        """Look that the source has had a position, as far as it tells without reading.
+
+        Raises
+        ------
+        NotFoundError
+            It ends before, as it was restored or reset, or no longer has it: kind
+            ``cdc_position_lost``.
+        """
+        ...
+
+    def held(self, position: str) -> list[str]:
+        """Say what the source holds for a job that is stopped at a position, a sentence each."""
+        ...
+
     def confirm(self, position: str) -> None:
         """Say that everything to a position is safe, so that the source may forget it."""
         ...
 
     def status(self) -> dict[str, object]:
         """Facts for people: held bytes of log, what holds it."""
+        ...
+
+    def lag(self, position: str, newest: str) -> SourceLag:
+        """Say how far a position is behind the newest one, and when that was committed."""
+        ...
+
+    def slots(self) -> list[SlotStatus]:
+        """Give the replication slots; none of a source that keeps its log by age alone."""
         ...
 
     def drop(self) -> list[str]:

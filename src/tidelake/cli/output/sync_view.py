@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelake.cdc.command.figures import CopyFigures, JobFigures
+from tidelake.cdc.door import (
+    CopyFigures,
+    JobFigures,
+)
 
-HEAD = ("table", "from", "phase", "rows", "rows/s")
-NUMBERS = ("rows", "rows/s")
+HEAD = ("table", "from", "phase", "rows applied", "rows/s")
+NUMBERS = ("rows applied", "rows/s")
 BAR_CHARS = 24
 MINUTE, HOUR = 60, 3600
+SETTLED = ("live", "left out")
+"""Phases of which nothing is to be said besides."""
 
 
 def sync_lines(figures: JobFigures) -> list[str]:
@@ -35,7 +40,7 @@ def sync_lines(figures: JobFigures) -> list[str]:
     lines = [_head(figures)]
     if rows:
         lines += ["", *_aligned([HEAD, *rows])]
-    waiting = [one for one in figures.tables if one.reason and one.phase != "live"]
+    waiting = [one for one in figures.tables if one.reason and one.phase not in SETTLED]
     lines += [f"{one.source}: {one.phase} ({one.reason})" for one in waiting]
     if figures.last_ddl is not None:
         ddl = figures.last_ddl

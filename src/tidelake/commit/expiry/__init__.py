@@ -4,7 +4,11 @@ First it is decided what may expire. Files are removed after the snapshot that n
 expire elsewhere, in :mod:`tidelake.store.lsm.expiry`.
 """
 
-from tidelake.commit.expiry.automatic import expire_as_configured, expire_quietly
+from tidelake.commit.expiry.automatic import (
+    expire_as_configured,
+    expire_quietly,
+    has_old_snapshots,
+)
 from tidelake.commit.expiry.changelog_retention import kept_for_changelogs
 from tidelake.commit.expiry.changelogs import expire_changelogs
 from tidelake.commit.expiry.removal import remove_files
@@ -19,6 +23,7 @@ __all__ = [
     "expire_changelogs",
     "expire_quietly",
     "expire_snapshots",
+    "has_old_snapshots",
     "is_decoupled",
     "kept_for_changelogs",
     "remove_files",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.changelogs import expire_changelogs
+from tidelake.commit.expiry.removal import committed_ms
 from tidelake.commit.expiry.retention import is_decoupled, retentions
 from tidelake.commit.expiry.snapshots import expire_snapshots
 from tidelake.errors import TidelakeError
+from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
 from tidelake.metadata.log.snapshot import Snapshot
 
 _LOG = logging.getLogger("tidelake")
@@ -38,6 +41,23 @@ def expire_as_configured(context: CommitContext, newest: Snapshot) -> None:
     )
     if keeps_changelogs or expired.ids:
         expire_changelogs(context, of_changelogs, newest_id=newest.id)
+
+
+def has_old_snapshots(context: CommitContext, newest: Snapshot) -> bool:
+    """Whether an expiry would remove something now, if no reader holds it; a few small reads."""
+    now_ms = max(context.env.clock.now_ms(), newest.time_ms)
+    of_snapshots, of_changelogs = retentions(context.options, now_ms=now_ms)
+    changelogs = KeptChangelogs(context.fileio, context.paths)
+    for retention, oldest_id in (
+        (of_snapshots, context.log.earliest_id()),
+        (of_changelogs, changelogs.earliest_id()),
+    ):
+        if oldest_id is None:
+            continue
+        end = retention.end(oldest_id, newest.id, time_ms=partial(committed_ms, context))
+        if end > oldest_id:
+            return True
+    return False
 
 
 def expire_quietly(context: CommitContext, newest: Snapshot | None = None) -> None:

@@ -162,9 +162,10 @@ class _Expiry:
             metadata.difference_update(metadata_files(context, after, may_be_missing=True))
         except NotFoundError:
             pass
-        metadata -= self.kept_metadata | self.references.metadata(number)
+        shared = self.references.metadata(number)
+        metadata -= self.kept_metadata | shared
         files = frozenset(data_files(context, data)) | metadata
         try:
-            return files | frozenset(changelog_files(context, changelog))
+            return files | (frozenset(changelog_files(context, changelog)) - shared)
         except NotFoundError:
             return files

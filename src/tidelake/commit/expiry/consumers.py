@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelake.commit.context import CommitContext
+from tidelake.commit.expiry.result import Holder
 from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState
 from tidelake.options import declared
 
@@ -23,11 +24,18 @@ class HeldSnapshots:
         The oldest snapshot that one of them has still to read; None without consumers.
     by_lease : bool
         Whether a live lease keeps it.
+    holders : tuple of Holder
+        All that keep snapshots, by consumer.
     """
 
     next_id: int | None
     by_lease: bool
     forgotten: tuple[ConsumerState, ...]
+    holders: tuple[Holder, ...] = ()
+
+    def before(self, end_id: int) -> tuple[Holder, ...]:
+        """The readers that keep a snapshot before `end_id`."""
+        return tuple(holder for holder in self.holders if holder.snapshot_id < end_id)
 
     def end(self, end_id: int) -> int:
         """Return the first id to keep, for an expiry that would end at `end_id`."""
@@ -48,14 +56,27 @@ def held_snapshots(context: CommitContext) -> HeldSnapshots:
     now_ms = context.env.clock.now_ms()
     retained_ms = context.options.get(declared.CONSUMER_EXPIRATION_TIME)
     forgotten = tuple(s for s in states if s.is_forgotten(now_ms, retained_ms))
-    held = [
-        (number, state.is_in_use(now_ms))
+    holders = tuple(
+        holder
         for state in states
-        if state not in forgotten and (number := state.held_from(now_ms)) is not None
-    ]
-    next_id = min((number for number, _ in held), default=None)
-    by_lease = any(in_use for number, in_use in held if number == next_id)
-    return HeldSnapshots(next_id, by_lease, forgotten)
+        if state not in forgotten and (holder := _holder(state, now_ms)) is not None
+    )
+    next_id = min((holder.snapshot_id for holder in holders), default=None)
+    by_lease = any(holder.is_live for holder in holders if holder.snapshot_id == next_id)
+    return HeldSnapshots(next_id, by_lease, forgotten, holders)
+
+
+def _holder(state: ConsumerState, now_ms: int) -> Holder | None:
+    number, lease = state.held_from(now_ms), state.lease
+    if number is None:
+        return None
+    return Holder(
+        state.consumer_id,
+        number,
+        state.is_in_use(now_ms),
+        lease.began_ms if lease is not None and lease.is_of_read else None,
+        max(state.modified_ms, 0 if lease is None else lease.renewed_ms),
+    )
 
 
 def forget_consumers(context: CommitContext, held: HeldSnapshots) -> None:

@@ -38,7 +38,7 @@ three in an object store.
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tidelake.commit.context import CommitContext
@@ -52,7 +52,7 @@ from tidelake.commit.expiry.referenced_files import (
     removed_by,
 )
 from tidelake.commit.expiry.removal import committed_ms, remove_files
-from tidelake.commit.expiry.result import Expired
+from tidelake.commit.expiry.result import Expired, Holder
 from tidelake.commit.expiry.retention import Retention
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.errors import NotFoundError
@@ -101,8 +101,10 @@ def expire_snapshots(
     if is_explicit and not dry_run:
         _remove_left_behind(context, oldest_id)
     end_id = retention.end(oldest_id, newest_id, time_ms=partial(committed_ms, context))
+    held_by: tuple[Holder, ...] = ()
     if end_id > oldest_id:
         held = held_snapshots(context)
+        held_by = held.before(end_id)
         end_id = held.end(end_id)
         if not dry_run:
             forget_consumers(context, held)
@@ -110,7 +112,7 @@ def expire_snapshots(
         while oldest_id > 1 and log.has(oldest_id - 1):
             oldest_id -= 1  # left behind by an expiry that was killed
     if end_id <= oldest_id:
-        return Expired()
+        return Expired(held_by=held_by)
     kept = KeptChangelogs(context.fileio, context.paths)
     in_data_files = are_in_data_files(context)
     # data files are kept for older changelogs, so changelogs that remove them are kept too
@@ -126,7 +128,8 @@ def expire_snapshots(
                 context, directory, oldest_id, end_id, keeps_changelogs=keeps_changelogs
             )
             if not dry_run:
-                free_id = _announce_earliest(context, directory, end_id, oldest_id=oldest_id)
+                free_id, came = _announce_earliest(context, directory, end_id, oldest_id=oldest_id)
+                held_by = tuple(dict.fromkeys((*held_by, *came)))
                 if free_id < end_id:
                     end_id = free_id
                     expiry = _Expiry.until(
@@ -135,10 +138,11 @@ def expire_snapshots(
         except NotFoundError:
             if context.fileio.exists(context.paths.snapshot(end_id)):
                 raise
-            return Expired()  # another expiry is ahead
+            return Expired(held_by=held_by)  # another expiry is ahead
         expiry.changelog_directory = changelog_directory
         expiry.in_data_files = in_data_files
-        return expiry.preview(oldest_id) if dry_run else expiry.run(oldest_id)
+        expired = expiry.preview(oldest_id) if dry_run else expiry.run(oldest_id)
+        return replace(expired, held_by=held_by)
 
 
 def _remove_left_behind(context: CommitContext, oldest_id: int) -> None:
@@ -161,8 +165,10 @@ def _remove_left_behind(context: CommitContext, oldest_id: int) -> None:
 
 def _announce_earliest(
     context: CommitContext, directory: OpenDirectory, end_id: int, *, oldest_id: int
-) -> int:
+) -> tuple[int, tuple[Holder, ...]]:
     """Write the first remaining id to EARLIEST; its value, less if a new consumer needs more.
+
+    Also returns the readers that came meanwhile and keep more.
 
     EARLIEST goes back for a consumer of Paimon, which does not look at it. It does not for a lease
     of ours: its holder looks at EARLIEST after it put the lease, and would otherwise believe what
@@ -174,7 +180,7 @@ def _announce_earliest(
     free_id = max(oldest_id, held.end(end_id))
     if free_id < end_id and not held.by_lease:
         context.fileio.replace(hint, str(free_id).encode(), within=directory)
-    return free_id
+    return free_id, held.before(end_id)
 
 
 @dataclass(slots=True)
@@ -351,8 +357,9 @@ class _Expiry:
 
     def _free(self, candidates: _Candidates) -> frozenset[str]:
         data = self.references.unreferenced(candidates.data, candidates.removed_id)
-        metadata = candidates.metadata - self.references.metadata(candidates.snapshot_id)
-        return frozenset(data_files(self.context, data)) | metadata | candidates.changelog
+        others = candidates.metadata | candidates.changelog
+        others -= self.references.metadata(candidates.snapshot_id)
+        return frozenset(data_files(self.context, data)) | others
 
 
 def _changelog_files(context: CommitContext, snapshot: Snapshot) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """Tags and branches, which keep files of snapshots that have expired.
 
 A removed file never comes back under its name. So a file that is in an expired snapshot and in a
-tag is in all states between the two, and only the nearest tag on each side has to be read. A branch
-starts from its own copy of a tag; all its tags and its oldest snapshot are read.
+tag is in all states between the two, and only the nearest tag on each side has to be read. Of the
+other branches all is read (:mod:`tidelake.commit.expiry.other_branches`).
 """
 
 from __future__ import annotations
@@ -16,27 +16,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.commit.context import CommitContext
+from tidelake.commit.expiry.other_branches import OtherBranches
 from tidelake.commit.expiry.referenced_files import metadata_files
 from tidelake.errors import NotFoundError, StorageError
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.metadata.log.tag import Tag, TagLog
+from tidelake.metadata.log.tag import TagLog
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import live_entries
-from tidelake.metadata.paths import numbered
 
 _LOG = logging.getLogger("tidelake")
-BRANCH_PREFIX, TAG_PREFIX = "branch-", "tag-"
 LOOKS_MAX = 10
 """The most times tags are listed again after a listed one was removed before its read."""
 
 
 class References:
-    """Tags and branches of a table, and the files that they need."""
+    """Tags of a branch, the other branches, and the files that they need."""
 
     def __init__(self, context: CommitContext) -> None:
         self._context = context
         self._tags: dict[str, Snapshot] = {}
-        self._of_branches: tuple[Snapshot, ...] = ()
+        self._others = OtherBranches(context)
         self._live_names: dict[str, pa.Array] = {}
         self._metadata: dict[str, frozenset[str]] = {}
         self._unreadable: set[str] = set()
@@ -55,10 +54,14 @@ class References:
         StorageError
             Tags come and go faster than they are read.
         """
-        before = (self._tags, self._of_branches)
+        before = (self._tags, self._others.found_count)
         for _ in range(LOOKS_MAX):
+            try:
+                self._others.look()
+            except NotFoundError:  # removed after it was listed
+                continue
             if self._look():
-                return before != (self._tags, self._of_branches)
+                return before != (self._tags, self._others.found_count)
         message = (
             f"Tags or branches of table '{self._context.table}' keep changing while they are read:"
             " try again."
@@ -66,7 +69,7 @@ class References:
         raise StorageError(message, kind="tags_change", table=self._context.table)
 
     def _look(self) -> bool:
-        """Read tags and branches; False if a listed one was removed before its read.
+        """Read tags; False if a listed one was removed before its read.
 
         It may have been renamed after the listing.
         """
@@ -79,12 +82,7 @@ class References:
             except NotFoundError:
                 if name in listed:
                     return False
-        try:
-            branches = (*self._of_branches, *self._branches())
-        except NotFoundError:
-            return False
         self._tags = tags
-        self._of_branches = tuple({s.delta_manifest_list: s for s in branches}.values())
         return True
 
     def preload(self, first_id: int, end_id: int) -> None:
@@ -98,6 +96,7 @@ class References:
         for number in range(first_id, end_id):
             for snapshot in self._nearest(number):
                 self._metadata_of(snapshot)
+        self._others.preload()
 
     def unreferenced(self, entries: EntryTable, removed_id: int) -> EntryTable:
         """The entries, of those that a snapshot removed, whose files no tag or branch needs."""
@@ -106,12 +105,12 @@ class References:
                 break
             kept = pc.is_in(entries["file_name"], value_set=self._names_in(snapshot))
             entries = entries.take(~np.asarray(kept))
-        return entries
+        return self._others.unneeded(entries)
 
     def metadata(self, snapshot_id: int) -> frozenset[str]:
-        """Paths of the metadata files that tags and branches share with a snapshot."""
+        """Paths of the metadata and changelog files of a snapshot that tags and branches share."""
         nearest = self._nearest(snapshot_id)
-        return frozenset[str]().union(*map(self._metadata_of, nearest))
+        return self._others.paths().union(*map(self._metadata_of, nearest))
 
     def _nearest(self, snapshot_id: int) -> Iterator[Snapshot]:
         tags = sorted(self._tags.items(), key=lambda named: named[1].id)
@@ -119,7 +118,6 @@ class References:
         after = [(name, s) for name, s in tags if s.id > snapshot_id]
         for side in (before, after):
             yield from [s for name, s in itertools.islice(filter(self._is_readable, side), 1)]
-        yield from self._of_branches
 
     def _is_readable(self, named: tuple[str, Snapshot]) -> bool:
         """Whether a tag can still be read, and so keeps files.
@@ -164,20 +162,3 @@ class References:
         if key not in self._metadata:
             self._metadata[key] = frozenset(metadata_files(self._context, snapshot))
         return self._metadata[key]
-
-    def _branches(self) -> Iterator[Snapshot]:
-        fileio, directory = self._context.fileio, self._context.paths.branch_dir
-        for branch in sorted(fileio.list_dir(directory), key=lambda s: s.name):
-            if not (branch.is_dir and branch.name.startswith(BRANCH_PREFIX)):
-                continue
-            inside = f"{directory}/{branch.name}"
-            tags = sorted(s.name for s in fileio.list_dir(f"{inside}/tag"))
-            for name in (n for n in tags if n.startswith(TAG_PREFIX)):
-                path = f"{inside}/tag/{name}"
-                tag = Tag.from_json(fileio.read_bytes(path), name=name, path=path)
-                yield tag.snapshot
-            listed = fileio.list_dir(f"{inside}/snapshot")
-            ids = [i for s in listed if (i := numbered(s.name, "snapshot-")) is not None]
-            if ids:
-                path = f"{inside}/snapshot/snapshot-{min(ids)}"
-                yield Snapshot.from_json(fileio.read_bytes(path), path=path)

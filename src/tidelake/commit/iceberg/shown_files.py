@@ -18,10 +18,12 @@ from tidelake.commit.iceberg.iceberg_schema import is_atomic
 from tidelake.commit.iceberg.manifest_files import ADDED, DATA, Record, avro_name
 from tidelake.commit.iceberg.settings import IcebergSettings
 from tidelake.commit.iceberg.single_value import avro_value, bound_of, is_nan
+from tidelake.format import TRACKING_FIELDS
 from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import live_entries
+from tidelake.metadata.row_ids import stats_fields
 from tidelake.types import DataField, TableSchema
 
 
@@ -120,6 +122,8 @@ class ShownFiles:
         upper: dict[int, bytes] = {}
         counts: dict[int, int] = {}
         for field, low, high, count in zip(fields, lows, highs, nulls, strict=True):
+            if field in TRACKING_FIELDS:
+                continue  # Iceberg's table has no such columns
             if count is not None:
                 counts[field.id] = count
             if not is_atomic(field.type) or is_nan(low) or is_nan(high):
@@ -131,12 +135,12 @@ class ShownFiles:
         return lower, upper, counts
 
     def _fields_with_statistics(self, file: DataFileMeta) -> tuple[DataField, ...]:
-        schema = self.schema_of(file.schema_id)
-        if file.value_stats_cols is not None:
-            return tuple(schema.field(name) for name in file.value_stats_cols)
-        if file.write_cols is not None:
-            return tuple(schema.field(name) for name in file.write_cols)
-        return schema.fields
+        return stats_fields(
+            self.schema_of(file.schema_id),
+            file.value_stats_cols,
+            file.write_cols,
+            file.value_stats.min_values,
+        )
 
 
 def added_entry(file: Record, snapshot_id: int) -> Record:

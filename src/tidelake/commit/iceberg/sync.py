@@ -157,6 +157,8 @@ def sync(context: CommitContext, *, from_scratch: bool = False) -> Synced | None
 
 
 def _settings_of(context: CommitContext) -> IcebergSettings | None:
+    if not context.paths.is_main:
+        return None  # Iceberg's readers see main: a branch shows there when it is fast-forwarded
     return IcebergSettings.of(
         context.options,
         context.paths.location,

@@ -379,6 +379,17 @@ class HdfsFileIO:
 
         self._asked(delete, path, "delete")
 
+    @property
+    def storage_id(self) -> str:
+        """The name node."""
+        return self.uri_of("/")
+
+    def copy_within(self, source: str, target: str) -> bool:
+        """HDFS has neither links nor copies."""
+        check_path(source)
+        check_path(target)
+        return False
+
     def move_dir(self, source: str, target: str) -> None:
         """Rename a directory, atomically."""
         check_path(target)

@@ -70,6 +70,8 @@ DELETE_PASSES = 10
 DELETE_FAILURES_MAX = 3
 """Bulk deletes of a directory that may fail, the last one with an error."""
 DELETE_WAIT_MS = 200
+COPY_BYTES_MAX = 5 << 30
+"""The largest object that S3 copies by one request."""
 BROKEN_ANSWERS_MAX = 3
 """Answers to one question that may break off before that is an error."""
 BROKEN_ANSWER_WAIT_MS = 50
@@ -463,6 +465,21 @@ class ObjectStoreFileIO:
             " kept. Look at it, and delete it again if it is to go."
         )
         return StorageRefusedError(message, kind="directory_busy", path=path)
+
+    @property
+    def storage_id(self) -> str:
+        """The bucket, and what tells its store from others."""
+        return "\0".join((self._bucket.name, self.account, *self.store_id))
+
+    def copy_within(self, source: str, target: str) -> bool:
+        """Let the store copy an object; False if it is larger than a store copies at once."""
+        check_path(target)
+        if self.size(source) > COPY_BYTES_MAX:
+            return False
+        self._ready_to_write()
+        with self._asked(source, "copy") as obstore:
+            obstore.copy(self._clients.steady, _key(source), _key(target))
+        return True
 
     def move_dir(self, source: str, target: str) -> None:
         """Refuse: a store cannot rename a directory atomically."""

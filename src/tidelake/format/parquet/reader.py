@@ -75,7 +75,13 @@ def read_parquet(
     path = request.path
     remote = _fetched_end(fileio, request) if reads_by_ranges(fileio, request) else None
     file, is_sealed = _open(stack, fileio, request, remote)
-    sources = map_columns(file, request.fields, path=path, file_fields=request.file_fields)
+    sources = map_columns(
+        file,
+        request.fields,
+        path=path,
+        file_fields=request.file_fields,
+        constants=request.constants,
+    )
     groups = matching_row_groups(file.metadata, sources, request.predicate)
     if request.wanted is not None:
         places = np.searchsorted(request.wanted, _group_starts(file.metadata))
@@ -230,7 +236,10 @@ def _source_batches(
     names = list(dict.fromkeys(s.file_name for s in sources if s.file_name is not None))
     if not names:
         total = sum(file.metadata.row_group(g).num_rows for g in groups)
-        return null_batches(schema, total, rows)
+        nothing = null_batches(schema, total, rows)
+        if all(source.constant is None for source in sources):
+            return nothing
+        return _converted(nothing, sources, schema, path)
     bring = files.fetch(file.metadata, groups, names)
     int96 = [s.file_name for s in sources if s.file_name is not None and s.is_int96]
     if int96 or not _is_threaded(file.metadata, groups, request):
@@ -336,7 +345,7 @@ def _converted(
         columns = []
         for source in sources:
             if source.file_name is None:
-                columns.append(pa.nulls(batch.num_rows, source.target))
+                columns.append(source.missing(batch.num_rows))
                 continue
             values = batch.column(positions[source.file_name])
             columns.append(cast_column(values, source, path=path))

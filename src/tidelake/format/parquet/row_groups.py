@@ -48,7 +48,9 @@ def _ranges(
     rows = group.num_rows
     ranges = {}
     for source in sources:
-        if source.file_name is None:
+        if source.constant is not None:
+            ranges[source.field.name] = ColumnRange(None, None, None, rows)
+        elif source.file_name is None:
             ranges[source.field.name] = ColumnRange(None, None, rows, rows)
         elif source.file_name in leaves:
             statistics = group.column(leaves[source.file_name]).statistics

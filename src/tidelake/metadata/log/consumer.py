@@ -36,6 +36,10 @@ from tidelake.types.json_checksum import with_checksum
 
 CONSUMER_PREFIX = "consumer-"
 LEASE_PREFIX = "lease-"
+LEASE_TIMEOUT_MS = 60_000
+"""Silence after which a run on another machine may take over; far more than clock skew."""
+READ_RETAINED_MS = 3_600_000
+"""Silence after which the lease of a killed read is forgotten."""
 END_RETAINED_MS = 86_400_000
 """How long the closed lease of a removed consumer is kept: longer than runs are silent."""
 STATE_DIGEST_BYTES = 8
@@ -89,6 +93,8 @@ class Lease:
         its id means that the table was rolled back.
     of_state : bool
         Whether its holder reads a first full state, before which the consumer has no progress.
+    began_ms : int
+        When a batch read began, ms since the epoch; 0 for others.
     """
 
     consumer_id: str
@@ -102,11 +108,17 @@ class Lease:
     is_closed: bool = False
     before: str | None = None
     of_state: bool = False
+    began_ms: int = 0
 
     def is_live(self, now_ms: int) -> bool:
         """Whether its holder may still be at work."""
         is_silent = now_ms - self.renewed_ms >= self.timeout_ms
         return not (self.is_closed or is_silent or has_ended(self.process))
+
+    @property
+    def is_of_read(self) -> bool:
+        """Whether it is a batch read's: no later run goes on with its consumer."""
+        return self.began_ms > 0
 
     @property
     def file_name(self) -> str:
@@ -152,6 +164,8 @@ class Lease:
             document["before"] = self.before
         if self.of_state:
             document["ofState"] = True
+        if self.began_ms:
+            document["beganMs"] = self.began_ms
         return json.dumps(with_checksum(document), indent=2)
 
     @classmethod
@@ -167,7 +181,7 @@ class Lease:
         if not is_whole or not (retained_ms is None or _is_number(retained_ms)):
             return cls(consumer_id, term, "", 0, 0, 0, is_closed=True)
         next_id, renewed_ms, timeout_ms = numbers
-        before = document.get("before")
+        before, began_ms = document.get("before"), document.get("beganMs")
         return cls(
             consumer_id,
             term,
@@ -180,6 +194,7 @@ class Lease:
             bool(document.get("isClosed", False)),
             before if isinstance(before, str) else None,
             bool(document.get("ofState", False)),
+            int(began_ms or 0) if _is_number(began_ms) else 0,
         )
 
 
@@ -236,6 +251,8 @@ class ConsumerState:
         if lease is not None:
             if lease.is_live(now_ms):
                 return False
+            if lease.is_of_read and has_ended(lease.process):
+                return True
             heard_ms = max(heard_ms, lease.renewed_ms)
             if lease.retained_ms is not None and (self.is_end or not lease.is_end):
                 retained_ms = lease.retained_ms
@@ -387,10 +404,16 @@ class ConsumerLog:
             return None
         return Lease.from_json(data, consumer_id=consumer_id, term=term, path=path)
 
-    def write_lease(self, lease: Lease, *, within: OpenDirectory) -> None:
+    def write_lease(self, lease: Lease, *, within: OpenDirectory | None = None) -> None:
         """Write a lease again, for its holder."""
         path = self._path(lease.file_name)
-        self._fileio.replace(path, lease.to_json().encode(), within=within)
+        held = {} if within is None else {"within": within}
+        self._fileio.replace(path, lease.to_json().encode(), **held)
+
+    def delete_own(self, lease: Lease) -> None:
+        """Remove a consumer that only one run ever used, with its lease. Two calls, no listing."""
+        self._fileio.delete(self._path(f"{CONSUMER_PREFIX}{lease.consumer_id}"))
+        self._fileio.delete(self._path(lease.file_name))
 
     def delete_lease(self, lease: Lease, *, within: OpenDirectory) -> None:
         """Remove a lease's file."""

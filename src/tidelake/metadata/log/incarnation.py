@@ -103,7 +103,7 @@ class Incarnation:
 
     @property
     def _where(self) -> str:
-        return self.fileio.uri_of(self.paths.location)
+        return self.fileio.uri_of(self.paths.log_dir)
 
     def _warn(self, snapshot_id: int, schema_id: int, time_ms: int) -> None:
         told, own = _TOLD.value, object()

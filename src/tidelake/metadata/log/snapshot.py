@@ -92,6 +92,11 @@ class Snapshot:
         """
         return self.delta_manifest_list
 
+    @property
+    def state_key(self) -> tuple[int, str, str]:
+        """What its copies in tags and branches share, and no other snapshot has."""
+        return self.id, self.base_manifest_list, self.delta_manifest_list
+
     def to_document(self) -> dict[str, Any]:
         """The snapshot as the JSON object of its file."""
         document: dict[str, Any] = {"version": SNAPSHOT_VERSION}

@@ -227,6 +227,14 @@ class SnapshotLog:
         latest = self.latest_id()  # the listing may be old
         return None if latest is None else self._oldest_before(latest)
 
+    def announced_earliest_id(self) -> int | None:
+        """The id in EARLIEST, which an expiry writes before it removes; None if there is none.
+
+        One read. Snapshots before it may be going; it may also be ahead of a table that was rolled
+        back.
+        """
+        return self._hint(self._paths.earliest_hint)
+
     def ids(self) -> list[int]:
         """Ids of the snapshot files, ascending.
 

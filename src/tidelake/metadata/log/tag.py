@@ -32,6 +32,11 @@ from tidelake.types.json_checksum import with_checksum
 
 _CREATE_TIME, _TIME_RETAINED = "tagCreateTime", "tagTimeRetained"
 _PARTS_MIN, _PARTS_MAX = 3, 7
+SUCCESS_FILES = "success-file"
+"""``tag-success-file`` is the directory of tags' success files (Paimon's)."""
+ROLLBACK_PREFIX = "tidelake-rollback-"
+"""Prefix of the temporary tag on a rollback's target; the next rollback removes one that a killed
+process left."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -51,6 +56,11 @@ class Tag:
     snapshot: Snapshot
     create_time_ms: int | None = None
     time_retained_ms: int | None = None
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it stays until someone deletes it."""
+        return self.time_retained_ms is None and not self.name.startswith(ROLLBACK_PREFIX)
 
     def to_json(self) -> str:
         """The text of the tag's file."""
@@ -143,13 +153,14 @@ class TagLog:
         time_retained_ms: int | None = None,
         clock: Clock | None = None,
         within: OpenDirectory | None = None,
+        is_automatic: bool = False,
     ) -> Tag:
         """Make a tag.
 
         Parameters
         ----------
         name : str
-            Not digits only: that would look like a snapshot id.
+            Not digits only, unless it is automatic: that would look like a snapshot id.
 
         Raises
         ------
@@ -160,7 +171,9 @@ class TagLog:
         NotFoundError
             The open directory was removed.
         """
-        path = self._path_of_new(name)
+        path = self._paths.tag(validate_name(name, "tag"))
+        if not is_automatic:
+            path = self._path_of_new(name)
         tag = _tag_of(name, snapshot, time_retained_ms, clock)
         if not put_new(self._fileio, path, tag.to_json().encode(), within=within):
             raise self._taken(name)
@@ -225,6 +238,9 @@ class TagLog:
         path = self._paths.tag(validate_name(name, "tag"))
         if name.isdigit():
             message = f"Tag '{name}' looks like a snapshot id: use a name with a letter in it."
+            raise InvalidInputError(message, kind="bad_name", tag=name)
+        if name == SUCCESS_FILES:
+            message = f"Tag '{name}' would lie where success files of tags lie: use another name."
             raise InvalidInputError(message, kind="bad_name", tag=name)
         return path
 

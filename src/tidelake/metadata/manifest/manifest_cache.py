@@ -122,9 +122,9 @@ class ManifestCache:
         return self.get(paths.manifest(name), load)
 
     def folded(
-        self, location: str, snapshot: Snapshot, fold: Callable[[], EntryTable]
+        self, branch_dir: str, snapshot: Snapshot, fold: Callable[[], EntryTable]
     ) -> EntryTable:
-        """The live files of a snapshot, folded at the first call; each table keeps the last one.
+        """The live files of a snapshot, folded at the first call; each branch keeps the last one.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class ManifestCache:
             Gives the live files, always in the same order.
         """
         lists = snapshot.base_manifest_list, snapshot.delta_manifest_list
-        key = f"{location}/live"
+        key = f"{branch_dir}/live"
         kept = self._kept.get(key)
         if kept is not None and kept[0] == lists:
             found: EntryTable = kept[1]

@@ -32,12 +32,12 @@ from tidelake.format import KIND_FIELD
 from tidelake.merge import MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
+from tidelake.scan.data_file import deleted_rows, read_file
 from tidelake.scan.expired import names_expiry
 from tidelake.scan.masks.hidden_rows import HiddenRows
 from tidelake.scan.masks.mask_request import FileMask, MaskRequest
 from tidelake.scan.masks.rule import MaskRule
 from tidelake.scan.masks.winners import RETRACTS, losing_rows
-from tidelake.scan.read import deleted_rows, read_file
 from tidelake.scan.split import Split
 
 

@@ -26,9 +26,9 @@ from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge import MergeSpec, merge_runs
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
+from tidelake.scan.data_file import deleted_rows, read_file
 from tidelake.scan.masks.hidden_rows import HiddenRows
 from tidelake.scan.masks.rule import ordered_runs
-from tidelake.scan.read import deleted_rows, read_file
 from tidelake.scan.split import Section, Split
 from tidelake.types import DataField
 

@@ -29,6 +29,7 @@ from tidelake.codec.binary_row import decode_row
 from tidelake.codec.bucket import buckets_of
 from tidelake.errors import CorruptError
 from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, SimpleStats
+from tidelake.metadata.row_ids import stats_fields
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.cast import keeps_order
 from tidelake.types.predicate import (
@@ -274,7 +275,8 @@ class StatsReader:
         """Ranges of the key columns, by the file's key statistics or, without them, its bounds."""
         file_schema = self.file_schema(file)
         names = file_schema.trimmed_primary_keys
-        ranges = self._ranges(file, file.key_stats, file_schema, names, frozenset(columns))
+        keys = [file_schema.field(n) for n in names]
+        ranges = self._ranges(file, file.key_stats, keys, frozenset(columns))
         if not ranges and file.min_key != EMPTY_ROW and names:
             # the bounds are those of whole keys: they bound only the first column
             fields = [file_schema.field(n) for n in names]
@@ -292,8 +294,10 @@ class StatsReader:
         """Ranges of the value columns, by the file's value statistics."""
         file_schema = self.file_schema(file)
         wanted = frozenset(columns)
-        names = file_schema.field_names if file.value_stats_cols is None else file.value_stats_cols
-        ranges = self._ranges(file, file.value_stats, file_schema, names, wanted)
+        fields = stats_fields(
+            file_schema, file.value_stats_cols, file.write_cols, file.value_stats.min_values
+        )
+        ranges = self._ranges(file, file.value_stats, fields, wanted)
         known_ids = {f.id for f in file_schema.fields}
         for field in self._schema.fields:
             if field.name in wanted and field.id not in known_ids:
@@ -322,13 +326,11 @@ class StatsReader:
         self,
         file: DataFileMeta,
         stats: SimpleStats,
-        file_schema: TableSchema,
-        names: Sequence[str],
+        fields: Sequence[DataField],
         wanted: frozenset[str],
     ) -> dict[str, ColumnRange]:
-        if stats.min_values == EMPTY_ROW or not names:
+        if stats.min_values == EMPTY_ROW or not fields:
             return {}
-        fields = [file_schema.field(n) for n in names]
         current = [self._current(f) for f in fields]
         if not any(c is not None and c.name in wanted for c in current):
             return {}

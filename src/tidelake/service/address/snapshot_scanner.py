@@ -147,7 +147,7 @@ class SnapshotFileScanner:
         self._closed = threading.Event()
         self._opened_as: str | None = None
         self._handle: TableHandle = served_table(catalog, table).handle
-        self.location = self._handle.paths.location
+        self.location = self._handle.paths.log_dir  # a branch has a service of its own
         self.fileio = self._handle.fileio
 
     @property

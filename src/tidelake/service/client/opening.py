@@ -100,7 +100,7 @@ def _registered(warehouse: str | Path | Catalog, table: str, settings: Settings)
     catalog = warehouse if isinstance(warehouse, Catalog) else open_catalog(warehouse)
     opened = opened_table(catalog, table)
     try:
-        found = read_service_file(opened.fileio, opened.paths.location)
+        found = read_service_file(opened.fileio, opened.paths.log_dir)
     except CorruptError:
         if settings.fallback:
             return catalog  # a client reads the table's files until a service has registered anew

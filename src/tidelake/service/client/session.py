@@ -116,7 +116,7 @@ class Session:
 
     def has_service(self) -> bool:
         """Whether a service has registered for the table, and not taken its name back."""
-        return read_service_file(self.table.fileio, self.table.paths.location) is not None
+        return read_service_file(self.table.fileio, self.table.paths.log_dir) is not None
 
     # ---- the view
 
@@ -152,7 +152,7 @@ class Session:
     def _asked(self, table: Table) -> tuple[pb.Layout, bool]:
         """The layout, and whether executors answer by TLS."""
         try:
-            found = read_service_file(table.fileio, table.paths.location)
+            found = read_service_file(table.fileio, table.paths.log_dir)
         except CorruptError as error:  # a service that runs writes it anew
             raise StorageError(
                 error.message, kind="service_unavailable", table=self.identifier

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidelake.errors import StorageError
+from tidelake.engine.env import MetricsPort
 from tidelake.service._optional import metrics_library
 
 if TYPE_CHECKING:
     from tidelake.service.protocol.tidelake_query_v1_pb2 import ServiceStatus
 
-LOOPBACK = "127.0.0.1"
 PREFIX = "tidelake_query"
 LABELS = ["table", "executor"]
 
@@ -71,7 +70,7 @@ EXECUTORS = ("executors", "Executors of the service.")
 READY = ("executors_ready", "Executors that answer for all tables.")
 
 
-class MetricsServer:
+class MetricsServer(MetricsPort):
     """Answers ``GET /metrics`` on a port, until it is closed.
 
     Parameters
@@ -92,30 +91,10 @@ class MetricsServer:
     """
 
     def __init__(
-        self, status: Callable[[], ServiceStatus], *, port: int, host: str = LOOPBACK
+        self, status: Callable[[], ServiceStatus], *, port: int, host: str = "127.0.0.1"
     ) -> None:
         library = metrics_library()
-        registry = library.CollectorRegistry()
-        registry.register(_Collector(library, status))
-        try:
-            self._server, self._thread = library.start_http_server(port, host, registry)
-        except OSError as error:
-            message = (
-                f"Metrics cannot be served on {host}:{port} ({error.strerror}): choose another"
-                " metrics port; 0 takes a free one."
-            )
-            raise StorageError(message, kind="port_taken", port=port) from error
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        return int(self._server.server_port)
-
-    def close(self) -> None:
-        """Stop listening. Does nothing twice."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(library, _Collector(library, status), port=port, host=host)
 
 
 class _Collector:

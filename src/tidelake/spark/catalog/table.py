@@ -194,13 +194,13 @@ class LakeTable(
             # the id alone may name another snapshot after a rollback, or in a recreated table
             written = (snapshot.id, snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self.state = (
-            f"{table.handle.uri}, schema {schema.id} of {schema.time_ms}, snapshot {written},"
-            f" {self._moment}, {sorted(opened.options.raw.items())}"
+            f"{table.handle.branch_uri}, schema {schema.id} of {schema.time_ms},"
+            f" snapshot {written}, {self._moment}, {sorted(opened.options.raw.items())}"
         )
 
     def id(self) -> str:
         """Its location: other warehouses may have catalogs and tables of the same names."""
-        return self._table.handle.uri
+        return self._table.handle.branch_uri
 
     def toString(self) -> str:
         """The loaded state: Spark finds cached data of the same state by it."""
@@ -295,7 +295,7 @@ class LakeTable(
         """Opens a stream of it: Spark uses this for nothing else."""
         return fallback_table(
             self.gateway,
-            self._table.handle.uri,
+            self._table.handle.branch_uri,
             self.schema(),
             {
                 WAREHOUSE: self._warehouse,

@@ -38,7 +38,7 @@ MOMENT_KEYS = (
     declared.SCAN_TIMESTAMP.key,
     declared.SCAN_MODE.key,
 )
-_NO_TABLE = frozenset({"table_not_found", "database_not_found"})
+_NO_TABLE = frozenset({"table_not_found", "database_not_found", "branch_not_found"})
 
 
 class LakeCatalog(

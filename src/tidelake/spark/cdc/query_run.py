@@ -10,13 +10,12 @@ simply another turn: what is applied is known from the journal, and each commit 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
-from tidelake.cdc.command.opening import OpenedJob
-from tidelake.cdc.job.job import EpochDone, SyncJob
-from tidelake.cdc.journal.job_state import Phase
+from tidelake.cdc.door import EpochDone, OpenedJob, Phase, SyncJob, SyncProgress
 from tidelake.engine.env import Clock
 from tidelake.errors import StorageError, StorageRefusedError
 from tidelake.spark.cdc.executor_copy import ExecutorCopier
@@ -35,19 +34,29 @@ class QueryRun:
     ----------
     copier : ExecutorCopier
         The job's.
+    progress : SyncProgress
+        Follows the job.
     watch : callable
         Called with each epoch and the job.
+
+    Attributes
+    ----------
+    at_end : ExitStack
+        What is ended with the run.
     """
 
     def __init__(
         self,
         parts: OpenedJob,
         copier: ExecutorCopier,
+        progress: SyncProgress,
         watch: Callable[[EpochDone, SyncJob], None] | None,
     ) -> None:
         self._parts = parts
         self._copier = copier
+        self._progress = progress
         self._watch = watch
+        self.at_end = contextlib.ExitStack()
         self._job = parts.job()
         self._clock: Clock = parts.env.clock
         self._has_begun = False
@@ -72,6 +81,7 @@ class QueryRun:
         if not self._has_begun:
             return True
         job = self._job
+        self._progress.looked()
         try:
             self._newest = self._parts.source.newest()
         except StorageRefusedError:
@@ -107,7 +117,8 @@ class QueryRun:
 
     def close(self) -> None:
         """Put what is applied, and end the connections to the source."""
-        self._job.close()
+        with self.at_end:
+            self._job.close()
 
     # ---- a batch
 
@@ -160,5 +171,6 @@ class QueryRun:
             return
         self._rows_count += done.rows_count
         self._committed_ms = done.committed_ms or self._committed_ms
+        self._progress.epoch_done(done, self._job)
         if self._watch is not None:
             self._watch(done, self._job)

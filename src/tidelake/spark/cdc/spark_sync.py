@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -12,12 +13,20 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from tidelake.cdc.command.job_file import read_job_file
-from tidelake.cdc.command.opening import OpenedJob, opened
-from tidelake.cdc.command.secret_text import SecretWays
-from tidelake.cdc.command.sync import Sync, Watch
-from tidelake.cdc.command.sync_config import SyncConfig, config_of, interval_ms
-from tidelake.cdc.command.values import given_of
+from tidelake.cdc.door import (
+    JobMetrics,
+    OpenedJob,
+    SecretWays,
+    Sync,
+    SyncConfig,
+    SyncProgress,
+    Watch,
+    config_of,
+    given_of,
+    interval_ms,
+    opened,
+    read_job_file,
+)
 from tidelake.engine.tables import Catalog, open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.cdc.executor_copy import ExecutorCopier
@@ -29,6 +38,7 @@ from tidelake.spark.streams.write.start import SinkQuery, begun
 GATHER_MS_MAX = 100
 """How long a batch gathers changes: the time between batches is that of the query's trigger."""
 STOP_LOOK_SECONDS = 1.0
+_LOG = logging.getLogger("tidelake")
 
 
 class SparkSync(Sync):
@@ -61,6 +71,7 @@ class SparkSync(Sync):
         checkpoint: str | Path | None = None,
         watch: Watch | None = None,
         executors_from: int | None = None,
+        metrics_port: int | None = None,
     ) -> Job:
         """Start the job as a query, and return while it runs.
 
@@ -79,6 +90,9 @@ class SparkSync(Sync):
         executors_from : int, optional
             Estimated rows from which on a table's first copy is done by executors; by default a
             million, in a session that runs four tasks at once or more.
+        metrics_port : int, optional
+            Answer ``GET /metrics`` of Prometheus on this port of the driver's machine while the
+            query runs; 0 takes a free one, which is logged.
 
         Returns
         -------
@@ -98,9 +112,16 @@ class SparkSync(Sync):
         copier = ExecutorCopier(self._spark, rows_min=executors_from)
         parts = self._opened_for(copier)
         is_once = self._config.is_once if once is None else once
+        progress = self.progress or SyncProgress(self.name, self._env.clock)
+        self.progress = progress
+        parts.lake.copy_watch = copier.watch = progress.copied
+        run = QueryRun(parts, copier, progress, watch)
         try:
             self._check(parts)
-            run = QueryRun(parts, copier, watch)
+            if metrics_port is not None:
+                metrics = JobMetrics(lambda: progress.figures, port=metrics_port)
+                run.at_end.callback(metrics.close)
+                _LOG.info("Metrics: http://127.0.0.1:%d/metrics", metrics.port)
             place = _temporary(run) if checkpoint is None else _uri(checkpoint)
             frame = job_frame(self._spark, run, self.name)
             writer = frame.writeStream.queryName(name).foreachBatch(run)
@@ -114,6 +135,7 @@ class SparkSync(Sync):
                 target=f"{self._config.routing.database}.*",
             )
         except BaseException:
+            run.at_end.close()
             parts.source.close()
             raise
 
@@ -124,12 +146,13 @@ class SparkSync(Sync):
         watch: Watch | None = None,
         interval: str | None = None,
         checkpoint: str | Path | None = None,
+        metrics_port: int | None = None,
     ) -> None:
         """Run the job as a query: once, or until it is stopped or interrupted.
 
         Parameters
         ----------
-        once, watch, interval, checkpoint
+        once, watch, interval, checkpoint, metrics_port
             As of :meth:`start`.
 
         Raises
@@ -137,7 +160,13 @@ class SparkSync(Sync):
         TidelakeError
             The job failed; the next run goes on where it was.
         """
-        job = self.start(once=once, interval=interval, checkpoint=checkpoint, watch=watch)
+        job = self.start(
+            once=once,
+            interval=interval,
+            checkpoint=checkpoint,
+            watch=watch,
+            metrics_port=metrics_port,
+        )
         try:
             while not job.wait(STOP_LOOK_SECONDS):
                 pass

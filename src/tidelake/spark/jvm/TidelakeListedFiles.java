@@ -201,6 +201,9 @@ public final class TidelakeListedFiles implements FileIndex {
   }
   public int hashCode() { return listed.hashCode(); }
 
+  // a task's files have their partition's row, and so does the RDD of a query whose plan is gone
+  Object[] rowsOfPartitions() { return values; }
+
   public int bucketsCount() { return bucketsCount; }
   public String bucketFunction() { return bucketFunction; }
   public String bucketKey() { return bucketKey; }

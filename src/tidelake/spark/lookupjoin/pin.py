@@ -83,7 +83,7 @@ def _pinned(spark: SparkSession, handle: TableHandle) -> int:
     query_id, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
     if query_id is None or batch is None:
         return newest_snapshot(handle)  # EXPLAIN, or a frame that no query runs
-    key = (query_id, handle.uri)
+    key = (query_id, handle.branch_uri)
     with _LOCK:
         pin = _PINS.get(key)
         if pin is None:

@@ -32,7 +32,7 @@ _CLIENTS: PerProcess[dict[tuple[str, str, str], TableQuery]] = PerProcess(dict)
 
 def is_served(table: Table) -> bool:
     """Whether a query service has registered for a table."""
-    return read_service_file(table.fileio, table.paths.location) is not None
+    return read_service_file(table.fileio, table.paths.log_dir) is not None
 
 
 @dataclass(frozen=True, slots=True)

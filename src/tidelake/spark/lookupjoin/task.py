@@ -89,7 +89,7 @@ class LocalLookup:
         options = tuple(sorted(self.table.options.raw.items()))
         # a table made anew, or in a store at another endpoint, may have the URI and schema's id too
         schema = (self.table.table_schema.id, self.table.table_schema.time_ms)
-        key = (role, self.table.handle.uri, schema, options, self.columns)
+        key = (role, self.table.handle.branch_uri, schema, options, self.columns)
         query = _QUERIES.get(key)
         if query is None:
             kept = dict.fromkeys([*self.columns, *self.table.primary_keys])

@@ -45,6 +45,7 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.mapped import in_workers
 from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.jvm.held_frames import held_while_read
 from tidelake.spark.read.native_changes import (
     ChangeUnit,
     NativeChanges,
@@ -178,8 +179,24 @@ def changes_frame(
 
     Notes
     -----
-    Runs on the driver; only metadata is read.
+    Runs on the driver; only metadata is read. The snapshots are held as long as Spark can read the
+    frame.
     """
+    frame = _changes_frame(
+        spark, changes, table=table, ordered=ordered, with_kinds=with_kinds, exact=exact
+    )
+    return held_while_read(spark, frame, changes.hold)
+
+
+def _changes_frame(
+    spark: SparkSession,
+    changes: PlannedChanges,
+    *,
+    table: str,
+    ordered: bool,
+    with_kinds: bool,
+    exact: bool,
+) -> DataFrame:
     rows = changes.rows
     task = ChangeTask(rows, with_kinds)
     schema = spark_schema(task.fields, table=table)

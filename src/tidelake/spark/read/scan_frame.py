@@ -6,7 +6,7 @@
 3. The other splits travel to the executors as bytes, packed into tasks of even weight. A task reads
    and merges its splits and gives Arrow batches of the wanted columns. So do the rows that are
    merged apart from the rest of their files, with their ordinals.
-4. The DataFrame is the union of all.
+4. The DataFrame is the union of all; also of both branches, if another one gives partitions.
 
 Spark's optimiser cannot look into ``mapInArrow``: columns and filter must be given when the
 DataFrame is made. Otherwise whole rows cross from Python to the JVM (5 times the cost of a 2-column
@@ -43,6 +43,7 @@ from tidelake.engine.scan import (
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
+from tidelake.spark.jvm.held_frames import held_while_read
 from tidelake.spark.read.buckets import buckets_of
 from tidelake.spark.read.mask_job import mask_computer
 from tidelake.spark.read.masked_scan import takes_masks
@@ -67,7 +68,7 @@ def frame_of(
     columns: Sequence[str] = (),
     exact: bool = True,
 ) -> DataFrame:
-    """Make a DataFrame of a planned read.
+    """Make a DataFrame of a planned read, which holds its snapshot as long as Spark can read it.
 
     Parameters
     ----------
@@ -95,6 +96,18 @@ def frame_of(
     -----
     Runs on the driver; only metadata is read.
     """
+    if scan.other is not None:
+        frames = [
+            frame_of(spark, part, table=table, columns=columns, exact=exact) for part in scan.parts
+        ]
+        return reduce(DataFrame.unionAll, frames)
+    frame = _frame_of(spark, scan, table=table, columns=columns, exact=exact)
+    return held_while_read(spark, frame, scan.hold)
+
+
+def _frame_of(
+    spark: SparkSession, scan: TableScan, *, table: str, columns: Sequence[str], exact: bool
+) -> DataFrame:
     if not metadata_fields(scan.context.schema).keys().isdisjoint(columns):
         check_located(scan.plan.splits, columns, table=table)
         rows = LocatedRows(scan.context, tuple(columns), scan.predicate)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidelake.engine.scan import metadata_fields
 from tidelake.engine.tables import RowView, SystemTable, Table, column_names
 from tidelake.options import declared, session_options
+from tidelake.spark.jvm.held_frames import held_while_read
 from tidelake.spark.read.scan_frame import frame_of, rows_frame
 from tidelake.spark.sessions.paimon_settings import paimon_options
 from tidelake.spark.sessions.session import settings
@@ -68,7 +69,8 @@ def table_frame(
     when = dict(moment or {})
     if isinstance(found, RowView):
         view = found.scan(columns=columns, where=where, **when)
-        return rows_frame(spark, view.rows, view.plan.splits, table=name)
+        frame = rows_frame(spark, view.rows, view.plan.splits, table=name)
+        return held_while_read(spark, frame, view.hold)
     if isinstance(found, SystemTable):
         return spark.createDataFrame(found.to_arrow(columns=columns, where=where, **when))
     metadata = metadata_fields(found.table_schema)

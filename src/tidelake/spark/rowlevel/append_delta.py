@@ -44,7 +44,10 @@ from tidelake.engine.rows import (
     find_rows,
     plan_change,
     read_found,
+    read_row_ids,
     read_without,
+    tracks_rows,
+    with_ids_of,
 )
 from tidelake.engine.scan import ReadContext, split_from_bytes, split_to_bytes
 from tidelake.engine.tables import TableHandle
@@ -283,8 +286,9 @@ def _positions(number: int, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
 def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
     gone: dict[int, list[npt.NDArray[np.int64]]] = {}
     rows_count = 0
+    tracked = tracks_rows(task.handle.options)
     for given in batches:
-        batch = given
+        batch, stays = given, None
         if not batch.num_rows:
             continue
         rows = batch.drop_columns(list(_POSITION_COLUMNS))
@@ -300,7 +304,12 @@ def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
         for number in np.unique(numbers).tolist():  # usually one
             gone.setdefault(number, []).append(positions[numbers == number])
         if rows.num_columns and rows.num_rows:
-            changes.write(rows)
+            if tracked:
+                changes.check(rows)
+                rows = with_ids_of(rows, _row_ids(task, given, stays))
+                changes.keep(rows)
+            else:
+                changes.write(rows)
     marks = task.handle.options.get(declared.DELETION_VECTORS_ENABLED)
     for number in sorted(gone):
         every = np.concatenate(gone.pop(number))
@@ -310,9 +319,26 @@ def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
             changes.mark(found)
             continue
         for rows in read_without(task.context, found):
-            changes.write(rows)
+            changes.keep(rows)
         changes.remove(found.split, found.file)
     return rows_count
+
+
+def _row_ids(task: RowsTask, given: pa.RecordBatch, stays: pa.Array | None) -> pa.Array:
+    """The ids of changed rows, by their file and position; null for new rows."""
+    rows = given if stays is None else given.filter(stays)
+    numbers, positions = (rows.column(name).fill_null(-1).to_numpy() for name in _POSITION_COLUMNS)
+    ids = np.zeros(rows.num_rows, np.int64)
+    is_new = numbers < 0
+    if ACTION_COLUMN in rows.schema.names:
+        is_new |= rows.column(ACTION_COLUMN).to_numpy() == int(RowKind.INSERT)
+    for number in np.unique(numbers[~is_new]).tolist():  # usually one
+        own = ~is_new & (numbers == number)
+        wanted, place = np.unique(positions[own], return_inverse=True)
+        split = split_from_bytes(task.files[number])
+        found = RowPositions(split, split.files[0], wanted)
+        ids[own] = read_row_ids(task.context, found).to_numpy()[place]
+    return pa.array(ids, mask=is_new)
 
 
 def _found(task: RowsTask, number: int, every: npt.NDArray[np.int64]) -> RowPositions:

@@ -235,9 +235,10 @@ class FilterTaker:
 
 @dataclass
 class SplitPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no types here
-    """One task of a read: a split as bytes."""
+    """One task of a read: a split as bytes, and which of the read's branches it is of."""
 
     blob: bytes
+    part: int
 
 
 class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries no types here
@@ -248,7 +249,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
         self._columns = schema.names
         self._filters: list[Filter] = []
         self._scan: TableScan | None = None
-        self._task: TableRows | None = None
+        self._tasks: tuple[TableRows, ...] = ()
 
     @property
     def pushFilters(self) -> FilterTaker:
@@ -258,7 +259,11 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
     @_briefly
     def partitions(self) -> Sequence[InputPartition]:
         """One per split."""
-        return [SplitPartition(split_to_bytes(s)) for s in self._planned().plan.splits]
+        return [
+            SplitPartition(split_to_bytes(split), number)
+            for number, part in enumerate(self._planned().parts)
+            for split in part.plan.splits
+        ]
 
     def _planned(self) -> TableScan:
         if self._scan is None:
@@ -266,20 +271,20 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
             self._scan = _scan(table, self._options, self._filters, columns=self._columns)
         return self._scan
 
-    def __getstate__(self) -> TableRows | None:
+    def __getstate__(self) -> tuple[TableRows, ...] | None:
         # Spark ships the reader before it requests the partitions, so the plan is made here
-        return _unless_refused(lambda: self._planned().rows)
+        return _unless_refused(lambda: tuple(part.rows for part in self._planned().parts))
 
-    def __setstate__(self, task: TableRows) -> None:
-        self._task = task
+    def __setstate__(self, tasks: tuple[TableRows, ...]) -> None:
+        self._tasks = tasks
 
     @message_first
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Rows of one split."""
         if not isinstance(partition, SplitPartition):
             return  # Spark's stand-in for an empty plan
-        assert self._task is not None, "executors read with a reader that was shipped"
-        task = self._task
+        assert self._tasks, "executors read with a reader that was shipped"
+        task = self._tasks[partition.part]
         yield from split_batches(task, split_from_bytes(partition.blob), task.fields)
 
 

@@ -291,6 +291,9 @@ class StatementQueries:
         found = self._open(reference, query)
         if found is None:
             return None
+        if isinstance(found, View):
+            self._refuse_clauses(clause, query, reference, "A view")
+            return self._view(found, depth, reference)
         if isinstance(found, Table):
             if is_stream:
                 stream = self._streams.of_table(reference, found, conf=conf())
@@ -333,7 +336,7 @@ class StatementQueries:
         if not reference.clause.options:
             return None
         *places, last = reference.name.parts
-        base, _, _ = last.partition("$")
+        base = last.rsplit("$", 1)[0]  # it may name a branch
         table = self.session.table(TableName((*places, base), reference.start), use="read")
         if isinstance(table, Table):
             return table
@@ -371,7 +374,7 @@ class StatementQueries:
                 query.text, reference.start, message, kind="sql_function", error=UnsupportedError
             )
 
-    def _open(self, reference: TableReference, query: Query) -> Table | SystemTable | None:
+    def _open(self, reference: TableReference, query: Query) -> Table | SystemTable | View | None:
         """Find the table of a name, unless a view of Spark's session hides it."""
         name = reference.name
         base = TableName((*name.parts[:-1], name.parts[-1].partition("$")[0]), name.start)
@@ -386,6 +389,9 @@ class StatementQueries:
                 raise
             if self._exists_in_spark(written):
                 return None
+            kept = self.session.kept_view(name)
+            if kept is not None:
+                return kept
             raise unknown_table_error(error, reference.name, query.text, self.session) from error
         if len(name.parts) == 1 and not in_path and self._exists_in_spark(written):
             shown = self.spark.catalog.getTable(written)

@@ -17,13 +17,14 @@ from tidelake.engine.tables import Catalog, Table
 from tidelake.errors import InvalidInputError, counted
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
+from tidelake.spark.expression.types import fields_from_spark
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.paimon_settings import check_paimon_setting
 from tidelake.spark.sessions.time_zone import session_zone
 from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.sql.merge_builder import MergeBuilder
 from tidelake.spark.sql.queries import Args, StatementQueries
-from tidelake.spark.sql.stream_sources import kinds_first, row_columns
+from tidelake.spark.sql.stream_sources import kinds_first, row_columns, with_names
 from tidelake.spark.sql.streams import StatementStreams
 from tidelake.spark.sql.writes import StatementWrites
 from tidelake.spark.streams.jobs import JobRegistry
@@ -49,6 +50,7 @@ from tidelake.sql.syntax.ast import (
     Update,
     WithQueries,
 )
+from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.parameters import bind_parameters
 
 
@@ -173,6 +175,9 @@ class Statements:
             return self._nothing()
         if isinstance(statement, CreateTable) and is_foreign(statement):
             kafka_table(statement)  # refuses what is wrong now, and not when it is read
+        if isinstance(statement, CreateView) and statement.kept_as is not None:
+            self._keep_view(statement, statement.kept_as)
+            return self._nothing()
         if isinstance(statement, CreateView):
             self._check_view(statement)
         if isinstance(statement, SetProperty) and not is_known_setting(statement):
@@ -210,6 +215,23 @@ class Statements:
                 self.spark.conf.set(key, value)
         shown = self.spark.conf.get(key, "<undefined>") if value is None else value
         return self.spark.createDataFrame([(key, shown)], "key string, value string")
+
+    def _keep_view(self, statement: CreateView, name: TableName) -> None:
+        """Run the query for its columns, and let the catalog keep the view."""
+        resolved = self.session.resolve(name)
+        catalog = self.session.catalog_named(resolved.catalog_name)
+        session = self.session.in_database(resolved.catalog_name, resolved.database)
+        frame = StatementQueries(self.spark, session).frame(statement.query)
+        self._check_columns(statement.name, statement.columns, frame)
+        if statement.columns:
+            frame = with_names(frame, statement.columns)
+        catalog.create_view(
+            resolved.identifier,
+            statement.query.sql.strip(),
+            fields_from_spark(frame.schema, table=resolved.identifier),
+            comment=statement.comment,
+            if_exists=statement.if_exists,
+        )
 
     def _check_view(self, statement: CreateView) -> None:
         frame = self.queries.frame(statement.query)

@@ -128,7 +128,7 @@ class TableSources:
 
         names = tuple(f.name for f in fields)
         plain = function is None
-        hidden = hidden_columns(names) if plain else ()
+        hidden = hidden_columns(names, table.handle.schema.options) if plain else ()
         looked_up = None
         if reference.clause.lookup:
             looked_up = LookedUp(
@@ -189,7 +189,7 @@ class TableSources:
         """The rows of a system table or a view."""
         name = str(reference.name)
         if table is not None:
-            system = reference.name.parts[-1].partition("$")[2]
+            system = reference.name.parts[-1].rpartition("$")[2]
             options: dict[str, object] = dict(reference.clause.options)
             between = self._incremental(options, name) if system == AUDIT_LOG else None
             if between is not None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from tidelake.engine.jobs import Chosen, compact_postponed, compact_table
+from tidelake.engine.jobs import Chosen, ClusterOrder, compact_postponed, compact_table
 from tidelake.engine.metadata import POSTPONE_BUCKET
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import WriteResult
 from tidelake.options import declared
+from tidelake.spark.write.clustered_ranges import SparkClusterRunner
 from tidelake.spark.write.postpone_compaction import SparkMover
 from tidelake.spark.write.runner import SparkRunner
 
@@ -25,8 +26,12 @@ def compact_on_spark(
     *,
     full: bool,
     tasks: int | None,
+    order: ClusterOrder | None = None,
 ) -> WriteResult:
     """Compact the buckets that need it; see :meth:`tidelake.spark.Lake.compact`."""
+    if order is not None or handle.options.get(declared.CLUSTERING_INCREMENTAL):
+        ranges = SparkClusterRunner(spark, tasks)
+        return compact_table(handle, chosen, full=full, order=order, runner=ranges)
     runner = SparkRunner(spark, tasks)
     if handle.options.get(declared.BUCKET) != POSTPONE_BUCKET:
         return compact_table(handle, chosen, full=full, runner=runner)

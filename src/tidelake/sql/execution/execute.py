@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidelake.engine.schemas import DATA_TYPE, ROWTIME, check_event_time
+from tidelake.engine.tables import Table
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -32,6 +33,7 @@ from tidelake.sql.execution.session import (
 )
 from tidelake.sql.execution.stream_settings import check_setting
 from tidelake.sql.syntax.ast import (
+    AddConstraint,
     AlterTable,
     AlterTag,
     Analyze,
@@ -42,6 +44,7 @@ from tidelake.sql.syntax.ast import (
     CreateView,
     Describe,
     DescribeDatabase,
+    DropConstraint,
     DropDatabase,
     DropPartitions,
     DropTable,
@@ -187,12 +190,29 @@ def _alter_table(statement: AlterTable, session: SqlSession) -> None:
         raise
     changes: list[SchemaChange] = []
     for change in statement.changes:
+        if isinstance(change, (AddConstraint, DropConstraint)):
+            _check_constraint(change, table)
         changes.append(change)
         if isinstance(change, SetOption) and change.key == ROWTIME:
             field = table.table_schema.field(str(change.value))
             check_event_time(field.type, column=field.name, table=str(statement.name))
             changes.append(SetOption(DATA_TYPE, str(field.type.as_nullable())))
     table.alter(*changes)
+
+
+def _check_constraint(change: AddConstraint | DropConstraint, table: Table) -> None:
+    """Refuse to add a constraint that is there, and to drop one that is not."""
+    is_there = change.key in table.table_schema.options
+    name = change.key.partition(".")[2]
+    if isinstance(change, AddConstraint) and is_there:
+        message = (
+            f"Table '{table.identifier}' has a constraint '{name}' already"
+            f" ({table.table_schema.options[change.key]}): drop it first."
+        )
+        raise AlreadyExistsError(message, kind="constraint_exists", table=table.identifier)
+    if isinstance(change, DropConstraint) and not is_there and change.if_missing == "error":
+        message = f"Table '{table.identifier}' has no constraint '{name}'."
+        raise NotFoundError(message, kind="constraint_not_found", table=table.identifier)
 
 
 def _rename_table(statement: RenameTable, session: SqlSession) -> None:
@@ -259,6 +279,7 @@ def _truncate(statement: Truncate, session: SqlSession) -> None:
 
 
 def _create_view(statement: CreateView, session: SqlSession) -> None:
+    assert statement.kept_as is None, "the engine knows its columns, and has the catalog keep it"
     if statement.name in session.temporary and statement.if_exists != "replace":
         if statement.if_exists == "ignore":
             return
@@ -273,6 +294,11 @@ def _create_view(statement: CreateView, session: SqlSession) -> None:
 def _drop_view(statement: DropView, session: SqlSession) -> None:
     if isinstance(session.find_temporary(statement.name), View):
         session.drop_temporary(statement.name)
+        return
+    resolved = session.resolve(statement.name)
+    catalog = session.catalog_named(resolved.catalog_name)
+    if catalog.find_view(resolved.identifier) is not None:
+        catalog.drop_view(resolved.identifier)
         return
     if statement.if_missing == "error":
         views = [n for n, t in session.temporary.items() if isinstance(t, View)]
@@ -358,8 +384,13 @@ def _show_names(statement: ShowNames, session: SqlSession) -> pa.Table:
         return _rows(("catalog",), [(n,) for n in wanted(session.catalogs)])
     if statement.what == "views":
         views = [n for n, t in session.temporary.items() if isinstance(t, View)]
+        catalog, database = session.catalog, session.database
+        if statement.database is not None:
+            catalog, database = _database(statement.database, session)
+        kept = catalog.views(database) if catalog.database_exists(database) else []
         return _rows(
-            ("namespace", "viewName", "isTemporary"), [("", n, True) for n in wanted(views)]
+            ("namespace", "viewName", "isTemporary"),
+            [(database, n, False) for n in wanted(kept)] + [("", n, True) for n in wanted(views)],
         )
     if statement.what == "databases":
         catalog = session.catalog
@@ -449,8 +480,20 @@ def _call(statement: Call, session: SqlSession) -> pa.Table:
     catalog_name = statement.catalog or session.catalog_name
     positional, named = list(statement.positional), dict(statement.named)
     procedure = PROCEDURES.get(statement.name)
-    first = procedure.parameters[0] if procedure is not None and procedure.parameters else None
-    if first is not None and first.type is ParameterType.TABLE:
+    parameters = () if procedure is None else procedure.parameters
+    first = parameters[0] if parameters else None
+    tables = [p.name for p in parameters if p.type is ParameterType.TABLE]
+    if tables and (len(tables) > 1 or first is None or first.name not in tables):
+        # each may be of another catalog, and keeps its name
+        names = [p.name for p in parameters]
+        positional = [
+            _in_database(v, session) if name in tables else v
+            for name, v in zip(names, positional, strict=False)
+        ] + positional[len(names) :]
+        named = {
+            k: _in_database(v, session) if k.lower() in tables else v for k, v in named.items()
+        }
+    elif first is not None and first.type is ParameterType.TABLE:
         # a name without database is in the current one
         if positional:
             positional[0], catalog_name = _qualify(positional[0], session, catalog_name)
@@ -459,7 +502,21 @@ def _call(statement: Call, session: SqlSession) -> pa.Table:
                 named[key], catalog_name = _qualify(named[key], session, catalog_name)
     catalog = session.catalog_named(catalog_name)
     runner = session.runner_of(catalog)
-    return call(catalog, statement.name, positional, named, runner=runner, zone=session.zone())
+    return call(
+        catalog,
+        statement.name,
+        positional,
+        named,
+        runner=runner,
+        zone=session.zone(),
+        catalogs=session.catalogs,
+    )
+
+
+def _in_database(given: object, session: SqlSession) -> object:
+    """A table's name with the current database where it has none."""
+    is_plain = isinstance(given, str) and "." not in given
+    return f"{session.database}.{given}" if is_plain else given
 
 
 def _qualify(given: object, session: SqlSession, catalog_name: str) -> tuple[object, str]:

@@ -98,14 +98,14 @@ def kernel_insert(
     if parse_values(query, defaults=True) is None:
         return False
     table = session.data_table(statement.name, use="written")
+    own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
+    options = {**own, **statement.options}
+    if options:
+        table = table.with_options(options)  # before its columns: the option `branch` may say them
     fields, own_zone = table.table_schema.fields, table.handle.env.zone
     rows = parse_values(with_defaults(statement, fields, table=name, zone=own_zone).query.sql)
     if rows is None:
         return False
-    own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
-    options = {**own, **statement.options}
-    if options:
-        table = table.with_options(options)
     if table.handle.options.get(declared.WRITE_MERGE_SCHEMA):
         return False
     targets = target_columns(statement.columns, fields, (), table=name)

@@ -106,5 +106,7 @@ def _values(table: Table) -> set[object]:
     """Values of the first partition column in partitions with rows, without null."""
     field = table.table_schema.field(table.partition_keys[0])
     paths = table.paths
-    firsts = {paths.partition_values(split.partition)[0] for split in table.plan().splits}
+    with table.scan() as scan:
+        splits = [split for part in scan.parts for split in part.plan.splits]
+    firsts = {paths.partition_values(split.partition)[0] for split in splits}
     return {from_storage(value, field.type) for value in firsts if value is not None}

@@ -31,7 +31,7 @@ from tidelake.errors import (
     near_names,
 )
 from tidelake.maintenance.procedure import ProcedureRunner
-from tidelake.sql.syntax.ast import CreateTable, CreateView
+from tidelake.sql.syntax.ast import CreateTable, CreateView, Query
 from tidelake.sql.syntax.name import TableName
 
 DEFAULT_DATABASE = "default"
@@ -101,7 +101,7 @@ class ForeignTable:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A temporary view, with the catalog and database that its query's names refer to."""
+    """A view, with the catalog and database that its query's names refer to."""
 
     definition: CreateView
     catalog_name: str
@@ -221,6 +221,17 @@ class SqlSession:
         found = self.temporary.get(name.parts[0]) if len(name.parts) == 1 else None
         return found or self.qualified_temporary.get(self._full(name))
 
+    def kept_view(self, name: TableName) -> View | None:
+        """Return the view of a name that its catalog keeps, if any."""
+        resolved = self.resolve(name)
+        found = self.catalog_named(resolved.catalog_name).find_view(resolved.identifier)
+        if found is None:
+            return None
+        text = found.query_in()
+        columns = tuple(field.name for field in found.fields)
+        definition = CreateView(str(name), columns, Query(text, 0, len(text)))
+        return View(definition, resolved.catalog_name, resolved.database)
+
     def drop_temporary(self, name: TableName) -> None:
         """Drop the temporary table or view of a name."""
         if len(name.parts) == 1 and name.parts[0] in self.temporary:
@@ -263,11 +274,11 @@ class SqlSession:
         return found
 
     def _temporary_table(self, name: TableName) -> Table | SystemTable | Temporary | None:
-        base, dollar, system = name.parts[-1].partition("$")
+        base, dollar, rest = name.parts[-1].partition("$")
         temporary = self.find_temporary(TableName((*name.parts[:-1], base), name.start))
         if isinstance(temporary, PathTable):
             table = temporary.open()
-            return table.system_table(system) if dollar else table
+            return table.named(rest) if dollar else table
         self.refuse_foreign_system_table(name)
         return temporary
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from tidelake.engine.schemas import WATERMARK_KEYS
+from tidelake.options import CONSTRAINT_PREFIX
 from tidelake.sql.parser.create import read_column, read_default, read_watermark
-from tidelake.sql.syntax.ast import AlterTable, AlterTag, DropPartitions, RenameTable, Watermark
+from tidelake.sql.syntax.ast import (
+    AddConstraint,
+    AlterTable,
+    AlterTag,
+    DropConstraint,
+    DropPartitions,
+    RenameTable,
+    Watermark,
+)
 from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.literal import read_partition
 from tidelake.sql.syntax.name import TableName
-from tidelake.sql.syntax.tokens import Token
 from tidelake.sql.syntax.types import Spelling, read_type
 from tidelake.sql.syntax.watermark import watermark_options
 from tidelake.types.schema_change import (
@@ -99,17 +107,50 @@ def _position(cursor: Cursor) -> Position | None:
     return None
 
 
-def _constraint_kind(cursor: Cursor) -> Sequence[Token]:
-    """The token after the name of a constraint."""
-    return cursor.tokens[cursor.index + 2 :][:1] if cursor.peek("CONSTRAINT") else ()
+def _is_check(cursor: Cursor) -> bool:
+    """Whether CONSTRAINT <name> CHECK comes next."""
+    after_name = cursor.tokens[cursor.index + 2 :][:1] if cursor.peek("CONSTRAINT") else ()
+    return any(token.upper == "CHECK" for token in after_name)
+
+
+def _check(cursor: Cursor) -> list[SchemaChange]:
+    """Read ``CONSTRAINT <name> CHECK (<condition>)``: an option of the table."""
+    cursor.expect("CONSTRAINT")
+    name = cursor.name("constraint's name")
+    cursor.expect("CHECK")
+    cursor.expect("(", why=" before the condition")
+    start = cursor.position
+    depth = 1
+    while True:
+        token = cursor.token
+        if token is None:
+            raise cursor.error("The condition has no closing parenthesis.", start=start)
+        is_sign = not token.is_string and not token.is_quoted
+        depth += (is_sign and token.text == "(") - (is_sign and token.text == ")")
+        if not depth:
+            break
+        cursor.index += 1
+    condition = cursor.text[start : cursor.end]
+    cursor.index += 1
+    cursor.accept("ENFORCED")
+    return [AddConstraint(CONSTRAINT_PREFIX + name, condition.strip())]
+
+
+def _drop_constraint(cursor: Cursor) -> list[SchemaChange]:
+    if_missing = cursor.if_exists()
+    return [DropConstraint(CONSTRAINT_PREFIX + cursor.name("constraint's name"), if_missing)]
 
 
 def _add(cursor: Cursor, spelling: Spelling) -> list[SchemaChange]:
     def item() -> list[SchemaChange]:
         if cursor.accept("WATERMARK", "FOR"):
             return _set_watermark(read_watermark(cursor, []))
-        if cursor.peek("CHECK") or any(w.upper == "CHECK" for w in _constraint_kind(cursor)):
-            raise cursor.unsupported("CHECK is not supported: writes do not check rows.")
+        if cursor.peek("CHECK"):
+            raise cursor.unsupported(
+                "A CHECK needs a name: ALTER TABLE t ADD CONSTRAINT name CHECK (...)."
+            )
+        if _is_check(cursor):
+            return _check(cursor)
         if cursor.peek("PRIMARY", "KEY") or cursor.peek("CONSTRAINT"):
             raise cursor.unsupported(
                 "A primary key decides the layout of files and cannot be added: create a new table"
@@ -260,6 +301,7 @@ _CHANGES: dict[tuple[str, ...], Callable[[Cursor], list[SchemaChange]]] = {
     ("DROP", "COLUMNS"): _drop,
     ("DROP", "COLUMN"): _drop,
     ("DROP", "WATERMARK"): _drop_watermark,
+    ("DROP", "CONSTRAINT"): _drop_constraint,
     ("DROP",): _drop,
     ("RENAME", "COLUMN"): _rename,
     ("RENAME",): _rename,

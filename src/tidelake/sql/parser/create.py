@@ -148,7 +148,8 @@ def _columns(cursor: Cursor, spelling: Spelling) -> _Columns:
             columns.watermark = read_watermark(cursor, [f.name for f in columns.fields])
         elif cursor.peek("UNIQUE") or cursor.peek("CHECK") or cursor.peek("FOREIGN", "KEY"):
             raise cursor.unsupported(
-                "Supported constraints are PRIMARY KEY ... NOT ENFORCED, and NOT NULL."
+                "Supported constraints are PRIMARY KEY ... NOT ENFORCED, and NOT NULL. A condition"
+                " on the rows is an option of the table: 'constraint.<name>' = 'price >= 0'."
             )
         elif cursor.peek("LIKE"):
             raise cursor.unsupported(

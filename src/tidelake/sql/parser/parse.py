@@ -292,18 +292,13 @@ def _create(cursor: Cursor) -> Statement:
 
 
 def _view(cursor: Cursor, *, replace: bool, temporary: bool, start: int) -> Statement:
-    if not temporary:
-        raise cursor.unsupported(
-            "A warehouse stores tables, not views: CREATE TEMPORARY VIEW keeps one for this"
-            " session.",
-            start=start,
-        )
+    del start
     if_exists: Literal["error", "ignore", "replace"] = "replace" if replace else "error"
     if cursor.accept("IF", "NOT", "EXISTS"):
         if_exists = "ignore"
     name_start = cursor.position
     name = cursor.table_name("view")
-    if len(name.parts) != 1:
+    if temporary and len(name.parts) != 1:
         raise cursor.error(
             "A temporary view has no database: write its name alone.", start=name_start
         )
@@ -317,12 +312,19 @@ def _view(cursor: Cursor, *, replace: bool, temporary: bool, start: int) -> Stat
             return found
 
         columns = cursor.parenthesized("the columns", column)
-    if cursor.accept("COMMENT"):
-        cursor.string("comment")
+    comment = cursor.string("comment") if cursor.accept("COMMENT") else None
     if cursor.peek("USING"):
         raise cursor.unsupported("Create a view over another source by spark.sql.")
     cursor.expect("AS", why=" before the query of the view")
-    return CreateView(name.parts[0], tuple(columns), _query(cursor), if_exists, name_start)
+    return CreateView(
+        name.parts[-1],
+        tuple(columns),
+        _query(cursor),
+        if_exists,
+        name_start,
+        None if temporary else name,
+        comment,
+    )
 
 
 def _database(cursor: Cursor) -> Statement:
@@ -390,7 +392,9 @@ def _alter(cursor: Cursor) -> Statement:
     if cursor.peek("DATABASE") or cursor.peek("SCHEMA") or cursor.peek("NAMESPACE"):
         raise cursor.unsupported("A database has no options: set them on its tables.")
     if cursor.peek("VIEW"):
-        raise cursor.unsupported("A view cannot be altered: use CREATE OR REPLACE TEMPORARY VIEW.")
+        raise cursor.unsupported(
+            "A view cannot be altered: use CREATE OR REPLACE VIEW, or CALL sys.alter_view_dialect."
+        )
     cursor.expect("TABLE")
     return alter_table(cursor)
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from tidelake.sql.syntax.name import TableName
 from tidelake.types import DataField
-from tidelake.types.schema_change import SchemaChange
+from tidelake.types.schema_change import RemoveOption, SchemaChange, SetOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +104,21 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE [OR REPLACE] TEMPORARY VIEW."""
+    """CREATE [OR REPLACE] [TEMPORARY] VIEW.
+
+    Parameters
+    ----------
+    kept_as : TableName, optional
+        The name of a view that the catalog keeps; None for a temporary one.
+    """
 
     name: str
     columns: tuple[str, ...]
     query: Query
     if_exists: Literal["error", "ignore", "replace"] = "error"
     start: int = 0
+    kept_as: TableName | None = None
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,18 @@ class DropView:
     """DROP [TEMPORARY] VIEW."""
 
     name: TableName
+    if_missing: Literal["error", "ignore"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class AddConstraint(SetOption):
+    """``ADD CONSTRAINT <name> CHECK (...)``: an option that is not set yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint(RemoveOption):
+    """``DROP CONSTRAINT [IF EXISTS] <name>``: an option that is set."""
+
     if_missing: Literal["error", "ignore"] = "error"
 
 

@@ -313,10 +313,7 @@ def _function(cursor: Cursor) -> TableFunction | None:
         return None
     name = token.text.lower()
     if name == INCREMENTAL_TAG:
-        raise cursor.unsupported(
-            f"{INCREMENTAL_TAG} is not supported, because tags are not created automatically yet:"
-            f" use {INCREMENTAL}."
-        )
+        raise cursor.unsupported(f"{INCREMENTAL_TAG} is not supported: use {INCREMENTAL}.")
     if name not in {INCREMENTAL, INCREMENTAL_TIMES}:
         return None
     cursor.index += 2

@@ -1,10 +1,13 @@
-"""One data file of an append table: the table's columns, rows in order of arrival."""
+"""One data file of an append table: the table's columns, rows in order of arrival.
+
+With row tracking the ids of rows may follow the columns (:mod:`tidelake.metadata.row_ids`).
+"""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from tidelake.format import format_options, open_writer
+from tidelake.format import TRACKING_FIELDS, format_options, open_writer
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
 from tidelake.options.declared import METADATA_STATS_DENSE_STORE
 from tidelake.store.context import StoreContext
@@ -29,6 +32,10 @@ class AppendFile:
         Sequence number of its first row.
     source : FileSource
         Whether rows were added or compacted.
+    level : int
+        Above 0 for clustered rows of a table with ``clustering.incremental``.
+    write_cols : tuple of str, optional
+        The columns of the file, if a manifest names them.
     """
 
     def __init__(
@@ -39,20 +46,25 @@ class AppendFile:
         *,
         first_sequence: int,
         source: FileSource,
+        level: int = 0,
+        write_cols: tuple[str, ...] | None = None,
     ) -> None:
         self._context = context
         self._name = name
         self._first_sequence = first_sequence
         self._source = source
+        self._level = level
         self._index = DataFileIndex(context, name, path)
         fields = context.schema.fields
+        self._fields = tuple(field for field in fields if field not in TRACKING_FIELDS)
+        self._write_cols = write_cols
         options = format_options(context.options)
         self._file = open_writer(
             context.fileio,
             path,
             fields,
             options.within(row_group_bytes(context)),
-            stats_columns=frozenset(field.name for field in fields),
+            stats_columns=frozenset(field.name for field in self._fields),
         )
 
     @property
@@ -81,8 +93,8 @@ class AppendFile:
         index = self._index.finish()
         footer = self._file.close()
         values, covered = value_stats(
-            self._context.schema.fields,
-            footer.stats,
+            self._fields,
+            footer.stats[: len(self._fields)],
             dense=self._context.options.get(METADATA_STATS_DENSE_STORE),
         )
         return DataFileMeta(
@@ -96,11 +108,12 @@ class AppendFile:
             min_sequence_number=self._first_sequence,
             max_sequence_number=self._first_sequence + footer.row_count - 1,
             schema_id=self._context.schema.id,
-            level=0,
+            level=self._level,
             creation_time_ms=creation_time_ms(self._context),
             delete_row_count=0,
             file_source=int(self._source),
             value_stats_cols=covered,
+            write_cols=self._write_cols,
             **index,
         )
 

@@ -12,6 +12,8 @@
    count.
 4. A compaction leaves out rows in deletion vectors, and drops the vectors of the files that it
    replaces.
+5. With row tracking a compaction takes the ids of the rows along
+   (:mod:`tidelake.metadata.row_ids`).
 
 In a bucketed table sequence numbers continue those of the live files; without buckets each file
 counts its rows from 0. The semantics are Paimon's ``AppendOnlyWriter`` (1.3.1).
@@ -19,10 +21,12 @@ counts its rows from 0. The semantics are Paimon's ``AppendOnlyWriter`` (1.3.1).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +43,14 @@ from tidelake.format import (
 from tidelake.merge import SpillStack
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.metadata.index_entry import IndexFile
+from tidelake.metadata.partition_columns import partition_columns
+from tidelake.metadata.row_ids import (
+    completed,
+    ordinals_left,
+    tracked_schema,
+    tracks_rows,
+    with_tracking,
+)
 from tidelake.options import target_file_size_bytes
 from tidelake.options.declared import (
     COMPACTION_DELETE_RATIO_THRESHOLD,
@@ -49,6 +61,7 @@ from tidelake.options.declared import (
     WRITE_ONLY,
 )
 from tidelake.store.append.append_file import AppendFile, row_group_bytes
+from tidelake.store.append.clustering import ClusterKey, ClusterOrder, ClusterSorter, KeyRanges
 from tidelake.store.append.compaction_picker import pick_bucketed, pick_bucketed_full, pick_unaware
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
@@ -56,7 +69,9 @@ from tidelake.store.file_meta import check_sequence_numbers
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import RollingWriter
 from tidelake.store.write_buffer import RowBuffer
+from tidelake.types import DataField
 
+Rows: TypeAlias = Generator[pa.RecordBatch, None, None]
 UNAWARE = -1
 """Total number of buckets of a table without buckets (on disk: never renumber)."""
 
@@ -95,6 +110,8 @@ class AppendBucketWriter:
         self._rewrites_all = options.get(COMPACTION_FORCE_REWRITE_ALL_FILES)
         self._worn_share = options.get(COMPACTION_DELETE_RATIO_THRESHOLD)
         self._write_only = options.get(WRITE_ONLY)
+        self._tracks_rows = tracks_rows(options)
+        self._fields = with_tracking(context.schema.fields, options)
         self._spill_always = options.get(WRITE_BUFFER_FOR_APPEND)
         self._live = tuple(live_files)
         self._files = NewFiles(context, partition, bucket)
@@ -195,9 +212,46 @@ class AppendBucketWriter:
     def compact_part(self, names: Collection[str]) -> None:
         """Join the files of these names, one part of :meth:`compaction_parts`."""
         self.flush()
+        self._rewrite(self._live_files(names))
+
+    def cluster(self, names: Collection[str], order: ClusterOrder, *, level: int) -> None:
+        """Rewrite the files of these names in a clustered order, for a level.
+
+        On a curve the columns of `order` are read twice.
+        """
+        self.flush()
+        files = self._live_files(names)
+        ranges = None
+        if order.needs_ranges:
+            with closing(self._rows_of(files, order.fields)) as keys:
+                ranges = KeyRanges.of(order.fields, keys)
+        sorter = self.sorter(order.key(ranges))
+        try:
+            with closing(self._rows_of(files, self._fields)) as batches:
+                for rows in batches:
+                    sorter.add(rows)
+            self._replace(files, sorter.batches(), level=level)
+        finally:
+            sorter.close()
+
+    def sorter(self, key: ClusterKey) -> ClusterSorter:
+        """Open a sorter of rows, for :meth:`write_clustered`."""
+        return ClusterSorter(self._context, key, name=self._files.writer_id)
+
+    def write_clustered(self, rows: Rows, *, level: int) -> None:
+        """Write rows of files that another writer's message replaces, in their order."""
+        self._replace((), rows, level=level)
+
+    def replaced_by(self, files: Sequence[DataFileMeta], written: Sequence[DataFileMeta]) -> None:
+        """Note that other files hold the rows of these; their deletion vectors go."""
+        self._live = (*(f for f in self._live if f not in files), *written)
+        self._files.compact(files, written)
+        self._deletions.drop(f.file_name for f in files)
+
+    def _live_files(self, names: Collection[str]) -> tuple[DataFileMeta, ...]:
         files = tuple(f for f in self._live if f.file_name in names)
         assert len(files) == len(names), "a part is compacted on the snapshot of its plan"
-        self._rewrite(files)
+        return files
 
     def _picked(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
         if not self._ordered:
@@ -292,31 +346,54 @@ class AppendBucketWriter:
 
     def _rewrite(self, files: Sequence[DataFileMeta]) -> None:
         """Join files, one after the other."""
-        if not files:
-            return
-        self._compacting = self._rolling(files[0].min_sequence_number, FileSource.COMPACT)
+        if files:
+            rows = self._rows_of(files, self._fields)
+            self._replace(files, rows, first_sequence=files[0].min_sequence_number)
+
+    def _rows_of(self, files: Sequence[DataFileMeta], fields: Sequence[DataField]) -> Rows:
+        """The live rows of files, one after the other."""
         with closing(
             files_in_turn(
                 files,
-                self._read,
+                partial(self._read, tuple(fields)),
                 size_bytes=lambda file: file.file_size_bytes,
                 ahead=ReadAhead.of(self._context.env),
                 is_remote=self._context.fileio.is_remote,
             )
         ) as turns:
-            for _, batches in turns:
-                for rows in batches:
-                    self._compacting.write(rows)
-        written = self._compacting.close()
-        self._live = (*(f for f in self._live if f not in files), *written)
-        self._files.compact(files, written)
-        self._deletions.drop(f.file_name for f in files)
+            for file, batches in turns:
+                done = 0
+                deleted = self._deletions.positions(file) if self._tracks_rows else None
+                for batch in batches:
+                    rows = batch
+                    if self._tracks_rows:
+                        ordinals = ordinals_left(done, batch.num_rows, deleted)
+                        rows = completed(batch, file, ordinals)
+                        done += batch.num_rows
+                    yield rows
 
-    def _read(self, file: DataFileMeta, ahead: ReadAhead) -> DataFileRead:
+    def _replace(
+        self,
+        files: Sequence[DataFileMeta],
+        rows: Rows,
+        *,
+        first_sequence: int = 0,
+        level: int = 0,
+    ) -> None:
+        """Write rows in place of files."""
+        self._compacting = self._rolling(first_sequence, FileSource.COMPACT, level)
+        with closing(rows):
+            for batch in rows:
+                self._compacting.write(batch)
+        self.replaced_by(files, self._compacting.close())
+
+    def _read(
+        self, fields: tuple[DataField, ...], file: DataFileMeta, ahead: ReadAhead
+    ) -> DataFileRead:
         return read_batches(
             self._context.fileio,
             self._context.paths.data_file(self._partition, self._bucket, file),
-            self._context.schema.fields,
+            fields,
             file_fields=self._context.file_fields(file),
             file_size_bytes=file.file_size_bytes,
             row_count=file.row_count,
@@ -326,12 +403,25 @@ class AppendBucketWriter:
             orc_zone_moves=orc_zone_moves(self._context.options),
             ahead=ahead,
             table=self._context.paths.location,
+            constants=partition_columns(self._context.paths, self._context.schema, self._partition),
         )
 
-    def _rolling(self, first_sequence: int, source: FileSource) -> RollingWriter:
+    def _rolling(self, first_sequence: int, source: FileSource, level: int = 0) -> RollingWriter:
         def open_file(rows_before: int) -> AppendFile:
             name, path = self._files.next_file()
             first = first_sequence + rows_before if self._ordered else 0
-            return AppendFile(self._context, name, path, first_sequence=first, source=source)
+            context, columns = self._context, None
+            if self._tracks_rows and source is FileSource.COMPACT:
+                schema = tracked_schema(context.schema, context.options)
+                context, columns = replace(context, schema=schema), schema.field_names
+            return AppendFile(
+                context,
+                name,
+                path,
+                first_sequence=first,
+                source=source,
+                write_cols=None if columns is None else tuple(columns),
+                level=level,
+            )
 
         return RollingWriter(open_file, target_size_bytes=self._target_size_bytes)

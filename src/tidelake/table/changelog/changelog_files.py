@@ -22,7 +22,7 @@ Source: Paimon's ``IncrementalDeltaStartingScanner`` and ``IncrementalChangelogR
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -50,6 +50,7 @@ from tidelake.table.changelog.moved_keys import (
 )
 from tidelake.table.conversion.inputs import row_kind_names
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.read_hold import ReadHold
 from tidelake.types import RowKind
 from tidelake.types.predicate import Predicate
 
@@ -163,15 +164,19 @@ class LoggedChanges:
         Whether to read changelog files; otherwise the new data files.
     rows : LoggedRows
         What is read of each part.
+    hold : ReadHold
+        Holds the snapshots until the changes, and what reads them, are collected.
     """
 
     handle: TableHandle
     snapshots: tuple[Snapshot, ...]
     of_changelog: bool
     rows: LoggedRows
+    hold: ReadHold = field(default_factory=ReadHold, compare=False)
 
     def reader(self) -> pa.RecordBatchReader:
         """The changes as a stream."""
+        # it keeps these changes, and so their hold, until its last row
         batches = (batch for part in self.parts() for batch in self.rows.read(part))
         return pa.RecordBatchReader.from_batches(change_schema(self.rows), batches)
 

@@ -8,6 +8,7 @@ from datetime import tzinfo
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
+from tidelake.scan import check_not_evolved
 from tidelake.table.changelog.change_filter import change_filter
 from tidelake.table.changelog.changelog_files import (
     ChangesMode,
@@ -93,6 +94,8 @@ def changes_between(
 ) -> PlannedChanges:
     """Plan the changes after `start`, `end` included; see :meth:`tidelake.Table.changes_batches`.
 
+    The snapshots are held, as those of any read, until the changes are read or collected.
+
     Parameters
     ----------
     retracts : bool
@@ -104,6 +107,7 @@ def changes_between(
     InvalidInputError
         The range runs backwards, or there is no such mode.
     """
+    check_not_evolved(handle.options)
     source = changes_mode(mode, handle)
     for name in columns:
         handle.schema.field(name)
@@ -112,7 +116,8 @@ def changes_between(
         before = _before(handle, start)
         after = handle.snapshots.latest() if end is None else handle.time_travel.at(end)
         _check_forward(handle, _id_of(before), _id_of(after), start, end)
-        return TableChanges(handle, before, after, NetRows(context, columns, predicate))
+        hold = handle.hold_all((before, after))
+        return TableChanges(handle, before, after, NetRows(context, columns, predicate), hold)
     start_id = _id_with_changes(handle, start, is_start=True)
     end_id = _id_of(handle.snapshots.latest()) if end is None else _id_with_changes(handle, end)
     _check_forward(handle, start_id, end_id, start, end)
@@ -122,7 +127,7 @@ def changes_between(
     if retracts:
         leaving = change_filter(handle, predicate, columns, of_changelog=of_changelog)
     rows = LoggedRows(context, columns, predicate, leaving)
-    return LoggedChanges(handle, snapshots, of_changelog, rows)
+    return LoggedChanges(handle, snapshots, of_changelog, rows, handle.hold_all(snapshots))
 
 
 def _check_forward(

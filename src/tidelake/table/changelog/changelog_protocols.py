@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidelake.scan import ReadContext, Split
 from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.table.handle.read_hold import ReadHold
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate
@@ -61,6 +62,11 @@ class PlannedChanges(Protocol):
     @property
     def rows(self) -> ChangeRows:
         """The reader of each part."""
+        ...
+
+    @property
+    def hold(self) -> ReadHold:
+        """Holds the snapshots that are read."""
         ...
 
     def parts(self) -> Iterator[ChangePart]:

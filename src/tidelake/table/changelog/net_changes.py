@@ -5,27 +5,32 @@ written, overwritten or compacted in between. It works although snapshots in bet
 
 Primary-key tables, per bucket whose set of files differs:
 
-1. The files of both states are cut into sections together. A section is skipped if both states have
-   the same files and deletion vectors in it. Each other section is a part.
-2. A part is merged for each state, sorted by key, and compared
+1. A file that both states have, with the same deletion vector, is left out if its range of keys
+   meets that of no other file. The rest of both states is cut into sections together. Each section
+   is a part.
+2. Of a part that is mostly shared only the keys that may differ are read
+   (:mod:`tidelake.table.changelog.narrowing`). It is merged for each state, sorted by key, and
+   compared
    (:func:`tidelake.table.changelog.snapshot_diff.diff_sorted`): ``+I``, ``-D``, and ``-U`` ``+U``
    pairs.
 
 Append tables, per bucket whose set of files or of deletion vectors differs:
 
-1. If files were only added, their rows are ``+I``. If only a vector changed, the rows that it newly
-   marks are ``-D``. Each such file is a part.
-2. If files were removed too (a compaction moved rows, an overwrite replaced them), the bucket is
-   one part, and the rows of both sides are compared as multisets. To bound memory, a hash spreads
-   rows over passes of at most ``PASS_ROWS_MAX`` rows; each pass reads the files again.
+1. If files were only added, their rows are ``+I``. If vectors only gained marks, the rows that they
+   newly mark are ``-D``. Each such file is a part.
+2. If rows went and came (a compaction moved them, an overwrite replaced files, an update marked
+   rows and added files), the bucket is one part, and the rows of both sides are compared as
+   multisets. To bound memory, a hash spreads rows over passes of at most ``PASS_ROWS_MAX`` rows;
+   each pass reads the files again.
 
 Memory: a batch per open file; for multisets also ``PASS_ROWS_MAX`` rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +46,7 @@ from tidelake.scan import (
     Split,
     deleted_rows,
     file_sections,
+    files_meeting,
     read_buckets,
     read_file,
     read_split,
@@ -48,9 +54,11 @@ from tidelake.scan import (
 from tidelake.table.changelog.change_filter import left_by_update
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
 from tidelake.table.changelog.moved_keys import is_overwritten, parts_in_passes, spans_buckets
+from tidelake.table.changelog.narrowing import narrowed
 from tidelake.table.changelog.snapshot_diff import diff_multiset, diff_sorted
 from tidelake.table.conversion.inputs import row_kind_names
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.read_hold import ReadHold
 from tidelake.types import DataType, RowKind
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate, evaluate
@@ -122,15 +130,19 @@ class TableChanges:
         After `start`, up to and with `end`; None is the empty table before the first snapshot.
     rows : NetRows
         What is read of each part.
+    hold : ReadHold
+        Holds both snapshots until the changes, and what reads them, are collected.
     """
 
     handle: TableHandle
     start: Snapshot | None
     end: Snapshot | None
     rows: NetRows
+    hold: ReadHold = field(default_factory=ReadHold, compare=False)
 
     def reader(self) -> pa.RecordBatchReader:
         """The changes as a stream, bucket by bucket."""
+        # it keeps these changes, and so their hold, until its last row
         batches = (batch for part in self.parts() for batch in self.rows.read(part))
         return pa.RecordBatchReader.from_batches(change_schema(self.rows), batches)
 
@@ -196,13 +208,14 @@ def _keyed_parts(
     old = {f.file_name: f for f in before.files}
     new = {f.file_name: f for f in after.files}
     same = {name for name, _ in _identities(before) & _identities(after)}
-    for section in file_sections(list({**old, **new}.values()), types):
+    every = {**old, **new}
+    differ = [file for name, file in every.items() if name not in same]
+    for section in file_sections(files_meeting(list(every.values()), differ, types), types):
         names = [f.file_name for run in section for f in run]
-        if not same.issuperset(names):
-            yield tuple(
-                bucket.split(file_sections([own[n] for n in names if n in own], types), raw=False)
-                for bucket, own in ((before, old), (after, new))
-            )
+        yield tuple(
+            bucket.split(file_sections([own[n] for n in names if n in own], types), raw=False)
+            for bucket, own in ((before, old), (after, new))
+        )
 
 
 def _key_types(context: ReadContext) -> list[DataType]:
@@ -212,8 +225,10 @@ def _key_types(context: ReadContext) -> list[DataType]:
 
 def _keyed_changes(context: ReadContext, before: Split, after: Split) -> Changes:
     columns = context.schema.field_names
+    few = narrowed(context, before, after)
     old, new = (
-        read_split(context, side, columns=columns, predicate=None) for side in (before, after)
+        read_split(few.context, side, columns=columns, predicate=few.predicate)
+        for side in (few.before, few.after)
     )
     keys = context.schema.trimmed_primary_keys
     yield from diff_sorted(old, new, key_columns=keys, key_types=_key_types(context))
@@ -225,12 +240,23 @@ def _bag_parts(before: BucketFiles, after: BucketFiles) -> Iterator[ChangePart]:
     new = {f.file_name: f for f in after.files}
     same = {name for name, _ in _identities(before) & _identities(after)}
     names = [name for name in {**old, **new} if name not in same]
-    moved = old.keys() - new.keys() and new.keys() - old.keys()
-    for part in [names] if moved else [[name] for name in names]:
+    marked = [name for name in names if name in old and name in new]
+    gains = any(not _marks(after, name) < _marks(before, name) for name in marked)
+    loses = any(not _marks(after, name) > _marks(before, name) for name in marked)
+    # equal rows may leave one file and come with another: an update marks a row and adds a file
+    goes = bool(old.keys() - new.keys()) or gains
+    comes = bool(new.keys() - old.keys()) or loses
+    for part in [names] if goes and comes and len(names) > 1 else [[name] for name in names]:
         yield tuple(
             bucket.split(((tuple(own[n] for n in part if n in own),),), raw=True)
             for bucket, own in ((before, old), (after, new))
         )
+
+
+def _marks(side: BucketFiles, name: str) -> float:
+    """How many rows a side's vector marks; NaN, which no comparison holds for, where unknown."""
+    where = side.deletions.get(name)
+    return 0 if where is None else math.nan if where.cardinality is None else where.cardinality
 
 
 def _bag_changes(context: ReadContext, before: Split, after: Split) -> Changes:
@@ -244,8 +270,8 @@ def _bag_changes(context: ReadContext, before: Split, after: Split) -> Changes:
         for number in range(passes):
             yield from _bag_pass(
                 context,
-                _dealt(context, _rows(context, before), number, passes),
-                _dealt(context, _rows(context, after), number, passes),
+                _dealt(context, _own_rows(context, before, after), number, passes),
+                _dealt(context, _own_rows(context, after, before), number, passes),
             )
 
 
@@ -282,8 +308,18 @@ def _bag_pass(
         position += batch.num_rows
 
 
-def _rows(context: ReadContext, side: Split) -> Iterator[pa.RecordBatch]:
-    yield from read_split(context, side, columns=context.schema.field_names, predicate=None)
+def _own_rows(context: ReadContext, side: Split, other: Split) -> Iterator[pa.RecordBatch]:
+    """The rows that a side has; of a file that both have, those that the other's vector marks."""
+    theirs = {file.file_name for file in other.files}
+    fields = context.schema.fields
+    for file in side.files:
+        deleted = _deleted(context, side, file)
+        if file.file_name not in theirs:
+            yield from read_file(context, side, file, fields, deleted=deleted)
+            continue
+        positions = np.setdiff1d(_deleted(context, other, file), deleted, assume_unique=True)
+        if len(positions):
+            yield from read_file(context, side, file, fields, rows=positions)
 
 
 def _dealt(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from tidelake.scan.masks import MaskCache
 from tidelake.scan.merged_orders import MergedOrders
 from tidelake.store import StoreContext
 from tidelake.table.handle.managed_table import ManagedTable
+from tidelake.table.handle.read_hold import HoldPolicy, ReadHold, ReadHolds
 from tidelake.table.handle.time_travel import TimeTravel
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
@@ -44,6 +46,8 @@ class TableHandle(TableState):
         Which rows of a file newer ones replace, shared by the tables of a catalog.
     orders : MergedOrders
         Orders of merges that were read, shared by the tables of a catalog.
+    holds : ReadHolds
+        Holds the snapshots of reads, for the tables of a catalog.
     """
 
     identifier: str
@@ -52,6 +56,7 @@ class TableHandle(TableState):
     served: ManagedTable | None = None
     masks: MaskCache = field(default_factory=MaskCache)
     orders: MergedOrders = field(default_factory=MergedOrders)
+    holds: ReadHolds = field(default_factory=ReadHolds)
 
     def __reduce__(self) -> tuple[object, ...]:
         # the copy begins with an empty cache, and has no guard: copies in other processes do not
@@ -85,6 +90,44 @@ class TableHandle(TableState):
             has_primary_key=bool(self.schema.primary_keys),
             keys_may_move=self.schema.keys_may_move,
         )
+
+    def hold(self, snapshot: Snapshot | None, *, is_old: bool = False) -> ReadHold:
+        """Hold a snapshot for a read that begins, as ``read.hold`` says.
+
+        Parameters
+        ----------
+        snapshot : Snapshot, optional
+            The oldest snapshot that is read; nothing is held without one.
+        is_old : bool
+            Whether it may be an older one than the newest.
+
+        Returns
+        -------
+        ReadHold
+            It ends with a ``with`` block, or when it is collected. It holds nothing of a snapshot
+            that is about to expire: the read then finds out whether its files are there.
+
+        Raises
+        ------
+        StorageError, NotFoundError
+            ``read.hold`` is ``always``, and the snapshot cannot be held.
+        """
+        policy = HoldPolicy(self.options, self.fileio.is_remote, is_old=is_old)
+        hold = self.holds.hold(self, snapshot, policy)
+        hold.begin()
+        return hold
+
+    def hold_all(self, snapshots: Iterable[Snapshot | None]) -> ReadHold:
+        """Hold several snapshots for one read: the oldest that has not expired, and all later ones.
+
+        A state that a tag keeps, or a changelog that outlived its snapshot, is older and needs no
+        hold. Raises as :meth:`hold` does.
+        """
+        if not self.holds.wants(self, HoldPolicy(self.options, self.fileio.is_remote)):
+            return ReadHold()
+        earliest = self.snapshots.earliest_id() or 0
+        live = [s for s in snapshots if s is not None and s.id >= earliest]
+        return self.hold(min(live, key=lambda s: s.id, default=None), is_old=True)
 
     def store_context(self) -> StoreContext:
         """The context of bucket writers; each call names a new spill directory."""

@@ -15,13 +15,13 @@ A ``date`` means its midnight, and a ``numpy.datetime64`` never has a zone.
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 import numpy as np
 
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.table.handle.arguments import whole_number
+from tidelake.telemetry.zone import zone_of
 
 Time = int | str | date | np.datetime64
 """Milliseconds since the epoch, ISO 8601 text, a datetime, or a date, which means its midnight.
@@ -32,33 +32,7 @@ time: ``+08:00``, ``UTC``, ``Asia/Shanghai``.
 
 _ISO_DATE_DIGITS = 8
 _TIME_AND_ZONE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s*(\S+)")
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?(?::?(\d\d))?")
-_OFFSET_HOURS_MAX = 18
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def zone_of(text: str) -> tzinfo | None:
-    """The time zone of a name: of a region, or an offset as Spark's settings write it.
-
-    Examples
-    --------
-    >>> zone_of("+08:00"), zone_of("GMT-1"), zone_of("Mars/Olympus")
-    (datetime.timezone(datetime.timedelta(seconds=28800)), \
-datetime.timezone(datetime.timedelta(days=-1, seconds=82800)), None)
-    """
-    if text in {"Z", "z", "UTC", "GMT", "UT"}:
-        return UTC
-    offset = _OFFSET.fullmatch(text)
-    if offset is not None:
-        hours, minutes, seconds = (int(part or 0) for part in offset.groups()[1:])
-        if hours > _OFFSET_HOURS_MAX:
-            return None
-        length = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        return timezone(-length if offset[1] == "-" else length)
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        return None
 
 
 def timestamp_ms(value: Time, *, zone: str | tzinfo | None) -> int:
@@ -153,7 +127,7 @@ def shown_instant(time_ms: int, zone: tzinfo | None = UTC) -> str:
 
     Examples
     --------
-    >>> shown_instant(1000), shown_instant(1000, ZoneInfo("Asia/Tokyo"))
+    >>> shown_instant(1000), shown_instant(1000, zone_of("Asia/Tokyo"))
     ('1970-01-01T00:00:01.000+00:00', '1970-01-01T09:00:01.000+09:00')
     """
     return instant(time_ms).astimezone(zone).isoformat(timespec="milliseconds")

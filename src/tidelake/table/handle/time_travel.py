@@ -44,6 +44,11 @@ _OPTION_ARGUMENTS: dict[Option[Any], str] = {
 }
 """Options that name a moment, with the argument that each sets."""
 
+MOMENT_KEYS = frozenset(
+    key for o in (*_OPTION_ARGUMENTS, declared.SCAN_MODE) for key in (o.key, *o.fallback_keys)
+)
+"""Keys of the options that say which snapshot is read."""
+
 _MODE_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "from-snapshot": ("snapshot_id", "tag", "watermark"),
     "from-snapshot-full": ("snapshot_id",),

@@ -29,7 +29,7 @@ from tidelake.scan.pruning.prune import matching_partitions
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
-from tidelake.table.job.plan import HERE, Gathered, Plan, Runner
+from tidelake.table.job.plan import Gathered, Plan
 from tidelake.table.write.bucket_state import BucketStates
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.result import WriteResult
@@ -162,7 +162,7 @@ def _partitions(handle: TableHandle, given: object) -> Predicate | None:
         known = f"Its partition columns are {', '.join(keys)}." if keys else "It has none."
         message = (
             f"partitions= of table '{handle.identifier}' names {', '.join(others)}. Files are"
-            f" compacted whole, so only partition columns can choose them. {known}"
+            f" taken whole, so only partition columns can choose them. {known}"
         )
         raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
     return predicate
@@ -230,17 +230,3 @@ def plan_compaction(
         planner.close()
     parts.sort(key=lambda p: p.size_bytes, reverse=True)  # stable, so the order is always the same
     return TableCompaction(tuple(parts), snapshot.id, full)
-
-
-def compact_table(
-    handle: TableHandle, chosen: Chosen, *, full: bool, runner: Runner = HERE
-) -> WriteResult:
-    """Compact the buckets that need it; one commit.
-
-    Raises
-    ------
-    ConflictError
-        Other commits changed every bucket that was compacted; nothing was changed.
-    """
-    transaction = WriteTransaction(handle)
-    return plan_compaction(handle, chosen, full=full).carry_out(transaction, runner)

@@ -5,6 +5,8 @@ What is removed and in which order: :mod:`tidelake.commit.expiry`.
 
 from __future__ import annotations
 
+import logging
+
 from tidelake.commit.expiry import (
     Expired,
     Retention,
@@ -15,9 +17,13 @@ from tidelake.commit.expiry import (
     retentions,
 )
 from tidelake.commit.iceberg import sync_before_expiry, sync_quietly
+from tidelake.commit.tags import keep_tags
 from tidelake.errors import InvalidInputError
 from tidelake.options import check_retained, declared
 from tidelake.table.handle.handle import TableHandle
+
+HOLDERS_SHOWN_MAX = 5
+_LOG = logging.getLogger("tidelake")
 
 
 def expire_snapshots_now(
@@ -50,6 +56,13 @@ def expire_snapshots_now(
     )
     if not (keeps_changelogs or dry_run):
         expire_changelogs(context, of_changelogs)  # those that outlived their snapshots
+    if expired.held_by:
+        readers = "; ".join(map(str, expired.held_by[:HOLDERS_SHOWN_MAX]))
+        rest = len(expired.held_by) - HOLDERS_SHOWN_MAX
+        more = f"; and {rest} more" if rest > 0 else ""
+        _LOG.info(
+            "Expiry of table '%s' keeps snapshots for %s%s.", handle.identifier, readers, more
+        )
     if expired.ids and not dry_run:
         sync_quietly(context)
     return expired
@@ -87,9 +100,13 @@ def expire_after_compaction(handle: TableHandle) -> None:
     if not handle.options.get(declared.WRITE_ONLY):
         return  # its commits do
     context = handle.commit_context()
+    newest = handle.snapshots.latest()
+    if newest is not None:
+        keep_tags(context, newest, is_batch=False, is_job=True)
+    handle.committer().expire_partitions_if_due()
     retained_count = handle.options.get(declared.SNAPSHOT_NUM_RETAINED_MIN)
     sync_before_expiry(context, retained_count=retained_count)
-    expire_quietly(context)
+    expire_quietly(context, newest)
     sync_quietly(context)
 
 

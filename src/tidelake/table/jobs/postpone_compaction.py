@@ -40,6 +40,7 @@ from tidelake.scan import BucketFiles, ReadContext, live_buckets
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.job.plan import HERE, Gathered, Runner
 from tidelake.table.jobs.compaction import Chosen, plan_compaction
+from tidelake.table.schema.constraints import unchecked
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.result import WriteResult
 from tidelake.table.write.table_writer import FullCompactions
@@ -143,7 +144,7 @@ def postponed_rows(
 def with_real_buckets(handle: TableHandle, buckets_count: int) -> TableHandle:
     """The table as one of fixed buckets, whose writers compact."""
     options = {declared.BUCKET.key: str(buckets_count), declared.WRITE_ONLY.key: "false"}
-    real = handle.with_options(handle.options.updated(options))
+    real = handle.with_options(unchecked(handle.options).updated(options))
     check_writable(real)
     return real
 

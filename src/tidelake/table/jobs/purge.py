@@ -70,8 +70,8 @@ def purge_files(handle: TableHandle, *, dry_run: bool = False) -> PurgeResult:
     fileio, paths, log = handle.fileio, handle.paths, handle.snapshots
     if fileio.list_dir(paths.branch_dir):
         message = (
-            f"Table '{handle.identifier}' has branches, which share its files: drop them with"
-            " Paimon first."
+            f"Table '{handle.identifier}' has branches, which share its files: delete them"
+            " with table.branches.delete() first."
         )
         raise UnsupportedError(message, kind="branches", table=handle.identifier)
     if dry_run:

@@ -33,6 +33,7 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import exact_partition, partitions_predicate
 from tidelake.table.read.table_scan import TableScan, scan_all_rows
 from tidelake.table.schema.alter import alter_table
+from tidelake.table.schema.constraints import unchecked
 from tidelake.table.write.overwrite import Overwrite
 from tidelake.table.write.result import WriteResult, joined
 from tidelake.table.write.transaction import WriteTransaction
@@ -98,6 +99,7 @@ def _rewrite(handle: TableHandle, partition: bytes) -> PartitionRewrite:
     if handle.schema.partition_keys:
         static = exact_partition(handle.schema, handle.paths.partition_values(partition))
     assert snapshot is not None, "a snapshot holds every existing partition"
+    handle = handle.with_options(unchecked(handle.options))
     return PartitionRewrite(handle, scan_all_rows(handle, snapshot, static), static, snapshot)
 
 

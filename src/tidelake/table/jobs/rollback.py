@@ -34,6 +34,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tidelake.commit.tags import tell_deleted
 from tidelake.errors import (
     ConflictError,
     InvalidInputError,
@@ -47,15 +48,12 @@ from tidelake.fileio import OpenDirectory
 from tidelake.metadata.log.chain import marked
 from tidelake.metadata.log.schema_log import dropped
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.tag import ROLLBACK_PREFIX
 from tidelake.metadata.paths import numbered
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.managed_table import ManagedTable
 
 _LOG = logging.getLogger("tidelake")
-PIN_PREFIX = "tidelake-rollback-"
-"""Prefix of the temporary tag on the target; the next rollback removes one that a killed process
-left."""
-
 ROUNDS_MAX = 100
 """Commits that may intervene before the rollback gives up."""
 
@@ -142,14 +140,14 @@ def _roll_back(
         raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
     tags = tuple(n for n in handle.tags.names() if handle.tags.load(n).snapshot.id > target.id)
     if dry_run:
-        later = tuple(_later(handle, target.id, latest_id))
+        later = tuple(later_ids(handle, target.id, latest_id))
         return RollbackResult(latest_id, target.id, later, tags)
     if handle.served is not None:
         return _roll_back_by_server(handle, handle.served, target, latest_id=latest_id, tags=tags)
     try:
         with fileio.open_dir(paths.tag_dir, make=True) as tag_place:
             handle.schemas.check_same(handle.schema, table=handle.identifier)
-            pin = f"{PIN_PREFIX}{handle.env.ids.uuid()}"
+            pin = f"{ROLLBACK_PREFIX}{handle.env.ids.uuid()}"
             step = _Step(handle, place, tag_place, target, pin)
             removed = step.remove_later(tags, is_there=is_there, latest_id=latest_id)
     except StorageError as error:
@@ -173,7 +171,7 @@ def _roll_back_by_server(
     tags: tuple[str, ...],
 ) -> RollbackResult:
     """Let the catalog's server do it, and find out about a lost answer."""
-    later = tuple(_later(handle, target.id, latest_id))
+    later = tuple(later_ids(handle, target.id, latest_id))
     if handle.snapshots.find(target.id) is None:
         message = (
             f"Table '{handle.identifier}' cannot go back to snapshot {target.id}, which has"
@@ -227,7 +225,7 @@ class _Step:
                 " rolled back to it; nothing was changed. Roll back to a newer one, or to a tag."
             )
             raise NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
-        _remove_changelogs(handle, target.id)
+        remove_changelogs(handle, target.id)
         if not is_there:
             self._restore()
         next_path = paths.snapshot(target.id + 1)
@@ -248,7 +246,7 @@ class _Step:
         return tuple(sorted(removed))
 
     def _is_later(self, tag: str) -> bool:
-        if tag.startswith(PIN_PREFIX):
+        if tag.startswith(ROLLBACK_PREFIX):
             return True
         try:
             return self.handle.tags.load(tag).snapshot.id > self.target.id
@@ -308,7 +306,7 @@ class _Step:
         handle, target_id = self.handle, self.target.id
         removed: set[int] = set()
         for _ in range(ROUNDS_MAX):
-            later = tuple(_later(handle, target_id, latest_id))
+            later = tuple(later_ids(handle, target_id, latest_id))
             if not later:
                 return removed
             self._check_path()
@@ -362,6 +360,7 @@ class _Step:
 
     def _delete_tag(self, name: str) -> None:
         self.handle.fileio.delete(self.handle.paths.tag(name), within=self.tag_place, reused=True)
+        tell_deleted(self.handle, name)
 
     def _check_same(self) -> None:
         """Go on only in the table that was opened: a listing may already show another one."""
@@ -387,8 +386,14 @@ class _Step:
             fileio.replace(hint, str(self.target.id).encode(), within=self.place)
 
 
-def _later(handle: TableHandle, target_id: int, latest_id: int) -> Iterator[int]:
-    """Ids of the snapshots after one, ascending, with or without gaps."""
+def later_ids(handle: TableHandle, target_id: int, latest_id: int) -> Iterator[int]:
+    """Ids of the snapshots after one, ascending, with or without gaps.
+
+    Parameters
+    ----------
+    latest_id : int
+        The newest that is known, should a listing be old.
+    """
 
     def is_there(snapshot_id: int) -> bool:
         return handle.fileio.exists(handle.paths.snapshot(snapshot_id))
@@ -417,7 +422,7 @@ def _numbers(handle: TableHandle, directory: str, prefix: str) -> Iterator[int]:
             yield number
 
 
-def _remove_changelogs(handle: TableHandle, target_id: int) -> None:
+def remove_changelogs(handle: TableHandle, target_id: int) -> None:
     """Remove changelogs of later snapshots that expired before and were not listed above."""
     directory = handle.paths.changelog_dir
     ids = sorted(_numbers(handle, directory, "changelog-"))

@@ -56,6 +56,7 @@ from tidelake.table.query.keys import KeyInput
 from tidelake.table.query.lookup_result import LookupResult, RowsOfKeys
 from tidelake.table.query.table_view import Places, TableShape, TableView
 from tidelake.table.query.view_builder import ViewBuilder
+from tidelake.table.read.other_branch import check_no_other_branch
 from tidelake.table.read.scan_request import PLAN_TRIES, ScanRequest
 from tidelake.telemetry import PerProcess
 from tidelake.types.arrow import to_arrow_schema
@@ -182,6 +183,7 @@ class LocalTableQuery:
             self._check_open()
             request = ScanRequest(snapshot_id=snapshot_id)
             request.check_all_files(self._handle)
+            check_no_other_branch(self._handle, "A lookup by key")
             tries_left = 1 if request.travels(self._handle) else PLAN_TRIES
             while True:
                 snapshot = request.snapshot(self._handle)

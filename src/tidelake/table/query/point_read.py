@@ -15,9 +15,11 @@ from tidelake.options import declared
 from tidelake.scan import ReadContext, live_files
 from tidelake.table.handle.arguments import known_columns
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.read_hold import ReadHold
 from tidelake.table.query.key_columns import check_keyed
 from tidelake.table.query.keys import KeyInput
 from tidelake.table.query.lookup_result import LookupResult
+from tidelake.table.read.other_branch import check_no_other_branch
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.rowlevel.key_lookup import KeyLookup
 from tidelake.types.arrow import to_arrow_schema
@@ -41,8 +43,13 @@ def read_keys(
         A column, or the moment, is unknown.
     """
     request.check_all_files(handle)
+    check_no_other_branch(handle, "A lookup by key")
 
-    def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> LookupResult:
+    def plan(snapshot: Snapshot | None, schema_of: Snapshot | None, hold: ReadHold) -> LookupResult:
+        with hold:
+            return found_keys(snapshot, schema_of)
+
+    def found_keys(snapshot: Snapshot | None, schema_of: Snapshot | None) -> LookupResult:
         context = handle.read_context(schema_of)
         schema = context.schema
         check_keyed(schema, table=handle.identifier)
@@ -66,7 +73,7 @@ def read_keys(
         rows = found.rows.take(pa.array(found.positions[found.is_found]))
         return LookupResult(snapshot.id, found.is_found, rows)
 
-    return request.planned(handle, plan)
+    return request.planned_held(handle, plan)
 
 
 def _has_one_total(context: ReadContext, snapshot: Snapshot, handle: TableHandle) -> bool:

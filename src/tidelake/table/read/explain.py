@@ -29,6 +29,8 @@ class ScanExplanation:
     ----------
     snapshot : Snapshot or None
         The snapshot to read; None for a table without snapshots.
+    other : tuple of (str, ScanPlan), optional
+        The branch that gives other partitions.
     """
 
     table: str
@@ -39,6 +41,7 @@ class ScanExplanation:
     limit: int | None
     context: ReadContext
     masks: MaskCache = field(default_factory=MaskCache)
+    other: tuple[str, ScanPlan] | None = None
 
     def lines(self) -> list[tuple[str, str]]:
         """The parts as pairs of a name and a text."""
@@ -97,6 +100,16 @@ class ScanExplanation:
                 f" {max((s.runs_count_max for s in merged), default=0)} sorted runs at once",
             )
         )
+        if self.other is not None:
+            name, beside = self.other
+            lines.append(
+                (
+                    "other branch",
+                    f"{name}, snapshot {beside.snapshot_id}: {beside.files_read:,} of"
+                    f" {beside.files_total:,} files, {bytes_text(beside.bytes_read)}, at most"
+                    f" {beside.rows_read:,} rows",
+                )
+            )
         return lines + [("on Spark", text) for text in self._spark_texts(merged)]
 
     def _spark_texts(self, merged: Sequence[Split]) -> Iterator[str]:

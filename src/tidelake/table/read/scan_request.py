@@ -6,6 +6,8 @@
    columns.
 2. The newest snapshot may expire during planning. Then the read is planned again for the snapshot
    that is the newest now, at most :data:`PLAN_TRIES` times.
+3. A read of rows holds its snapshot (:mod:`tidelake.table.handle.read_hold`) before it is planned.
+   What a tag names needs no hold: the tag keeps it, and who deletes the tag ends its reads.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import SNAPSHOT_EXPIRED, ReadContext
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.read_hold import HoldPolicy, ReadHold
 from tidelake.table.handle.time_travel import (
     COMPACTED_EVERY,
     CREATED_SINCE,
@@ -32,6 +35,7 @@ PLAN_TRIES = 3
 
 S = TypeVar("S")
 Plan = Callable[[Snapshot | None, Snapshot | None], S]
+PlanHeld = Callable[[Snapshot | None, Snapshot | None, ReadHold], S]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,13 @@ class ScanRequest:
     def travels(self, handle: TableHandle) -> bool:
         """Whether an argument or an option of the table names a moment."""
         return self._is_asked or bool(self._moment_keys(handle))
+
+    def moment(self, handle: TableHandle) -> dict[str, Any]:
+        """The moment that is named, as arguments of a read."""
+        if not self._is_asked:
+            return option_moment(handle.options, table=handle.identifier)
+        given = {"snapshot_id": self.snapshot_id, "timestamp": self.timestamp, "tag": self.tag}
+        return {name: value for name, value in given.items() if value is not None}
 
     @staticmethod
     def _moment_keys(handle: TableHandle) -> set[str]:
@@ -124,13 +135,63 @@ class ScanRequest:
         InvalidInputError
             Two moments are named.
         """
+        return self._planned(handle, lambda snapshot, schema_of, _: plan(snapshot, schema_of))
+
+    def planned_held(self, handle: TableHandle, plan: PlanHeld[S], *, begins: bool = True) -> S:
+        """Plan for the wanted snapshot, and hold it for the read of its rows.
+
+        Parameters
+        ----------
+        plan : callable
+            As of :meth:`planned`; its third argument holds the snapshot. What reads the rows keeps
+            it.
+        begins : bool
+            Whether to hold it before the plan; False where metadata may be all that is read.
+
+        Raises
+        ------
+        NotFoundError, InvalidInputError
+            As of :meth:`planned`.
+        StorageError
+            ``read.hold`` is ``always``, and the snapshot cannot be held.
+        """
+
+        def held(snapshot: Snapshot | None, schema_of: Snapshot | None, tries_left: int) -> S:
+            hold = self._hold(handle, snapshot, travels=schema_of is not None)
+            try:
+                if begins and not hold.begin() and tries_left:
+                    raise _about_to_expire(handle, snapshot)
+                return plan(snapshot, schema_of, hold)
+            except BaseException:
+                hold.release()
+                raise
+
+        return self._planned(handle, held)
+
+    def _hold(self, handle: TableHandle, snapshot: Snapshot | None, *, travels: bool) -> ReadHold:
+        if travels and self._names_tag(handle):
+            return ReadHold()
+        policy = HoldPolicy(handle.options, handle.fileio.is_remote, is_old=travels)
+        return handle.holds.hold(handle, snapshot, policy)
+
+    def _names_tag(self, handle: TableHandle) -> bool:
+        return self.tag is not None or (not self._is_asked and "tag" in self._moment_keys(handle))
+
+    def _planned(self, handle: TableHandle, plan: Callable[..., S]) -> S:
         travels = self.travels(handle)
         tries_left = 1 if travels else PLAN_TRIES
         while True:
             snapshot = self.snapshot(handle)
             tries_left -= 1
             try:
-                return plan(snapshot, snapshot if travels else None)
+                return plan(snapshot, snapshot if travels else None, tries_left)
             except NotFoundError as error:
                 if error.kind != SNAPSHOT_EXPIRED or not tries_left:
                     raise
+
+
+def _about_to_expire(handle: TableHandle, snapshot: Snapshot | None) -> NotFoundError:
+    """The error for which a read of the newest snapshot is planned again."""
+    number = None if snapshot is None else snapshot.id
+    message = f"Snapshot {number} of table '{handle.identifier}' is about to expire: read again."
+    return NotFoundError(message, kind="snapshot_expired", table=handle.identifier, snapshot=number)

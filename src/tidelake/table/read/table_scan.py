@@ -1,5 +1,8 @@
 """One read of a table: the plan, and its rows as a stream.
 
+A read may take partitions from another branch (:mod:`tidelake.table.read.other_branch`): then a
+second scan, of that branch, follows.
+
 Rows come split by split. A limit stops the stream; the last batch is cut to it. Of a large read
 without one, the first rows of the next splits are read meanwhile, within the memory for that.
 """
@@ -7,7 +10,7 @@ without one, the first rows of the next splits are read meanwhile, within the me
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -15,14 +18,30 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tidelake.errors import NotFoundError
 from tidelake.foreign_names import OF_SCAN, AnswersForeignNames
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
+from tidelake.scan import (
+    SNAPSHOT_EXPIRED,
+    ReadContext,
+    ScanPlan,
+    Split,
+    partitions_read,
+    plan_scan,
+    read_split,
+)
 from tidelake.scan.masks import MaskCache, MergedPart
 from tidelake.scan.merged_orders import MergedOrders
 from tidelake.table.conversion.frame_methods import FrameMethods
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.read_hold import ReadHold
+from tidelake.table.read.other_branch import (
+    OtherBranch,
+    both_fields,
+    check_alike,
+    other_branch,
+)
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.telemetry import Ahead, Executor, Memory, ProcessMark, SerialExecutor, check_wanted
 from tidelake.types import DataField
@@ -245,6 +264,12 @@ class TableScan(FrameMethods, AnswersForeignNames):
         Known masks of the catalog's files.
     orders : MergedOrders, optional
         Known orders of the catalog's merges.
+    hold : ReadHold
+        Holds the snapshot until the scan, and what reads by it, is collected, or until
+        :meth:`close`.
+    other : TableScan, optional
+        The partitions of another branch that belong to the read. `context`, `plan`, `rows` and
+        `snapshot` are of the table's own ones.
 
     Examples
     --------
@@ -271,10 +296,13 @@ class TableScan(FrameMethods, AnswersForeignNames):
     snapshot: Snapshot | None = None
     masks: MaskCache = field(default_factory=MaskCache)
     orders: MergedOrders | None = None
+    hold: ReadHold = field(default_factory=ReadHold, compare=False)
+    other: TableScan | None = None
 
     def __repr__(self) -> str:
         wanted = "" if self.limit is None else f", at most {self.limit} rows"
-        splits = "1 split" if len(self.plan.splits) == 1 else f"{len(self.plan.splits)} splits"
+        count = sum(len(part.plan.splits) for part in self.parts)
+        splits = "1 split" if count == 1 else f"{count} splits"
         return (
             f"TableScan of {self.context.uri}: {splits}, columns"
             f" {', '.join(self.columns)}{wanted}; to_arrow(), to_pandas(), to_polars(), batches()"
@@ -287,9 +315,33 @@ class TableScan(FrameMethods, AnswersForeignNames):
         return TableRows(self.context, self.columns, self.predicate, self.orders)
 
     @property
+    def parts(self) -> tuple[TableScan, ...]:
+        """The scans of one branch each that give the rows."""
+        return (self,) if self.other is None else (replace(self, other=None), self.other)
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns of the rows."""
+        beside = None if self.other is None else self.other.rows.fields
+        return both_fields(self.rows.fields, beside)
+
+    @property
     def schema(self) -> pa.Schema:
         """The rows' Arrow schema."""
-        return to_arrow_schema(self.rows.fields)
+        return to_arrow_schema(self.fields)
+
+    def close(self) -> None:
+        """Let the snapshot go, as the end of a ``with`` block does; an expiry may then take it."""
+        with ExitStack() as stack:
+            if self.other is not None:
+                stack.callback(self.other.close)
+            self.hold.release()
+
+    def __enter__(self) -> TableScan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows, split by split.
@@ -300,14 +352,30 @@ class TableScan(FrameMethods, AnswersForeignNames):
             This is a forked child, and the parent began to read: both would share one file
             position.
         """
-        return stream(self.rows, self.plan.splits, self.limit)
+        return self._batches(closes=False)
+
+    def _batches(self, *, closes: bool) -> Generator[pa.RecordBatch, None, None]:
+        """The rows; the scan, and so what holds the snapshot, lives as long as they are read."""
+        left, schema = self.limit, self.schema
+        for part in self.parts:
+            for batch in stream(part.rows, part.plan.splits, left):
+                left = None if left is None else left - batch.num_rows
+                yield batch if self.other is None else batch.cast(schema)
+        if closes:
+            self.close()
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a reader; files are opened as the reader advances."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
+    def reader_once(self) -> pa.RecordBatchReader:
+        """The rows as a reader, the only one of this scan: with its last row the scan closes."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches(closes=True))
+
     def to_arrow(self) -> pa.Table:
         """All rows in memory; splits are read in parallel."""
+        if self.other is not None and self.limit is None:
+            return pa.concat_tables([part.to_arrow().cast(self.schema) for part in self.parts])
         if self.limit is not None or len(self.plan.splits) <= 1:
             return pa.Table.from_batches(self.batches(), schema=self.schema)
         parts = self.context.env.executor.map(lambda s: list(self._read(s)), self.plan.splits)
@@ -319,6 +387,9 @@ class TableScan(FrameMethods, AnswersForeignNames):
         Metadata gives it for raw splits without a predicate on rows. Deletion vectors are counted
         too, except those of the oldest writers. Other splits are read.
         """
+        if self.other is not None:
+            found = sum(part.count() for part in self.parts)
+            return found if self.limit is None else min(self.limit, found)
         exact = self.plan.raw_rows_exact
         total = 0
         to_read: list[Split] = []
@@ -328,6 +399,8 @@ class TableScan(FrameMethods, AnswersForeignNames):
                 total += live
             else:
                 to_read.append(split)
+        if to_read:
+            self.hold.begin()
         counts = self.context.env.executor.map(self._count_rows, to_read)
         total += sum(counts)
         return total if self.limit is None else min(self.limit, total)
@@ -336,17 +409,68 @@ class TableScan(FrameMethods, AnswersForeignNames):
         return sum(batch.num_rows for batch in replace(self, columns=())._read(split))
 
     def _typed(self) -> tuple[Sequence[DataField], str]:
-        return self.rows.fields, self.identifier
+        return self.fields, self.identifier
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
         return _wanted(self.rows, split)
 
 
-def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
-    """Plan a read of a table; see :meth:`tidelake.Table.scan`."""
+def scan_table(handle: TableHandle, request: ScanRequest, *, begins: bool = True) -> TableScan:
+    """Plan a read of a table; see :meth:`tidelake.Table.scan`.
+
+    Parameters
+    ----------
+    begins : bool
+        Whether to hold the snapshot before the plan; False where metadata may be all that is read.
+    """
+    other = other_branch(handle)
+    asked = None if other is None else other.request(handle, request)
+    if other is None or asked is None:
+        return _scan(handle, request, begins=begins)
+    return _scan_both(handle, request, other, asked, begins=begins)
+
+
+def _scan_both(
+    handle: TableHandle,
+    request: ScanRequest,
+    other: OtherBranch,
+    asked: ScanRequest,
+    *,
+    begins: bool,
+) -> TableScan:
+    """Plan the branch that comes first, then the partitions of the other one that it lacks."""
+    both = [(handle, request), (other.handle, asked)]
+    (first, its_request), (second, other_request) = both[::-1] if other.comes_first else both
+    head = _scan(first, its_request, begins=begins)
+    try:
+        taken = partitions_read(
+            head.context, head.snapshot, manifests=first.manifests, predicate=head.predicate
+        )
+        rest = _scan(second, other_request, begins=begins, without=taken)
+    except BaseException:
+        head.close()
+        raise
+    own, beside = (rest, head) if other.comes_first else (head, rest)
+    found = replace(own, other=beside)
+    try:
+        check_alike(own.context, other, beside.context, table=handle.identifier)
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
+def _scan(
+    handle: TableHandle,
+    request: ScanRequest,
+    *,
+    begins: bool,
+    without: Collection[bytes] = (),
+) -> TableScan:
+    """Plan a read of one branch, without some partitions."""
     limit = row_limit(request.limit, table=handle.identifier)
 
-    def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> TableScan:
+    def plan(snapshot: Snapshot | None, schema_of: Snapshot | None, hold: ReadHold) -> TableScan:
         context = request.context(handle, schema_of)
         fields = context.schema.fields
         names = column_names(request.columns, context.schema.field_names, table=handle.identifier)
@@ -354,7 +478,12 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
         parsed = parse_filter(request.where)
         predicate = None if parsed is None else bind(parsed, fields)
         planned = plan_scan(
-            context, snapshot, manifests=handle.manifests, predicate=predicate, limit=limit
+            context,
+            snapshot,
+            manifests=handle.manifests,
+            predicate=predicate,
+            limit=limit,
+            without=without,
         )
         return TableScan(
             handle.identifier,
@@ -366,9 +495,22 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
             snapshot,
             handle.masks,
             handle.orders,
+            hold,
         )
 
-    return request.planned(handle, plan)
+    return request.planned_held(handle, plan, begins=begins)
+
+
+def count_rows(handle: TableHandle, request: ScanRequest) -> int:
+    """Count the rows of a read; its snapshot is held only if metadata does not give the number."""
+    try:
+        with scan_table(handle, request, begins=False) as scan:
+            return scan.count()
+    except NotFoundError as error:
+        if error.kind != SNAPSHOT_EXPIRED or request.travels(handle):
+            raise
+    with scan_table(handle, request) as scan:  # it expired between the plan and the hold
+        return scan.count()
 
 
 def scan_all_rows(
@@ -380,11 +522,14 @@ def scan_all_rows(
 ) -> TableScan:
     """Plan a read for a job that rewrites rows: includes level 0, so that no row is lost.
 
+    The snapshot is held as that of any read.
+
     Parameters
     ----------
     predicate : Predicate, optional
         Bound; all rows satisfy it.
     """
+    hold = handle.hold(snapshot)
     context = handle.read_context(all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
     names = handle.schema.field_names if columns is None else columns
@@ -396,4 +541,5 @@ def scan_all_rows(
         predicate,
         snapshot=snapshot,
         masks=handle.masks,
+        hold=hold,
     )

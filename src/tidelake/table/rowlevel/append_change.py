@@ -25,6 +25,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
 
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.log.snapshot import Snapshot
@@ -34,7 +37,13 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.job.plan import HERE, Gathered, Plan, Runner
 from tidelake.table.rowlevel.append_delta import RowChanges, joined_messages
 from tidelake.table.rowlevel.assignments import Assignments
-from tidelake.table.rowlevel.row_positions import RowPositions, find_rows, read_found, read_without
+from tidelake.table.rowlevel.row_positions import (
+    RowPositions,
+    find_rows,
+    read_found,
+    read_without,
+    with_new_values,
+)
 from tidelake.table.write.result import RowCounts, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types.predicate import Predicate
@@ -197,22 +206,32 @@ class _Change:
         if snapshot is None:
             handle.schemas.check_same(handle.schema, table=handle.identifier)
             return WriteResult()
-        plan = plan_change(handle, snapshot, self.predicate, self.assignments)
-        return plan.carry_out(self.transaction, self.runner)
+        with handle.hold(snapshot):
+            plan = plan_change(handle, snapshot, self.predicate, self.assignments)
+            return plan.carry_out(self.transaction, self.runner)
 
 
 def _marked(
     context: ReadContext, changes: RowChanges, found: RowPositions, assignments: Assignments | None
 ) -> None:
     if assignments is not None:
+        new_values = partial(_checked, changes, assignments)
         for rows in read_found(context, found):
-            changes.write(assignments(rows))
+            changes.keep(with_new_values(context, rows, new_values))
     changes.mark(found)
 
 
 def _rewritten(
     context: ReadContext, changes: RowChanges, found: RowPositions, assignments: Assignments | None
 ) -> None:
-    for rows in read_without(context, found, assignments):
-        changes.write(rows)
+    new_values = None if assignments is None else partial(_checked, changes, assignments)
+    for rows in read_without(context, found, new_values):
+        changes.keep(rows)
     changes.remove(found.split, found.file)
+
+
+def _checked(changes: RowChanges, assignments: Assignments, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """New values of rows; those that stay beside them are as they were."""
+    new = assignments(rows)
+    changes.check(new)
+    return new

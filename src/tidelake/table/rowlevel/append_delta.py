@@ -26,11 +26,13 @@ from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index.index_manifest import deletion_files_by_bucket, index_entries
 from tidelake.metadata.index_entry import DeletionChange, IndexFile
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.row_ids import tracks_rows, with_open_ids
 from tidelake.options import declared
 from tidelake.scan import Split
 from tidelake.store import BucketDeletions
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.row_positions import RowPositions
+from tidelake.table.schema.constraints import Constraints, unchecked
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.table_writer import TableWriter, delete_new_files
 from tidelake.telemetry import ProcessMark
@@ -50,6 +52,7 @@ class RowChanges:
         self._removed: dict[BucketId, list[DataFileMeta]] = {}
         self._total_buckets: dict[BucketId, int] = {}
         self._writer: TableWriter | None = None
+        self._constraints = Constraints.of(handle.schema, handle.options, table=handle.identifier)
         self._handed_out: list[CommitMessage] = []
         self._mark = ProcessMark()
 
@@ -81,13 +84,25 @@ class RowChanges:
         Raises
         ------
         InvalidInputError
-            They do not fit the table.
+            They do not fit the table, or violate a constraint.
         """
+        self.check(rows)
+        self.keep(with_open_ids(rows) if tracks_rows(self._handle.options) else rows)
+
+    def check(self, rows: pa.RecordBatch) -> None:
+        """Refuse rows that violate a constraint of the table."""
+        self._constraints.check(rows)
+
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Take rows that stay as they are, or were checked; with row tracking with their ids."""
         if self._writer is None:
-            options = {declared.WRITE_ONLY.key: "true"}
-            handle = self._handle.with_options(self._handle.options.updated(options))
+            options = unchecked(self._handle.options).updated({declared.WRITE_ONLY.key: "true"})
+            handle = self._handle.with_options(options)
             self._writer = new_writer(
-                handle, base_snapshot_id=self._snapshot.id, fills_defaults=False
+                handle,
+                base_snapshot_id=self._snapshot.id,
+                fills_defaults=False,
+                takes_row_ids=True,
             )
         self._writer.write(rows)
 

@@ -202,7 +202,8 @@ def _is_true(predicate: Predicate) -> bool:
 
 def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
     """All columns of the newest snapshot's rows that match, including rows on level 0."""
-    yield from scan_all_rows(handle, handle.snapshots.latest(), predicate).batches()
+    with scan_all_rows(handle, handle.snapshots.latest(), predicate) as scan:
+        yield from scan.batches()
 
 
 def _as_deletes(handle: TableHandle, rows: Iterator[pa.RecordBatch]) -> RowBatches:

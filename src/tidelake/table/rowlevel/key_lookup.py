@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidelake.codec.sorted_keys import SortedKeys
 from tidelake.merge import MergeSpec
@@ -29,26 +28,15 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.options import declared
-from tidelake.scan import ReadContext, plan_scan, read_split
+from tidelake.scan import ReadContext, key_bounds, plan_scan, read_split
+from tidelake.scan.pruning.key_bounds import BOUNDED_TYPES
 from tidelake.table.bucketing.router import Router
-from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
-from tidelake.types.predicate import And, Compare, In, Predicate, bind, conjoin
+from tidelake.types.predicate import Predicate, conjoin
 
-KEYS_LISTED_MAX = 1_000
-"""Up to so many keys prune files by their values, more of them by their bounds."""
 _ORDINAL = "_ordinal"
-_BOUNDED = frozenset(
-    {
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.VARCHAR,
-        TypeRoot.DATE,
-    }
-)
-_COMPARABLE = _BOUNDED | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL, TypeRoot.VARBINARY}
+_COMPARABLE = BOUNDED_TYPES | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL, TypeRoot.VARBINARY}
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _MICROSECONDS = 6
 
@@ -172,7 +160,7 @@ class KeyLookup:
             return
         rows = keys.take(pa.array(known)) if len(known) < keys.num_rows else keys
         own = [] if self._predicate is None else [self._predicate]
-        predicate = conjoin([*own, *_bounds(rows, self._keys, self._context.schema.fields)])
+        predicate = conjoin([*own, *key_bounds(rows, self._keys, self._context.schema.fields)])
         names = tuple(field.name for field in self._keys)
         everywhere: SortedKeys | None = None
         searches: dict[BucketId, SortedKeys] = {}
@@ -207,22 +195,6 @@ class KeyLookup:
             )
             for piece in router.route(rows, None)
         }
-
-
-def _bounds(
-    rows: pa.RecordBatch, keys: Sequence[DataField], fields: Sequence[DataField]
-) -> Iterator[Predicate]:
-    """The known bounds of the rows that keys may have."""
-    for field in keys:
-        if field.type.root not in _BOUNDED:
-            continue
-        column = rows.column(field.name)
-        if rows.num_rows <= KEYS_LISTED_MAX:
-            yield bind(In(field.name, tuple(sorted(column.unique().to_pylist()))), fields)
-            continue
-        bounds = pc.min_max(column)
-        low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        yield bind(And((Compare(">=", field.name, low), Compare("<=", field.name, high))), fields)
 
 
 def _together(found: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

@@ -7,6 +7,8 @@ deletion vector do not exist.
 2. :func:`read_found` reads these rows whole; :func:`read_without` reads the other live rows of the
    file, with the found ones at their positions if they have new values.
 
+In a table with row tracking rows come with their ids, which stay theirs.
+
 Memory: a batch, and eight bytes for each row found.
 """
 
@@ -19,8 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelake.format import ROW_ID_FIELD, TRACKING_FIELDS
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_vector import Positions
+from tidelake.metadata.row_ids import completed, tracks_rows, with_ids_of, with_tracking
 from tidelake.scan import ReadContext, Split, deleted_rows, read_file
 from tidelake.types import DataField
 from tidelake.types.predicate import Always, Predicate, columns_of, evaluate
@@ -83,7 +87,7 @@ def read_found(
     Parameters
     ----------
     fields : sequence of DataField, optional
-        The columns wanted; all by default.
+        The columns wanted; all by default, and with row tracking the ids.
 
     Yields
     ------
@@ -91,11 +95,12 @@ def read_found(
         Never empty; in the file's order.
     """
     begin = 0
-    wanted = context.schema.fields if fields is None else fields
+    wanted = with_tracking(context.schema.fields, context.options) if fields is None else fields
     for batch in read_file(context, found.split, found.file, wanted):
         mask = _mask(found.positions, begin, batch.num_rows)
         if mask.any():
-            yield batch.filter(pa.array(mask))
+            rows = _with_ids(context, found, batch, begin) if fields is None else batch
+            yield rows.filter(pa.array(mask))
         begin += batch.num_rows
 
 
@@ -116,7 +121,9 @@ def read_without(
     """
     dead = deleted_rows(context, found.split, found.file)
     begin = 0
-    for batch in read_file(context, found.split, found.file, context.schema.fields):
+    wanted = with_tracking(context.schema.fields, context.options)
+    for given in read_file(context, found.split, found.file, wanted):
+        batch = _with_ids(context, found, given, begin)
         changed = _mask(found.positions, begin, batch.num_rows)
         stays = ~changed
         if dead is not None:
@@ -124,12 +131,43 @@ def read_without(
         begin += batch.num_rows
         rows = batch.filter(pa.array(stays))
         if new_values is not None and changed.any():
-            new = new_values(batch.filter(pa.array(changed)))
+            new = with_new_values(context, batch.filter(pa.array(changed)), new_values)
             order = np.concatenate([np.flatnonzero(stays), np.flatnonzero(changed)])
             both = pa.concat_batches([rows.cast(new.schema), new])
             rows = both.take(pa.array(np.argsort(order)))
         if rows.num_rows:
             yield rows
+
+
+def with_new_values(
+    context: ReadContext, rows: pa.RecordBatch, new_values: NewValues
+) -> pa.RecordBatch:
+    """Change rows; those of a table with row tracking keep their ids."""
+    if not tracks_rows(context.options):
+        return new_values(rows)
+    own = rows.select(context.schema.field_names)
+    return with_ids_of(new_values(own), rows.column(ROW_ID_FIELD.name))
+
+
+def read_row_ids(context: ReadContext, found: RowPositions) -> pa.Array:
+    """The ids of found rows. Requires: the table has row tracking."""
+    parts = [pa.array([], pa.int64())]
+    begin = 0
+    for given in read_file(context, found.split, found.file, TRACKING_FIELDS):
+        batch = _with_ids(context, found, given, begin)
+        mask = _mask(found.positions, begin, batch.num_rows)
+        parts.append(batch.column(ROW_ID_FIELD.name).filter(pa.array(mask)))
+        begin += batch.num_rows
+    return pa.concat_arrays(parts)
+
+
+def _with_ids(
+    context: ReadContext, found: RowPositions, rows: pa.RecordBatch, begin: int
+) -> pa.RecordBatch:
+    """Rows of a file from an ordinal on, with the ids that its columns leave open."""
+    if not tracks_rows(context.options):
+        return rows
+    return completed(rows, found.file, np.arange(begin, begin + rows.num_rows))
 
 
 def _mask(positions: Positions, begin: int, count: int) -> npt.NDArray[np.bool_]:

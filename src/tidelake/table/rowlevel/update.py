@@ -201,9 +201,8 @@ class _KeyedUpdate:
             return WriteResult()
         check_none_wait(handle, snapshot)
         # rows on level 0 are committed: an update of older ones would hide them
-        scan = scan_all_rows(handle, snapshot, self.predicate)
         shown = ShownRows(handle, self.assignments.columns)
-        with self.transaction as out:
+        with scan_all_rows(handle, snapshot, self.predicate) as scan, self.transaction as out:
             writer = out.open_writer(base_snapshot_id=snapshot.id, fills_defaults=False)
             for batch in scan.batches():
                 if batch.num_rows:
@@ -313,7 +312,8 @@ class _ColumnUpsert:
                 manifests=handle.manifests,
                 columns=handle.schema.field_names,
             )
-            found = finder.find(given.select(list(handle.schema.primary_keys)))
+            with handle.hold(snapshot):
+                found = finder.find(given.select(list(handle.schema.primary_keys)))
             added = given.filter(pa.array(~found.is_found))
             if found.rows.num_rows:
                 changed = _with_columns(found, given, self.chosen)

@@ -33,6 +33,7 @@ from tidelake.fileio import OpenDirectory
 from tidelake.metadata.log.schema_log import dropped
 from tidelake.options import Options, check_write_mode, declared
 from tidelake.table.handle.arguments import check_location
+from tidelake.table.handle.branch import check_other_branch
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.table.schema.evolution import evolved_schema
@@ -93,6 +94,8 @@ def _altered(
         if all(map(_may_do_nothing, changes)) and _is_equal(new, latest):
             return with_newest_schema(handle)
         parsed = Options.parse(new.options, table=handle.identifier)
+        if not _names_same_branch(latest, new):
+            check_other_branch(handle, parsed)
         check_location(parsed, handle.paths.location, table=handle.identifier)
         if new.options.get(declared.WRITE_MODE.key) != latest.options.get(declared.WRITE_MODE.key):
             check_write_mode(
@@ -108,6 +111,11 @@ def _altered(
         " try again."
     )
     raise ConflictError(message, kind="alter_lost", table=handle.identifier)
+
+
+def _names_same_branch(old: TableSchema, new: TableSchema) -> bool:
+    keys = (declared.SCAN_FALLBACK_BRANCH.key, declared.SCAN_PRIMARY_BRANCH.key)
+    return all(old.options.get(key) == new.options.get(key) for key in keys)
 
 
 def _evolved(

@@ -29,6 +29,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidelake.commit.iceberg import check_iceberg
+from tidelake.commit.partition_expiry import check_partition_expiry
+from tidelake.commit.tags import check_automatic_tags
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -48,6 +50,8 @@ from tidelake.options import (
 from tidelake.options.column_options import renamed_in_options
 from tidelake.options.user_options import option_text
 from tidelake.table.handle.time_travel import option_moment
+from tidelake.table.schema.clustering_options import check_clustering
+from tidelake.table.schema.constraints import check_constraint_columns
 from tidelake.table.schema.merge_options import check_engine_options, check_function_settings
 from tidelake.table.schema.option_change import check_option_change
 from tidelake.table.schema.validation import check_columns, check_layout, check_types
@@ -180,6 +184,9 @@ def _check(old: TableSchema, new: TableSchema, table: str) -> None:
         parsed, has_primary_key=bool(new.primary_keys), table=table, before=known_options
     )
     check_layout(new, parsed, table=table)
+    check_clustering(new, parsed, table=table, before=(old, known_options))
+    check_partition_expiry(new, parsed, table=table, before=known_options)
+    check_automatic_tags(parsed, table=table, before=known_options)
     check_iceberg(new, parsed, table=table, before=old.fields)
     check_function_settings(new, parsed, table=table, before=old)
     if new.options != old.options:
@@ -336,6 +343,7 @@ class _Draft:
         if change.if_missing == "ignore" and not self._is_there(path):
             return
         self._check_no_key(path, "dropped", also_primary=True)
+        self._check_no_constraint(path, "dropped")
 
         def edit(fields: Fields, name: str) -> Fields:
             at = self._index(fields, name, path)
@@ -364,8 +372,14 @@ class _Draft:
             )
             raise UnsupportedError(message, kind="key_column", table=self.table, column=name)
 
+    def _check_no_constraint(self, path: tuple[str, ...], verb: str) -> None:
+        """Refuse to change a column that a constraint has in its text."""
+        if len(path) == 1:
+            check_constraint_columns(self.options, self.fields, path[0], verb, table=self.table)
+
     def _rename(self, path: tuple[str, ...], new_name: str) -> None:
         self._check_no_key(path, "renamed", also_primary=False)
+        self._check_no_constraint(path, "renamed")
 
         def edit(fields: Fields, name: str) -> Fields:
             at = self._index(fields, name, path)
@@ -391,6 +405,8 @@ class _Draft:
                 self._check_nullability(old, path, nullable=new.nullable)
             if not can_cast(old, new, explicit=self.explicit_casts):
                 raise self._no_cast(old, new, path)
+            if not can_cast(old, new, explicit=False):  # rows of before could violate it then
+                self._check_no_constraint(path, "given a type that may change its values")
             if new.is_nested:  # equal except for ids, which the user guessed
                 new = replace(old, nullable=new.nullable)
             return replace(column, type=new)

@@ -31,6 +31,7 @@ from tidelake.options.file_index import file_index_settings
 from tidelake.options.key_pattern import columns_in
 from tidelake.options.option import Option
 from tidelake.store import RecordExpiry
+from tidelake.table.schema.constraints import Constraints
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.arrow import child_types
 from tidelake.types.data_type import fault_of
@@ -221,6 +222,8 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     _check_ignored_changes(parsed, by_name, table)
     _check_row_kind_field(schema, parsed, by_name, table)
     _check_field_options(schema.options, by_name, table)
+    Constraints.of(schema, parsed, table=table)
+    check_row_tracking(schema, parsed, table=table)
     if schema.primary_keys:
         MergeSpec.of(schema, parsed)  # refuses what does not fit together
     RecordExpiry.of(schema, parsed, table=table)
@@ -479,6 +482,33 @@ def check_marks(parsed: Options, *, table: str) -> None:
             "take 'lookup': with deletion vectors each write looks up the rows it replaces anyway",
             table,
             option=declared.CHANGELOG_PRODUCER.key,
+        )
+
+
+def check_row_tracking(schema: TableSchema, parsed: Options, *, table: str) -> None:
+    """Refuse row tracking where rows have no place of their own, as Paimon does.
+
+    Raises
+    ------
+    InvalidInputError
+        The table has a primary key or buckets.
+    """
+    if not parsed.get(declared.ROW_TRACKING_ENABLED):
+        return
+    key = declared.ROW_TRACKING_ENABLED.key
+    if schema.primary_keys:
+        raise invalid_schema(
+            f"has '{key}' = 'true' and a primary key",
+            "leave the option out: the primary key identifies a row",
+            table,
+            option=key,
+        )
+    if parsed.get(declared.BUCKET) != -1:
+        raise invalid_schema(
+            f"has '{key}' = 'true' and 'bucket' = {parsed.get(declared.BUCKET)}",
+            "leave 'bucket' and 'bucket-key' out",
+            table,
+            option=key,
         )
 
 

@@ -38,18 +38,21 @@ from tidelake.errors import (
     StorageError,
 )
 from tidelake.fileio import OpenDirectory, validate_name
-from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState, Lease
+from tidelake.metadata.log.consumer import (
+    LEASE_TIMEOUT_MS,
+    READ_RETAINED_MS,
+    ConsumerLog,
+    ConsumerState,
+    Lease,
+)
 from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
 from tidelake.options import declared
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.read_hold import is_forbidden
 from tidelake.telemetry import ProcessMark, process_name
 
-LEASE_TIMEOUT_MS = 60_000
-"""Silence after which a run on another machine may take over; far more than clock skew."""
 TAKE_TRIES = 3
 """An expiry, or a reset of the consumer, may end the lease while it is taken."""
-READ_RETAINED_MS = 3_600_000
-"""Silence after which the lease of a killed read is forgotten."""
 _ENDED_ELSEWHERE: set[str] = set()
 """Runs of this process that ended while their lease was not where they had written it."""
 _LOG = logging.getLogger("tidelake")
@@ -180,7 +183,7 @@ class StreamLease:
                 before=before,
             )
         except StorageError as error:
-            if error.kind != "not_writable":
+            if not is_forbidden(error):
                 raise
             reason = error.message
         _LOG.warning(

@@ -24,6 +24,7 @@ from tidelake.table.changelog.changelog_files import LoggedRows
 from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
 from tidelake.table.changelog.moved_keys import spans_buckets
 from tidelake.table.changelog.net_changes import NetRows
+from tidelake.table.handle.read_hold import ReadHold
 from tidelake.types.predicate import Predicate
 
 
@@ -133,6 +134,11 @@ class StreamParts:
     def parts(self) -> Iterator[ChangePart]:
         """The splits of each part, in the order of the stream."""
         return (part.splits for part in self)
+
+    @property
+    def hold(self) -> ReadHold:
+        """Nothing: the stream's own lease holds what it reads."""
+        return ReadHold()
 
     def span_buckets(self, parts: Sequence[ChangePart]) -> bool:
         """Whether changes of one key may be in several buckets of all parts."""

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from tidelake.fileio import validate_name
 from tidelake.options import Options, check_one_use, declared
-from tidelake.scan import ReadContext
+from tidelake.scan import ReadContext, check_not_evolved
 from tidelake.scan.pruning.prune import matching_partitions, scan_filter
 from tidelake.scan.split_generator import PackRule
 from tidelake.table.changelog.change_filter import ChangeFilter, UpdateFilter, change_filter
@@ -63,6 +63,7 @@ class StreamPlan:
         consumer_id = handle.options.get(declared.CONSUMER_ID)
         if consumer_id is not None:
             validate_name(consumer_id, "consumer")
+        check_not_evolved(handle.options)
         return cls(handle)
 
     @property

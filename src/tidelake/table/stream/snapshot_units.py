@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidelake.codec.binary_row import decode_row
+from tidelake.commit.partition_expiry import is_partition_expiry
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.merge import MergeSpec
 from tidelake.merge.runs.sections import key_rank
@@ -227,6 +228,8 @@ class SnapshotChanges:
             return ChangeSource.DIFF
         if self.policy is OverwritePolicy.ROWS:
             return ChangeSource.REPLACED if self.handle.schema.primary_keys else ChangeSource.LOG
+        if is_partition_expiry(snapshot):  # what grew too old is no news
+            return ChangeSource.NOTHING
         message = (
             f"Stream of table '{self.handle.identifier}': snapshot {snapshot.id} is an overwrite"
             " (rows were replaced, deleted or moved) and has no changelog. Set"

@@ -27,6 +27,7 @@ from tidelake.metadata.manifest.snapshot_entries import (
 )
 from tidelake.metadata.partition_name import partition_text
 from tidelake.metadata.paths import NAME_BYTES_MAX
+from tidelake.metadata.row_ids import stats_fields
 from tidelake.scan import bucket_starts, live_files
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.system.java_text_columns import NULL, concat_texts, row_texts
@@ -333,8 +334,8 @@ def _row_columns(handle: TableHandle, entries: EntryTable) -> Mapping[str, pa.Ar
         keys = [schema.field(name) for name in schema.trimmed_primary_keys]
         parts["min_key"].append(_key_texts(own["min_key"], keys))
         parts["max_key"].append(_key_texts(own["max_key"], keys))
-        shown = schema.field_names if stats_cols is None else stats_cols
-        stats = [schema.field(name) for name in shown]
+        columns = own["write_cols"][0].as_py()
+        stats = stats_fields(schema, stats_cols, columns, own["value_stats_min"][0].as_py())
         current = handle.schema.fields
         parts["null_value_counts"].append(_count_texts(own, stats, schema, current))
         parts["min_value_stats"].append(_bound_texts(own["value_stats_min"], stats, current))
@@ -345,10 +346,14 @@ def _row_columns(handle: TableHandle, entries: EntryTable) -> Mapping[str, pa.Ar
 
 
 def _groups(entries: EntryTable) -> Iterator[tuple[NDArray[np.intp], tuple[str, ...] | None]]:
-    """Files of one schema with statistics of the same columns; None for all columns."""
-    encoded = pc.binary_join(entries["value_stats_cols"], "\0").dictionary_encode()
-    numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    pairs = np.stack([entries["schema_id"], numbers.astype(np.int64)])
+    """Files of one schema with statistics of the same columns; None where they are not named."""
+    listed = [pc.binary_join(entries[n], "\0") for n in ("value_stats_cols", "write_cols")]
+    arity = pc.binary_slice(entries["value_stats_min"], 0, 4)
+    numbers = [
+        column.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        for column in (*listed, arity)
+    ]
+    pairs = np.stack([entries["schema_id"], *(n.astype(np.int64) for n in numbers)])
     _, firsts, which = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
     for number, first in enumerate(firsts.tolist()):
         names = entries["value_stats_cols"][first].as_py()

@@ -1,8 +1,7 @@
 """System tables of the logs: ``$snapshots``, ``$schemas``, ``$options``, ``$tags`` ...
 
 ... and ``$branches``, ``$consumers``, ``$aggregation_fields``. They show all there is, whatever
-moment is read. Names and columns are those of Paimon (1.3.1). Branches are Paimon's: this version
-makes none.
+moment is read. Names and columns are those of Paimon (1.3.1).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import pyarrow as pa
 from tidelake.errors import NotFoundError
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.paths import BRANCH_PREFIX
 from tidelake.table.handle.handle import TableHandle
 from tidelake.types import TableSchema
 from tidelake.types.java_text import java_duration
@@ -91,7 +91,6 @@ AGGREGATION_FIELDS = pa.schema(
     ]
 )
 
-BRANCH_PREFIX = "branch-"
 FIELD_OPTION_PARTS_MIN = 3
 """``fields.<column>.<what>``; ``fields.default-aggregate-function`` names no column."""
 

@@ -7,8 +7,10 @@
   and the new value, in one row of kind ``+U``.
 - ``$ro``, read-optimised: for a primary-key table only the files of the last level, which need no
   merge: quick, and as old as the last full compaction. For an append table all files.
+- ``$row_tracking``: the table's columns, then ``_ROW_ID`` and ``_SEQUENCE_NUMBER``.
 
-Source: Paimon's ``AuditLogTable``, ``BinlogTable`` and ``ReadOptimizedTable`` (1.3.1). A ``-U``
+Source: Paimon's ``AuditLogTable``, ``BinlogTable``, ``ReadOptimizedTable`` and ``RowTrackingTable``
+(1.3.1). A ``-U``
 without its ``+U`` stays a row of its own, where Java joins it with the next row.
 """
 
@@ -16,26 +18,37 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from tidelake.errors import UnsupportedError
 from tidelake.foreign_names import with_hints
+from tidelake.format import TRACKING_FIELDS
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.row_ids import tracks_rows
 from tidelake.options import levels_count
-from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
+from tidelake.scan import LocatedRows, ReadContext, ScanPlan, Split, plan_scan, read_split
 from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import changes_between
 from tidelake.table.conversion.frame_methods import FrameMethods
 from tidelake.table.conversion.inputs import row_kind_names
 from tidelake.table.handle.arguments import known_columns, row_limit
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.read_hold import ReadHold
 from tidelake.table.handle.time_travel import Moment, Time
+from tidelake.table.read.other_branch import check_no_other_branch
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.read.table_scan import stream
-from tidelake.table.system.system_table import AUDIT_LOG, BINLOG, READ_OPTIMIZED, MetadataTable
+from tidelake.table.system.system_table import (
+    AUDIT_LOG,
+    BINLOG,
+    READ_OPTIMIZED,
+    ROW_TRACKING,
+    MetadataTable,
+)
 from tidelake.telemetry import Memory
 from tidelake.types import DataField, DataType, RowKind, TypeRoot, parse_type
 from tidelake.types.arrow import to_arrow_schema
@@ -49,7 +62,7 @@ from tidelake.types.predicate import (
     parse_filter,
 )
 
-ROW_VIEWS = frozenset({AUDIT_LOG, BINLOG, READ_OPTIMIZED})
+ROW_VIEWS = frozenset({AUDIT_LOG, BINLOG, READ_OPTIMIZED, ROW_TRACKING})
 
 ROW_KIND = DataField(2**31 - 5, "rowkind", parse_type("STRING"))
 """The column of kinds; its name and its id are Paimon's."""
@@ -92,7 +105,8 @@ class ViewRows:
         names = known_columns(columns, known, table=identifier)  # type: ignore[arg-type]
         parsed = parse_filter(wanted)
         parts = () if parsed is None else conjuncts(bind(parsed, fields))
-        own = [view == BINLOG or ROW_KIND.name in columns_of(part) for part in parts]
+        added = {ROW_KIND.name, *(f.name for f in TRACKING_FIELDS)}
+        own = [view == BINLOG or not added.isdisjoint(columns_of(part)) for part in parts]
         below = conjoin(part for part, is_own in zip(parts, own, strict=True) if not is_own)
         above = conjoin(part for part, is_own in zip(parts, own, strict=True) if is_own)
         return cls(context, view, names, below, above)
@@ -123,6 +137,10 @@ class ViewRows:
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a split of the state."""
         names, keyed = self.table_columns, bool(self.context.schema.primary_keys)
+        if self.view == ROW_TRACKING:
+            for rows in LocatedRows(self.context, names, self.below).read(split):
+                yield self._viewed(None, rows.columns)
+            return
         if self.view == READ_OPTIMIZED:
             yield from read_split(self.context, split, columns=names, predicate=self.below)
             return
@@ -166,13 +184,14 @@ class ViewRows:
 
     def _viewed(
         self,
-        kinds: pa.Array,
+        kinds: pa.Array | None,
         columns: Sequence[pa.Array],
         offsets: np.ndarray | None = None,
     ) -> pa.RecordBatch:
         """Rows of the view from the table's columns."""
         if self.view == BINLOG:
             if offsets is None:
+                assert kinds is not None, "a row of this view has a kind"
                 offsets = np.arange(len(kinds) + 1, dtype=np.int32)
             bounds = pa.array(offsets, pa.int32())
             types = to_arrow_schema(view_fields(self.context, BINLOG))
@@ -180,7 +199,9 @@ class ViewRows:
                 pa.ListArray.from_arrays(bounds, column, type=types.field(name).type)
                 for name, column in zip(self.table_columns, columns, strict=True)
             ]
-        by_name = dict(zip((ROW_KIND.name, *self.table_columns), (kinds, *columns), strict=True))
+        by_name = dict(zip(self.table_columns, columns, strict=True))
+        if kinds is not None:
+            by_name = {ROW_KIND.name: kinds, **by_name}
         view = {f.name: f for f in view_fields(self.context, self.view)}
         fields = [view[name] for name in by_name]
         rows = pa.RecordBatch.from_arrays(list(by_name.values()), schema=to_arrow_schema(fields))
@@ -207,10 +228,11 @@ class ViewScan(FrameMethods):
     rows: ViewRows
     plan: ScanPlan
     limit: int | None = None
+    hold: ReadHold = field(default_factory=ReadHold, compare=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, split by split."""
-        return stream(self.rows, self.plan.splits, self.limit)
+        yield from stream(self.rows, self.plan.splits, self.limit)
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
@@ -274,11 +296,12 @@ class RowView(MetadataTable):
         ``$binlog`` can be filtered by ``rowkind`` only.
         """
         handle = self.handle
+        check_no_other_branch(handle, f"${self.name}")
         limit = row_limit(limit, table=self.identifier)
 
         request = ScanRequest(columns, where, limit, snapshot_id, timestamp, tag)
 
-        def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> ViewScan:
+        def plan(snapshot: Snapshot | None, schema_of: Snapshot | None, hold: ReadHold) -> ViewScan:
             context = request.context(handle, schema_of)
             rows = ViewRows.of(handle, context, self.name, columns, where)
             last = self.name == READ_OPTIMIZED and bool(context.schema.primary_keys)
@@ -289,13 +312,15 @@ class RowView(MetadataTable):
                 predicate=rows.below,
                 level=levels_count(context.options) - 1 if last else None,
             )
-            return ViewScan(self.identifier, rows, planned, limit)
+            return ViewScan(self.identifier, rows, planned, limit, hold)
 
-        return request.planned(handle, plan)
+        return request.planned_held(handle, plan)
 
     def to_arrow(self, **scan: Any) -> pa.Table:
         """The rows as an Arrow table; arguments as of :meth:`scan`."""
-        return self.scan(**scan).to_arrow()
+        planned = self.scan(**scan)
+        with planned.hold:
+            return planned.to_arrow()
 
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
         """The rows as a stream of batches; arguments as of :meth:`scan`."""
@@ -303,7 +328,9 @@ class RowView(MetadataTable):
 
     def count(self, **scan: Any) -> int:
         """Number of rows; arguments as of :meth:`scan`."""
-        return self.scan(**scan).count()
+        planned = self.scan(**scan)
+        with planned.hold:
+            return planned.count()
 
     @with_hints
     def changes(
@@ -339,9 +366,9 @@ class RowView(MetadataTable):
         Raises
         ------
         UnsupportedError
-            The view has no changes: ``$ro``.
+            The view has no changes: ``$ro`` and ``$row_tracking``.
         """
-        if self.name == READ_OPTIMIZED:
+        if self.name in {READ_OPTIMIZED, ROW_TRACKING}:
             self._only_read()
         rows = ViewRows.of(self.handle, self.handle.read_context(), self.name, columns, where)
         changes = changes_between(
@@ -355,6 +382,14 @@ def view_fields(context: ReadContext, view: str) -> tuple[DataField, ...]:
     fields = context.schema.fields
     if view == READ_OPTIMIZED:
         return fields
+    if view == ROW_TRACKING:
+        if not tracks_rows(context.options):
+            message = (
+                f"Table '{context.options.table}' has no row tracking, so its rows have no ids:"
+                " make a new table with 'row-tracking.enabled' = 'true'."
+            )
+            raise UnsupportedError(message, kind="row_tracking", table=context.options.table)
+        return (*fields, *TRACKING_FIELDS)
     if view == BINLOG:
         fields = tuple(
             DataField(f.id, f.name, DataType(TypeRoot.ARRAY, children=(f.type.as_nullable(),)))

@@ -33,6 +33,7 @@ from tidelake.scan import names_expiry
 from tidelake.table.conversion.conversion_methods import ConversionMethods
 from tidelake.table.conversion.frame_methods import FrameMethods
 from tidelake.table.handle.arguments import known_columns, row_limit
+from tidelake.table.handle.branch import NAME_PREFIX
 from tidelake.table.handle.display import History
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.time_travel import Time
@@ -75,12 +76,13 @@ from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import bind, evaluate, parse_filter
 
 AUDIT_LOG, BINLOG, READ_OPTIMIZED = "audit_log", "binlog", "ro"
+ROW_TRACKING = "row_tracking"
 
 SHOWN_MAX = 20
 """Rows that a terminal shows."""
 CELL_WIDTH_MAX = 40
 
-LATER_TABLES = frozenset({"file_key_ranges", "row_tracking"})
+LATER_TABLES = frozenset({"file_key_ranges"})
 """System tables of Paimon that this version does not have."""
 
 OF_ONE_SNAPSHOT = frozenset(
@@ -112,7 +114,7 @@ SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, TableOf]] = {
 }
 """Those made of metadata."""
 
-SYSTEM_TABLE_NAMES = (*SYSTEM_TABLES, AUDIT_LOG, BINLOG, READ_OPTIMIZED)
+SYSTEM_TABLE_NAMES = (*SYSTEM_TABLES, AUDIT_LOG, BINLOG, READ_OPTIMIZED, ROW_TRACKING)
 """All, with those that show the table's own rows."""
 
 
@@ -219,7 +221,7 @@ class SystemTable(ConversionMethods, abc.ABC):
         message = (
             f"'{self.identifier}' is a system table, made from metadata at each read: it has"
             " to_arrow(), to_batches(), to_pandas(), to_polars(), to_duckdb(), head() and count()."
-            f" For anything else open '{self.identifier.partition('$')[0]}'."
+            f" For anything else open '{self.identifier.rpartition('$')[0]}'."
         )
         raise UnsupportedError(message, kind="system_table", name=self.identifier)
 
@@ -303,7 +305,13 @@ class MetadataTable(SystemTable):
     name: str
 
     def __post_init__(self) -> None:
-        if self.name in LATER_TABLES or self.name.startswith("branch_"):
+        if self.name.startswith(NAME_PREFIX):
+            message = (
+                f"'{self.identifier}' is a branch, and no system table: open it by that name with"
+                " catalog.table()."
+            )
+            raise InvalidInputError(message, kind="system_table", name=self.name)
+        if self.name in LATER_TABLES:
             message = (
                 f"'{self.identifier}' is not covered by this version; there are:"
                 f" {', '.join(SYSTEM_TABLE_NAMES)}."

@@ -3,7 +3,8 @@
 1. Columns get the table's order and types (:mod:`tidelake.types.conform`); nulls of columns with a
    default become the default.
 2. The row kinds are checked, or taken from the column ``rowkind.field``.
-3. Rows that the options leave out are dropped (:mod:`tidelake.table.write.row_kind_filter`): the
+3. Rows that come are checked by the table's constraints (:mod:`tidelake.table.schema.constraints`).
+4. Rows that the options leave out are dropped (:mod:`tidelake.table.write.row_kind_filter`): the
    stores never get them.
 
 Nothing is kept between calls.
@@ -19,6 +20,7 @@ import pyarrow as pa
 from tidelake.errors import InvalidInputError
 from tidelake.merge import batch_parts
 from tidelake.options import Options
+from tidelake.table.schema.constraints import Constraints
 from tidelake.table.write.row_kind_filter import RowKindFilter
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
@@ -55,6 +57,7 @@ class Ingest:
         self._defaults = default_scalars(filled, zone=env.zone)
         self._keys_may_move = schema.keys_may_move
         self._kinds = RowKindFilter(schema, options, table=table)
+        self._constraints = Constraints.of(schema, options, table=table)
 
     def batches(
         self,
@@ -86,8 +89,8 @@ class Ingest:
         Raises
         ------
         InvalidInputError
-            A column is missing, unknown or of another type, a key is null, or the table cannot take
-            a kind.
+            A column is missing, unknown or of another type, a key is null, the table cannot take a
+            kind, or a row violates a constraint.
         """
         if not isinstance(given, (pa.RecordBatch, pa.Table)):
             message = (
@@ -104,6 +107,8 @@ class Ingest:
         for batch in self._parts(rows):
             end = begin + batch.num_rows
             own = batch, _part(kinds, begin, end), _part(buckets, begin, end)
+            at = None if first_row is None else first_row + begin
+            self._constraints.check(batch, own[1], first_row=at)
             begin = end
             yield self._stored(*own)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tidelake.merge.spec import LOOKUP
 from tidelake.metadata.at_once import at_once
 from tidelake.metadata.bucket_id import BucketId
+from tidelake.metadata.row_ids import tracked_schema
 from tidelake.options import Options, declared, write_buffer_bytes
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.scan import plan_scan, read_split
@@ -39,6 +40,7 @@ def new_writer(
     states: BucketStates | None = None,
     fills_defaults: bool = True,
     reads_now: bool = False,
+    takes_row_ids: bool = False,
 ) -> TableWriter:
     """Open a writer for one task. Requires: the table was checked to be writable.
 
@@ -61,12 +63,17 @@ def new_writer(
         is checked. Otherwise they are read when the first rows come: rows of a version that is
         older than their arrival would lose to what others committed in between.
 
+    takes_row_ids : bool
+        Whether rows of a table with row tracking come with their ids.
+
     Raises
     ------
     NotFoundError
         The table was dropped, and perhaps recreated, since it was opened.
     """
     context = handle.store_context()
+    if takes_row_ids:
+        context = replace(context, schema=tracked_schema(context.schema, context.options))
     read = states or BucketStates(handle, snapshot_id=base_snapshot_id)
     begun: BucketStates | EmptyStates = read
     needs_states = overwrite is None and handle.bucket_mode is not BucketMode.POSTPONE

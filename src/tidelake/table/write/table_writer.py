@@ -309,6 +309,29 @@ class TableWriter:
         InvalidInputError
             The table was altered since it was opened.
         """
+        writer = self._rewriting(partition, bucket)
+        if names is None:
+            writer.compact(full)
+            return
+        assert isinstance(writer, AppendBucketWriter), "other buckets have one part"
+        writer.compact_part(names)
+
+    def clustering(self, partition: bytes) -> AppendBucketWriter:
+        """The writer that clusters rows of a partition of an append table without buckets.
+
+        Its files are part of the next messages.
+
+        Raises
+        ------
+        InvalidInputError
+            The table was altered since it was opened.
+        """
+        writer = self._rewriting(partition, 0)
+        assert isinstance(writer, AppendBucketWriter), "only append tables are clustered"
+        return writer
+
+    def _rewriting(self, partition: bytes, bucket: int) -> BucketWriter:
+        """The writer of a bucket whose files are rewritten."""
         self._check_open()
         key = BucketId(partition, bucket)
         writer = self._writers.get(key)
@@ -317,11 +340,7 @@ class TableWriter:
             writer = self._open(partition, bucket, adds_rows=False)
             self._writers[key] = writer
         self._check_not_altered(partition, bucket)
-        if names is None:
-            writer.compact(full)
-            return
-        assert isinstance(writer, AppendBucketWriter), "other buckets have one part"
-        writer.compact_part(names)
+        return writer
 
     def _check_not_altered(self, partition: bytes, bucket: int) -> None:
         if (partition, bucket) in self._altered:

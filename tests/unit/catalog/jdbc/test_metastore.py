@@ -328,7 +328,8 @@ def test_tables_of_paimon_2_are_kept_in_step(place):
     )
     place.run(
         "CREATE TABLE IF NOT EXISTS paimon_views(catalog_key VARCHAR(255), database_name"
-        " VARCHAR(255), view_name VARCHAR(255), view_schema TEXT)"
+        " VARCHAR(255), view_name VARCHAR(255), view_schema TEXT,"
+        " PRIMARY KEY (catalog_key, database_name, view_name))"
     )
     place.run("INSERT INTO paimon_views VALUES (?, ?, ?, ?)", key, "v", "seen", "{}")
     assert catalog.list_databases() == ["v"]

@@ -94,8 +94,8 @@ def test_the_lines_have_tables_ddl_and_what_is_wrong(clock):
     assert sync_lines(progress.figures) == [
         "job ods: epoch 4 at 0/4, 0.0 s after the source, 2 rows in the quarantine",
         "",
-        "table       from                phase      rows  rows/s",
-        "ods.orders  shop.public.orders  suspended     7       -",
+        "table       from                phase      rows applied  rows/s",
+        "ods.orders  shop.public.orders  suspended             7       -",
         "shop.public.orders: suspended (its key changed)",
         "last DDL, epoch 3: ods.orders: ADD COLUMN x INT",
     ]

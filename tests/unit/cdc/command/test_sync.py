@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+import signal
+import time
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pytest
 from cdc_postgres import SETTINGS
 from servers.postgres import PASSWORD, USER, postgres
@@ -15,8 +19,11 @@ from servers.postgres import PASSWORD, USER, postgres
 import tidelake
 import tidelake.cdc
 from tidelake.cdc.command import figures
+from tidelake.cdc.command.job_lag import NO_POSITION
+from tidelake.cdc.command.sync import Sync
+from tidelake.cli import cdc_command
 from tidelake.cli.main import main
-from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.errors import InvalidInputError, NotFoundError, StorageError
 
 _NUMBERS = itertools.count()
 PAGE = Path(__file__).parents[4] / "docs" / "cdc.md"
@@ -25,7 +32,7 @@ CODE = re.compile(r"^```(python|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def server():
-    with postgres(18, *SETTINGS) as started:
+    with postgres(18, *SETTINGS, "track_commit_timestamp=on") as started:
         yield started
 
 
@@ -167,6 +174,64 @@ def test_the_status_says_how_far_it_is(shop):
     shop.run("INSERT INTO users VALUES ('a@b', 30)")
     assert job.status().is_behind
     assert "ods.orders: live, 100 rows, copied 1 time" in str(job.status())
+
+
+def test_the_lag_is_said_in_seconds_and_bytes(shop, capsys):
+    job = shop.job(once=True)
+    assert (job.status().lag.seconds, job.status().lag.note) == (None, NO_POSITION)
+    job.run()
+    ran = time.monotonic()
+    shop.run("SELECT pg_sleep(0.3)", "UPDATE orders SET price = 1")
+    lag = job.status().lag
+    assert 0.3 <= lag.seconds <= time.monotonic() - ran + 2
+    assert lag.bytes_count > 100 * 20
+    assert (lag.is_bound, lag.messages_count, lag.note) == (False, None, "")
+    # the age of the change, not the time since: nothing more is committed
+    shop.run("SELECT pg_sleep(0.3)")
+    assert abs(job.status().lag.seconds - lag.seconds) < 0.25
+    assert re.search(r"^    lag: [0-9.]+ s, [0-9,]+ bytes of log$", str(job.status()), re.MULTILINE)
+    assert main(["cdc", "status", "--json", *shop.words()]) == 0
+    assert json.loads(capsys.readouterr().out)["lag"]["seconds"] == lag.seconds
+    job.run()
+    assert job.status().lag.seconds < 0.1
+
+
+def test_the_doctor_names_slots_that_nobody_reads_and_the_statement_that_mends(shop, capsys):
+    def doctor(*more):
+        code = main(["doctor", "slots", *shop.words(*more)])
+        return code, capsys.readouterr().out
+
+    ours = shop.conf["slot.name"]
+    assert doctor() == (0, f"pass  slot {ours}: this job's, wal_status missing\n")
+    shop.job(once=True).run()
+    shop.run(f"SELECT pg_create_logical_replication_slot('other_{shop.name}', 'pgoutput')")
+    code, said = doctor()
+    lines = [line for line in said.splitlines() if shop.name in line]
+    assert code == 1
+    assert re.fullmatch(
+        f"FAIL  slot {ours}: this job's, nobody reads it, it holds [0-9,]+ bytes of log, wal_status"
+        r" reserved, no limit to what it may hold; nobody has read it since [-0-9: ]+ UTC\."
+        " Run the job, or end it by tidelake cdc drop",
+        lines[0],
+    )
+    assert "another reader's, nobody reads it" in lines[1]
+    mend = lines[1].partition("run: ")[2]
+    assert mend == f"SELECT pg_drop_replication_slot('other_{shop.name}')"
+    shop.run(mend)
+    code, said = doctor("--json")
+    assert [one["name"] for one in json.loads(said) if shop.name in one["name"]] == [ours]
+    assert PASSWORD not in said
+    shop.run(f"SELECT pg_drop_replication_slot('{ours}')")
+    code, said = doctor()
+    assert (code, "the job's slot is gone. Run the job with --on-lost-position" in said) == (
+        1,
+        True,
+    )
+
+
+def test_the_doctor_of_slots_needs_a_job(capsys):
+    assert main(["doctor", "slots"]) == 2
+    assert "Name a job: a file such as job.toml" in capsys.readouterr().err
 
 
 def test_a_table_is_copied_again(shop):
@@ -451,6 +516,9 @@ def test_a_lost_slot_stops_the_job_and_is_made_anew_where_it_is_asked_for(tmp_pa
             )
         shop.run("DELETE FROM orders", "INSERT INTO orders VALUES (2)")
         assert shop.job().status().source["wal_status"] == "lost"
+        [lost] = shop.job().slots()
+        assert (lost.problem, lost.safe_bytes) == ("the server threw away log that it needs", None)
+        assert "--on-lost-position resnapshot" in lost.mend
         with pytest.raises(InvalidInputError, match="resnapshot"):
             shop.job(once=True).run()
         job = shop.job(once=True, on_lost_position="resnapshot")
@@ -461,6 +529,7 @@ def test_a_lost_slot_stops_the_job_and_is_made_anew_where_it_is_asked_for(tmp_pa
         assert shop.content("orders", "id") == [(2,), (3,)]
         [orders] = job.status().tables
         assert (orders.copies, job.status().source["wal_status"]) == (2, "reserved")
+        assert "safe_wal_size" in str(job.slots()[0])
         job.drop()
         shop.connection.close()
 
@@ -475,3 +544,147 @@ def test_the_code_of_the_page_runs(shop, capsys):
     path = shop.lake / "job.toml"
     path.write_text(blocks["toml"])
     assert tidelake.cdc.from_file(path).name == "ods"
+
+
+def test_an_excluded_table_is_left_out_and_comes_back_with_a_new_snapshot(shop, capsys):
+    shop.run("INSERT INTO users VALUES ('a@b', 30)")
+    shop.job(once=True).run()
+    less = {"excluding_tables": "users", "once": True}
+    assert shop.job(**less).plan().left_out == (
+        f"{shop.name}.public.users: the arguments no longer take it; ods.users stays",
+    )
+    shop.job(**less).run()
+    shop.run("DELETE FROM users", "INSERT INTO users VALUES ('c@d', 40)", "DELETE FROM orders")
+    shop.job(**less).run()
+    assert shop.job(**less).plan().left_out == ()
+    status = str(shop.job(**less).status())
+    assert status.count("left out (the arguments no longer take it)") == 1
+    assert shop.content("users", "mail") == [("a@b",)]
+    assert shop.table("orders").count() == 0
+    published = "SELECT tablename FROM pg_publication_tables"
+    assert shop.rows(published) == [("orders",)]
+    with pytest.raises(InvalidInputError) as refused:
+        shop.job(**less).resnapshot("ods.users")
+    assert refused.value.kind == "cdc_table_left_out"
+    assert "was left out, and is copied anew" in str(shop.job().plan())
+    shop.job(once=True).run()
+    assert shop.content("users", "mail") == [("c@d",)]
+    assert sorted(shop.rows(published)) == [("orders",), ("users",)]
+
+
+def test_a_copy_that_would_take_rows_of_a_table_that_is_left_out_is_refused(shop):
+    shop.run(
+        "CREATE TABLE older (LIKE orders INCLUDING ALL)", "INSERT INTO older VALUES (0, 'o', 1)"
+    )
+    more = {"table_mapping": {"orders": "all", "older": "all"}, "once": True}
+    shop.job(**more).run()
+    less = {**more, "excluding_tables": "older"}
+    shop.job(**less).run()
+    for name in ("ods.all", f"{shop.name}.public.orders"):
+        with pytest.raises(InvalidInputError, match=r"older, or drop 'ods\.all' first") as refused:
+            shop.job(**less).resnapshot(name)
+        assert refused.value.kind == "cdc_target_shared"
+    assert shop.table("all").count() == 101
+    tidelake.open(shop.lake).drop_table("ods.all")
+    shop.job(**less).resnapshot("ods.all")
+    shop.job(**less).run()
+    assert shop.table("all").count() == 100
+
+
+def test_a_table_dropped_while_another_one_joins(shop):
+    shop.job(once=True).run()
+    shop.run("DROP TABLE users", "CREATE TABLE late (id int PRIMARY KEY)")
+    shop.job(once=True).run()
+    phases = {one.target: one.phase for one in shop.job().status().tables}
+    assert phases == {"ods.orders": "live", "ods.users": "gone", "ods.late": "live"}
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [{"bucket": "many"}, {"changelog-producer": "no"}, {"no.such.option": "1", "bucket": "0"}],
+)
+def test_a_refused_option_leaves_nothing_behind_on_the_source(shop, conf):
+    job = shop.job(table_conf=conf, once=True)
+    assert not job.plan().can_run
+    with pytest.raises(InvalidInputError):
+        job.run()
+    assert not shop.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()")
+    assert not shop.rows("SELECT 1 FROM pg_publication")
+    assert not (shop.lake / "_cdc").exists()
+
+
+def test_a_target_that_does_not_fit_is_refused_before_anything_is_made(shop):
+    tidelake.open(shop.lake).create_table(
+        "ods.users", pa.schema([pa.field("mail", pa.string())]), options={"bucket": "-1"}
+    )
+    job = shop.job(once=True)
+    assert "would be (mail)" in job.plan().tables[1].problem
+    with pytest.raises(InvalidInputError, match="does not fit its source") as refused:
+        job.run()
+    assert refused.value.kind == "cdc_table_differs"
+    assert not shop.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()")
+
+
+def test_a_plan_notes_what_the_job_does_by_itself(shop):
+    shop.job(once=True).run()
+    shop.run("ALTER TABLE users ADD level int NOT NULL DEFAULT 1")
+    plan = shop.job().plan()
+    assert plan.can_run
+    [users] = [table for table in plan.tables if table.target == "ods.users"]
+    assert users.problem == ""
+    assert "will copy" in users.notes[0]
+    assert users.changes
+    shop.run("INSERT INTO users VALUES ('a@b', 30, 2)")
+    shop.job(once=True).run()
+    assert shop.content("users", "mail", "level") == [("a@b", 2)]
+
+
+@pytest.fixture
+def interruptible():
+    """A process that a shell has put into the background ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_job_that_is_stopped_says_what_the_slot_holds(
+    shop, interruptible, capsys, monkeypatch, number, code
+):
+    told = []
+
+    def stop(_, done, __):
+        told.append(done)
+        os.kill(os.getpid(), number)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(cdc_command._EpochLines, "__call__", stop)
+    assert main(["cdc", *shop.words()]) == code
+    assert signal.getsignal(signal.SIGTERM) is before
+    said = capsys.readouterr().err
+    slot = shop.conf["slot.name"]
+    [confirmed] = shop.rows(f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots"
+                            f" WHERE slot_name = '{slot}' AND NOT active")[0]  # fmt: skip
+    lines = said.splitlines()
+    assert lines[0] == "job ods stopped"
+    assert lines[1].startswith(f"    The next run goes on from {told[0].position}")
+    assert lines[2] == f"    The slot '{slot}' stays, confirmed to {confirmed}."
+    assert re.search(r"It holds [\d,]+ bytes of WAL, and all that is written from now on", said)
+    assert "tidelake cdc drop" in said
+    statement = said.partition("in PostgreSQL: ")[2].strip()
+    shop.run(statement)
+    assert not shop.rows(f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{slot}'")
+
+
+def test_a_job_that_is_stopped_while_the_source_is_away_says_so(shop, capsys, monkeypatch):
+    def away(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cdc_command._EpochLines, "__call__", away)
+    monkeypatch.setattr(Sync, "held", away_from)
+    assert main(["cdc", *shop.words()]) == 130
+    assert "What the source holds for it is not known: it is away" in capsys.readouterr().err
+
+
+def away_from(_):
+    raise StorageError("it is away", kind="cdc_unreachable")

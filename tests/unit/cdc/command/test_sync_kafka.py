@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from decimal import Decimal
 
 import pytest
@@ -68,6 +69,23 @@ def test_a_database_of_a_topic_is_planned_and_run(topics, job, changes, tmp_path
     made.run(once=True)
     assert content(tmp_path, "k_items", "id", "name") == [(2, "b")]
     assert content(tmp_path, "k_orders", "id", "name") == [(7, "o")]
+
+
+def test_the_lag_is_said_in_seconds_and_messages(topics, job, changes):
+    topic = topics.make()
+    send(topics, topic, changes.sent)
+    made = job("kafka_sync_database", topic)
+    made.run(once=True)
+    assert (made.status().lag.seconds, made.status().lag.messages_count) == (0, 0)
+    time.sleep(0.3)
+    ran = time.monotonic()
+    changes.put("items", {"id": 3, "name": "c"})
+    send(topics, topic, changes.sent[-1:])
+    lag = made.status().lag
+    assert 0.3 <= lag.seconds <= time.monotonic() - ran + 10
+    assert (lag.messages_count, lag.bytes_count, lag.is_bound) == (1, None, False)
+    made.run(once=True)
+    assert made.status().lag.seconds == 0
 
 
 def test_a_table_of_a_topic_with_a_key_and_metadata(topics, job, changes, tmp_path):

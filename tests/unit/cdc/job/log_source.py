@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tidelake.cdc.source.changes import Changes, MustReread, SourceRows, Truncated
 from tidelake.cdc.source.finding import SourceFinding
+from tidelake.cdc.source.lag import SourceLag
 from tidelake.cdc.source.source import Chunk, CopiedRows, EpochLimits, NoCopy
 from tidelake.cdc.source.source_table import (
     KeyColumns,
@@ -176,6 +177,8 @@ class LogSource:
         self.is_closed = False
         self.starts_at: str | None = None
         self.converges = False
+        self.unread: set[SourceName] = set()
+        self.prepared: list[SourceName] = []
 
     def identity(self) -> str:
         return self.database.identity
@@ -189,9 +192,14 @@ class LogSource:
 
     def tables(self) -> list[SourceTable]:
         versions = self.database.versions
-        return [one for name, one in versions.items() if name not in self.database.hidden]
+        unseen = self.database.hidden | self.unread
+        return [one for name, one in versions.items() if name not in unseen]
+
+    def reads(self, name: SourceName) -> bool:
+        return name not in self.unread
 
     def prepare(self, tables: Sequence[SourceName]) -> None:
+        self.prepared = list(tables)
         self.fails("prepare")
 
     def first_copy(self, tables: Sequence[SourceName], *, is_start: bool = False) -> Copy | NoCopy:
@@ -249,6 +257,13 @@ class LogSource:
         found = tuple(parts(taken, tables, key_columns))
         return Changes(start, f"{at[0]}:{at[1]}", found, self.newest(), 1, appeared)
 
+    def check_position(self, position: str) -> None:
+        if parsed(position)[0] > len(self.database.log):
+            raise NotFoundError("The log ends before.", kind="cdc_position_lost")
+
+    def held(self, position: str) -> list[str]:
+        return []
+
     def confirm(self, position: str) -> None:
         self.fails("confirm")
         self.confirmed.append(position)
@@ -256,6 +271,12 @@ class LogSource:
 
     def status(self):
         return {}
+
+    def lag(self, position, newest):
+        return SourceLag(messages_count=parsed(newest)[0] - parsed(position)[0])
+
+    def slots(self):
+        return []
 
     def drop(self):
         return []

@@ -278,3 +278,14 @@ def test_a_table_lists_its_epochs_with_their_snapshots(bench):
     assert listed[-1]["commit_time"] is not None
     where = bench.catalog.table("ods.items$cdc_epochs").to_arrow(where="epoch = 5")
     assert where["snapshot_id"].to_pylist() == [newest]
+
+
+def test_a_table_that_is_not_there_is_refused_with_a_near_name(bench):
+    bench.run().close()
+    found = reads(bench).at()
+    assert set(found) == {"ods.items", "ods.orders"}
+    assert len(found) == 2
+    with pytest.raises(NotFoundError, match=r"no table 'ods\.item'.*ods\.items"):
+        found["ods.item"]
+    assert "ods.absent" not in found
+    assert repr(found).startswith("EpochTables(epoch=")

@@ -16,6 +16,7 @@ from tidelake.cdc.journal.job_state import Phase
 from tidelake.cdc.journal.journal import FileJournal
 from tidelake.cdc.routing.routing import Routing
 from tidelake.cdc.routing.table_names import TableNames
+from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.target.target import Target
 from tidelake.errors import (
     ConflictError,
@@ -689,3 +690,39 @@ def test_what_came_while_an_epoch_was_applied_counts_as_gathered(bench, monkeypa
         job.step()
     job.step()
     assert [round(ms, -2) for ms in asked[1:]] == [1_000, 700, 700]
+
+
+def test_a_copy_with_too_many_misfits_is_refused_before_its_commit(bench):
+    bench.run().close()
+    bench.database.commit(*[("items", "put", item(n, price="1.50")) for n in range(3)])
+    job = bench.job(quarantine_max=1)
+    maker = type(job._lake.targets.maker(bench.database.versions[name_of("items")]))
+    copied = maker.copied
+
+    def odd(self, rows, order, now_ms):
+        made, rejected = copied(self, rows, order, now_ms)
+        bad = [Rejected(name_of("items"), order, 0, "it is odd", "{}")] * made.num_rows
+        return made.slice(0, 0), [*rejected, *bad]
+
+    FileJournal(bench.fileio, JOURNAL, "job").ask([name_of("items")])
+    newest = bench.catalog.table("ods.items").latest_snapshot_id
+    job.start()
+    with mock.patch.object(maker, "copied", odd), pytest.raises(InvalidInputError) as refused:
+        job.run_once()
+    assert refused.value.kind == "cdc_quarantine_full"
+    assert "Its copy was not put in place" in refused.value.message
+    assert bench.catalog.table("ods.items").latest_snapshot_id == newest
+    assert not bench.catalog.table_exists("ods.cdc_quarantine")
+
+
+def test_a_source_that_ends_before_the_position_is_refused_at_the_start(bench):
+    bench.database.commit(("items", "put", item(1)))
+    bench.database.commit(("items", "put", item(2)))
+    bench.run().close()
+    bench.database.log.pop()  # it was restored
+    with pytest.raises(NotFoundError) as refused:
+        bench.run()
+    assert refused.value.kind == "cdc_position_lost"
+    bench.database.rows[name_of("items")].pop((2,))
+    bench.run(resnapshots_if_lost=True)
+    bench.check()

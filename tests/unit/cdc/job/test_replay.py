@@ -11,9 +11,11 @@ from unit.cdc.job.log_source import name_of
 import tidelake
 from tidelake.cdc.journal.entry import EntryKind
 from tidelake.cdc.journal.journal import REPLAY, FileJournal
+from tidelake.cdc.routing.routing import Routing
 from tidelake.cdc.target.quarantine import Quarantine
 from tidelake.cdc.target.row_maker import AddedColumns
 from tidelake.engine.env import Env
+from tidelake.engine.tables import Table
 from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
 _PROCESSES = itertools.count()
@@ -97,6 +99,40 @@ def test_a_newer_row_of_the_key_wins(short):
     assert content(short) == {1: "new", 2: "too long"}
 
 
+def test_a_row_whose_key_was_mended_leaves_whether_it_fits_or_not(short):
+    put(short, row(1, "too long"), row(2, "too long"), row(3, "too long"))
+    put(short, row(1, "new"), row(3, "x"))
+    short.database.commit(("short", "delete", (3,)))
+    short.run().close()
+    plan, count = replayed(short)
+    assert [one.payload[:8] for one in plan.outdated] == ['{"id": 1', '{"id": 3']
+    assert ["VARCHAR(3)" in why for _, why in plan.staying] == [True]
+    assert (count, kept(short)) == (0, 1)
+    assert content(short) == {1: "new"}
+    widen(short)
+    assert replayed(short)[1] == 1
+    assert content(short) == {1: "new", 2: "too long"}
+
+
+def test_a_replay_reads_what_was_written_under_its_keys_alone(short, monkeypatch):
+    put(short, row(500, "too long"))
+    for first in range(0, 500, 100):
+        put(short, *(row(number, "n") for number in range(first, first + 20)))
+    seen = []
+    read = Table.changes_batches
+
+    def counted(table, *given, **more):
+        found = read(table, *given, **more).read_all()
+        seen.append(found.num_rows)
+        return found.to_reader()
+
+    monkeypatch.setattr(Table, "changes_batches", counted)
+    widen(short)
+    assert replayed(short)[1] == 1
+    assert set(seen) == {0}
+    assert content(short)[500] == "too long"
+
+
 def test_a_row_that_was_deleted_later_does_not_come_back(short):
     put(short, row(1, "abc"))
     put(short, row(1, "too long"), row(2, "too long"))
@@ -161,6 +197,29 @@ def test_a_row_of_before_a_truncation_does_not_come_back(short, conf):
     plan, count = replayed(short)
     assert (count, len(plan.outdated), kept(short)) == (0, 2, 0)
     assert short.catalog.table("ods.short").count() == 0
+
+
+def test_an_expiry_of_partitions_holds_the_rows_of_those_alone(bench):
+    routing = Routing("ods", partition_keys=("day",))
+    bench.settings = {"routing": routing, "options": {"is_strict": False}}
+    columns = [("day", "STRING NOT NULL"), ("id", "INT NOT NULL"), ("v", "VARCHAR(3)")]
+    bench.database.create("short", columns, keys=("day", "id"))
+    bench.run().close()
+    old, new = "2001-01-01", "9999-01-01"
+    put(bench, *({"day": day, "id": 1, "v": "abc"} for day in (old, new)))
+    late = [{"day": day, "id": 2, "v": "too long"} for day in (old, new, "8888-01-01")]
+    put(bench, *late, {"day": new, "id": 3, "v": "abc"})
+    dropped = another(bench, "short").maintenance.expire_partitions(
+        expiration_time="1 d", timestamp_formatter="yyyy-MM-dd"
+    )
+    assert [one.values for one in dropped.partitions] == [{"day": old}]
+    widen(bench)
+    plan, count = replayed(bench)
+    assert (count, kept(bench)) == (2, 1)
+    [(row_, reason)] = plan.staying
+    assert old in row_.payload
+    assert reason == "the table was emptied or replaced since"
+    assert content(bench) == {1: "abc", 2: "too long", 3: "abc"}
 
 
 def test_without_order_columns_nothing_is_applied(bench):

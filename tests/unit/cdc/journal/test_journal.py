@@ -166,6 +166,18 @@ def test_a_damaged_state_is_an_error(files):
         opened(files)
 
 
+def test_the_time_of_a_position_is_kept_and_may_be_missing(files):
+    journal, _ = opened(files)
+    journal.append(JournalEntry(0, EntryKind.CHANGES, "0/1", "0/1", "r", 5, start_ms=77), STATE)
+    assert opened(files)[1].entry.start_ms == 77
+    path = "/lake/_cdc/job/epoch-0"
+    older = json.loads(files.read_bytes(path))
+    assert older.pop("at") == 77
+    files.delete(path)
+    files.put_if_absent(path, json.dumps(older).encode())
+    assert opened(files)[1].entry.start_ms is None
+
+
 def put(files, *kinds):
     """Epochs from 0 on: kind, start, end."""
     journal, _ = opened(files)

@@ -13,6 +13,7 @@ import pytest
 from servers.mariadb import PASSWORD
 from unit.cdc.mysql.applied import Applied, plain
 
+from tidelake.cdc.mysql.position import BinlogPosition
 from tidelake.cdc.source.changes import MustReread, SourceRows, Truncated, Vanished
 from tidelake.cdc.source.source import EpochLimits
 from tidelake.cdc.source.source_table import SourceName
@@ -660,7 +661,13 @@ def test_a_position_that_the_log_no_longer_has_is_lost(maria, open_source):
     newer = source.newest()
     maria.do("INSERT INTO t VALUES (0)")
     assert len(source.read(newer, [T], QUICK).parts) == 1
+    source.check_position(newer)
+    [held] = source.held(newer)
+    assert held.startswith("The server holds nothing for the job: it keeps its log")
     maria.do("RESET MASTER")
+    with pytest.raises(NotFoundError, match="was reset, or the server was restored") as raised:
+        source.check_position(newer)  # without a read
+    assert raised.value.kind == "cdc_position_lost"
     with pytest.raises(NotFoundError) as raised:
         source.read(newer, [T], QUICK)
     assert raised.value.kind == "cdc_position_lost"
@@ -720,6 +727,20 @@ def test_facts_for_people(maria, open_source):
     assert status["log_bytes"] > 0
     assert source.drop() == []
     source.confirm(source.newest())
+
+
+def test_the_lag_is_counted_in_bytes_over_several_files(maria, open_source):
+    maria.do("CREATE TABLE t (id int PRIMARY KEY)")
+    source = open_source(maria)
+    start = source.newest()
+    assert source.lag(start, start).bytes_count == 0
+    maria.do("INSERT INTO t VALUES (1)", "FLUSH BINARY LOGS", "INSERT INTO t VALUES (2)")
+    end, files = source.newest(), source.status()["log_bytes"]
+    lag = source.lag(start, end)
+    assert 0 < lag.bytes_count < files
+    assert (lag.newest_ms, lag.note) == (None, "MySQL does not say when it committed last")
+    gone = BinlogPosition(BinlogPosition.parse(start).file.replace("0", "9"), 4)
+    assert source.lag(str(gone), end).bytes_count is None
 
 
 def test_a_range_without_changes_still_moves(maria, open_source):

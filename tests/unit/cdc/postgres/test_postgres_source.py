@@ -8,7 +8,7 @@ import threading
 
 import psycopg
 import pytest
-from cdc_postgres import SETTINGS, Place, lines, read_to
+from cdc_postgres import QUICK, SETTINGS, Place, lines, read_to
 from servers.postgres import DATABASE, PASSWORD, USER, postgres
 
 from tidelake.cdc.postgres.log import slot_reader
@@ -463,6 +463,40 @@ def test_findings_of_tables(place):
     assert set(findings(place)) == {"wal_keep_unlimited"}
 
 
+def test_a_statement_about_the_publication_comes_alone(place):
+    simple(place, "a", "b")
+    place.run("DROP ROLE IF EXISTS other", "CREATE ROLE other LOGIN REPLICATION PASSWORD 'r'")
+    place.run("GRANT SELECT ON a, b TO other", "ALTER TABLE b OWNER TO other")
+    conf = {**place.conf(), "username": "other", "password": "r"}
+
+    def about_publication():
+        source = place.source(conf=conf)
+        found = source.check(source.tables())
+        return [one.mend for one in found if "PUBLICATION" in one.mend]
+
+    for _ in range(2):  # whether it may make one, or not
+        [mend] = about_publication()
+        assert mend.startswith("CREATE PUBLICATION")
+        assert '"a", "public"."b"' in mend
+        place.run(f"GRANT CREATE ON DATABASE {place.database} TO other")
+    place.run("CREATE PUBLICATION mine FOR TABLE b WITH (publish_via_partition_root = true)")
+    conf["publication.name"] = "mine"
+    [mend] = about_publication()
+    assert mend == 'ALTER PUBLICATION "mine" ADD TABLE "public"."a"'
+    place.run(mend)
+    assert about_publication() == []
+    place.run("DROP PUBLICATION mine", "DROP OWNED BY other", "DROP ROLE other")
+
+
+def test_a_table_without_a_key_gets_both_ways_to_mend_it(place):
+    place.run("CREATE TABLE bare (a int)")
+    found = findings(place)["no_primary_key"]
+    assert "ADD PRIMARY KEY" in found.mend
+    assert 'ALTER TABLE "public"."bare" REPLICA IDENTITY FULL' in found.mend
+    place.run("ALTER TABLE bare REPLICA IDENTITY FULL")
+    assert not findings(place)["no_primary_key"].is_error
+
+
 def test_findings_of_an_ordinary_role(place):
     simple(place)
     place.run(
@@ -620,3 +654,26 @@ def test_empty_tables_and_unanalysed_ones_are_cut_into_parts(place):
     rest = [batch for batches in begun for batch in batches]
     count = sum(batch.rows.num_rows for batch in itertools.chain(firsts, rest))
     assert count == 5000
+
+
+def test_a_slot_that_is_read_is_sound_and_one_of_another_database_is_seen(place):
+    place.run("CREATE TABLE t (id int PRIMARY KEY)")
+    source, names, start = place.followed()
+    [ours, *others] = source.slots()
+    assert (ours.name, ours.is_ours, ours.is_read) == (f"slot_{place.database}", True, False)
+    assert ours.problem
+    source.read(start, names, QUICK)
+    [ours, *_] = source.slots()
+    assert (ours.is_read, ours.problem, ours.status) == (True, "", "reserved")
+    assert ours.held_bytes >= 0
+    assert not any(one.is_ours for one in others)
+
+
+def test_without_times_of_commits_the_lag_is_said_in_bytes_and_how_to_get_them(place):
+    source = place.source()
+    start = source.newest()
+    place.run("CREATE TABLE t (id int PRIMARY KEY)")
+    lag = source.lag(start, source.newest())
+    assert lag.bytes_count > 0
+    assert lag.newest_ms is None
+    assert "track_commit_timestamp" in lag.note

@@ -193,22 +193,22 @@ def test_a_stream_that_is_cut_is_begun_again(client, service):
 
 def test_the_deadline_ends_it(catalog, service):
     service.hidden = {0, 1}
-    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=0.5) as query:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=2.5) as query:
         begin = time.monotonic()
-        with pytest.raises(StorageError, match=r"within 0\.5 seconds") as caught:
+        with pytest.raises(StorageError, match=r"within 2\.5 seconds") as caught:
             query.get(1)
-        assert 0.4 < time.monotonic() - begin < 3
+        assert 2.4 < time.monotonic() - begin < 30
         assert caught.value.kind == "service_unavailable"
         service.hidden = set()
         assert query.get(1) == row(1)
 
 
 def test_a_slow_server_is_not_waited_for_beyond_the_deadline(catalog, service):
-    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=0.5) as query:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=2.5) as query:
         query.get(1)
         for executor in service.executors:
-            executor.script.append(slow(2))
-        with pytest.raises(StorageError, match=r"within 0\.5 seconds"):
+            executor.script.append(slow(5))
+        with pytest.raises(StorageError, match=r"within 2\.5 seconds"):
             query.get(1)
         assert query.get(1) == row(1)
 
@@ -385,7 +385,7 @@ def test_threads_each_get_their_own_answer_through_failures(client, service):
 
 
 def test_an_error_reaches_every_thread_that_waits(catalog, service):
-    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=0.6) as query:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=2.5) as query:
         query.get(1)
         for executor in service.executors:
             executor.script.extend([slow(0.05), slow(0.05)])

@@ -297,7 +297,7 @@ def test_what_is_no_frame_behind_a_handshake_ends_its_connection(authority, serv
 
 def refused(catalog, way, **options):
     """What a client is told that is not answered."""
-    options = {"deadline_seconds": 0.5, **options}
+    options = {"deadline_seconds": 1.2, **options}
 
     async def of_coroutine():
         async with tidelake.lookup_client_async(catalog, "db.t", **options) as query:

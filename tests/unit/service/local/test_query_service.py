@@ -141,3 +141,21 @@ def test_what_cannot_be_served_is_refused_before_anything_starts(
     with pytest.raises(error, match=said):
         tidelake.serve(catalog.warehouse, tables, **fields)
     assert file_of(table) is None
+
+
+def test_a_branch_is_served_beside_its_table_and_followed(catalog, tmp_path):
+    table = made_table(catalog, rows=10)
+    table.branches.create("b", snapshot_id=1)
+    name = "db.t$branch_b"
+    branch = catalog.table(name)
+    branch.write([{"id": 1, "v": "branch"}])
+    with tidelake.serve(catalog.warehouse, ["db.t", name], directory=tmp_path / "l") as service:
+        service.wait_ready()
+        with (
+            tidelake.lookup_client(catalog.warehouse, "db.t") as of_table,
+            tidelake.lookup_client(catalog.warehouse, name) as of_branch,
+        ):
+            assert (of_table.get(1)["v"], of_branch.get(1)["v"]) == ("v1", "branch")
+            branch.write([{"id": 77, "v": "later"}])
+            until(lambda: of_branch.get(77) is not None)
+            assert of_table.get(77) is None

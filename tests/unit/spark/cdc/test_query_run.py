@@ -10,6 +10,7 @@ import pytest
 from unit.cdc.job.conftest import ITEMS, Bench
 from unit.cdc.job.log_source import LogSource
 
+from tidelake.cdc.command.figures import SyncProgress
 from tidelake.cdc.job.job import IDLE_MS
 from tidelake.cdc.journal.journal import REPLAY
 from tidelake.spark.cdc.query_run import BATCH_SECONDS_MAX, QueryRun
@@ -39,7 +40,8 @@ class Query:
 
         monkeypatch.setattr(LogSource, "read", slowly)
         parts = SimpleNamespace(source=self.job._source, env=self.job._env, job=lambda: self.job)
-        self.run = QueryRun(parts, mock.Mock(), None)
+        self.progress = SyncProgress("job", self.job._env.clock)
+        self.run = QueryRun(parts, mock.Mock(), self.progress, None)
 
     def batches(self, most=20):
         """Batches until there is nothing to do."""

@@ -112,3 +112,23 @@ def test_tables_of_one_uri_in_two_stores_are_two_tables():
         _, rows = source.at(pa.record_batch({"id": pa.array([1], pa.int32())}), 1)
         found += rows.column("name").to_pylist()
     assert found == ["first", "other"]
+
+
+def test_a_table_and_its_branch_are_two_tables():
+    """A branch begins with the table's directory, schema and time of the schema."""
+    catalog = tidelake.open("/branched", fileio=MemoryFileIO(), env=Env.seeded(1))
+    schema = pa.schema([("id", pa.int32()), ("name", pa.string())])
+    table = catalog.create_table("db.t", schema, primary_keys=["id"], options={"bucket": 1})
+    table.write([{"id": 1, "name": "first"}])
+    table.branches.create("b", snapshot_id=1)
+    table.write([{"id": 1, "name": "main"}])
+    branch = table.branch("b")
+    branch.write([{"id": 1, "name": "branch"}])
+    found = []
+    for one in (table, branch, table):
+        source = LocalLookup(one, ("name",))
+        source.show(2)
+        keys = pa.record_batch({"id": pa.array([1], pa.int32())})
+        for _, rows in (source.at(keys, 2), source.newest(keys)):
+            found += rows.column("name").to_pylist()
+    assert found == ["main", "main", "branch", "branch", "main", "main"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from proving.fsck import check_table
 
+from tidelake import col
 from tidelake.errors import ConflictError
 from tidelake.table.job.plan import HERE
 from tidelake.table.jobs import append_coordinator
@@ -139,9 +142,10 @@ def test_a_round_is_bounded_but_never_empty(table, monkeypatch):
     add(table, "b", 4)
     coordinator = AppendCoordinator()
     first = coordinator.plan(table.handle)
-    assert places(table, first) == [("b", 4)]
+    assert places(table, first) == [("a", 5)]  # the one that waits longest, though not the smallest
     run(table, first)
-    assert places(table, coordinator.plan(table.handle)) == [("a", 5)]
+    add(table, "a", 4)
+    assert places(table, coordinator.plan(table.handle)) == [("b", 4)]
 
 
 def test_files_that_another_took_are_a_conflict_and_nothing_is_lost(table):
@@ -164,3 +168,23 @@ def test_deletion_vectors_are_kept_in_mind(catalog):
     run(table, plan)
     assert sorted(r["k"] for r in table.to_arrow().to_pylist()) == [0, 1, 3, 4]
     check_table(table.handle.fileio, table.handle.paths.location)
+
+
+def test_one_large_file_with_many_deleted_rows_is_found(catalog):
+    """A file that nobody adds others to: a delete changes only the index, and a restart sees it."""
+    options = {"deletion-vectors.enabled": True, "target-file-size": "64 kb"}
+    table = catalog.create_table("db.m", COLUMNS, options=options)
+    draw = random.Random(1)
+    rows = [{"p": f"{draw.getrandbits(64)}", "k": k} for k in range(5_000)]
+    table.write(rows)
+    assert table.system_table("files").to_arrow()["file_size_in_bytes"][0].as_py() > 50_000
+    coordinator = AppendCoordinator()
+    for _ in range(AGE_FORGOTTEN + 2):
+        assert coordinator.plan(table.handle) is None
+    table.delete(col("k") < 2_500)
+    assert coordinator.plan(table.handle) is not None
+    restarted = AppendCoordinator().plan(table.handle)
+    assert restarted is not None
+    run(table, restarted)
+    assert table.system_table("files").to_arrow()["record_count"].to_pylist() == [2_500]
+    assert table.count() == 2_500

@@ -10,6 +10,7 @@ from tidelake import InvalidInputError, NotFoundError
 from tidelake.commit.expiry import snapshots
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.metadata import SnapshotLog, TagLog
+from tidelake.table.jobs import fast_forward
 from tidelake.table.jobs.rollback import _Step
 
 SCHEMA = pa.schema({"k": pa.int64()})
@@ -84,6 +85,25 @@ def test_a_rollback_removes_no_snapshot_and_no_tag_of_another_table(s3, table, m
     with pytest.raises(NotFoundError, match="dropped and recreated"):
         table.rollback_to(2)
     check_only_the_new_one(s3, writes=4)
+
+
+@pytest.mark.parametrize("phase", ["_put_schemas", "_put_tags", "_put_snapshots", "_write_hints"])
+def test_a_fast_forward_goes_on_in_no_other_table(s3, table, monkeypatch, phase):
+    table.branches.create("b", snapshot_id=2)
+    branch = table.branch("b")
+    branch.write([{"k": 50}])
+    branch.tags.create("new")
+    after(monkeypatch, fast_forward._Step, phase, lambda: anew(s3, writes=4))
+    with pytest.raises(NotFoundError, match="dropped and recreated"):
+        table.branches.fast_forward("b")
+    check_only_the_new_one(s3, writes=4)
+
+
+def test_a_fast_forward_in_a_store(s3, table):
+    table.branches.create("b", snapshot_id=2)
+    table.branch("b").write([{"k": 50}])
+    assert table.branches.fast_forward("b").removed_snapshot_ids == (3, 4)
+    assert keys(s3) == [0, 1, 50]
 
 
 @pytest.mark.parametrize("writes", [0, 2])

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tidelake.scan.pruning import key_bounds
 from tidelake.table.rowlevel import key_lookup
 from tidelake.table.rowlevel.key_lookup import KeyLookup
 from tidelake.types.arrow import to_arrow_schema
@@ -86,7 +87,7 @@ def answers(found, count):
 @pytest.mark.parametrize("listed_max", [0, 1_000])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_keys_are_found_in_all_runs_of_their_buckets(catalog, monkeypatch, layout, listed_max):
-    monkeypatch.setattr(key_lookup, "KEYS_LISTED_MAX", listed_max)
+    monkeypatch.setattr(key_bounds, "KEYS_LISTED_MAX", listed_max)
     rng = random.Random(layout)
     table = made(catalog, LAYOUTS[layout])
     live = {}
@@ -149,7 +150,7 @@ def test_buckets_without_keys_and_files_beside_them_are_not_opened(catalog, monk
     monkeypatch.setattr(key_lookup, "read_split", read)
     keys = [{"day": "b", "k": 3}, {"day": "b", "k": 90}, {"day": "x", "k": 3}]
     for listed_max in (1_000, 0):
-        monkeypatch.setattr(key_lookup, "KEYS_LISTED_MAX", listed_max)
+        monkeypatch.setattr(key_bounds, "KEYS_LISTED_MAX", listed_max)
         opened.clear()
         found = finder(table, ["v"]).find(keys_of(table, keys))
         assert answers(found, 3) == [{"v": 3}, None, None]

@@ -14,6 +14,7 @@ import threading
 
 import pytest
 from proving.expiring import ALL, make, rows, work
+from sizes import SIZE
 
 import tidelake
 from tidelake import (
@@ -43,13 +44,13 @@ def table(fileio):
     return make(fileio, **KEYED)
 
 
-@pytest.fixture
-def read_only(tmp_path, monkeypatch):
+@pytest.fixture(params=[errno.EROFS])
+def read_only(tmp_path, monkeypatch, request):
     """A table on a disk that takes no new file once the fixture's function is called."""
     table = tidelake.open(tmp_path).create_table("db.t", {"k": "INT", "v": "INT", "p": "STRING"})
 
     def refuses(*_args, **_kwargs):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        raise OSError(request.param, os.strerror(request.param))
 
     def freeze():
         for name in ("mkdir", "link", "replace"):
@@ -101,6 +102,14 @@ def test_a_table_that_may_not_be_written_is_followed_without_a_hold(read_only, c
     assert table.maintenance.expire_snapshots(**ALL).ids == (1, 2)  # nothing is held
     with pytest.raises(NotFoundError, match="expired"):
         next(stream)
+
+
+@pytest.mark.parametrize("read_only", [errno.EACCES, errno.EPERM], indirect=True)
+def test_a_table_that_these_credentials_may_not_write_is_followed_too(read_only):
+    table, freeze = read_only
+    put(table, 1)
+    assert freeze()
+    assert next(table.stream(start=1, timeout=0)).snapshot_id == 1
 
 
 def test_the_discovery_interval_is_the_longest_wait_between_two_looks(table, monkeypatch):
@@ -316,17 +325,17 @@ def open_files():
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_five_hundred_snapshots_leave_files_threads_and_consumers_as_they_were(tmp_path):
+def test_hundreds_of_snapshots_leave_files_threads_and_consumers_as_they_were(tmp_path):
     table = tidelake.open(tmp_path).create_table("db.t", {"k": "BIGINT"})
     table.write([{"k": 0}])
     stream = table.stream(start=1, consumer_id="c", timeout=30)
     next(stream)
     files, threads, size = open_files(), threading.active_count(), None
-    for k in range(1, 501):
+    for k in range(1, SIZE.followed_snapshots + 1):
         table.write([{"k": k}])
         batch = next(stream)
         assert keys_of([batch]) == [(k + 1, k)]
-        if k in (100, 500):
+        if k in (100, SIZE.followed_snapshots):
             held = tidelake_memory()
             assert size is None or held < size + 24 * 1024
             size = held

@@ -56,6 +56,21 @@ def test_what_a_lease_holds_does_not_expire(table):
     check(table)
 
 
+def test_expiry_says_for_whom_it_keeps_snapshots(table, caplog):
+    newest = table.latest_snapshot_id
+    assert table.maintenance.expire_snapshots(**ALL, dry_run=True).held_by == ()
+    with open_lease(table) as lease, open_lease(table, newest, run_id="b", consumer_id="d"):
+        heard_ms = log_of(table).states()["c"].lease.renewed_ms
+        with caplog.at_level("INFO", "tidelake"):
+            expired = table.maintenance.expire_snapshots(**ALL)
+        (holder,) = expired.held_by  # what the other consumer keeps would stay anyway
+        assert (holder.consumer_id, holder.snapshot_id, holder.is_live) == ("c", 3, True)
+        assert holder.heard_ms >= heard_ms
+        assert "Expiry of table 'db.t' keeps snapshots for c from snapshot 3 on" in caplog.text
+        lease.advance(newest)
+        assert table.maintenance.expire_snapshots(**ALL).held_by == ()
+
+
 def test_a_second_live_run_is_refused_and_another_consumer_is_not(table):
     with open_lease(table):
         with pytest.raises(ConflictError, match=r"Consumer 'c' .* in use by run 'a'") as refused:

@@ -54,7 +54,10 @@ def fill(files, options=OPTIONS):
 
 
 def moments(world, operation, act):
-    return at_each_call(world, opened, operation, act, step=SIZE.paused_step)
+    return at_each_call(
+        world, opened, operation, act,
+        step=SIZE.paused_step, decisive_step=SIZE.paused_decisive_step,
+    )  # fmt: skip
 
 
 def keys(table):

@@ -62,6 +62,8 @@ class Aggregates:
 
     def answer(self, scan: TableScan) -> pa.Table | None:
         """The rows, in Spark's Arrow types; None if metadata lacks one of them."""
+        if scan.other is not None:
+            return None  # the summaries are of one branch
         in_files = set(self.columns) - set(scan.context.schema.partition_keys)
         if in_files and any(split.deletions for split in scan.plan.splits):
             return None  # nothing is known of the rows that are left: no statistics are decoded

@@ -181,15 +181,16 @@ class LakeScanBuilder(
             shown = f"{shown}, snapshot {scan.plan.snapshot_id}, answered by metadata"
             return AnswerScan(self.gateway, rows, schema, shown)
         scan = self._scan()
-        plan = scan.plan
-        shown += f", snapshot {plan.snapshot_id}, {plan.files_read} files"
+        plans = [part.plan for part in scan.parts]
+        shown += "".join(f", snapshot {p.snapshot_id}, {p.files_read} files" for p in plans)
         columns, spark = self._columns, self.gateway.spark
         metadata = metadata_fields(scan.context.schema)
         wanted = [metadata.get(c) or scan.context.schema.field(c) for c in columns]
         all_fields = spark_schema(self._fields, table=self._name)
         schema = spark_schema(wanted, table=self._name)
         if not metadata.keys().isdisjoint(columns):
-            check_located(plan.splits, columns, table=self._name)
+            for plan in plans:
+                check_located(plan.splits, columns, table=self._name)
 
         def rows_of(*, exact: bool) -> DataFrame:
             return frame_of(spark, scan, table=self._name, columns=columns, exact=exact)
@@ -199,8 +200,8 @@ class LakeScanBuilder(
             rows_of,
             schema,
             shown,
-            row_count=sum(split.row_count for split in plan.splits),
-            size_bytes=_share(plan.bytes_read, schema, all_fields),
+            row_count=sum(split.row_count for plan in plans for split in plan.splits),
+            size_bytes=_share(sum(plan.bytes_read for plan in plans), schema, all_fields),
         )
 
 

@@ -244,7 +244,7 @@ def fallback_table(
     Parameters
     ----------
     location : str
-        The URI of the table's directory; a sink gets only this.
+        The URI of the directory of the table, or of its branch; a sink gets only this.
     options : mapping of str to str
         Options of a source besides the user's: :data:`WAREHOUSE`, :data:`TABLE` and :data:`SCHEMA`.
     catalog : str

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tidelake.engine.storage import SCHEMES
-from tidelake.engine.tables import Table
+from tidelake.engine.tables import Table, table_at_directory
 from tidelake.engine.write import check_writable
 from tidelake.errors import InvalidInputError
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
@@ -198,15 +198,16 @@ def _target(call: StreamCall) -> tuple[StreamWarehouse, str]:
 
 
 def _at(call: StreamCall, path: str) -> tuple[StreamWarehouse, str]:
-    """Find the table of a directory."""
-    above, _, table = _plain(path).rpartition("/")
+    """Find the table, or the branch, of a directory."""
+    directory, branch = table_at_directory(_plain(path))
+    above, _, table = directory.rpartition("/")
     warehouse, _, database = above.rpartition("/")
     if not database.endswith(_DATABASE_SUFFIX):
         message = (
             f"'{path}' is not the directory of a table, which is <warehouse>/<database>.db/<table>."
         )
         raise InvalidInputError(message, kind="source_path", path=path)
-    name = f"{database.removesuffix(_DATABASE_SUFFIX)}.{table}"
+    name = f"{database.removesuffix(_DATABASE_SUFFIX)}.{table}{branch}"
     return _warehouse_at(call, warehouse or "/"), name
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidelake.engine.env import Clock
+from tidelake.engine.streams import CDC_USER
 from tidelake.errors import AlreadyExistsError, NotFoundError, near_names
 from tidelake.spark.streams.jobs.job import Job
 
@@ -86,7 +87,7 @@ class JobRegistry:
             return list(self._seen.values())
 
     def job(self, id: str) -> Job:
-        """Find the newest job of an id or a name.
+        """Find the newest job of an id or a name; of a database sync also by the name given to it.
 
         Raises
         ------
@@ -96,6 +97,9 @@ class JobRegistry:
         jobs = self.all()
         for job in reversed(jobs):
             if id in {job.id, job.name}:
+                return job
+        for job in reversed(jobs):
+            if job.name == f"{CDC_USER}{id}":
                 return job
         known = [part for job in jobs for part in (job.id, job.name)]
         message = f"There is no job '{id}'.{near_names(id, known)} SHOW JOBS lists the jobs."

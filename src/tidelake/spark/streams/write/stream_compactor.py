@@ -147,4 +147,4 @@ class StreamCompactor:
 
 
 def _key(handle: TableHandle) -> Hashable:
-    return handle.uri, handle.schemas.load(0).time_ms
+    return handle.branch_uri, handle.schemas.load(0).time_ms

@@ -28,6 +28,9 @@ def call(**options):
         ("file:/data/house/db.db/t", "disk", "db.t"),
         ("file:///data/house/db.db/with%20space", "disk", "db.with space"),
         ("/data/house/db.db/t/", "disk", "db.t"),
+        ("file:/data/house/db.db/t/branch/branch-b", "disk", "db.t$branch_b"),
+        ("s3a://lake/house/db.db/t/branch/branch-a%20b.c/", "cloud", "db.t$branch_a%20b.c"),
+        ("/data/house/db.db/branch", "disk", "db.branch"),
     ],
 )
 def test_a_sink_is_found_by_the_place_of_its_table(path, name, table):
@@ -46,6 +49,8 @@ def test_a_sink_is_found_by_a_name_and_a_warehouse():
     ("options", "words"),
     [
         ({"path": "s3://lake/house/t"}, "is not the directory of a table"),
+        ({"path": "/data/house/db.db/t/branch"}, "is not the directory of a table"),
+        ({"path": "/data/house/db.db/t/branch/b"}, "is not the directory of a table"),
         ({"path": "s3://other/house/db.db/t"}, "No warehouse s3://other/house is attached"),
         ({"warehouse": "gs://lake/house", "table": "db.t"}, "No warehouse gs://lake/house is"),
     ],

@@ -89,3 +89,16 @@ def test_a_dead_compactor_is_replaced_for_every_stream_of_its_table(
     assert compactor.wait(WAIT_S)
     assert stream_compactor._ALL == {}
     assert all(run.wait(WAIT_S) for run in runs)
+
+
+def test_a_table_and_its_branch_have_a_compactor_each(spark, rounds):
+    table = make(MemoryFileIO())
+    table.branches.create("b")
+    handles = [table.handle, table.branch("b").handle]
+    main, branch = (StreamCompactor.join(spark, handle) for handle in handles)
+    assert [one._handle.paths.branch for one in (main, branch)] == ["main", "b"]
+    assert StreamCompactor.join(spark, handles[1]) is branch
+    for one in (main, branch, branch):
+        one.leave()
+    assert main.wait(WAIT_S)
+    assert branch.wait(WAIT_S)

@@ -1,0 +1,7 @@
+"""What is wrong with a command line."""
+
+from __future__ import annotations
+
+
+class UsageError(Exception):
+    """The command line is wrong."""

@@ -1,0 +1,4 @@
+"""Commands that look after the health of a table.
+
+Each asks the engine and prints what it finds. No Spark and no terminal may enter.
+"""

@@ -1,0 +1,158 @@
+"""Holds the snapshots that DataFrames read, as long as Spark can read them.
+
+A DataFrame reads its files whenever an action of it runs, so the end of a read is not the end of a
+call. It is the moment when Spark has lost the plan, and all that was made of it:
+
+1. What a plan reads by is never copied with it: the index of the files, the rows of their
+   partitions, the function of ``mapInArrow``. A Java object has weak references to these
+   (``TidelakeReads``). So a query that runs, an RDD, an iterator, a cached frame and a view all
+   count as readers.
+2. One such object watches all frames of a snapshot, and one hold keeps it
+   (:mod:`tidelake.table.handle.read_hold`); a later frame brings a newer hold.
+3. A thread asks every :data:`LOOK_S`. If nothing is left, or Spark has stopped, the snapshot is let
+   go. The JVM's garbage collector finds that out, which Spark runs every 30 minutes at least
+   (``spark.cleaner.periodicGC.interval``).
+4. No frame holds longer than :data:`HELD_MS_MAX` after it was made: somebody may keep a view that
+   nobody reads, and Spark itself keeps the plan of a ``toLocalIterator`` after its last row.
+
+Through Spark Connect, and for Spark's own ``format("tidelake")``, whose plans end with a process of
+Python's, a snapshot is held while the read is planned.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from tidelake.engine.scan import ReadHold
+from tidelake.spark.jvm.java_class import PACKAGE, defined_class
+from tidelake.spark.jvm.slower import warn_slower
+
+LOOK_S = 5.0
+"""How often the thread looks whether frames are left."""
+HELD_MS_MAX = 24 * 3_600_000
+"""How long after its last frame was made a snapshot is let go, whatever Spark keeps."""
+SILENT_LOOKS_MAX = 5
+"""Looks without an answer after which the JVM counts as lost."""
+_NAME = "TidelakeReads"
+_CLASSES = ("TidelakeListedFiles", _NAME)
+_UNHELD = "Reads of Spark hold their snapshot only while they are planned"
+
+Key = tuple[SparkContext, str, int]
+"""A snapshot as a JVM reads it: the Spark, the table's location with its branch, the id."""
+
+
+class HeldFrames:
+    """What the frames of this process hold. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._held: dict[Key, _HeldSnapshot] = {}
+        self._defined: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
+        self._guard = threading.Lock()
+        self._is_watched = False
+
+    def add(self, spark: SparkSession, frame: DataFrame, hold: ReadHold) -> None:
+        """See :func:`held_while_read`."""
+        subject = hold.subject
+        if subject is None or is_remote() or not hasattr(spark, "_jsparkSession"):
+            return
+        if not self._is_defined(spark):
+            return
+        plan = frame._jdf.queryExecution().analyzed()
+        key = (spark.sparkContext, *subject)
+        with self._guard:
+            held = self._held.get(key)
+            if held is None:
+                held = self._held[key] = _HeldSnapshot(spark, hold)
+            held.add(plan, hold)
+            if not self._is_watched:
+                self._is_watched = True
+                threading.Thread(target=self._watch, name="tidelake-frames", daemon=True).start()
+
+    def _is_defined(self, spark: SparkSession) -> bool:
+        """Whether this Spark takes the Java class; asked once, for it costs several calls."""
+        context = spark.sparkContext
+        if context not in self._defined:
+            try:
+                for name in _CLASSES:
+                    defined_class(spark, name)
+            except (Py4JError, TypeError) as error:
+                warn_slower(_UNHELD, spark.version, error)
+                self._defined[context] = False
+            else:
+                self._defined[context] = True
+        return self._defined[context]
+
+    def look(self) -> int:
+        """Let go what Spark cannot read any more; gives how many snapshots are still held."""
+        with self._guard:
+            keys = list(self._held)
+        for key in keys:
+            with self._guard:  # for each one: a frame that is made meanwhile waits for one call
+                held = self._held.get(key)
+                if held is None or not held.is_over():
+                    continue
+                del self._held[key]
+            held.hold.release()
+        with self._guard:
+            return len(self._held)
+
+    def _watch(self) -> None:
+        waits = threading.Event()
+        while True:
+            waits.wait(LOOK_S)
+            self.look()
+            with self._guard:
+                if not self._held:
+                    self._is_watched = False
+                    return
+
+
+class _HeldSnapshot:
+    """A snapshot, what holds it, and what Spark reads of it."""
+
+    def __init__(self, spark: SparkSession, hold: ReadHold) -> None:
+        self.hold = hold
+        self._context = spark.sparkContext
+        self._silent_looks_count = 0
+        self._reads: Any = getattr(spark._jvm, f"{PACKAGE}.{_NAME}")()
+
+    def add(self, plan: Any, hold: ReadHold) -> None:
+        """Look at a plan, too; take its hold, unless it waits and this one holds already."""
+        self._reads.add(plan)
+        if hold is self.hold or (hold.consumer_id is None and self.hold.consumer_id is not None):
+            return
+        before, self.hold = self.hold, hold
+        before.release()
+
+    def is_over(self) -> bool:
+        """Whether Spark can read nothing of it any more."""
+        if self.hold.age_ms > HELD_MS_MAX or self._context._jsc is None:  # it was stopped
+            return True
+        try:
+            return not self._reads.areLeft()
+        except (Py4JError, OSError):
+            self._silent_looks_count += 1  # Spark may be on its way up or down
+            return self._silent_looks_count >= SILENT_LOOKS_MAX
+
+
+FRAMES = HeldFrames()
+"""Of this process: frames of one snapshot share a hold, whichever catalog made them."""
+
+
+def held_while_read(spark: SparkSession, frame: DataFrame, hold: ReadHold) -> DataFrame:
+    """The same frame; its snapshot is held as long as Spark can read the frame.
+
+    Parameters
+    ----------
+    hold : ReadHold
+        Holds the snapshot now, or soon; nothing happens if it does not.
+    """
+    FRAMES.add(spark, frame, hold)
+    return frame

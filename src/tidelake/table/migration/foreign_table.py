@@ -1,0 +1,66 @@
+"""A table of another format, as files with partitions and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidelake.types import DataField, TypeRoot
+
+PARTITION_TYPES = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.DATE,
+        TypeRoot.CHAR,
+        TypeRoot.VARCHAR,
+    }
+)
+"""Types whose values readers take from the list of files where a file lacks the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFile:
+    """One data file.
+
+    Parameters
+    ----------
+    path : str
+        In the source's storage.
+    partition : tuple of objects
+        Values of the partition columns, in the storage's form; None for null.
+    """
+
+    path: str
+    size_bytes: int
+    partition: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingTable:
+    """A table of another format.
+
+    Parameters
+    ----------
+    location : str
+        Its directory.
+    partition_fields : tuple of DataField
+        The partition columns that the files need not hold.
+    fields : tuple of DataField, optional
+        All columns as the format declares them, in order, with their ids; None where only the files
+        say what they hold.
+    by_name : bool
+        Whether columns of files are those of the table by their names, and else by their ids.
+    options : mapping
+        Options of the new table that follow from the format.
+    """
+
+    location: str
+    files: tuple[ForeignFile, ...]
+    partition_fields: tuple[DataField, ...] = ()
+    fields: tuple[DataField, ...] | None = None
+    by_name: bool = True
+    options: Mapping[str, str] = field(default_factory=dict)

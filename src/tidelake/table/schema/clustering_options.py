@@ -1,0 +1,163 @@
+"""The options that cluster a table's rows: ``clustering.columns`` and what goes with them.
+
+Source: Paimon's ``SchemaValidation`` and ``CoreOptions`` (1.3.1), where columns that are not there
+fail the first write, and columns of a table with a primary key or buckets have no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelake.errors import (
+    InvalidInputError,
+    TidelakeError,
+    UnsupportedError,
+    near_names,
+    shortened,
+)
+from tidelake.options import Options, declared
+from tidelake.options.bucket_mode import BucketMode
+from tidelake.store.append.curve import Strategy, check_curve_type
+from tidelake.table.handle.arguments import known_columns
+from tidelake.types import TableSchema
+
+AUTO = "auto"
+ZORDER_COLUMNS_MAX = 4
+"""Of more columns ``auto`` takes Hilbert's curve."""
+
+
+def clustering_columns(options: Options) -> tuple[str, ...]:
+    """Give the columns that the rows of a table are clustered by; none if it has none.
+
+    Examples
+    --------
+    >>> clustering_columns(Options.parse({"clustering.columns": "a, b"}))
+    ('a', 'b')
+    """
+    given = options.get(declared.CLUSTERING_COLUMNS) or ""
+    return tuple(name.strip() for name in given.split(",") if name.strip())
+
+
+def strategy_of(given: str, *, columns_count: int, table: str) -> Strategy:
+    """Take a strategy in any case.
+
+    Raises
+    ------
+    InvalidInputError
+        There is none of this name.
+
+    Examples
+    --------
+    >>> strategy_of("AUTO", columns_count=2, table="db.t")
+    <Strategy.ZORDER: 'zorder'>
+    """
+    strategy = given.strip().lower()
+    known = [AUTO, *Strategy]
+    if strategy not in known:
+        message = (
+            f"Order '{shortened(given)}' for table '{table}' is none of {', '.join(known)}."
+            f"{near_names(strategy, known)}"
+        )
+        raise InvalidInputError(message, kind="bad_argument", table=table)
+    if strategy != AUTO:
+        return Strategy(strategy)
+    if columns_count == 1:
+        return Strategy.ORDER
+    return Strategy.ZORDER if columns_count <= ZORDER_COLUMNS_MAX else Strategy.HILBERT
+
+
+def check_clusterable(mode: BucketMode, *, table: str) -> None:
+    """Refuse tables whose rows have another order.
+
+    Raises
+    ------
+    UnsupportedError
+        The table has a primary key or buckets.
+    """
+    if mode is BucketMode.UNBUCKETED:
+        return
+    message = (
+        f"Table '{table}' cannot be clustered: only append tables without buckets (no primary key,"
+        " bucket = -1) are. A primary-key table is sorted by its key, and a bucket keeps the order"
+        " of arrival. Leave out the order, and 'clustering.columns'."
+    )
+    raise UnsupportedError(message, kind="sort_compact", table=table)
+
+
+def check_cluster_columns(schema: TableSchema, names: Sequence[str], *, table: str) -> None:
+    """Check the columns to cluster rows by.
+
+    Raises
+    ------
+    InvalidInputError
+        There is none, or one is a partition column.
+    NotFoundError
+        The table lacks one.
+    UnsupportedError
+        One has no order.
+    """
+    if not names:
+        message = (
+            f"No columns to cluster table '{table}' by: give by=['a', 'b'], or set its option"
+            " 'clustering.columns'."
+        )
+        raise InvalidInputError(message, kind="cluster_column", table=table)
+    known_columns(names, schema.field_names, table=table)
+    inside = [name for name in names if name in schema.partition_keys]
+    if inside:
+        message = (
+            f"Table '{table}' cannot be clustered by {', '.join(inside)}: the rows of a partition"
+            " have one value in its columns. Name other columns."
+        )
+        raise InvalidInputError(message, kind="cluster_column", table=table)
+    for name in names:
+        check_curve_type(schema.field(name).type, column=name)
+
+
+def check_clustering(
+    schema: TableSchema,
+    options: Options,
+    *,
+    table: str,
+    before: tuple[TableSchema, Options] | None = None,
+) -> None:
+    """Check a table's own options.
+
+    Parameters
+    ----------
+    before : (TableSchema, Options), optional
+        Of an altered table: what was wrong there may stay so.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        They cannot be followed.
+    """
+    refusal = _refusal(schema, options, table)
+    if refusal is None:
+        return
+    known = None if before is None else _refusal(*before, table)
+    if known is None or known.message != refusal.message:
+        raise refusal
+
+
+def _refusal(schema: TableSchema, options: Options, table: str) -> TidelakeError | None:
+    names = clustering_columns(options)
+    if not names and not options.get(declared.CLUSTERING_INCREMENTAL):
+        return None
+    missing = [name for name in names if name not in schema.field_names]
+    if missing:
+        message = (
+            f"Option 'clustering.columns' of table '{table}' names {', '.join(missing)}, which is"
+            " no column of it: set the option to other columns first, or unset it."
+        )
+        return InvalidInputError(message, kind="cluster_column", table=table)
+    mode = BucketMode.of(
+        options, has_primary_key=bool(schema.primary_keys), keys_may_move=schema.keys_may_move
+    )
+    try:
+        check_clusterable(mode, table=table)
+        check_cluster_columns(schema, names, table=table)
+    except (InvalidInputError, UnsupportedError) as error:
+        return error
+    return None

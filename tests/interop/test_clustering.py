@@ -1,0 +1,67 @@
+"""Clustered tables beside Java Paimon 1.3.1: it reads ours, and we cluster its files."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from interop.cells import difference, table_cells
+from interop.test_versions import opened
+
+pytestmark = pytest.mark.oracle
+
+COLUMNS = [["p", "STRING"], ["a", "INT"], ["b", "STRING"], ["t", "TIMESTAMP(3)"]]
+INCREMENTAL = {
+    "clustering.columns": "a,b,t",
+    "clustering.incremental": "true",
+    "num-sorted-run.compaction-trigger": "3",
+}
+
+
+def check_equal(peer, place):
+    columns, rows = peer.read(place)
+    assert difference(rows, table_cells(opened(place).to_arrow()), columns) is None
+
+
+def fill(peer, place, commits):
+    """Commits of both engines, in turns."""
+    for number in range(commits):
+        values = [(p, 7 * k % 11, f"text-{k * k % 13}") for p in "xy" for k in range(number, 20)]
+        if number % 2:
+            when = dt.datetime(2026, 1, 1 + number)
+            opened(place).write([{"p": p, "a": a, "b": b, "t": when} for p, a, b in values])
+        else:
+            peer.do(
+                "write",
+                place,
+                rows=[["+I", f"s:{p}", str(a), f"s:{b}", None] for p, a, b in values],
+            )
+
+
+@pytest.mark.parametrize("order", ["order", "zorder", "hilbert"])
+def test_java_reads_sorted_tables_and_writes_on(peer, tmp_path, order):
+    place = tmp_path / "made/db.db/t"
+    peer.do("create", place, columns=COLUMNS, primary_keys=[], partition_keys=["p"], options={})
+    fill(peer, place, 4)
+    opened(place).compact(order=order, by=["a", "b", "t"])
+    check_equal(peer, place)
+    fill(peer, place, 2)
+    check_equal(peer, place)
+
+
+def test_java_reads_levels_and_we_cluster_its_files(peer, tmp_path):
+    place = tmp_path / "made/db.db/t"
+    options = INCREMENTAL
+    peer.do(
+        "create", place, columns=COLUMNS, primary_keys=[], partition_keys=["p"], options=options
+    )
+    fill(peer, place, 3)
+    assert opened(place).compact().files == 2
+    check_equal(peer, place)
+    fill(peer, place, 4)
+    assert opened(place).compact(full=True).files == 2
+    levels = opened(place).system_table("files").to_arrow()["level"].to_pylist()
+    assert len(set(levels)) == 1
+    assert levels[0] > 0
+    check_equal(peer, place)

@@ -1,0 +1,352 @@
+"""Seeded runs of writers beside all that keeps a table small, which meet at every call.
+
+As :mod:`proving.concurrent`, with other processes: writers, compactions, expiries, removals of
+orphan files, tags, branches and writes to them, reads that hold their snapshot. The clock goes on
+by hours between the rounds, so that files get old. Up to two calls of a run fail. Behind every call
+that deletes something
+
+1. whatever a snapshot, tag or branch needs is there (:mod:`proving.reach`);
+2. a read that holds its snapshot reads it to the end;
+
+after a round each branch has the rows of its last commit. At the end two removals two days apart
+leave no file that nothing names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proving.concurrent import ROUNDS, Job, Meeting, Slot
+from proving.fsck import FsckError, _avro, walk
+from proving.lineage import Broken, difference, forked
+from proving.model import ModelTable
+from proving.reach import DIRECTORIES, named_by_tags, reach
+from proving.turns import Process
+from proving.world import LOCATION, NAME, arrow_of, content_of, sorted_rows
+from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
+from tidelake.fileio import FileIO
+from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
+
+HOUR_MS = 3_600_000
+OPERATIONS = (
+    ("upsert", 26),
+    ("delete", 6),
+    ("overwrite", 4),
+    ("compact", 10),
+    ("compact_full", 6),
+    ("expire", 16),
+    ("orphans", 18),
+    ("tag", 8),
+    ("delete_tag", 6),
+    ("branch", 10),
+    ("write_branch", 8),
+    ("delete_branch", 5),
+    ("hold", 14),
+    ("read", 6),
+    ("roll_back", 4),
+)
+UPKEEP = frozenset({"expire", "orphans", "tag", "delete_tag", "branch", "delete_branch", "hold"})
+SLOW = frozenset({"upsert", "overwrite", "compact", "read", "write_branch"}) | UPKEEP
+FAULTS = (FaultMode.EIO_BEFORE, FaultMode.EIO_AFTER)
+LISTS = (FaultMode.EMPTY_LIST, FaultMode.STALE_LIST)
+"""Faults of a listing: only a removal of orphans must bear them."""
+
+
+PAUSES = 20
+"""Turns that a read gives to others between its plan and its first row."""
+
+
+NOT_LET_IN = ("snapshot_expired", "snapshot_not_found")
+"""Kinds of errors of a read whose snapshot went before it was held."""
+
+
+class _WholeBranches:
+    """The storage without the branches that nobody can open: they are being made or deleted."""
+
+    def __init__(self, inner: FileIO) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def list_dir(self, path: str) -> list:
+        found = self._inner.list_dir(path)
+        if path != f"{LOCATION}/branch":
+            return found
+        return [s for s in found if self._inner.list_dir(f"{path}/{s.name}/schema")]
+
+
+class LostSnapshot(AssertionError):
+    """A read that was let in did not end well."""
+
+
+@dataclass
+class Branch:
+    """A branch, and what it may hold: more than one state only after a commit of unknown end."""
+
+    name: str
+    models: list[ModelTable]
+
+
+class Upkeep(Meeting):
+    """One seeded run."""
+
+    operations = OPERATIONS
+    slow = SLOW
+    stops_at_a_call = 8
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, dated=True)
+        self.branches: dict[str, Branch] = {}
+        self.busy: set[str] = set()
+        """Branches that a process of this round works on."""
+        self.faults = self.rng.choice([0, 1, 2])
+        self.faulty: set[int] = set()
+        """Processes with a fault, by the identity of their job."""
+        self.needed: set[str] | None = None
+        self.has_dead_rollback = False
+        self.keeps_changelogs = self.shape.option("changelog.num-retained.max") is not None
+
+    # -- rounds ----------------------------------------------------------------------------------
+    def _round(self) -> None:
+        self.busy.clear()
+        super()._round()
+        self.busy.clear()
+        if self.rng.random() < 0.6:
+            self.clock.sleep_ms(self.rng.choice([1, 13, 26, 50]) * HOUR_MS)
+
+    def _storage_of(self, job: Job) -> FileIO:
+        if not self.faults or job.name == "create_anew" or self.rng.random() < 0.8:
+            return self.files
+        self.faults -= 1
+        self.faulty.add(id(job))
+        modes = FAULTS + LISTS if job.name == "orphans" else FAULTS
+        return FaultyFileIO(self.files, {self.rng.randrange(1, 60): self.rng.choice(modes)})
+
+    # -- operations ------------------------------------------------------------------------------
+    def _orphans(self, slot: Slot) -> Job:
+        return self._of_table(
+            "orphans", slot, lambda table: table.maintenance.remove_orphan_files()
+        )
+
+    def _branch(self, slot: Slot) -> Job:
+        name = f"b{self._number()}"
+        ids, tags = sorted(self.lineage.states), sorted(self.lineage.tags)
+        if tags and self.rng.random() < 0.4:
+            tag = self.rng.choice(tags)
+            named, state = {"tag": tag}, self.lineage.tags[tag]
+        elif ids:
+            number = self.rng.choice(ids)
+            named, state = {"snapshot_id": number}, self.lineage.states[number]
+        else:
+            return self._tag(slot)
+        self.branches[name] = Branch(name, [])
+        self.busy.add(name)
+        job = self._of_table("branch", slot, lambda table: table.branches.create(name, **named))
+        job.branch, job.models = name, [forked(state.model)]
+        return job
+
+    def _free_branch(self) -> Branch | None:
+        free = [one for name, one in sorted(self.branches.items()) if name not in self.busy]
+        found = self.rng.choice(free) if free else None
+        if found is not None:
+            self.busy.add(found.name)
+        return found
+
+    def _write_branch(self, slot: Slot) -> Job:
+        branch = self._free_branch()
+        if branch is None:
+            return self._branch(slot)
+        rows = self._rows(slot, self.rng.choice([1, 6]))
+        batch = arrow_of(self.shape, rows)
+        compacts = self.rng.random() < 0.3
+        after = [forked(model) for model in branch.models]
+        for model in after:
+            model.apply(rows, None)
+
+        def do(table) -> None:
+            own = table.branch(branch.name)
+            own.write(batch)
+            if compacts:
+                own.compact(full=True)
+                own.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+
+        job = self._of_table("write_branch", slot, do)
+        job.branch, job.models = branch.name, after
+        return job
+
+    def _delete_branch(self, slot: Slot) -> Job:
+        branch = self._free_branch()
+        if branch is None:
+            return self._branch(slot)
+        job = self._of_table(
+            "delete_branch", slot, lambda table: table.branches.delete(branch.name)
+        )
+        job.branch, job.models = branch.name, []
+        return job
+
+    def _hold(self, slot: Slot) -> Job:
+        ids = sorted(self.lineage.states)
+        old = {"snapshot_id": self.rng.choice(ids)} if ids and self.rng.random() < 0.7 else {}
+
+        def do(table) -> list | None:
+            try:
+                scan = table.scan(options={"read.hold": "always"}, **old)
+            except NotFoundError as error:
+                if error.kind in NOT_LET_IN:
+                    return None
+                raise LostSnapshot(f"a read that was let in: {error.message}") from error
+            for _ in range(PAUSES):
+                slot.files.exists(f"{LOCATION}/schema/schema-0")  # others act before it reads
+            try:
+                return sorted_rows(scan.to_arrow().to_pylist())
+            except NotFoundError as error:
+                raise LostSnapshot(f"a read that was let in: {error.message}") from error
+            finally:
+                scan.close()
+
+        job = self._of_table("hold", slot, do)
+        job.held = self.lineage.states[old["snapshot_id"]] if old else None
+        return job
+
+    # -- what is checked -------------------------------------------------------------------------
+    def _behind(self, process: Process) -> None:
+        """Nothing that is needed was deleted."""
+        op, path = process.before
+        if self.keeps_changelogs:
+            return  # what a kept changelog needs is told by the files that are there: not midway
+        if not path.startswith(f"{LOCATION}/"):
+            return
+        relative = path.removeprefix(f"{LOCATION}/")
+        if relative.split("/", 1)[0] in DIRECTORIES:
+            if op not in ("read_bytes", "exists", "list_dir", "open_dir"):
+                self.needed = None
+            return
+        if op != "delete":
+            return
+        if self.needed is None:
+            self.needed = self._reached(process.name)
+        if relative in self.needed:
+            raise Broken(f"{process.name} deletes {relative}, which is needed")
+
+    def _reached(self, who: str) -> set[str]:
+        if not self.lineage.states:
+            return set()
+        try:
+            found = reach(_WholeBranches(self.files), LOCATION, untold=self.lineage.untold).needed
+        except (NotFoundError, FileNotFoundError) as error:
+            raise Broken(f"after a call of {who}, gone and needed: {error}") from error
+        gone = {path for path in found if not self.files.exists(f"{LOCATION}/{path}")}
+        if gone:
+            raise Broken(f"after a call of {who}, gone and needed: {sorted(gone)}")
+        return found
+
+    def _judge(self, job: Job, beside: Sequence[Job]) -> None:
+        name = job.branch
+        if isinstance(job.process.error, LostSnapshot) and self._took_history(beside):
+            job.process.error = None
+        super()._judge(job, beside)
+        self.has_dead_rollback |= job.name == "roll_back" and job.process.error is not None
+        if name is None:
+            return
+        branch = self.branches[name]
+        if job.process.error is None:
+            branch.models = job.models
+        else:
+            branch.models = [*branch.models, *job.models]
+        if not branch.models or not self._has_branch(name):
+            del self.branches[name]
+
+    @staticmethod
+    def _took_history(beside: Sequence[Job]) -> bool:
+        """A hold keeps a snapshot from expiries, not from who rolls back."""
+        return any(other.name == "roll_back" for other in beside)
+
+    def _is_expected(self, job: Job, error: TidelakeError, others: set[str]) -> bool:
+        if id(job) in self.faulty:
+            return True
+        removing = {"expire", "delete_tag", "roll_back", "delete_branch"}
+        if isinstance(error, NotFoundError):
+            if error.kind == "branch_without_schema":
+                return bool(others & {"branch", "delete_branch"})
+            return job.name != "hold" and bool(others & removing)
+        if isinstance(error, InvalidInputError) and job.name == "delete_tag":
+            return error.kind == "branch_begins_there" or bool(self.branches)
+        return super()._is_expected(job, error, others)
+
+    def _believe(self, job: Job, window: Sequence) -> None:
+        super()._believe(job, window)
+        result = job.process.result
+        if job.name == "hold" and result is not None:
+            held = [job.held] if job.held is not None else window
+            states = [state.content for state in held if state is not None]
+            if result not in states:
+                raise Broken(f"{job.process.name} reads rows of no state")
+
+    def _quiet(self, *, thoroughly: bool = False) -> None:
+        if self.has_dead_rollback:  # a snapshot of a tag may be left: the next expiry removes it
+            self.reader.table(NAME).maintenance.expire_snapshots(retain_max=100, retain_min=100)
+            self.lineage.look()
+            self.has_dead_rollback = False
+        super()._quiet(thoroughly=thoroughly)
+        self._reached("the round")
+        table = self.reader.table(NAME)
+        names = sorted(self.branches)
+        for name in names if thoroughly else self.rng.sample(names, k=min(2, len(names))):
+            branch = self.branches[name]
+            found = content_of(table.branch(name))
+            held = [model.content() for model in branch.models]
+            if found not in held:
+                raise Broken(f"branch {name}: {difference(found, held[-1])}")
+            branch.models = [branch.models[held.index(found)]]
+
+    def _mend(self) -> None:
+        """Delete the rest of a branch whose making or deletion died, as one is told."""
+        super()._mend()
+        for status in self.files.list_dir(f"{LOCATION}/branch"):
+            name = status.name.removeprefix("branch-")
+            if not self._has_branch(name):
+                self.reader.table(NAME).branches.delete(name)
+                self.branches.pop(name, None)
+                self.lineage.look()
+                self.trace.append(f"the rest of branch {name} is deleted")
+
+    def _has_branch(self, name: str) -> bool:
+        return self.files.exists(f"{LOCATION}/branch/branch-{name}/schema/schema-0")
+
+    def _all_works(self) -> None:
+        self.faults = 0
+        super()._all_works()
+        runs = 0
+        while runs < 2:  # one may be killed
+            self.clock.sleep_ms(49 * HOUR_MS)
+            job = self._orphans(self._fresh(self.slots[0]))
+            self._together([job])
+            self._quiet(thoroughly=True)
+            runs += job.process.error is None
+        found = reach(_WholeBranches(self.files), LOCATION, untold=self.lineage.untold)
+        there = {path.removeprefix(f"{LOCATION}/") for path, _ in walk(self.files, LOCATION)}
+        kept = (*DIRECTORIES, "quarantine")
+        left = {p for p in there - found.may_stay if p.split("/", 1)[0] not in kept}
+        named = {
+            name
+            for path in found.needed
+            if path.startswith("manifest/manifest-") and "manifest-list" not in path
+            for entry in _avro(self.files, f"{LOCATION}/{path}")
+            for name in (entry["_FILE"]["_FILE_NAME"], *entry["_FILE"]["_EXTRA_FILES"])
+        }
+        left = {path for path in left if path.rpartition("/")[2] not in named}
+        left -= named_by_tags(self.files, LOCATION)
+        if left and not self.keeps_changelogs:
+            raise Broken(f"{sorted(left)} stay")
+
+
+def run_seed(seed: int, rounds: int = ROUNDS) -> None:
+    """Run one seed; whatever goes wrong, the error names it."""
+    try:
+        Upkeep(seed).run(rounds)
+    except (Broken, SimulatedCrash, FsckError):
+        raise
+    except Exception as error:
+        raise Broken(f"seed {seed}: {error!r}") from error

@@ -1,0 +1,18 @@
+"""Writers, expiries, removals of orphans, tags, branches and held reads that meet on one table."""
+
+from __future__ import annotations
+
+import pytest
+from proving import upkeep
+from proving.upkeep_mutants import MUTANTS, noticed
+from sizes import SIZE
+
+
+@pytest.mark.parametrize("seed", range(SIZE.upkeep_runs))
+def test_nothing_that_is_needed_goes(seed):
+    upkeep.run_seed(seed)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+def test_planted_bug_is_noticed(mutant):
+    assert noticed(mutant) is not None

@@ -74,7 +74,10 @@ def s3():
     """An S3 of this test's own, with the empty bucket ``lake``; see ``servers/s3.py``."""
     from servers.s3 import S3Server
 
+    from tidelake.fileio.object_store import file_io
+
     with S3Server() as server:
+        file_io._CHECKED.value.clear()  # its port may be that of a server of before
         yield server
 
 

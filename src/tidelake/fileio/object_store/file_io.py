@@ -574,7 +574,22 @@ class ObjectStoreFileIO:
             made = translated(error, self._bucket, path, verb)
             raise made from self._bucket.cause(error)
         except (obstore.exceptions.BaseError, OSError) as error:
-            raise translated(error, self._bucket, path, verb) from self._bucket.cause(error)
+            reason = self._reason(error, path)
+            raise translated(reason, self._bucket, path, verb) from self._bucket.cause(reason)
+
+    def _reason(self, error: Exception, path: str) -> Exception:
+        """A client's error, or where the store gave no reason the one that it gives a listing.
+
+        The answer to HEAD has no body. The place answered before, perhaps with other keys.
+        """
+        if not refusal_of(error).is_unexplained:
+            return error
+        obstore = self._clients.calls
+        try:
+            next(iter(obstore.list(self._clients.steady, _key(path), chunk_size=1)), None)
+        except (obstore.exceptions.BaseError, OSError) as told:
+            return told if refusal_of(told).code else error
+        return error
 
 
 def _copied(

@@ -43,6 +43,17 @@ def test_unknown_keys(s3):
     refused(lambda: bucket(s3).exists("/w"), "credentials", "InvalidAccessKeyId")
 
 
+def test_a_lookup_says_why_though_the_place_answered_before(s3):
+    files = bucket(s3)
+    assert not files.exists("/w/a")
+    s3.clock_offset_s = 7200
+    refused(lambda: files.exists("/w/a"), "clock_skew", "clocks of this machine")
+    s3.clock_offset_s = 0
+    s3.key_ids = {"other"}
+    refused(lambda: files.size("/w/a"), "credentials", "InvalidAccessKeyId")
+    refused(lambda: bucket(s3).exists("/w/a"), "credentials", "InvalidAccessKeyId")
+
+
 def test_no_right_to_write(s3):
     s3.read_only = {"tide-key"}
     files = bucket(s3)

@@ -63,8 +63,10 @@ quick: setup ## in two minutes: arch, ruff and the unit tests of what differs fr
 
 test: doctest $(DUCKDB_STAMP) $(SPARK_CLASSES) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
 	@rm -f $(MINUTES)
-	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 3 --dist worksteal --timeout 300 --timeout-method thread --durations 12 --ignore tests/spark --ignore tests/interop
-	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 tests/interop tests/spark
+	failed=0; \
+	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 3 --dist worksteal --timeout 300 --timeout-method thread --durations 12 --ignore tests/spark --ignore tests/interop || failed=1; \
+	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 tests/interop tests/spark || failed=1; \
+	exit $$failed
 
 doctest: setup ## the examples in the docstrings
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --doctest-modules --quiet src

@@ -11,6 +11,8 @@ from hypothesis import settings
 from minutes import LONGEST_FIRST, Minutes
 from stuck import Stuck
 
+from tidelake.metadata.log import chain, incarnation
+from tidelake.options import promises
 from tidelake.telemetry import invariants
 
 # how long one example takes says more of the machine's load than of the code
@@ -74,10 +76,7 @@ def s3():
     """An S3 of this test's own, with the empty bucket ``lake``; see ``servers/s3.py``."""
     from servers.s3 import S3Server
 
-    from tidelake.fileio.object_store import file_io
-
     with S3Server() as server:
-        file_io._CHECKED.value.clear()  # its port may be that of a server of before
         yield server
 
 
@@ -85,3 +84,10 @@ def s3():
 def _self_checks_on():
     with invariants(on=True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_said_or_seen_before():
+    """What a process remembers by a table's name or place, which other tests have used, too."""
+    for remembered in (chain._LOGGED, incarnation._KNOWN, incarnation._TOLD, promises._WARNED):
+        remembered.value.clear()

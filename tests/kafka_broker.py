@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from servers.ports import free_port
+
 VERSION = "4.1.1"
 CHECKOUT = Path(__file__).parents[1]
 JARS = CHECKOUT / ".venv-oracle" / "kafka" / VERSION
@@ -266,7 +268,7 @@ def _started(place: Path) -> tuple[subprocess.Popen[bytes], int]:
     shutil.rmtree(place, ignore_errors=True)
     data.mkdir(parents=True)
     (data / "meta.properties").write_text(_META)
-    port, controller = _free_ports(2)
+    port, controller = free_port(), free_port()
     settings = place / "server.properties"
     settings.write_text(
         _SETTINGS.format(port=port, controller=controller, data=data, largest=LARGEST_MESSAGE)
@@ -302,16 +304,6 @@ def _die_with_parent() -> None:
     pr_set_pdeathsig = 1
     with suppress(OSError):
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def _answers(port: int) -> bool:

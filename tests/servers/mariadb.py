@@ -12,7 +12,6 @@ import fcntl
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from kafka_broker import CHECKOUT, AbsentError, _die_with_parent, jars
+
+from servers.ports import free_port
 
 __all__ = ["AbsentError", "Server", "mariadb"]
 
@@ -138,13 +139,6 @@ def own(place: Path) -> None:
     if who:
         for path in (place, *place.rglob("*")):
             shutil.chown(path, who["user"], who["group"])
-
-
-def free_port() -> int:
-    """A port that nobody has now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from kafka_broker import CHECKOUT, FETCH_SECONDS_MAX, AbsentError
 
-from servers.mariadb import DATABASE, Server, free_port, own
+from servers.mariadb import DATABASE, Server, own
+from servers.ports import free_port
 
 __all__ = ["AbsentError", "mysql56"]
 

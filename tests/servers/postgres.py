@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from servers.ports import free_port
 
 START_SECONDS_MAX = 60
 USER, PASSWORD, DATABASE = "paimon", "se'cret %1", "lake"
@@ -101,13 +102,6 @@ class Postgres:
 def as_nobody() -> dict[str, Any]:
     """How root starts a program of the server."""
     return {"user": "nobody", "group": "nogroup"} if os.geteuid() == 0 else {}
-
-
-def free_port() -> int:
-    """A port that nobody has now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _programs(wheel: Path, version: int | None) -> Path:

@@ -61,13 +61,6 @@ def fetch(place: Path, command: Sequence[str], environ: Mapping[str, str]) -> No
     fresh.rename(place)
 
 
-def free_port() -> int:
-    """A port on loopback that nobody uses."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @dataclass
 class Program:
     """A server's process, which may be killed and started again on the same port and data.

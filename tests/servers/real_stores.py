@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from servers.ports import free_port
 from servers.program import (
     CACHE,
     START_SECONDS_MAX,
     AbsentError,
     Program,
     fetch,
-    free_port,
     running,
     tool,
 )

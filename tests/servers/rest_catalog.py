@@ -16,10 +16,11 @@ import threading
 import urllib.parse
 import uuid
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
 
+from servers.ports import HttpServer
 from tidelake.catalog import open_catalog
 from tidelake.errors import (
     AlreadyExistsError,
@@ -143,8 +144,7 @@ class RestCatalogServer:
         self._deferred: list[tuple[int, str, str, dict[str, str], Any]] = []
         self._lock = threading.RLock()
         self._keys = itertools.count(1)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._server.daemon_threads = True
+        self._server = HttpServer(("127.0.0.1", 0), _handler_of(self))
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )

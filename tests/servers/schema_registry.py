@@ -6,9 +6,11 @@ import base64
 import io
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import fastavro
+
+from servers.ports import HttpServer
 
 FRAME = b"\0"
 
@@ -30,7 +32,7 @@ class SchemaRegistry:
             def log_message(self, *_):
                 return
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = HttpServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 

@@ -18,6 +18,7 @@ from typing import Self
 
 import pyspark
 
+from servers.ports import free_port
 from tidelake.spark.sessions.java_runtime import java_home
 
 START_S = 120
@@ -83,13 +84,6 @@ class Standalone:
             self._processes.append(
                 subprocess.Popen(command, cwd=place, env=given, stdout=log, stderr=log)
             )
-
-
-def free_port() -> int:
-    """A port that nobody listens at now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from servers.ports import listening
+
 REASONS = {200: "OK", 204: "No Content", 206: "Partial Content", 404: "Not Found"}
 HEADERS_MAX = 100
 LINE_BYTES_MAX = 64 << 10
@@ -57,7 +59,7 @@ class ThreadedHttpServer:
     answer : callable
         Takes an :class:`HttpRequest`, returns an :class:`HttpAnswer`; called by many threads.
     port : int
-        0 takes a free one.
+        0 takes one that no server of this process had.
     tls : ssl.SSLContext, optional
         Speak HTTPS.
     """
@@ -70,7 +72,8 @@ class ThreadedHttpServer:
     ) -> None:
         self._answer = answer
         self._tls = tls
-        self._socket = socket.create_server(("127.0.0.1", port), backlog=512)
+        own = socket.create_server(("127.0.0.1", port), backlog=512) if port else listening()
+        self._socket = own
         self.port: int = self._socket.getsockname()[1]
         self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self.port}"
         self._open: set[socket.socket] = set()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 import quick_spark
+from servers.ports import free_port
 from servers.s3 import S3Server
 
 from tidelake.spark.sessions.java_runtime import java_home
@@ -36,12 +37,6 @@ SETTINGS = {
     "spark.sql.session.timeZone": "America/New_York",
     "spark.log.level": "OFF",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import time
 
 import pyarrow as pa
@@ -33,16 +34,31 @@ def stored():
 
 
 class Waves(ManualClock):
-    """Lets all requests end together when no new one has begun for a while."""
+    """Lets all requests end together when no new one has begun for a while.
+
+    A while is a number of looks, not of seconds: where other processes have the cores, who looks
+    waits as long as the thread whose request is late.
+    """
 
     def __init__(self):
         super().__init__()
-        self._newest = time.monotonic()
+        self._lock = threading.Lock()
+        self._wave = self._begun = 0
 
     def sleep_ms(self, duration_ms):
-        self._newest = time.monotonic()
-        while time.monotonic() - self._newest < QUIET_SECONDS:
-            time.sleep(QUIET_SECONDS / 4)
+        with self._lock:
+            self._begun += 1
+            own, seen, looks = self._wave, self._begun, 0
+        while True:
+            time.sleep(LOOK_SECONDS)
+            with self._lock:
+                if self._wave != own:
+                    return  # the first that saw it quiet ended the wave for all
+                looks = looks + 1 if self._begun == seen else 0
+                seen = self._begun
+                if looks == QUIET_LOOKS:
+                    self._wave += 1
+                    return
 
 
 def remote(files, *, clock=None, **env):
@@ -51,7 +67,7 @@ def remote(files, *, clock=None, **env):
     return delayed, catalog
 
 
-QUIET_SECONDS = 0.04
+LOOK_SECONDS, QUIET_LOOKS = 0.005, 8
 
 
 def counted(delayed, work):

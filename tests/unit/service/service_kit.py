@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import grpc
 import pyarrow as pa
+from waiting import SECONDS_MAX, until
 
 from tidelake.codec.binary_row import serialize_row
 from tidelake.service.address.address_server import AddressServer
@@ -79,7 +80,7 @@ class Running:
         self.executors = executors
         self.threads = threads
 
-    def wait_ready(self, *tables, seconds=20):
+    def wait_ready(self, *tables, seconds=SECONDS_MAX):
         until(lambda: is_ready(self.server.status(), tables or ("db.t",)), seconds=seconds)
         return self
 
@@ -115,15 +116,6 @@ def as_killed(server):
     for served in server.served():
         served.leaving.set()
     server._listener.stop(0)
-
-
-def until(holds, *, seconds=20.0):
-    event = threading.Event()
-    for _ in range(int(seconds / 0.02)):
-        if holds():
-            return
-        event.wait(0.02)
-    raise AssertionError(f"not within {seconds} s")
 
 
 class Asked:

@@ -8,17 +8,41 @@ import pickle
 import signal
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
+from waiting import until
 
 from tidelake.telemetry import CoreExecutor, SerialExecutor, ThreadExecutor, check_wanted
 
 SECONDS_MAX = 20
 
 
-def later(seconds: float, work) -> None:
-    threading.Timer(seconds, work).start()
+@contextmanager
+def interrupted_twice(is_begun, released):
+    """Interrupt the main thread twice when something has begun; then let it go on."""
+    main, noticed = threading.main_thread(), threading.Semaphore(0)
+
+    def interrupt() -> None:
+        assert is_begun()
+        for _ in range(2):
+            signal.pthread_kill(main.ident, signal.SIGINT)  # which ends a wait, too
+            assert noticed.acquire(timeout=SECONDS_MAX)
+            time.sleep(0.2)
+        released.set()
+
+    def notice(*_: object) -> None:
+        noticed.release()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, notice)
+    interrupts = threading.Thread(target=interrupt)
+    try:
+        interrupts.start()
+        yield
+    finally:
+        interrupts.join(SECONDS_MAX)  # none comes later
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("executor", [SerialExecutor(), ThreadExecutor(3)])
@@ -54,35 +78,18 @@ def test_an_error_leaves_when_what_runs_has_ended_and_the_rest_never_begins():
 
 
 def test_a_second_interrupt_waits_too_and_no_work_runs_when_it_leaves():
-    main = threading.main_thread()
-    begun, noticed = threading.Semaphore(0), threading.Semaphore(0)
-    released, ended = threading.Event(), []
+    begun, released, ended = threading.Semaphore(0), threading.Event(), []
 
     def work(n: int) -> None:
         begun.release()
         assert released.wait(SECONDS_MAX)
         ended.append(n)
 
-    def interrupt() -> None:
-        for _ in range(2):  # both threads are at work
-            assert begun.acquire(timeout=SECONDS_MAX)
-        for _ in range(2):
-            signal.pthread_kill(main.ident, signal.SIGINT)  # which ends a wait, too
-            assert noticed.acquire(timeout=SECONDS_MAX)
-            time.sleep(0.2)
-        released.set()
+    def both_work() -> bool:
+        return all(begun.acquire(timeout=SECONDS_MAX) for _ in range(2))
 
-    def notice(*_: object) -> None:
-        noticed.release()
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, notice)
-    try:
-        threading.Thread(target=interrupt).start()
-        with pytest.raises(KeyboardInterrupt):
-            list(ThreadExecutor(2).map(work, range(9)))
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with interrupted_twice(both_work, released), pytest.raises(KeyboardInterrupt):
+        list(ThreadExecutor(2).map(work, range(9)))
     assert sorted(ended) == [0, 1]
 
 
@@ -234,16 +241,17 @@ def test_a_system_without_threads_makes_items_where_they_are_wanted(monkeypatch)
 
 
 def test_a_clean_up_is_not_cut_short_by_an_interrupt():
-    done = []
+    begun, released, done = threading.Event(), threading.Event(), []
 
     def clean_up() -> None:
-        for n in range(20):
-            time.sleep(0.01)
-            done.append(n)
+        begun.set()
+        assert released.wait(SECONDS_MAX)
+        done.extend(range(20))
 
-    later(0.05, _thread.interrupt_main)
-    later(0.1, _thread.interrupt_main)
-    with pytest.raises(KeyboardInterrupt):
+    with (
+        interrupted_twice(lambda: begun.wait(SECONDS_MAX), released),
+        pytest.raises(KeyboardInterrupt),
+    ):
         ThreadExecutor(2).uninterrupted(clean_up)
     assert len(done) == 20
 
@@ -271,11 +279,11 @@ def test_work_ahead_begins_only_what_the_weights_allow():
     ) as found:
         assert begun == []
         next(found)
-        _until(lambda: len(begun) == 2)
+        until(lambda: len(begun) == 2)
         time.sleep(0.05)
         assert sorted(begun) == [4, 4]  # a third one would weigh 12
         next(found)
-        _until(lambda: len(begun) == 3)
+        until(lambda: len(begun) == 3)
         next(found)
         time.sleep(0.05)
         assert sorted(begun) == [4, 4, 4]  # what weighs more than all runs alone
@@ -326,13 +334,6 @@ def test_work_may_wait_for_threads_of_a_higher_level_only():
     assert names["copy"] == names["outside copy"]
 
 
-def _until(is_true) -> None:
-    ends = time.monotonic() + SECONDS_MAX
-    while not is_true():
-        assert time.monotonic() < ends, "it never became true"
-        time.sleep(0.002)
-
-
 @pytest.mark.parametrize("executor", [SerialExecutor(), ThreadExecutor(2)])
 def test_the_next_item_is_made_early_and_errors_come_in_their_turn(executor):
     with executor.ahead(iter(range(50))) as items:
@@ -361,11 +362,11 @@ def test_one_item_is_made_early_and_no_more():
         time.sleep(0.05)
         assert made == []
         assert next(taken) == 0
-        _until(lambda: made == [0, 1])
+        until(lambda: made == [0, 1])
         time.sleep(0.05)
         assert made == [0, 1]
         assert next(taken) == 1
-        _until(lambda: made == [0, 1, 2])
+        until(lambda: made == [0, 1, 2])
 
 
 def test_items_that_were_closed_are_at_their_end():
@@ -395,7 +396,7 @@ def test_an_iterator_left_early_is_closed_when_nobody_works_on_it():
 
     with ThreadExecutor(2).ahead(items()) as taken:
         assert next(taken) == 0
-        _until(lambda: threading.active_count() > 1)
+        until(lambda: threading.active_count() > 1)
     assert events[-1] == "closed"
     count = len(events)
     time.sleep(0.1)

@@ -8,7 +8,8 @@ import time
 
 import psycopg
 import pytest
-from servers.postgres import PASSWORD, USER, Postgres, as_nobody, free_port, postgres
+from servers.ports import free_port
+from servers.postgres import PASSWORD, USER, Postgres, as_nobody, postgres
 from sizes import FULL, SIZE
 
 import tidelake

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import time
@@ -43,7 +44,7 @@ def test_a_file_is_found_and_removed_by_a_later_run(warehouse, capsys):
     assert orphans(warehouse, "db.t", "--list") == 0
     assert capsys.readouterr().out == f"          11  {LEFT}\n"
     time.sleep(0.05)
-    now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{int(time.time() % 1 * 1000):03}Z"
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
     time.sleep(0.05)
     assert orphans(warehouse, "db.t", "--older-than", now, "--json") == 0
     found = json.loads(capsys.readouterr().out)

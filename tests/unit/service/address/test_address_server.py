@@ -7,7 +7,8 @@ import socket
 import threading
 
 import pytest
-from unit.service.service_kit import SECRET, Asked, made_table, refusal, until
+from unit.service.service_kit import SECRET, Asked, made_table, refusal
+from waiting import until
 
 import tidelake
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError, StorageError

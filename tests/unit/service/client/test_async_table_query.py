@@ -2,13 +2,15 @@
 
 import asyncio
 import pickle
+import threading
 
 import grpc
 import pyarrow as pa
 import pytest
 from unit.service.client.conftest import COUNT, rows_of
-from unit.service.client.scripted_service import fails, serving, slow
+from unit.service.client.scripted_service import fails, serving, slow, then
 from unit.service.client.test_table_query import KEYS, row, rows
+from waiting import SECONDS_MAX
 
 import tidelake
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
@@ -24,6 +26,20 @@ def run(catalog, act, **options):
             return await act(query)
 
     return asyncio.run(whole())
+
+
+def held(service, *, calls=1):
+    """The next calls of each executor wait for what is returned."""
+    answering = threading.Event()
+    for executor in service.executors:
+        executor.script.extend([then(lambda: answering.wait(SECONDS_MAX))] * calls)
+    return answering
+
+
+async def asked_since(service, count):
+    """Wait until a call has come to each executor."""
+    while len(service.requests) < count + len(service.executors):
+        await asyncio.sleep(0.001)
 
 
 def test_the_methods_are_those_of_threads(catalog, service):
@@ -76,12 +92,12 @@ def test_gets_come_through_failures_each_with_its_own_answer(catalog, service):
 def test_a_cancelled_get_leaves_the_others_their_answers(catalog, service):
     async def act(query):
         await query.get(1)
-        for executor in service.executors:
-            executor.script.append(slow(0.2))
+        answering, asked = held(service), len(service.requests)
         gets = [asyncio.ensure_future(query.get(k)) for k in range(20)]
-        await asyncio.sleep(0.05)
+        await asked_since(service, asked)
         for one in gets[::2]:
             one.cancel()
+        answering.set()
         found = await asyncio.gather(*gets, return_exceptions=True)
         assert found[1::2] == rows(range(1, 20, 2))
         assert all(isinstance(e, asyncio.CancelledError) for e in found[::2])
@@ -92,11 +108,11 @@ def test_a_cancelled_get_leaves_the_others_their_answers(catalog, service):
 def test_gets_in_flight_end_when_the_client_is_closed(catalog, service):
     async def act(query):
         await query.get(1)
-        for executor in service.executors:
-            executor.script.extend([slow(0.5)] * 9)
+        answering, asked = held(service, calls=9), len(service.requests)
         gets = [asyncio.ensure_future(query.get(k)) for k in range(8)]
-        await asyncio.sleep(0.05)
+        await asked_since(service, asked)
         await query.close()
+        answering.set()
         found = await asyncio.gather(*gets, return_exceptions=True)
         assert {type(e) for e in found} == {ClosedError}
 
@@ -106,12 +122,12 @@ def test_gets_in_flight_end_when_the_client_is_closed(catalog, service):
 def test_a_get_that_was_cancelled_in_a_request_is_not_waited_for(catalog, service):
     async def act(query):
         await query.get(1)
-        for executor in service.executors:
-            executor.script.extend([slow(0.2)] * 2)
+        answering, asked = held(service, calls=2), len(service.requests)
         gets = [asyncio.ensure_future(query.get(k)) for k in range(40)]
-        await asyncio.sleep(0.05)
+        await asked_since(service, asked)
         for one in reversed(gets[:-1]):  # those whose coroutines send come last
             one.cancel()
+        answering.set()
         assert await gets[-1] == rows([39])[0]
         assert await query.get(7) == rows([7])[0]
 

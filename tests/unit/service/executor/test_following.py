@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from unit.service.service_kit import (
-    Asked,
-    asked_everywhere,
-    made_table,
-    refusal,
-    request_of,
-    until,
-)
+from unit.service.service_kit import Asked, asked_everywhere, made_table, refusal, request_of
+from waiting import until
 
 from tidelake.service.protocol import tidelake_query_v1_pb2 as pb
 from tidelake.types.schema_change import SetOption

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from unit.service.service_kit import made_table, running, until
+from unit.service.service_kit import made_table, running
+from waiting import until
 
 import tidelake
 from tidelake.service.address.security import Security

@@ -16,7 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from unit.service.certificates import Authority
-from unit.service.service_kit import SECRET, made_table, request_of, running, until, with_limits
+from unit.service.service_kit import SECRET, made_table, request_of, running, with_limits
+from waiting import until
 
 import tidelake
 from tidelake.errors import InvalidInputError, StorageError

@@ -18,15 +18,8 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from sizes import VARIABLE
-from unit.service.service_kit import (
-    Asked,
-    made_table,
-    refusal,
-    request_of,
-    running,
-    until,
-    with_limits,
-)
+from unit.service.service_kit import Asked, made_table, refusal, request_of, running, with_limits
+from waiting import until
 
 from tidelake.service.address.security import Security
 from tidelake.service.executor.in_flight import InFlight

@@ -14,8 +14,8 @@ from unit.service.service_kit import (
     refusal,
     request_of,
     running,
-    until,
 )
+from waiting import until
 
 from tidelake.service.address.address_server import AddressServer
 from tidelake.service.executor import executor as module

@@ -10,7 +10,8 @@ import sys
 import time
 
 import pytest
-from unit.service.service_kit import asked_everywhere, is_ready, made_table, until
+from unit.service.service_kit import asked_everywhere, is_ready, made_table
+from waiting import until
 
 import tidelake
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError

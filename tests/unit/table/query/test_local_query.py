@@ -9,15 +9,18 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
+import tidelake
 from tidelake.errors import ClosedError, InvalidInputError, NotFoundError, StorageError
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.table.query import changes_between, local_query
 from tidelake.table.query.bucket_files import states_of
 from tidelake.table.query.view_builder import ViewBuilder
+from tidelake.telemetry import Env, ManualClock
 
 COLUMNS = {"a": "STRING", "b": "INT", "v": "STRING", "n": "BIGINT"}
 
@@ -430,12 +433,16 @@ def test_unused_files_and_those_of_dead_writers_go(table, lookup_dir):
     del used
 
 
-def test_files_of_a_table_that_does_not_change_are_found_by_the_next_process(table, lookup_dir):
-    table = table.with_options({"lookup.cache-file-retention": "200 ms"})
+def test_files_of_a_table_that_does_not_change_are_found_by_the_next_process(
+    catalog, table, lookup_dir
+):
+    clock = ManualClock(int(time.time() * 1000))
+    clocked = tidelake.open(catalog.warehouse, env=replace(Env.system(), clock=clock))
+    table = clocked.table("db.t").with_options({"lookup.cache-file-retention": "1 h"})
     query = table.local_query(directory=lookup_dir)
     query.refresh()
     for _ in range(8):
-        time.sleep(0.05)
+        clock.sleep_ms(900_000)
         query.refresh()
     local_query._CACHES.value.clear()  # as a process does that has just started
     again = table.local_query(directory=lookup_dir)

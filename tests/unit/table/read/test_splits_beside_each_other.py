@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from proving.forked import answer_of, fork
+from waiting import SECONDS_MAX, until
 
 import tidelake
 from tidelake import col
@@ -122,7 +123,7 @@ def replace_splits(scan, splits) -> list[int]:
 
 
 class Batches:
-    """Splits of made batches, each after a while."""
+    """Splits of made batches, each after a while; `goes_on` holds back all but the first ones."""
 
     context = SimpleNamespace(uri="/lake/d.t", env=Env.system())
     fields = ()
@@ -130,6 +131,8 @@ class Batches:
     def __init__(self, *, count: int = 20, seconds: float = 0.0) -> None:
         self.splits = [SimpleNamespace(size_bytes=1 << 30, number=n) for n in range(6)]
         self.came = [0] * 6
+        self.goes_on = threading.Event()
+        self.goes_on.set()
         self._count, self._seconds = count, seconds
         self.memory: Memory | None = None
 
@@ -138,18 +141,21 @@ class Batches:
         return self
 
     def read(self, split):
-        for _ in range(self._count):
+        for number in range(self._count):
+            assert number == 0 or self.goes_on.wait(SECONDS_MAX)
             time.sleep(self._seconds)
             self.came[split.number] += 1
             yield pa.record_batch({"a": [split.number]})
 
 
 def test_the_first_rows_wait_for_nothing_of_their_split_or_others():
-    rows = Batches(seconds=0.01)
+    rows = Batches()
+    rows.goes_on.clear()
     batches = table_scan.stream(rows, rows.splits, None)
     next(batches)
     assert rows.came[0] == 1
     assert not any(rows.came[4:])
+    rows.goes_on.set()
     assert sum(1 for _ in batches) == 6 * 20 - 1
 
 
@@ -168,8 +174,8 @@ def test_a_read_that_is_left_waits_for_no_rows_that_match(monkeypatch):
     schema = pa.schema({"p": pa.int32(), "a": pa.string()})
     table = catalog.create_table("d.t", schema, partition_keys=["p"])
     for p in range(4):
-        texts = ["a", "z"] * 200 if p else ["a", "m"] * 200
-        table.write(pa.table({"p": [p] * 400, "a": texts}).cast(schema))
+        texts = ["a", "z"] * 2000 if p else ["a", "m"] * 2000
+        table.write(pa.table({"p": [p] * 4000, "a": texts}).cast(schema))
     came, plain = [0], pq.ParquetFile.iter_batches
 
     def small(file, _rows, *args, **kwargs):
@@ -181,10 +187,9 @@ def test_a_read_that_is_left_waits_for_no_rows_that_match(monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", small)
     batches = table.scan(where=col("a") == "m").batches()
     assert next(batches).num_rows
-    while came[0] < 10:
-        time.sleep(0.01)
+    until(lambda: came[0] >= 10)
     batches.close()
-    assert came[0] < 60
+    assert came[0] < 600  # of 4,000
 
 
 def test_a_child_refuses_a_read_whose_threads_are_in_the_midst_of_a_batch():
@@ -223,8 +228,7 @@ def test_all_splits_are_closed_if_one_fails_to(monkeypatch):
     monkeypatch.setattr(table_scan, "_wanted", stubborn)
     batches = table_scan.stream(rows, rows.splits, None)
     next(batches)
-    while sum(rows.came[1:4]) < 3:
-        time.sleep(0.001)
+    until(lambda: sum(rows.came[1:4]) >= 3)
     with pytest.raises(OSError, match="1"):
         batches.close()
     assert sorted(closed) == [0, 1, 2, 3]
@@ -233,12 +237,15 @@ def test_all_splits_are_closed_if_one_fails_to(monkeypatch):
 @pytest.mark.parametrize("tasks", [1, 2, 3])
 def test_as_many_splits_are_open_as_tasks_fit_the_memory(tasks):
     memory = Memory.of(tasks * 512 << 20)
-    rows = Batches(seconds=0.001)
+    rows = Batches()
+    rows.goes_on.clear()
     rows.context = SimpleNamespace(uri="/lake/d.t", env=replace(Env.system(), memory=memory))
     batches = table_scan.stream(rows, rows.splits, None)
     next(batches)
+    until(lambda: all(rows.came[:tasks]))
     time.sleep(0.1)
     assert [count > 0 for count in rows.came] == [True] * tasks + [False] * (6 - tasks)
+    rows.goes_on.set()
     assert sum(1 for _ in batches) == 6 * 20 - 1
     if tasks > 1:
         assert rows.memory is not None

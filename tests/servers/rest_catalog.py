@@ -408,13 +408,21 @@ class RestCatalogServer:
                 now_ms = now_ms if self.now_ms is None else self.now_ms
                 return {"token": keys, "expiresAtMillis": now_ms + self.token_life_ms}
             case ("GET", "partitions"):
-                schema = self._files_table(entry).table_schema
-                if schema.options.get("metastore.partitioned-table") != "true":
-                    raise _RequestError(501)
-                return {"partitions": list(entry.partitions.values())}
+                return {"partitions": list(self._partitions(entry).values())}
+            case ("POST", "partitions", "mark"):
+                known = self._partitions(entry)
+                for spec in given["specs"]:
+                    known[json.dumps(spec, sort_keys=True)]["done"] = True
+                return None
             case ("GET", "branches"):
                 return {"branches": []}
         raise _RequestError(404, None, message="no such path")
+
+    def _partitions(self, entry: Entry) -> dict[str, dict[str, Any]]:
+        schema = self._files_table(entry).table_schema
+        if schema.options.get("metastore.partitioned-table") != "true":
+            raise _RequestError(501)
+        return entry.partitions
 
     def _files_table(self, entry: Entry) -> Any:
         return self._files.table(".".join(Path(entry.location).parts[-2:]).replace(".db.", "."))

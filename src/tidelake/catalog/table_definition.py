@@ -33,6 +33,7 @@ from tidelake.table.conversion.inputs import frame_misfit
 from tidelake.table.handle.time_travel import option_moment
 from tidelake.table.schema.clustering_options import check_clustering
 from tidelake.table.schema.merge_options import check_engine_options, check_function_settings
+from tidelake.table.schema.partition_done_options import check_partition_done
 from tidelake.table.schema.validation import (
     check_columns,
     check_layout,
@@ -110,6 +111,7 @@ def first_schema(
     check_layout(schema, parsed, table=table)
     check_clustering(schema, parsed, table=table)
     check_partition_expiry(schema, parsed, table=table)
+    check_partition_done(schema, parsed, table=table)
     check_automatic_tags(parsed, table=table)
     check_engine_options(parsed, has_primary_key=bool(keys), table=table)
     check_function_settings(schema, parsed, table=table)

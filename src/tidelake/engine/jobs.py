@@ -19,6 +19,7 @@ from tidelake.table.jobs.postpone_compaction import (
     postponed_rows,
 )
 from tidelake.table.jobs.table_compaction import compact_table, plan_of_table
+from tidelake.table.partition_done import mark_done
 from tidelake.table.upkeep import HERE as MAINTAIN_HERE
 from tidelake.table.upkeep import TableDone, TablePlan, Workers
 
@@ -54,6 +55,7 @@ __all__ = [
     "compact_table",
     "expire_after_compaction",
     "in_shares",
+    "mark_done",
     "order_of",
     "plan_of_table",
     "planned_states",

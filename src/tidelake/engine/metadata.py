@@ -11,7 +11,6 @@ from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER
 from tidelake.metadata.manifest.lazy_file_list import names_of
 from tidelake.metadata.partition_name import escape_name, partition_text
 from tidelake.metadata.paths import POSTPONE_BUCKET
-from tidelake.metadata.success_file import write_success_file
 
 __all__ = [
     "BATCH_IDENTIFIER",
@@ -27,5 +26,4 @@ __all__ = [
     "names_of",
     "partition_text",
     "read_hash_index",
-    "write_success_file",
 ]

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from tidelake.engine.codec import serialize_row
-from tidelake.engine.metadata import write_success_file
-from tidelake.errors import UnsupportedError
+from tidelake.engine.jobs import mark_done
 from tidelake.maintenance.parameters import TABLE
 from tidelake.maintenance.partition_text import partitions_of
 from tidelake.maintenance.procedure import ParameterType, Procedure, ProcedureCall, Rows, required
 from tidelake.maintenance.result_schemas import DONE, MESSAGE
-from tidelake.options import declared
 from tidelake.types.values import to_storage
-
-SUCCESS_FILE = "_SUCCESS"
 
 
 def _drop(call: ProcedureCall) -> Rows:
@@ -23,26 +19,16 @@ def _drop(call: ProcedureCall) -> Rows:
 
 def _mark_done(call: ProcedureCall) -> Rows:
     table = call.table
-    handle = table.handle
-    action = table.options.get(declared.PARTITION_MARK_DONE_ACTION)
-    if action != "success-file":
-        message = (
-            f"Table '{table.identifier}' has partition.mark-done-action = '{action}', which is not"
-            " supported: set it to 'success-file'."
-        )
-        raise UnsupportedError(message, kind="mark_done_action", table=table.identifier)
-    paths = []
+    types = table.handle.paths.partition_types
+    partitions = []
     for partition in partitions_of(table, call["partitions"]):
         missing = [key for key in table.partition_keys if key not in partition]
         if missing:
             raise call.invalid("partitions", f"add the missing partition column '{missing[0]}'.")
-        types = handle.paths.partition_types
         values = [partition[key] for key in table.partition_keys]
         stored = [to_storage(v, t) for v, t in zip(values, types, strict=True)]
-        path = handle.paths.partition_path(serialize_row(stored, types))
-        paths.append(f"{handle.paths.location}/{path}/{SUCCESS_FILE}")
-    for path in paths:
-        write_success_file(handle.fileio, path, now_ms=handle.env.clock.now_ms())
+        partitions.append(serialize_row(stored, types))
+    mark_done(table.handle, partitions)
     return [(True,)]
 
 
@@ -64,7 +50,8 @@ MARK_PARTITION_DONE = Procedure(
         required("partitions", ParameterType.STRING, "Each with all partition columns."),
     ),
     DONE,
-    "Writes a file `_SUCCESS` into the directories of complete partitions.",
+    "Marks complete partitions as `partition.mark-done-action` says: by a file `_SUCCESS` in their"
+    " directories, a report to a server, or in a REST catalog.",
     _mark_done,
     "mark_partition_done(table => 'db.days', partitions => 'day=2024-01-02')",
 )

@@ -83,7 +83,7 @@ _CONNECTOR_KEYS = (
     r"sink\..+|source\..+|lookup\..+"
     r"|scan\.(infer-parallelism\.max|split-enumerator\..+|watermark\..+"
     r"|remove-normalize|max-snapshot\.count|dedicated-split-generation)"
-    r"|unaware-bucket\.compaction\.parallelism|partition\.(time-interval|idle-time-to-done)"
+    r"|unaware-bucket\.compaction\.parallelism"
     r"|end-input\.watermark|streaming-read\.shuffle-bucket-with-partition"
     r"|filesystem\.job-level-settings\.enabled|read\.(changelog|allow\.fullScan|stream\..+)"
     r"|write\.use-v2-write|rocksdb\..+"

@@ -334,7 +334,9 @@ def test_a_partition_that_is_done_has_a_file_that_says_so(catalog, days):
     other = days.with_options({"partition.mark-done-action": "done-partition"})
     assert other.options.raw["partition.mark-done-action"] == "done-partition"
     days.set_options({"partition.mark-done-action": "done-partition"})
-    with pytest.raises(UnsupportedError, match="is not supported"):
+    with pytest.raises(
+        UnsupportedError, match="as no catalog here can: set it to 'success-file' or"
+    ):
         done(catalog, "mark_partition_done", "db.days", "day=2024-01-02,hh=7")
 
 

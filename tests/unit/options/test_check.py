@@ -51,8 +51,6 @@ CONNECTOR_KEYS = (
     "scan.watermark.alignment.update-interval",
     "scan.watermark.emit.strategy",
     "unaware-bucket.compaction.parallelism",
-    "partition.time-interval",
-    "partition.idle-time-to-done",
     "end-input.watermark",
     "read.allow.fullScan",
     "write.use-v2-write",

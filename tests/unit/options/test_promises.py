@@ -13,7 +13,7 @@ from tidelake.options import Options, Support, declared
 from tidelake.options.promises import promises_not_kept
 
 SAYS = {
-    "partition.end-input-to-done": ("true", "no partition is marked as done by itself"),
+    "partition.mark-done-action.custom.class": ("com.shop.Done", "classes are not called here"),
     "snapshot.clean-empty-directories": ("true", "empty folders stay here"),
     "write-buffer-spill.max-disk-size": ("1 gb", "spilled rows have no limit"),
     "metastore.partitioned-table": ("true", "Hive does not see them"),

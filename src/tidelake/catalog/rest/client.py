@@ -324,6 +324,19 @@ class RestClient:
         found = self._pages(path, "partitions", dict)
         return [decoded(p, ServerPartition, what=f"GET {path}") for p in found]
 
+    def mark_partitions(
+        self, database: str, name: str, partitions: Sequence[Mapping[str, str]]
+    ) -> None:
+        """Mark partitions of a table as done.
+
+        Raises
+        ------
+        UnsupportedError
+            The server does not keep them: ``metastore.partitioned-table`` is not set.
+        """
+        body = {"specs": [dict(one) for one in partitions]}
+        self._change("POST", f"{self._table(database, name)}/partitions/mark", body)
+
     def branches(self, database: str, name: str) -> list[str]:
         """Names of a table's branches, sorted."""
         path = f"{self._table(database, name)}/branches"

@@ -411,6 +411,18 @@ class RestTable:
         """Change the schema."""
         self._client.alter_table(self._database, self._name, schema_changes_json(changes))
 
+    def mark_done(self, partitions: Sequence[Mapping[str, str]]) -> None:
+        """Mark partitions as done."""
+        try:
+            self._client.mark_partitions(self._database, self._name, partitions)
+        except UnsupportedError as error:
+            message = (
+                f"The catalog's server keeps no partitions of table '{self._database}.{self._name}'"
+                " which it could mark as done. Set 'metastore.partitioned-table' = 'true', or"
+                " 'partition.mark-done-action' to 'success-file' or 'http-report'."
+            )
+            raise UnsupportedError(message, kind=error.kind) from error
+
     def roll_back(self, snapshot_id: int) -> None:
         """Make an older snapshot the newest."""
         self._client.roll_back(self._database, self._name, snapshot_id)

@@ -9,12 +9,17 @@ A drop is an OVERWRITE commit without rows (:class:`~tidelake.commit.plans.Overw
 """
 
 from tidelake.commit.partition_expiry.automatic import drop_user, due_plan, is_partition_expiry
+from tidelake.commit.partition_expiry.extraction import partition_time_text
 from tidelake.commit.partition_expiry.plan import (
     OldPartition,
     PartitionExpiryPlan,
     plan_partition_expiry,
 )
-from tidelake.commit.partition_expiry.rule import ExpiryRule, check_partition_expiry
+from tidelake.commit.partition_expiry.rule import (
+    ExpiryRule,
+    check_partition_expiry,
+    time_formatter,
+)
 
 __all__ = [
     "ExpiryRule",
@@ -24,5 +29,7 @@ __all__ = [
     "drop_user",
     "due_plan",
     "is_partition_expiry",
+    "partition_time_text",
     "plan_partition_expiry",
+    "time_formatter",
 ]

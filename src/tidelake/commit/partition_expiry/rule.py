@@ -75,13 +75,20 @@ class ExpiryRule:
             age_ms,
             strategy == VALUES_TIME,
             options.get(declared.PARTITION_TIMESTAMP_PATTERN),
-            _formatter(options, table),
+            time_formatter(options, table),
             options.get(declared.PARTITION_EXPIRATION_MAX_NUM),
             options.get(declared.PARTITION_EXPIRATION_BATCH_SIZE),
         )
 
 
-def _formatter(options: Options, table: str) -> TimeFormatter:
+def time_formatter(options: Options, table: str) -> TimeFormatter:
+    """The format of a table's partition times.
+
+    Raises
+    ------
+    InvalidInputError
+        It is none of Java's, or has no date.
+    """
     pattern = options.get(declared.PARTITION_TIMESTAMP_FORMATTER)
     try:
         formatter = formatter_of(pattern)
@@ -121,7 +128,7 @@ def check_partition_expiry(
     """
     if before is not None and all(options.get(o) == before.get(o) for o in _CHECKED):
         return
-    _formatter(options, table)
+    time_formatter(options, table)
     pattern = options.get(declared.PARTITION_TIMESTAMP_PATTERN)
     keys = schema.partition_keys
     if pattern is not None and not (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tidelake.commit.snapshot_commit import SnapshotCommit
@@ -26,6 +26,18 @@ class ManagedTable(Protocol):
             The server refused; nothing was changed.
         StorageError
             The schema may have been changed.
+        """
+        ...
+
+    def mark_done(self, partitions: Sequence[Mapping[str, str]]) -> None:
+        """Mark partitions as done, each by the texts of its columns.
+
+        Raises
+        ------
+        StorageRefusedError, UnsupportedError, NotFoundError
+            The server refused; nothing was marked.
+        StorageError
+            They may be marked.
         """
         ...
 

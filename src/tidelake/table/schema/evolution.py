@@ -54,6 +54,7 @@ from tidelake.table.schema.clustering_options import check_clustering
 from tidelake.table.schema.constraints import check_constraint_columns
 from tidelake.table.schema.merge_options import check_engine_options, check_function_settings
 from tidelake.table.schema.option_change import check_option_change
+from tidelake.table.schema.partition_done_options import check_partition_done
 from tidelake.table.schema.validation import check_columns, check_layout, check_types
 from tidelake.table.schema.watermark import check_watermark
 from tidelake.types import DataField, DataType, TableSchema
@@ -186,6 +187,7 @@ def _check(old: TableSchema, new: TableSchema, table: str) -> None:
     check_layout(new, parsed, table=table)
     check_clustering(new, parsed, table=table, before=(old, known_options))
     check_partition_expiry(new, parsed, table=table, before=known_options)
+    check_partition_done(new, parsed, table=table, before=known_options)
     check_automatic_tags(parsed, table=table, before=known_options)
     check_iceberg(new, parsed, table=table, before=old.fields)
     check_function_settings(new, parsed, table=table, before=old)

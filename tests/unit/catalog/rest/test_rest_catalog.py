@@ -19,6 +19,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.fileio import secret
+from tidelake.maintenance import call
 from tidelake.sql import SqlSession, execute, parse
 from tidelake.telemetry import Env
 
@@ -284,3 +285,19 @@ def test_a_database_that_holds_another_warehouse_is_not_dropped(server, catalog,
     (outer / "other.db").rmdir()
     catalog.drop_database("db", cascade=True)
     assert catalog.list_databases() == []
+
+
+def test_the_server_is_told_that_a_partition_is_done(server, catalog):
+    options = {"partition.mark-done-action": "mark-event", "metastore.partitioned-table": "true"}
+    columns = pa.schema({"day": pa.string(), "k": pa.int64()})
+    table = catalog.create_table("db.days", columns, partition_keys=["day"], options=options)
+    table.write([{"day": "a b", "k": 1}, {"day": "c", "k": 2}])
+    call(catalog, "mark_partition_done", ("db.days", "day=a b"), {})
+    known = server.tables["db", "days"].partitions.values()
+    assert {one["spec"]["day"]: one["done"] for one in known} == {"a b": True, "c": False}
+    table.set_options({"metastore.partitioned-table": "false"})
+    with pytest.raises(UnsupportedError, match=r"Set 'metastore\.partitioned-table' = 'true', or"):
+        call(catalog, "mark_partition_done", ("db.days", "day=c"), {})
+    table.set_options({"partition.mark-done-action": "done-partition"})
+    with pytest.raises(UnsupportedError, match="'success-file', 'http-report' or 'mark-event'"):
+        call(catalog, "mark_partition_done", ("db.days", "day=c"), {})

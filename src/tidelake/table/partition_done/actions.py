@@ -1,0 +1,148 @@
+"""Marks partitions as done, by the actions of ``partition.mark-done-action``.
+
+1. All actions are checked first: one that is not possible here is refused before anything is done.
+2. Each partition is marked by each action in turn. A mark may be made again: the second one changes
+   the time of a success file, and a server hears of the partition once more.
+
+Source: Paimon's ``PartitionMarkDoneAction`` (2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.metadata.success_file import write_success_file
+from tidelake.options import declared
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.managed_table import ManagedTable
+from tidelake.table.partition_done.http_report import report
+from tidelake.table.schema.partition_done_options import (
+    CUSTOM,
+    DONE_PARTITION,
+    HTTP_REPORT,
+    MARK_EVENT,
+    actions_of,
+    report_url,
+)
+
+SUCCESS_FILE_NAME = "_SUCCESS"
+KIND = "mark_done_action"
+
+
+@dataclass(frozen=True, slots=True)
+class DonePartition:
+    """A partition that is done.
+
+    Parameters
+    ----------
+    path : str
+        Its directory below the table's, as ``day=2024-01-31/hh=8``.
+    values : mapping of str to str
+        Texts of its columns, in their order.
+    """
+
+    path: str
+    values: Mapping[str, str]
+
+    @classmethod
+    def of(cls, handle: TableHandle, partition: bytes) -> DonePartition:
+        """The partition of a row of its columns."""
+        paths = handle.paths
+        return cls(paths.partition_path(partition), paths.partition_texts(partition))
+
+    def __str__(self) -> str:
+        return self.path
+
+
+Mark = Callable[[DonePartition], None]
+
+
+def marks_of(handle: TableHandle) -> tuple[Mark, ...]:
+    """What marks a partition of a table.
+
+    Raises
+    ------
+    InvalidInputError
+        An action is unknown, has no URL, or the table has no partitions.
+    UnsupportedError
+        An action is not possible in this catalog.
+    """
+    if not handle.schema.partition_keys:
+        message = f"Table '{handle.identifier}' has no partitions that could be marked as done."
+        raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
+    return tuple(
+        _mark_of(handle, action) for action in actions_of(handle.options, table=handle.identifier)
+    )
+
+
+def mark_done(handle: TableHandle, partitions: Sequence[bytes]) -> tuple[DonePartition, ...]:
+    """Mark partitions as done.
+
+    Parameters
+    ----------
+    partitions : sequence of bytes
+        Rows of their columns, as in the manifests.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        An action is not possible here; nothing was marked.
+    StorageRefusedError, StorageError
+        A file could not be written, or a server did not take a mark. Partitions before it, and
+        perhaps this one by other actions, are marked.
+    """
+    marks = marks_of(handle)
+    found = tuple(DonePartition.of(handle, partition) for partition in partitions)
+    for one in found:
+        for mark in marks:
+            mark(one)
+    return found
+
+
+def _mark_of(handle: TableHandle, action: str) -> Mark:
+    if action == HTTP_REPORT:
+        url = report_url(handle.options, table=handle.identifier)
+        return partial(_report, handle, url)
+    if action == MARK_EVENT:
+        if handle.served is None:
+            raise _unsupported(handle, action, "needs a REST catalog, whose server keeps the marks")
+        return partial(_mark_event, handle.served)
+    if action == DONE_PARTITION:
+        why = "adds a partition '<value>.done' to Hive's metastore, as no catalog here can"
+        raise _unsupported(handle, action, why)
+    if action == CUSTOM:
+        raise _unsupported(handle, action, "calls a class of Java, which cannot run here")
+    return partial(_write_success_file, handle)
+
+
+def _unsupported(handle: TableHandle, action: str, why: str) -> UnsupportedError:
+    others = "'success-file' or 'http-report'"
+    if handle.served is not None:
+        others = "'success-file', 'http-report' or 'mark-event'"
+    message = (
+        f"Table '{handle.identifier}' has 'partition.mark-done-action' = '{action}', which {why}:"
+        f" set it to {others}."
+    )
+    return UnsupportedError(message, kind=KIND, table=handle.identifier)
+
+
+def _write_success_file(handle: TableHandle, partition: DonePartition) -> None:
+    path = f"{handle.paths.location}/{partition.path}/{SUCCESS_FILE_NAME}"
+    write_success_file(handle.fileio, path, now_ms=handle.env.clock.now_ms())
+
+
+def _mark_event(served: ManagedTable, partition: DonePartition) -> None:
+    served.mark_done([partition.values])
+
+
+def _report(handle: TableHandle, url: str, partition: DonePartition) -> None:
+    document = {
+        "params": handle.options.get(declared.PARTITION_MARK_DONE_ACTION_HTTP_PARAMS),
+        "table": handle.identifier,
+        "path": handle.uri,
+        "partition": f"{partition.path}/",
+    }
+    report(url, document, env=handle.env, table=handle.identifier)

@@ -8,7 +8,13 @@ from tidelake.commit.orphans import FILES
 from tidelake.store import ClusterKey, ClusterOrder, ClusterSorter, KeyRanges
 from tidelake.table.job.plan import HERE, Gathered, Plan, Weighed, in_shares
 from tidelake.table.jobs.append_coordinator import AppendCoordinator, wants_coordinator
-from tidelake.table.jobs.clustering import ClusterTask, TableClustering, order_of, planned_states
+from tidelake.table.jobs.clustering import (
+    ClusterTask,
+    TableClustering,
+    order_of,
+    order_of_writes,
+    planned_states,
+)
 from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.jobs.expiry import expire_after_compaction
 from tidelake.table.jobs.orphans import HERE as LIST_HERE
@@ -57,6 +63,7 @@ __all__ = [
     "in_shares",
     "mark_done",
     "order_of",
+    "order_of_writes",
     "plan_of_table",
     "planned_states",
     "postponed_rows",

@@ -3,9 +3,9 @@
 All of ``CoreOptions``; sixteen options of its connectors for Flink and Spark that apply here
 (``sink.parallelism``, ``write.merge-schema``, ...); the seventeen of Iceberg metadata;
 ``write-mode``, which older versions had;
-``deletion-vectors.merge-on-read`` of Paimon 2.x; and eleven of our own (``sink.local-rows``,
-``read.hold``, ``read.native``, ``read.mask-cache-size``, ``read.stream.schema-change``, and six of
-``maintenance.*``).
+``deletion-vectors.merge-on-read`` and ``clustering.incremental.optimize-write`` of Paimon 2.x; and
+eleven of our own (``sink.local-rows``, ``read.hold``, ``read.native``,
+``read.mask-cache-size``, ``read.stream.schema-change``, and six of ``maintenance.*``).
 
 The options are the lines of ``declared.tsv``; :mod:`tidelake.options.option_table` says how they
 read. A constant has the key in upper case as its name. ``declared.pyi`` gives its type, and
@@ -15,7 +15,7 @@ read. A constant has the key in upper case as its name. ``declared.pyi`` gives i
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default
 5
 >>> len(declared.BY_KEY)
-279
+280
 """
 
 from __future__ import annotations

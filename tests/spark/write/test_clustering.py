@@ -10,10 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from proving.fsck import check_table
+from pyspark.sql import functions as F
 
 import tidelake
+from tidelake.errors import InvalidInputError
 from tidelake.scan import split_to_bytes
+from tidelake.spark.write.clustered_frame import _Sample
 from tidelake.spark.write.clustered_ranges import SAMPLE_ROWS, SparkClusterRunner, _Sampler
+from tidelake.store import KeyRanges
 from tidelake.table.jobs.clustering import order_of
 from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.jobs.table_compaction import compact_table
@@ -106,3 +110,139 @@ def test_of_files_smaller_than_a_step_some_give_a_row(table):
         _, sample = pickle.loads(answer.column(1)[0].as_py())
         found += pa.ipc.open_stream(sample).read_all().num_rows
     assert 20 < found < 120  # 60 on average
+
+
+FRAME = (
+    "IF(id % 3 = 0, 'x', 'y') AS p",
+    "IF(id % 97 = 0, NULL, CAST(id * 7919 % 500 AS INT)) AS a",
+    "concat('name-', lpad(id * 104729 % 2000, 4, '0')) AS b",
+    "CAST(id AS DECIMAL(12, 2)) AS d",
+)
+
+
+def frame_of(spark, count=6_000):
+    """Rows whose order has nothing to do with `a` and `b`."""
+    return spark.range(0, count, 1, 4).selectExpr(*FRAME)
+
+
+@pytest.fixture
+def own(lake):
+    """A table of a lake, whose rows are clustered by `a` and `b`."""
+
+    def make(partition_keys=("p",), **options):
+        options = {"clustering.columns": "a,b", **options}
+        return lake.create_table("db.t", COLUMNS, partition_keys=partition_keys, options=options)
+
+    return make
+
+
+def parts_of(table, *names):
+    """The keys of each file's rows, in the order of the file."""
+    return [
+        [tuple((row[n] is not None, row[n]) for n in names) for row in found.to_pylist()]
+        for split in table.plan().splits
+        for file in split.files
+        for found in [pq.read_table(table.paths.data_file(split.partition, 0, file))]
+    ]
+
+
+def read_share(table, where):
+    planned, whole = (
+        sum(split.size_bytes for split in table.plan(**scan).splits)
+        for scan in ({"where": where}, {})
+    )
+    return planned / whole
+
+
+def test_a_write_makes_files_of_sorted_ranges(spark, lake, own):
+    table = own(partition_keys=(), **{"clustering.strategy": "order"})
+    frame = frame_of(spark)
+    result = lake.write(frame, "db.t", tasks=4)
+    assert (result.rows, result.files, len(result.snapshot_ids)) == (6_000, 4, 1)
+    parts = parts_of(table, "a", "b")
+    assert all(part == sorted(part) for part in parts)
+    ends = sorted((part[0], part[-1]) for part in parts)
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(ends))
+    assert max(map(len, parts)) < 2 * min(map(len, parts))
+    assert sorted(frame.collect(), key=str) == sorted(lake.table("db.t").collect(), key=str)
+    assert 0 < read_share(table, "a between 10 and 60") <= 0.6
+
+
+@pytest.mark.parametrize("strategy", ["zorder", "hilbert"])
+def test_a_write_along_a_curve_lets_filters_of_each_column_skip(spark, lake, own, strategy):
+    table = own(partition_keys=(), **{"clustering.strategy": strategy})
+    frame = frame_of(spark, 4_000).where("a is not null")
+    lake.write(frame, "db.t", tasks=16)
+    assert read_share(table, "a between 10 and 60") < 0.6
+    assert read_share(table, "b between 'name-0100' and 'name-0300'") < 0.7
+    assert lake.table("db.t").count() == frame.count()
+
+
+def test_each_partition_is_sorted_and_has_few_files(spark, lake, own):
+    table = own(**{"clustering.strategy": "order"})
+    result = lake.write(frame_of(spark), "db.t", tasks=4)
+    assert result.files == 5  # a range more than tasks: one holds the end of x and the begin of y
+    assert all(part == sorted(part) for part in parts_of(table, "a", "b"))
+    overwritten = lake.write(
+        frame_of(spark, 50).where("p = 'x'"), "db.t", mode="overwrite", partition={"p": "x"}
+    )
+    assert overwritten.files == 1  # few rows are one range
+    assert lake.table("db.t").where("p = 'x'").count() == 17
+    assert all(part == sorted(part) for part in parts_of(table, "a", "b"))
+
+
+def test_statements_cluster_and_an_option_leaves_the_order(spark, lake, own):
+    table = own(partition_keys=(), **{"clustering.strategy": "order"})
+    frame_of(spark, 600).createOrReplaceTempView("rows_to_cluster")
+    lake.sql("INSERT INTO db.t SELECT * FROM rows_to_cluster")
+    assert all(part == sorted(part) for part in parts_of(table, "a", "b"))
+    lake.sql(
+        "CREATE TABLE db.copied WITH ('clustering.columns' = 'b', 'clustering.strategy' = 'order')"
+        " AS SELECT * FROM rows_to_cluster"
+    )
+    (part,) = parts_of(lake.catalog.table("db.copied"), "b")
+    assert part == sorted(part)
+    lake.write(frame_of(spark, 600), "db.t", mode="overwrite", options={"clustering.columns": ""})
+    assert any(part != sorted(part) for part in parts_of(table, "a", "b"))
+
+
+def test_incremental_clustering_sorts_writes_only_if_asked(spark, lake, own):
+    table = own(partition_keys=(), **{"clustering.incremental": "true"})
+    lake.write(frame_of(spark, 600), "db.t")
+    unsorted_files = len(parts_of(table, "a"))
+    option = {"clustering.incremental.optimize-write": "true", "clustering.strategy": "order"}
+    lake.write(frame_of(spark, 600), "db.t", mode="overwrite", options=option)
+    (part,) = parts_of(table, "a", "b")
+    assert part == sorted(part)
+    assert unsorted_files == 4
+
+
+def test_rows_that_the_table_refuses_are_told_as_without_clustering(spark, lake, own):
+    own(partition_keys=())
+    late = frame_of(spark, 100).withColumn("a", F.expr("CAST(4000000000 AS BIGINT)"))
+    with pytest.raises(InvalidInputError, match=r"'a' of table 'db\.t'.*4000000000"):
+        lake.write(late, "db.t")
+    kinds = frame_of(spark, 100).withColumn("_row_kind", F.lit("-D"))
+    with pytest.raises(InvalidInputError, match="takes only inserts"):
+        lake.write(kinds, "db.t")
+    nothing = lake.write(frame_of(spark, 100).where("a > 9999"), "db.t")
+    assert nothing.rows == 0
+    assert lake.table("db.t").count() == 0
+
+
+def test_a_sample_gives_each_row_the_same_chance():
+    tasks = []
+    for count in (300, 50_000):
+        sample = _Sample()
+        for begin in range(0, count, 7_000):
+            numbers = np.arange(begin, min(count, begin + 7_000))
+            batch = pa.record_batch({"a": pa.array(numbers, pa.int64())})
+            sample = sample.with_batch(KeyRanges((None,)), batch)
+        tasks.append(sample)
+    assert len(tasks[0].hashes) == 300
+    assert 2_000 <= len(tasks[1].hashes) <= 4_000
+    whole = _Sample.of_all(tasks)
+    assert whole.rows_count == 50_300
+    values = np.concatenate([rows.column("a").to_numpy() for rows in whole.rows])
+    assert len(values) == len(whole.hashes)
+    assert (np.histogram(values, 5, (0, 50_000))[0] > len(values) // 7).all()

@@ -73,7 +73,11 @@ OF_ENGINES = {
 }
 """Options of Paimon 1.3.1's connectors for Flink and Spark that count here too."""
 
-OF_LATER_PAIMON = {"deletion-vectors.merge-on-read", "scan.primary-branch"}
+OF_LATER_PAIMON = {
+    "clustering.incremental.optimize-write",
+    "deletion-vectors.merge-on-read",
+    "scan.primary-branch",
+}
 """Options of Paimon 2.x that count here."""
 
 OF_OLDER_PAIMON = {"write-mode"}

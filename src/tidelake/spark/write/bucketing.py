@@ -13,15 +13,17 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from tidelake.engine.jobs import ClusterOrder, order_of_writes
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import CommitMessage, Overwrite
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.write.attempt_guard import check_one_attempt
+from tidelake.spark.write.clustered_frame import SortedPieces, clustered_pieces
 from tidelake.spark.write.clustering import clustered
 from tidelake.spark.write.cross_partition_assigner import cross_partition_rows
 from tidelake.spark.write.dynamic_bucket_assigner import assigned_rows, check_one_bucket_per_key
-from tidelake.spark.write.write_task import TaskAnswer, Through
+from tidelake.spark.write.write_task import TaskAnswer, Through, for_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,28 @@ class NoBucketing:
     def cluster(self, rows: DataFrame) -> DataFrame:
         """Shuffle only if a number of tasks is set."""
         return rows if self.tasks is None else rows.repartition(self.tasks)
+
+    def check(self, answer: TaskAnswer) -> None:
+        """Accept any answers: each task may write any row."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteredRows:
+    """Brings ranges of rows to tasks, which sort them: for tables with ``clustering.columns``."""
+
+    handle: TableHandle
+    tasks: int | None
+    order: ClusterOrder
+    is_assigned = False
+
+    @property
+    def through(self) -> Through:
+        """Sorts the rows of a task."""
+        return SortedPieces(for_task(self.handle), self.order)
+
+    def cluster(self, rows: DataFrame) -> DataFrame:
+        """Shuffle by ranges of the clustering columns."""
+        return clustered_pieces(self.handle, rows, self.order, tasks=self.tasks)
 
     def check(self, answer: TaskAnswer) -> None:
         """Accept any answers: each task may write any row."""
@@ -123,7 +147,9 @@ class CrossPartitionBucketing(DynamicBucketing):
         _check_one_task_per_bucket(self.handle, answer.messages)
 
 
-Bucketing = FixedBucketing | NoBucketing | DynamicBucketing | CrossPartitionBucketing
+Bucketing = (
+    FixedBucketing | NoBucketing | ClusteredRows | DynamicBucketing | CrossPartitionBucketing
+)
 """One of the strategies."""
 
 
@@ -134,6 +160,7 @@ def bucketing_of(
     base_snapshot_id: int,
     tasks: int | None,
     through: Through | None = None,
+    clusters: bool = True,
 ) -> Bucketing:
     """Choose the strategy of a table.
 
@@ -147,6 +174,8 @@ def bucketing_of(
         Number of writing tasks; by default the option ``sink.parallelism``.
     through : callable, optional
         See :class:`FixedBucketing`.
+    clusters : bool
+        Whether rows are sorted by the table's ``clustering.columns``.
     """
     tasks = tasks or handle.options.get(declared.SINK_PARALLELISM)
     found_in = None if overwrite is not None else base_snapshot_id
@@ -159,7 +188,8 @@ def bucketing_of(
             takes_rows = overwrite is None or not overwrite.is_partial
             return CrossPartitionBucketing(handle, tasks, found_in, takes_rows)
         case BucketMode.UNBUCKETED | BucketMode.POSTPONE:
-            return NoBucketing(tasks)
+            order = order_of_writes(handle) if clusters else None
+            return NoBucketing(tasks) if order is None else ClusteredRows(handle, tasks, order)
 
 
 def _check_one_task_per_bucket(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:

@@ -212,7 +212,7 @@ class _Sampler:
             sample.append(rows.take(pa.array(chosen)))
         if ranges is None:
             return
-        answer = pickle.dumps((ranges, _message(sample)))
+        answer = pickle.dumps((ranges, arrow_message(sample)))
         yield pa.RecordBatch.from_pydict(
             {"number": pa.array([number], pa.int32()), "answer": pa.array([answer], pa.binary())}
         )
@@ -236,10 +236,9 @@ class _Cutter:
         key, bounds, first = self.cuts.of_partition[number]
         names = self.context.schema.field_names
         for rows in TableRows(self.context, tuple(names)).read(split_from_bytes(blob)):
-            keyed = key.with_key(rows)
-            cut = list(bounds.cut([keyed.column(name) for name in key.names]))
-            messages = [_message([keyed.take(pa.array(positions))]) for _, positions in cut]
+            cut = list(key.pieces(rows, bounds))
             numbers = pa.array([first + place for place, _ in cut], pa.int32())
+            messages = [arrow_message([piece]) for _, piece in cut]
             yield pa.RecordBatch.from_pydict(
                 {"place": numbers, "rows": pa.array(messages, pa.binary())}
             )
@@ -266,7 +265,7 @@ class _RangeWriter:
 
         def write() -> int:
             bucket = writer.clustering(piece.task.partition)
-            sorter = bucket.sorter(piece.key)
+            sorter = bucket.sorter(piece.key.order)
             try:
                 for batch in chain([first], batches):
                     places = batch.column(0).to_numpy()
@@ -283,7 +282,7 @@ class _RangeWriter:
 def _add(sorter: ClusterSorter, batch: pa.RecordBatch) -> None:
     for message in batch.column(1):
         for rows in pa.ipc.open_stream(message.as_buffer()):
-            sorter.add_keyed(rows)
+            sorter.add(rows)
 
 
 def _sizes(plan: TableClustering) -> tuple[int, ...]:
@@ -336,7 +335,7 @@ def _joined(messages: Sequence[CommitMessage]) -> list[CommitMessage]:
     return list(found.values())
 
 
-def _message(batches: Sequence[pa.RecordBatch]) -> bytes:
+def arrow_message(batches: Sequence[pa.RecordBatch]) -> bytes:
     """Batches of one schema as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batches[0].schema) as stream:

@@ -142,7 +142,8 @@ class _FrameWrite:
     read_snapshot: Snapshot | EmptyTable | None = None
     through: Through | None = None
     compacts_after: bool = True
-    """Whether due compactions of other buckets are a separate commit, after the rows' commit."""
+    """Whether due compactions of other buckets are a separate commit, after the rows' commit; and
+    whether rows are sorted by ``clustering.columns``. Micro-batches do neither."""
 
     def attempt(self) -> WriteResult:
         """Write the rows on the executors and commit."""
@@ -157,6 +158,7 @@ class _FrameWrite:
             base_snapshot_id=base_id,
             tasks=self.tasks,
             through=self.through,
+            clusters=self.compacts_after,
         )
         rows = bucketing.cluster(_with_kind_bytes(self.frame))
         task = WriteTask.of(

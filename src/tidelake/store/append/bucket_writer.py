@@ -61,7 +61,7 @@ from tidelake.options.declared import (
     WRITE_ONLY,
 )
 from tidelake.store.append.append_file import AppendFile, row_group_bytes
-from tidelake.store.append.clustering import ClusterKey, ClusterOrder, ClusterSorter, KeyRanges
+from tidelake.store.append.clustering import ClusterOrder, ClusterSorter, KeyRanges
 from tidelake.store.append.compaction_picker import pick_bucketed, pick_bucketed_full, pick_unaware
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
@@ -225,18 +225,19 @@ class AppendBucketWriter:
         if order.needs_ranges:
             with closing(self._rows_of(files, order.fields)) as keys:
                 ranges = KeyRanges.of(order.fields, keys)
-        sorter = self.sorter(order.key(ranges))
+        key = order.key(ranges)
+        sorter = self.sorter(order)
         try:
             with closing(self._rows_of(files, self._fields)) as batches:
                 for rows in batches:
-                    sorter.add(rows)
+                    sorter.add(key.with_key(rows))
             self._replace(files, sorter.batches(), level=level)
         finally:
             sorter.close()
 
-    def sorter(self, key: ClusterKey) -> ClusterSorter:
+    def sorter(self, order: ClusterOrder) -> ClusterSorter:
         """Open a sorter of rows, for :meth:`write_clustered`."""
-        return ClusterSorter(self._context, key, name=self._files.writer_id)
+        return ClusterSorter(self._context, order, name=self._files.writer_id)
 
     def write_clustered(self, rows: Rows, *, level: int) -> None:
         """Write rows of files that another writer's message replaces, in their order."""

@@ -12,7 +12,7 @@ Nulls come first. The statistics of the files then tell filters which of them to
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -74,11 +74,15 @@ class ClusterOrder:
         The columns, in the order of the user's list.
     text_bytes : int
         Bytes of a text that count on a curve.
+    before : tuple of DataField
+        Columns by which rows are sorted first: those of the partition, where rows of several
+        partitions are sorted together.
     """
 
     fields: tuple[DataField, ...]
     strategy: Strategy
     text_bytes: int = 8
+    before: tuple[DataField, ...] = ()
 
     @classmethod
     def of(cls, context: StoreContext, columns: Sequence[str], strategy: Strategy) -> ClusterOrder:
@@ -91,38 +95,43 @@ class ClusterOrder:
         """Whether the key depends on the ranges of the columns."""
         return self.strategy is not Strategy.ORDER
 
-    def key(self, ranges: KeyRanges | None) -> ClusterKey:
-        """Give the key of rows in these ranges, which it needs for a curve."""
-        if not self.needs_ranges:
-            return ClusterKey(self.fields, None)
-        assert ranges is not None, "a curve has ranges"
-        frames = tuple(ColumnFrame() if r is None else r.frame() for r in ranges.ranges)
-        types = tuple(field.type for field in self.fields)
-        return ClusterKey(self.fields, Curve(self.strategy, types, frames, self.text_bytes))
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterKey:
-    """The columns that rows are sorted by: their own, or a place on a curve. Picklable."""
-
-    fields: tuple[DataField, ...]
-    curve: Curve | None
-
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns to sort by, in rows :meth:`with_key`."""
-        return tuple(f.name for f in self.fields) if self.curve is None else (KEY_COLUMN,)
+        """The columns to sort by, in rows that have their key (:meth:`ClusterKey.with_key`)."""
+        return (*(f.name for f in self.before), *self._names)
 
     @property
     def types(self) -> tuple[DataType, ...]:
         """Their types."""
-        return tuple(f.type for f in self.fields) if self.curve is None else (KEY_TYPE,)
+        own = (KEY_TYPE,) if self.needs_ranges else tuple(f.type for f in self.fields)
+        return (*(f.type for f in self.before), *own)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (KEY_COLUMN,) if self.needs_ranges else tuple(f.name for f in self.fields)
+
+    def key(self, ranges: KeyRanges | None) -> ClusterKey:
+        """Give the key of rows in these ranges, which it needs for a curve."""
+        if not self.needs_ranges:
+            return ClusterKey(self, None)
+        assert ranges is not None, "a curve has ranges"
+        frames = tuple(ColumnFrame() if r is None else r.frame() for r in ranges.ranges)
+        types = tuple(field.type for field in self.fields)
+        return ClusterKey(self, Curve(self.strategy, types, frames, self.text_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKey:
+    """An order for rows of known ranges, which gives each row its place. Picklable."""
+
+    order: ClusterOrder
+    curve: Curve | None
 
     def with_key(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Add the place on the curve, as the last column."""
         if self.curve is None:
             return rows
-        keys = self.curve.keys([rows.column(field.name) for field in self.fields])
+        keys = self.curve.keys([rows.column(field.name) for field in self.order.fields])
         size = self.curve.key_bytes
         ends = np.arange(0, (len(keys) + 1) * size, size, dtype=np.int32)
         column = pa.Array.from_buffers(
@@ -133,16 +142,20 @@ class ClusterKey:
     def bounds(self, sample: Sequence[pa.RecordBatch], *, ranges_count: int) -> KeyBounds:
         """Choose the bounds of ranges of rows by a sample, which has the fields."""
         rows = pa.Table.from_batches(map(self.with_key, sample))
-        columns = [rows.column(name).combine_chunks() for name in self.names]
-        return KeyBounds.of_sample(columns, self.types, ranges_count=ranges_count)
+        columns = [rows.column(name).combine_chunks() for name in self.order.names]
+        return KeyBounds.of_sample(columns, self.order.types, ranges_count=ranges_count)
 
-    def without_key(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Remove it again."""
-        return rows if self.curve is None else rows.drop_columns([KEY_COLUMN])
+    def pieces(
+        self, rows: pa.RecordBatch, bounds: KeyBounds
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Cut rows by bounds: each range that has rows, by number, and its rows with their key."""
+        keyed = self.with_key(rows)
+        for number, positions in bounds.cut([keyed.column(name) for name in self.order.names]):
+            yield number, keyed.take(pa.array(positions))
 
 
 class ClusterSorter:
-    """Sorts the rows of one writer; for one thread.
+    """Sorts the rows of one writer, which have their key; for one thread.
 
     Parameters
     ----------
@@ -150,12 +163,12 @@ class ClusterSorter:
         Prefix of the names of spilled files; unique to the writer.
     """
 
-    def __init__(self, context: StoreContext, key: ClusterKey, *, name: str) -> None:
-        self._key = key
+    def __init__(self, context: StoreContext, order: ClusterOrder, *, name: str) -> None:
+        self._order = order
         memory = context.env.memory
         self._sorter = RowSorter(
-            key.names,
-            key.types,
+            order.names,
+            order.types,
             buffer_bytes=write_buffer_bytes(context.options, memory),
             stack=lambda join: SpillStack(
                 context.spill_dir or context.env.spill_directory(),
@@ -167,17 +180,13 @@ class ClusterSorter:
         )
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take rows, with all columns of the table."""
-        self._sorter.add(self._key.with_key(rows))
-
-    def add_keyed(self, rows: pa.RecordBatch) -> None:
-        """Take rows that have their key."""
+        """Take rows, with all columns of the table and their key."""
         self._sorter.add(rows)
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """Give all rows in order, once."""
+        """Give all rows in order, once, without their key."""
         for rows in self._sorter.batches():
-            yield self._key.without_key(rows)
+            yield rows.drop_columns([KEY_COLUMN]) if self._order.needs_ranges else rows
 
     def close(self) -> None:
         """Release memory and spilled rows."""

@@ -24,13 +24,14 @@ and ``HistoryPartitionCluster`` (1.3.1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import Options, declared, levels_count
+from tidelake.options.bucket_mode import BucketMode
 from tidelake.scan import live_buckets
 from tidelake.store import ClusterOrder, CompactionPolicy, Levels, pick
 from tidelake.table.handle.arguments import column_names
@@ -168,6 +169,28 @@ def own_order(handle: TableHandle) -> ClusterOrder:
     """
     strategy = handle.options.get(declared.CLUSTERING_STRATEGY)
     return _order(handle, strategy, clustering_columns(handle.options))
+
+
+def order_of_writes(handle: TableHandle) -> ClusterOrder | None:
+    """The order in which a batch of rows is written, by partition first; None for that of arrival.
+
+    Partition columns among ``clustering.columns``, which other engines allow, change nothing.
+
+    Raises
+    ------
+    NotFoundError, UnsupportedError
+        ``clustering.columns`` names a column that is not there, or has no order.
+    """
+    options, keys = handle.options, handle.schema.partition_keys
+    names = [name for name in clustering_columns(options) if name not in keys]
+    if not names or handle.bucket_mode is not BucketMode.UNBUCKETED:
+        return None
+    if clusters_incrementally(handle) and not options.get(
+        declared.CLUSTERING_INCREMENTAL_OPTIMIZE_WRITE
+    ):
+        return None
+    order = _order(handle, options.get(declared.CLUSTERING_STRATEGY), names)
+    return replace(order, before=tuple(handle.schema.field(name) for name in keys))
 
 
 def _order(handle: TableHandle, given: str, names: Sequence[str]) -> ClusterOrder:

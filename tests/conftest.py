@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from minutes import LONGEST_FIRST, Minutes
 from stuck import Stuck
 
@@ -15,10 +15,15 @@ from tidelake.metadata.log import chain, incarnation
 from tidelake.options import promises
 from tidelake.telemetry import invariants
 
-# how long one example takes says more of the machine's load than of the code
-# a landing is decided by the same examples each time; developers' runs look for new ones
-settings.register_profile("no deadline", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("no deadline")
+settings.register_profile(
+    "tidelake",
+    # how long examples take says more of the machine's load than of the code
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    # a landing is decided by the same examples each time; developers' runs look for new ones
+    derandomize="CI" in os.environ,
+)
+settings.load_profile("tidelake")
 
 
 def pytest_configure(config):

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from cdc_postgres import SETTINGS
 from servers.postgres import PASSWORD, USER, postgres
+from waiting import until
 
 import tidelake
 import tidelake.cdc
@@ -70,7 +71,7 @@ class Shop:
         history = self.lake.catalog.table(identifier).history()
         return len(set(history["commit_identifier"].to_pylist()))
 
-    def has_column(self, table, column, seconds=30):
+    def has_column(self, table, column, seconds=120):
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             if column in self.lake.catalog.table(f"ods.{table}").schema.names:
@@ -82,7 +83,7 @@ class Shop:
         wanted = self.rows(f"SELECT {', '.join(columns)} FROM {table}")
         return self.content(table, *columns) == sorted(wanted, key=str)
 
-    def becomes_equal(self, table, *columns, seconds=30):
+    def becomes_equal(self, table, *columns, seconds=120):
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             with contextlib.suppress(NotFoundError):  # the table is not there yet
@@ -109,9 +110,9 @@ def shop(cdc_server, lake, monkeypatch):
         job.stop()
     made.run(
         "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
-        " WHERE active AND database = current_database()",
-        "SELECT pg_sleep(0.2)",
-        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
-        " WHERE database = current_database()",
+        " WHERE active AND database = current_database()"
     )
+    mine = "FROM pg_replication_slots WHERE database = current_database()"
+    until(lambda: not made.rows(f"SELECT 1 {mine} AND active"))
+    made.run(f"SELECT pg_drop_replication_slot(slot_name) {mine}")
     made.connection.close()

@@ -168,7 +168,7 @@ def test_each_batch_of_a_stream_sees_one_snapshot_the_newest(lake, monkeypatch):
         assert held[0] == 3
     finally:
         query.stop()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while lake.sql("SELECT * FROM d$consumers").count() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert lake.sql("SELECT * FROM d$consumers").count() == 0

@@ -37,7 +37,7 @@ def serving(directory):
 
 
 def process_of(directory, known=()):
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         found = [int(path.name.split(".")[1]) for path in directory.glob("0.*")]
         if new := set(found) - set(known):
@@ -99,7 +99,7 @@ def test_an_executor_that_cannot_begin_says_why(spark, tmp_path):
 
     jobs = ExecutorJobs(spark, "svc-broken", broken, 1, clock=CLOCK)
     jobs.start()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while jobs.failures_count(0) < 2 and time.monotonic() < until:
         time.sleep(0.02)
     assert jobs.stop()
@@ -138,7 +138,7 @@ jobs.on_session_end = lambda: print("ended", flush=True)
 jobs.start()
 process_of(place)
 spark.stop()
-until = time.monotonic() + 20
+until = time.monotonic() + 120
 while jobs.is_running and time.monotonic() < until:
     time.sleep(0.02)
 print(jobs.is_running)

@@ -203,9 +203,9 @@ def test_stop_may_be_called_by_another_thread(tmp_path):
     begun = threading.Event()
     thread = threading.Thread(target=job.run, kwargs={"watch": lambda _: begun.set()})
     thread.start()
-    assert begun.wait(30)
+    assert begun.wait(60)
     job.stop()
-    thread.join(30)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -173,7 +173,7 @@ def test_metrics_are_answered_while_it_runs(serve, monkeypatch):
 
     def scrape():
         address = f"http://127.0.0.1:{servers[0].port}/metrics"
-        with urllib.request.urlopen(address, timeout=5) as answer:
+        with urllib.request.urlopen(address, timeout=60) as answer:
             found.append(answer.read().decode())
 
     monkeypatch.setattr(serve_command, "MetricsServer", known)
@@ -240,7 +240,7 @@ def test_a_service_is_started_asked_and_interrupted(tmp_path, capsys):
             assert main(["get", *place, "1", "--json"]) == 0
             assert next((t["gets_per_second"] for line in lines for t in line["tables"]), 0) >= 0
             child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=30)
+            out, err = child.communicate(timeout=120)
         finally:
             child.kill()
     shown = capsys.readouterr()

@@ -33,7 +33,7 @@ from tidelake.telemetry import Env, ReadThreads, SerialExecutor
 from tidelake.testing import FaultMode, FaultyFileIO
 
 MUTATING = {"write_once", "put_if_absent", "replace", "delete"}
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 
 
 class RemoteWorld(Watched):

@@ -84,7 +84,7 @@ class Running:
         until(lambda: is_ready(self.server.status(), tables or ("db.t",)), seconds=seconds)
         return self
 
-    def wait_ready_at(self, table, *, seconds=20):
+    def wait_ready_at(self, table, *, seconds=SECONDS_MAX):
         """Wait until all executors have the table's newest snapshot and schema."""
         snapshot, schema = table.latest_snapshot_id or 0, table.handle.schemas.latest_id()
 

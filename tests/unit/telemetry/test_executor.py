@@ -11,11 +11,9 @@ import time
 from contextlib import closing, contextmanager
 
 import pytest
-from waiting import until
+from waiting import SECONDS_MAX, until
 
 from tidelake.telemetry import CoreExecutor, SerialExecutor, ThreadExecutor, check_wanted
-
-SECONDS_MAX = 20
 
 
 @contextmanager
@@ -377,7 +375,7 @@ def test_items_that_were_closed_are_at_their_end():
     rest = []
     late = threading.Thread(target=lambda: rest.extend(items), daemon=True)
     late.start()
-    late.join(5)
+    late.join(SECONDS_MAX)
     assert not late.is_alive()
     assert rest == []
 

@@ -10,7 +10,7 @@ import pytest
 from tidelake import StorageError
 from tidelake.telemetry import ManualKeeper, ThreadKeeper, keeper
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 class Thing:

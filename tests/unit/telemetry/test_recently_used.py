@@ -64,7 +64,7 @@ def test_several_calls_are_one_step_under_the_lock():
         other = threading.Thread(target=lambda: seen.append(kept.get("a")))
         other.start()
         kept.pop("a")
-    other.join(10)
+    other.join(60)
     assert seen == [None]
 
 
@@ -78,6 +78,6 @@ def test_a_forked_child_has_what_was_there_and_a_lock_of_its_own():
             found = []
             reader = threading.Thread(target=lambda: found.append(kept.get("a")), daemon=True)
             reader.start()
-            reader.join(5)
+            reader.join(60)
             os._exit(0 if found == [1] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -9,7 +9,7 @@ import pytest
 from tidelake.fileio.hdfs import workers
 from tidelake.telemetry import PerProcess
 
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 
 
 def test_a_call_whose_thread_cannot_start_is_never_made(monkeypatch):

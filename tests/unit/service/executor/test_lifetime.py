@@ -67,7 +67,7 @@ def test_executors_go_over_to_a_new_address_server_of_their_service(catalog, tmp
         finally:
             second.tell_stop()
             for thread in service.threads:
-                thread.join(10)
+                thread.join(60)
             second.stop(wait_seconds=0)
             service.server = first
 
@@ -78,7 +78,7 @@ def test_an_executor_without_an_address_server_stops_by_itself(catalog, tmp_path
     executor, thread, ended = started(catalog, server, tmp_path)
     until(lambda: executor.tables.all() and executor.tables.all()[0].version)
     as_killed(server)
-    thread.join(10)
+    thread.join(60)
     assert [summary.reason for summary in ended] == ["lost"]
     server.stop(wait_seconds=0)
 
@@ -91,7 +91,7 @@ def test_an_executor_that_knows_no_table_yet_is_not_ready(catalog, tmp_path, qui
     with Asked(executor.address) as asked:
         request = request_of(table, [1])
         assert refusal(lambda: asked.lookup(request))[:2] == ("UNAVAILABLE", "not-ready")
-    thread.join(10)
+    thread.join(60)
 
 
 def test_a_newer_instance_of_an_index_ends_the_older_one(catalog, tmp_path):
@@ -100,11 +100,11 @@ def test_a_newer_instance_of_an_index_ends_the_older_one(catalog, tmp_path):
         _, old_thread, old_ended = started(catalog, server, tmp_path)
         until(lambda: server.registry.live())
         new, new_thread, new_ended = started(catalog, server, tmp_path, attempt=1)
-        old_thread.join(10)
+        old_thread.join(60)
         assert [summary.reason for summary in old_ended] == ["superseded"]
         assert [r.report.instance for r in server.registry.live()] == [new.instance]
         server.tell_stop()
-        new_thread.join(10)
+        new_thread.join(60)
         assert [(s.reason, s.attempt) for s in new_ended] == [("stopped", 1)]
 
 
@@ -112,7 +112,7 @@ def test_an_executor_with_a_wrong_secret_is_not_let_in(catalog, tmp_path, quick)
     made_table(catalog)
     with AddressServer(catalog, ["db.t"], executors_count=1, secret=SECRET) as server:
         _, thread, ended = started(catalog, server, tmp_path, secret="stranger")
-        thread.join(10)
+        thread.join(60)
         assert [summary.reason for summary in ended] == ["lost"]
         assert server.registry.all() == []
 

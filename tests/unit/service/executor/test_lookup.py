@@ -176,7 +176,7 @@ def test_a_session_answers_in_order_and_goes_on_behind_a_wrong_request(shared, a
     requests[4].columns.append("nope")
     requests[5].at_least.CopyFrom(pb.Version(snapshot=99))
     requests[5].wait_ms = 100
-    replies = list(asked.query_stub.Session(iter(requests), timeout=10))
+    replies = list(asked.query_stub.Session(iter(requests), timeout=60))
     assert [reply.id for reply in replies] == list(range(1, 20))
     problems = {r.id: (r.problem.code, r.problem.reason) for r in replies if r.problem.code}
     assert problems == {5: (3, "unknown-column"), 6: (14, "not-ready")}
@@ -187,7 +187,7 @@ def test_a_session_is_told_the_right_number_of_buckets(shared, asked):
     request = request_of(shared[0], [1])
     del request.slices[:]
     request.slices.add(partition=EMPTY_ROW, bucket=7, count=1, buckets=8)
-    (reply,) = asked.query_stub.Session(iter([request]), timeout=5)
+    (reply,) = asked.query_stub.Session(iter([request]), timeout=60)
     assert reply.problem.reason == "bucket-count"
     assert [(b.slice, b.buckets) for b in reply.problem.buckets] == [(0, 2)]
 
@@ -196,7 +196,7 @@ def test_the_health_service_knows_the_tables(asked):
     stub = health_pb2_grpc.HealthStub(asked.channel)
 
     def status(name):
-        return stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=5).status
+        return stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=60).status
 
     serving = health_pb2.HealthCheckResponse.SERVING
     assert (status(""), status("db.t")) == (serving, serving)
@@ -206,13 +206,13 @@ def test_the_health_service_knows_the_tables(asked):
 
 def test_who_watches_the_health_of_made_up_names_costs_no_memory(shared, asked):
     stub = health_pb2_grpc.HealthStub(asked.channel)
-    watched = stub.Watch(health_pb2.HealthCheckRequest(service="db.t"), timeout=5)
+    watched = stub.Watch(health_pb2.HealthCheckRequest(service="db.t"), timeout=60)
     assert next(watched).status == health_pb2.HealthCheckResponse.SERVING
     watched.cancel()
     unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
     for number in range(20):
         request = health_pb2.HealthCheckRequest(service=f"db.none{number}")
-        assert [reply.status for reply in stub.Watch(request, timeout=5)] == [unknown]
+        assert [reply.status for reply in stub.Watch(request, timeout=60)] == [unknown]
     _, service = shared
     names = set(service.executors[0]._health._send_response_callbacks)
     assert names <= {"", "db.t"}

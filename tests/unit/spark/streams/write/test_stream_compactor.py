@@ -15,7 +15,7 @@ from tidelake.spark.streams.write.checkpoint import Checkpoint
 from tidelake.spark.streams.write.sink_run import SinkRun
 from tidelake.spark.streams.write.stream_compactor import StreamCompactor
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 @pytest.fixture

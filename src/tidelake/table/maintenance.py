@@ -22,6 +22,7 @@ from tidelake.table.jobs.missing_files import MissingFiles, remove_missing_files
 from tidelake.table.jobs.orphans import OrphanFiles, quarantined, remove_orphans, undelete
 from tidelake.table.jobs.partition_expiry import PartitionExpiry, expire_partitions_now
 from tidelake.table.jobs.purge import PurgeResult, purge_files
+from tidelake.table.partition_done import DonePartition, mark_idle
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.read.table_scan import count_rows, scan_table
 from tidelake.table.stream.consumer_reset import reset_consumer
@@ -154,6 +155,26 @@ class Maintenance:
             delete_all=delete_all,
             dry_run=dry_run,
         )
+
+    def mark_done_partitions(self) -> tuple[DonePartition, ...]:
+        """Mark the partitions that are done by the time, as streams and maintenance jobs do.
+
+        A partition is done when no rows came for ``partition.idle-time-to-done``, and as much time
+        has passed since its own end. ``CALL sys.mark_partition_done(...)`` marks one by name.
+
+        Returns
+        -------
+        tuple of DonePartition
+            Those that were marked, with ``path`` and ``values``.
+
+        Raises
+        ------
+        UnsupportedError
+            The action of ``partition.mark-done-action`` is not possible here.
+        StorageError
+            A server did not take a mark; the next call tries again.
+        """
+        return mark_idle(self._handle)
 
     def expire_partitions(
         self,

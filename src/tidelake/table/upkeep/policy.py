@@ -22,6 +22,7 @@ class Task(enum.StrEnum):
 
     TAGS = "tags"
     COMPACTION = "compaction"
+    DONE = "done"
     PARTITIONS = "partitions"
     SNAPSHOTS = "snapshots"
     ORPHANS = "orphans"
@@ -59,6 +60,10 @@ class UpkeepPolicy:
             declared.PARTITION_EXPIRATION_TIME
         ):
             tasks.discard(Task.PARTITIONS)
+        if not handle.schema.partition_keys or not options.is_set(
+            declared.PARTITION_IDLE_TIME_TO_DONE
+        ):
+            tasks.discard(Task.DONE)
         return cls(
             frozenset(tasks),
             options.get(declared.MAINTENANCE_EXPIRY_INTERVAL),
@@ -71,6 +76,7 @@ class UpkeepPolicy:
         """The time between two looks for a task; 0 for one that is looked for in each round."""
         return {
             Task.TAGS: self.expiry_interval_ms,
+            Task.DONE: self.expiry_interval_ms,
             Task.SNAPSHOTS: self.expiry_interval_ms,
             Task.PARTITIONS: self.partitions_interval_ms,
             Task.ORPHANS: self.orphans_interval_ms,

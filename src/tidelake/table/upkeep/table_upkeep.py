@@ -5,8 +5,8 @@
 2. If something is due the table is claimed (:mod:`tidelake.table.upkeep.claim`). A table that
    another job works on is left to it.
 3. The tasks are done one after the other: tags are made before the snapshots that they keep could
-   expire; compaction; old partitions; snapshots, changelogs; orphan files. Each task commits for
-   itself, and one that fails does not keep the others.
+   expire; compaction; marks of partitions that are done; old partitions; snapshots, changelogs;
+   orphan files. Each task commits for itself, and one that fails does not keep the others.
 
 **The job gives way.** Writers only add files, so they never conflict with it; a compaction of files
 that another commit replaced first is dropped, and planned again in the next round. While a
@@ -46,6 +46,7 @@ from tidelake.table.jobs.orphans import HERE as LIST_HERE
 from tidelake.table.jobs.orphans import Lister, remove_orphans
 from tidelake.table.jobs.partition_expiry import expire_partitions_now
 from tidelake.table.jobs.postpone_compaction import Mover, compact_postponed
+from tidelake.table.partition_done import has_news, idle_partitions, mark_idle
 from tidelake.table.upkeep.bucket_coordinator import BucketCoordinator
 from tidelake.table.upkeep.claim import TableClaim, newest_claim
 from tidelake.table.upkeep.policy import Task, UpkeepPolicy, compaction_handle
@@ -122,6 +123,7 @@ class TableUpkeep:
         work: Mapping[Task, Callable[[], Figures]] = {
             Task.TAGS: partial(_old_tags, handle),
             Task.COMPACTION: partial(self._compaction_figures, handle, newest),
+            Task.DONE: partial(_done_partitions, handle),
             Task.PARTITIONS: partial(_expire_partitions, handle, dry_run=True),
             Task.SNAPSHOTS: partial(_expire, handle, dry_run=True),
             Task.ORPHANS: partial(self._search_orphans, handle, policy, dry_run=True),
@@ -181,6 +183,8 @@ class TableUpkeep:
         if task is Task.TAGS:
             by_clock = handle.options.get(declared.TAG_AUTOMATIC_CREATION) in TAGS_BY_CLOCK
             found = by_clock or bool(expire_tags(context, dry_run=True))
+        elif task is Task.DONE:
+            found = has_news(handle)
         elif task is Task.PARTITIONS:
             found = bool(expire_partitions_now(handle, dry_run=True).partitions)
         elif task is Task.SNAPSHOTS:
@@ -197,6 +201,7 @@ class TableUpkeep:
         work: Mapping[Task, Callable[[], Figures]] = {
             Task.TAGS: partial(_keep_tags, handle),
             Task.COMPACTION: partial(self._compact, handle),
+            Task.DONE: partial(_mark_done, handle),
             Task.PARTITIONS: partial(_expire_partitions, handle),
             Task.SNAPSHOTS: partial(_expire, handle),
             Task.ORPHANS: partial(self._search_orphans, handle, policy),
@@ -305,6 +310,14 @@ def _keep_tags(handle: TableHandle) -> Figures:
     context, newest = _context(handle), handle.snapshots.latest()
     made = [] if newest is None else create_due_tags(context, newest, is_batch=False)
     return {"new_tags": len(made), "expired_tags": len(expire_tags(context))}
+
+
+def _done_partitions(handle: TableHandle) -> Figures:
+    return {"partitions": len(idle_partitions(handle))}
+
+
+def _mark_done(handle: TableHandle) -> Figures:
+    return {"partitions": len(mark_idle(handle))}
 
 
 def _expire_partitions(handle: TableHandle, *, dry_run: bool = False) -> Figures:

@@ -33,11 +33,12 @@ from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
 from tidelake.merge import MergeSpec
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tidelake.options import declared
 from tidelake.store import LookupStrategy
 from tidelake.table.conversion.inputs import is_replayable, record_batches, with_row_kinds
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.partition_done import mark_at_end
 from tidelake.table.write.compaction_conflict import check_some_compacted
 from tidelake.table.write.delta_commits_trigger import full_compactions
 from tidelake.table.write.gathered_changelogs import GatheredChangelogs
@@ -439,6 +440,8 @@ class WriteTransaction:
                 source.abort()
                 changelogs.abort()
         self.made = MadeCommit.of(committed.snapshots[0]) if committed.snapshots else None
+        if committed.snapshots and identity.identifier == BATCH_IDENTIFIER:
+            mark_at_end(handle, messages)
         return _Done(committed, messages, source.rows_count)
 
     def abort(self) -> None:

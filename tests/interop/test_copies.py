@@ -77,3 +77,42 @@ def test_java_reads_files_that_got_indexes_later(peer, tmp_path, kind):
     check_equal(peer, place)
     peer.do("write", place, rows=[["+I", "77", "7", "s:java"]])
     check_equal(peer, place)
+
+
+def test_java_reads_nested_columns_and_int96_that_moved_in(peer, tmp_path):
+    """Files of two forms of one column, as a Delta table has them after an evolution."""
+    point = pa.struct({"x": pa.int64(), "y": pa.string()})
+    old = pa.struct({"x": pa.int32()})
+    source = tmp_path / "src"
+    source.mkdir()
+    moment = pa.timestamp("us")
+    first = pa.table(
+        {
+            "k": [1, 2],
+            "s": pa.array([{"x": 1}, None], old),
+            "l": pa.array([[{"x": 1}], []], pa.list_(old)),
+            "m": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int32())),
+            "t": pa.array([1, 253_402_214_400_000_000], moment),
+        }
+    )
+    second = pa.table(
+        {
+            "k": [3],
+            "s": pa.array([{"x": 5, "y": "q"}], point),
+            "l": pa.array([[{"x": 2, "y": None}]], pa.list_(point)),
+            "m": pa.array([[("b", None)]], pa.map_(pa.string(), pa.int32())),
+            "t": pa.array([None], moment),
+        }
+    )
+    for name, rows in (("a", first), ("b", second)):
+        path = source / f"{name}.parquet"
+        with pq.ParquetWriter(path, rows.schema, use_deprecated_int96_timestamps=True) as writer:
+            writer.write_table(rows)
+            writer.add_key_value_metadata({"org.apache.spark.version": "4.0.1"})
+    catalog = tidelake.open(tmp_path)
+    catalog.migrate_table("parquet", source, "db.t")
+    place = tmp_path / "db.db" / "t"
+    check_equal(peer, place)
+    table = catalog.table("db.t")
+    table.alter(tidelake.RenameColumn(("s", "y"), "z"), tidelake.AddColumn(("s", "y"), "INT"))
+    check_equal(peer, place)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from tidelake.catalog import CloneResult, MaintenanceJob, MaintenanceRound, OrphansOfTables
+from tidelake.catalog import (
+    CloneResult,
+    MaintenanceJob,
+    MaintenanceRound,
+    MigrateResult,
+    OrphansOfTables,
+)
 from tidelake.codec.key_bounds import KeyBounds
 from tidelake.commit.orphans import FILES
 from tidelake.store import ClusterKey, ClusterOrder, ClusterSorter, KeyRanges
-from tidelake.table.job.plan import HERE, Gathered, Plan, Weighed, in_shares
+from tidelake.table.indexing.file_index_rewrite import RewrittenIndexes
+from tidelake.table.job.plan import HERE, Gathered, Plan, Runner, Weighed, in_shares
 from tidelake.table.jobs.append_coordinator import AppendCoordinator, wants_coordinator
 from tidelake.table.jobs.clustering import (
     ClusterTask,
@@ -47,11 +54,14 @@ __all__ = [
     "Lister",
     "MaintenanceJob",
     "MaintenanceRound",
+    "MigrateResult",
     "OrphanFiles",
     "OrphanPlan",
     "OrphansOfTables",
     "Plan",
     "PostponedPartition",
+    "RewrittenIndexes",
+    "Runner",
     "TableClustering",
     "TableDone",
     "TablePlan",

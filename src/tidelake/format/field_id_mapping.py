@@ -29,7 +29,7 @@ from tidelake.format.system_fields import is_system_name
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import VARIANT_STORAGE, child_types, to_arrow_type
 from tidelake.types.data_type import STRING_LENGTH_MAX
-from tidelake.types.field_ids import ids_inside
+from tidelake.types.field_ids import paths_inside
 from tidelake.types.nested import (
     ListParts,
     is_list_like,
@@ -136,8 +136,8 @@ def map_schema(
     CorruptError, UnsupportedError
         As of :func:`map_columns`.
     """
-    places = _ColumnIndexes.of(list(schema), path, file_fields)
-    known = _File(path, frozenset(ids_inside(file_fields)), int96)
+    known = _File(path, {i: names[-1] for names, i in paths_inside(file_fields)}, int96)
+    places = _ColumnIndexes.of(list(schema), known)
     if constants:
         found = [(f, places.find(f)) for f in fields]
         return tuple(
@@ -151,10 +151,10 @@ def map_schema(
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The known facts of a file: its path, its required ids, its top columns with INT96."""
+    """The known facts of a file: its path, the names of its ids, its top columns with INT96."""
 
     path: str
-    ids_written: frozenset[int]
+    written: dict[int, str]
     int96: frozenset[str]
 
 
@@ -167,18 +167,16 @@ class _ColumnIndexes:
     written: dict[int, str]
 
     @classmethod
-    def of(
-        cls, fields: Sequence[pa.Field], path: str, file_fields: Sequence[DataField] = ()
-    ) -> _ColumnIndexes:
+    def of(cls, fields: Sequence[pa.Field], file: _File) -> _ColumnIndexes:
         ids = [_field_id(field) for field in fields]
         known = [i for i in ids if i is not None]
         if len({f.name for f in fields}) != len(fields) or len(set(known)) != len(known):
-            raise corrupt(path, "two of its columns have the same name or field id")
+            raise corrupt(file.path, "two of its columns have the same name or field id")
         pairs = list(zip(ids, fields, strict=True))
         return cls(
             {i: f for i, f in pairs if i is not None},
             {f.name: f for i, f in pairs if i is None or is_system_name(f.name)},
-            {f.id: f.name for f in file_fields},
+            file.written,
         )
 
     def find(self, field: DataField) -> pa.Field | None:
@@ -197,7 +195,7 @@ def _source(
     """The origin of a column; `top` is the file's name of the column that it is inside."""
     target = to_arrow_type(field.type)
     if found is None:
-        if not field.type.nullable or field.id in file.ids_written:
+        if not field.type.nullable or field.id in file.written:
             raise corrupt(file.path, f"column '{field.name}' is missing")
         return ColumnOrigin(field, target)
     int96 = (top or found.name) in file.int96
@@ -262,7 +260,7 @@ def _children(
             found = [file_type.field(f.name) for f in VARIANT_STORAGE]
         else:
             pairs = zip(field.type.child_fields, field.type.children, strict=True)
-            places = _ColumnIndexes.of(list(file_type), file.path)
+            places = _ColumnIndexes.of(list(file_type), file)
             wanted = [DataField(i, name, t) for (i, name), t in pairs]
             found = [places.find(f) for f in wanted]
             fields = [replace(f, name=f"{field.name}.{f.name}") for f in wanted]

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from tidelake.engine.jobs import CloneResult, MaintenanceRound, OrphansOfTables, TablePlan
+from tidelake.engine.jobs import HERE, MaintenanceRound, OrphansOfTables, Runner, TablePlan
 from tidelake.engine.tables import (
     Catalog,
     Table,
@@ -223,18 +223,8 @@ class ProcedureRunner(Protocol):
         """Remove orphan files like :meth:`tidelake.catalog.Catalog.remove_orphan_files`."""
         ...
 
-    def clone_table(
-        self,
-        source: Table,
-        target: str,
-        *,
-        snapshot: int | None = None,
-        tag: str | None = None,
-        where: object = None,
-        history: bool = False,
-        dry_run: bool = False,
-    ) -> CloneResult:
-        """Copy a table like :meth:`tidelake.catalog.Catalog.clone_table`."""
+    def plan_runner(self) -> Runner:
+        """What runs the tasks of a job that is a plan."""
         ...
 
     def maintain(
@@ -266,6 +256,11 @@ class ProcedureCall:
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
+
+    @property
+    def plan_runner(self) -> Runner:
+        """What runs the tasks of a job that is a plan: this process by default."""
+        return HERE if self.runner is None else self.runner.plan_runner()
 
     @property
     def table(self) -> Table:

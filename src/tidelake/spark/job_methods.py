@@ -5,10 +5,19 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidelake.engine.jobs import CloneResult, MaintenanceRound, OrphansOfTables, TablePlan
+from tidelake.engine.jobs import (
+    CloneResult,
+    MaintenanceRound,
+    MigrateResult,
+    OrphansOfTables,
+    RewrittenIndexes,
+    Runner,
+    TablePlan,
+)
 from tidelake.engine.tables import Catalog, Table, Time
 from tidelake.errors import InvalidInputError
 from tidelake.spark.sessions.time_zone import session_ms
@@ -182,8 +191,100 @@ class JobMethods(abc.ABC):
             where=where,
             history=history,
             dry_run=dry_run,
-            runner=spark_workers(self.spark, tasks).runner,
+            runner=self.plan_runner(tasks),
         )
+
+    def migrate_table(  # noqa: PLR0913 - as of the catalog
+        self,
+        kind: str,
+        source: str | Path,
+        target: str,
+        *,
+        options: Mapping[str, object] | None = None,
+        partition_types: Mapping[str, str] | None = None,
+        storage: Mapping[str, object] | None = None,
+        delete_origin: bool = False,
+        dry_run: bool = False,
+        tasks: int | None = None,
+    ) -> MigrateResult:
+        """Make a table of another format a new table; executors copy files that cannot be linked.
+
+        Parameters
+        ----------
+        kind, source, target, options, partition_types, storage, delete_origin, dry_run
+            As of :meth:`tidelake.catalog.Catalog.migrate_table`.
+        tasks : int, optional
+            The most tasks of Spark's; by default as many as a scan of so many bytes has.
+
+        Returns
+        -------
+        MigrateResult
+            Rows, files and partition columns of the table, and what of the source it lacks.
+
+        Raises
+        ------
+        AlreadyExistsError
+            The target exists.
+        NotFoundError
+            The source has no file.
+        InvalidInputError, UnsupportedError
+            A file or the source has what a table cannot take as it is; nothing was written.
+        """
+        return self.catalog.migrate_table(
+            kind,
+            source,
+            target,
+            options=options,
+            partition_types=partition_types,
+            storage=storage,
+            delete_origin=delete_origin,
+            dry_run=dry_run,
+            runner=self.plan_runner(tasks),
+        )
+
+    def rewrite_file_index(
+        self, name: str, *, where: object = None, dry_run: bool = False, tasks: int | None = None
+    ) -> RewrittenIndexes:
+        """Give data files the file indexes of the table's options; executors read many bytes.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        where, dry_run
+            As of :meth:`tidelake.table.maintenance.Maintenance.rewrite_file_index`.
+        tasks : int, optional
+            The most tasks of Spark's; by default as many as a scan of so many bytes has.
+
+        Returns
+        -------
+        RewrittenIndexes
+            ``files_count``, ``partitions_count`` and the ``snapshot_id`` of the commit.
+
+        Raises
+        ------
+        ConflictError
+            Others compacted all of the buckets meanwhile; nothing was changed.
+        InvalidInputError
+            The condition names other columns.
+        """
+        table = self._data_table(name, use="indexes are made for")
+        runner = self.plan_runner(tasks)
+        return table.maintenance.rewrite_file_index(where=where, dry_run=dry_run, runner=runner)
+
+    def plan_runner(self, tasks: int | None = None) -> Runner:
+        """Return what runs the tasks of a job: executors if they are many bytes, else the driver.
+
+        Parameters
+        ----------
+        tasks : int, optional
+            The most tasks of Spark's; by default as many as a scan of so many bytes has.
+        """
+        return spark_workers(self.spark, tasks).runner
+
+    @abc.abstractmethod
+    def _data_table(self, name: str, *, use: str = ...) -> Table:
+        """Open a table that is no system table."""
 
     @property
     def _job_registry(self) -> JobRegistry:

@@ -9,7 +9,7 @@ Source: Paimon's ``Schema.Builder`` and ``ReassignFieldId`` (1.3.1); ``docs/form
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 
@@ -74,3 +74,57 @@ def _type_ids(data_type: DataType) -> Iterator[int]:
         yield field_id
     for child in data_type.children:
         yield from _type_ids(child)
+
+
+def paths_inside(fields: Iterable[DataField]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the names that lead to each column and each field of a row, and its id.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> row = {"type": "ROW", "fields": [{"id": 7, "name": "x", "type": "INT"}]}
+    >>> list(paths_inside([DataField(1, "a", parse_type({"type": "ARRAY", "element": row}))]))
+    [(('a',), 1), (('a', 'element', 'x'), 7)]
+    """
+    for field in fields:
+        yield (field.name,), field.id
+        yield from _type_paths((field.name,), field.type)
+
+
+def _type_paths(
+    above: tuple[str, ...], data_type: DataType
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    for place, child in enumerate(data_type.children):
+        path = (*above, _inner_name(data_type, place))
+        if data_type.root is TypeRoot.ROW:
+            yield path, data_type.child_fields[place][0]
+        yield from _type_paths(path, child)
+
+
+def _inner_name(data_type: DataType, place: int) -> str:
+    if data_type.root is TypeRoot.ROW:
+        return data_type.child_fields[place][1]
+    return "element" if data_type.root is TypeRoot.ARRAY else ("key", "value")[place]
+
+
+def with_ids_of(
+    fields: Iterable[DataField], id_of: Callable[[tuple[str, ...]], int]
+) -> tuple[DataField, ...]:
+    """Return columns with the ids that a function gives their paths (:func:`paths_inside`)."""
+    return tuple(
+        replace(f, id=id_of((f.name,)), type=_with_ids_of(f.type, (f.name,), id_of)) for f in fields
+    )
+
+
+def _with_ids_of(
+    data_type: DataType, above: tuple[str, ...], id_of: Callable[[tuple[str, ...]], int]
+) -> DataType:
+    if not data_type.is_nested:
+        return data_type
+    paths = [(*above, _inner_name(data_type, i)) for i in range(len(data_type.children))]
+    pairs = zip(data_type.children, paths, strict=True)
+    children = tuple(_with_ids_of(child, path, id_of) for child, path in pairs)
+    ids = tuple(
+        (id_of(path), name) for path, (_, name) in zip(paths, data_type.child_fields, strict=False)
+    )
+    return replace(data_type, children=children, child_fields=ids)

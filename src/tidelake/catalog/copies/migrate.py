@@ -35,11 +35,12 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.job.plan import Runner
 from tidelake.table.migration.delta_log import delta_table
 from tidelake.table.migration.foreign_table import IncomingTable
-from tidelake.table.migration.iceberg_metadata import iceberg_table
+from tidelake.table.migration.iceberg_metadata import METADATA_SUFFIXES, iceberg_table
 from tidelake.table.migration.moved_in import copies_of_rows, read_footers, schemas_of
 from tidelake.table.migration.parquet_directory import parquet_directory
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
+from tidelake.types.field_ids import with_new_ids
 
 PARQUET, HIVE, DELTA, ICEBERG = "parquet", "hive", "delta", "iceberg"
 KINDS = (PARQUET, HIVE, DELTA, ICEBERG)
@@ -64,6 +65,10 @@ class MigrateResult:
         Versions of the columns: more than one where files differ.
     note : str
         Why the source stays, though it was to be deleted.
+    not_null : tuple of str
+        Columns that are NOT NULL as in the source: no file has a null there.
+    not_carried : tuple of str
+        What the source declares and the table does not have: ``"CHECK positive: k > 0"``.
     """
 
     source: str
@@ -78,6 +83,8 @@ class MigrateResult:
     origin_deleted: bool = False
     dry_run: bool = False
     note: str = ""
+    not_null: tuple[str, ...] = ()
+    not_carried: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         verb = "would become" if self.dry_run else "is"
@@ -88,8 +95,14 @@ class MigrateResult:
         if not self.dry_run:
             text += f", {self.linked_count} files without moving a byte"
         if self.note:
-            return f"{text}; {self.note}"
-        return text + ("; the source is deleted" if self.origin_deleted else "")
+            text += f"; {self.note}"
+        elif self.origin_deleted:
+            text += "; the source is deleted"
+        if self.not_null:
+            text += f"; NOT NULL as there: {', '.join(self.not_null)}"
+        if self.not_carried:
+            text += f"; not carried: {', '.join(self.not_carried)}"
+        return text
 
 
 class MigrateRequest(NamedTuple):
@@ -123,7 +136,7 @@ def migrate(
     """Make a table; see :meth:`tidelake.catalog.Catalog.migrate_table`."""
     if metastore.has_table(name):
         raise taken(name)
-    if request.delete_origin and request.location.endswith(".metadata.json"):
+    if request.delete_origin and request.location.endswith(METADATA_SUFFIXES):
         message = (
             f"The source cannot be deleted: {request.location} may tell of an older state, and"
             " newer rows would go. Give the table's directory, or leave delete_origin out."
@@ -160,6 +173,8 @@ def migrate(
         schemas_count=len(schemas),
         partition_keys=keys,
         dry_run=dry_run,
+        not_null=rows.not_null,
+        not_carried=rows.not_carried,
     )
     # what cannot be told of a file is found here, before there is a table, and by a dry run too
     copies_of_rows(source, rows, TablePaths.of(rows.table.location, schemas[-1]), options, env)
@@ -246,4 +261,4 @@ def _found(source: FileIO, request: MigrateRequest) -> IncomingTable:
 
 
 def _counts_from_zero(schema: TableSchema) -> bool:
-    return [field.id for field in schema.fields] == list(range(len(schema.fields)))
+    return with_new_ids(schema.fields) == schema.fields

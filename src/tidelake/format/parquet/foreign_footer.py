@@ -7,9 +7,9 @@ come from the footer, but not those of FLOAT and DOUBLE, which leave NaN out, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,8 +20,9 @@ from tidelake.format.field_schema import FIELD_ID_KEY
 from tidelake.format.footer_bounds import footer_bounds
 from tidelake.format.read_error import reading
 from tidelake.format.stats import UNKNOWN_STATS, ColumnStats
-from tidelake.types import DataField, TypeRoot
+from tidelake.types import DataField, DataType, TypeRoot, parse_type
 from tidelake.types.arrow import fields_from_arrow
+from tidelake.types.nested import is_list_like
 
 _ENCODINGS = frozenset(
     {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED"}
@@ -30,6 +31,13 @@ _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "LZ4_RAW", "ZSTD"}
 _COUNTED_ONLY = frozenset(
     {TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BOOLEAN}
 )
+INSTANT = parse_type("TIMESTAMP(6) WITH LOCAL TIME ZONE")
+_SPARK_VERSION = b"org.apache.spark.version"
+_SPARK_UTC_SINCE = (3, 1)
+_SPARK_LEGACY = {
+    "INT96": b"org.apache.spark.legacyINT96",
+    "date or timestamp": b"org.apache.spark.legacyDateTime",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +47,9 @@ class ForeignFooter:
     Parameters
     ----------
     fields : tuple of DataField
-        Its columns in order, with the field ids of the file, all nullable.
+        Its columns in order, with the field ids of the file, all nullable, inside nested types too.
     has_ids : bool
-        Whether the file has field ids; else they count from 0.
+        Whether the file has field ids; else those of its columns count from 0.
     stats : tuple of ColumnStats
         One for each column.
     """
@@ -52,8 +60,13 @@ class ForeignFooter:
     stats: tuple[ColumnStats, ...]
 
 
-def foreign_footer(fileio: FileIO, path: str) -> ForeignFooter:
+def foreign_footer(fileio: FileIO, path: str, *, int96_is_utc: bool = False) -> ForeignFooter:
     """Read the footer of a file.
+
+    Parameters
+    ----------
+    int96_is_utc : bool
+        Whether the table's format says that INT96 counts in UTC; else a footer of Spark's must.
 
     Raises
     ------
@@ -64,42 +77,139 @@ def foreign_footer(fileio: FileIO, path: str) -> ForeignFooter:
         message says how to move the rows in.
     """
     with reading(path), fileio.open_input(path) as source:
-        file = pq.ParquetFile(source)
+        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         footer, arrow = file.metadata, file.schema_arrow
-        physical = [file.schema.column(i).physical_type for i in range(len(file.schema))]
-    for field in arrow:
-        _check_type(field, path)
-    _check_chunks(footer, physical, path)
-    ids = [(field.metadata or {}).get(FIELD_ID_KEY) for field in arrow]
-    has_ids = bool(ids) and all(one is not None and int(one) >= 0 for one in ids)
-    fields = tuple(
-        DataField(int(ids[i]) if has_ids else i, f.name, f.type.as_nullable())  # type: ignore[arg-type]
-        for i, f in enumerate(fields_from_arrow(arrow))
-    )
+        columns = [file.schema.column(i) for i in range(len(file.schema))]
+    leaves = [list(_leaves(field, field.name)) for field in arrow]
+    flat = [leaf for own in leaves for leaf in own]
+    for leaf, column in zip(flat, columns, strict=True):
+        _check_leaf(leaf, column, path)
+    int96 = [column.physical_type == "INT96" for column in columns]
+    _check_calendar(footer, flat, int96, path, int96_is_utc=int96_is_utc)
+    _check_chunks(footer, path)
+    ids = [_id_of(field) for field in arrow]
+    inside = [_id_of(field) for column in arrow for field in _rows_inside(column.type)]
+    has_ids = bool(ids) and all(one is not None for one in (*ids, *inside))
+    fields, stats = [], []
     groups = [footer.row_group(g) for g in range(footer.num_row_groups)]
-    stats = tuple(
-        _stats([group.column(i).statistics for group in groups], field, _plain(arrow.field(i).type))
-        for i, field in enumerate(fields)
+    first = 0
+    for i, found in enumerate(fields_from_arrow(arrow)):
+        own = iter(int96[first : first + len(leaves[i])])
+        own_type = _as_found(found.type, arrow.field(i).type, own)
+        given = ids[i] if has_ids else None
+        field = DataField(i if given is None else given, found.name, own_type)
+        fields.append(field)
+        known = [group.column(first).statistics for group in groups]
+        plain = _plain(arrow.field(i).type)
+        stats.append(UNKNOWN_STATS if own_type.is_nested else _stats(known, field, plain))
+        first += len(leaves[i])
+    return ForeignFooter(footer.num_rows, tuple(fields), has_ids, tuple(stats))
+
+
+class _Leaf(NamedTuple):
+    """A column of values, its name and how many dots its path in the file has."""
+
+    name: str
+    type: pa.DataType
+    dots: int
+
+
+def _leaves(field: pa.Field, name: str, dots: int = 0) -> Iterator[_Leaf]:
+    """The columns of values inside a column, in the file's order."""
+    found = _plain(field.type)
+    dots += field.name.count(".")
+    if not pa.types.is_nested(found):
+        yield _Leaf(name, found, dots)
+        return
+    around = 1 if pa.types.is_struct(found) else 2  # the repeated group has no name in Arrow
+    for child in _inside(found):
+        yield from _leaves(child, f"{name}.{child.name}", dots + around)
+
+
+def _inside(found: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(found):
+        return [found.key_field, found.item_field]
+    if is_list_like(found):
+        return [found.value_field]
+    return list(found) if pa.types.is_struct(found) else []
+
+
+def _rows_inside(found: pa.DataType) -> Iterator[pa.Field]:
+    """The fields of rows inside a type: those that have ids in a table."""
+    for child in _inside(_plain(found)):
+        if pa.types.is_struct(found):
+            yield child
+        yield from _rows_inside(child.type)
+
+
+def _id_of(field: pa.Field) -> int | None:
+    text = (field.metadata or {}).get(FIELD_ID_KEY)
+    return None if text is None or int(text) < 0 else int(text)
+
+
+def _as_found(data_type: DataType, found: pa.DataType, int96: Iterator[bool]) -> DataType:
+    """A type with nulls and the file's ids; `int96` tells it of each column of values."""
+    fields = _inside(_plain(found))
+    if not fields:
+        return INSTANT if next(int96) else data_type.as_nullable()
+    children = [
+        _as_found(child, field.type, int96)
+        for child, field in zip(data_type.children, fields, strict=True)
+    ]
+    if data_type.root is TypeRoot.MAP:
+        children[0] = children[0].not_null()
+    ids = tuple(
+        (_id_of(field) or 0, name)
+        for field, (_, name) in zip(fields, data_type.child_fields, strict=False)
     )
-    return ForeignFooter(footer.num_rows, fields, has_ids, stats)
+    return replace(data_type, nullable=True, children=tuple(children), child_fields=ids)
 
 
 def _plain(found: pa.DataType) -> pa.DataType:
     return found.value_type if pa.types.is_dictionary(found) else found
 
 
-def _check_type(field: pa.Field, path: str) -> None:
-    found = field.type
-    plain = _plain(found)
-    if pa.types.is_nested(plain) or pa.types.is_unsigned_integer(plain):
-        raise _refused(path, f"column '{field.name}' is of type {found}")
-    if pa.types.is_time(plain) or pa.types.is_null(plain) or pa.types.is_float16(plain):
-        raise _refused(path, f"column '{field.name}' is of type {found}")
-    if pa.types.is_timestamp(plain) and plain.unit == "ns":
-        raise _refused(path, f"column '{field.name}' has nanoseconds, or is of type INT96")
+def _check_leaf(leaf: _Leaf, column: pq.ColumnSchema, path: str) -> None:
+    found = leaf.type
+    if pa.types.is_unsigned_integer(found):
+        raise _refused(path, f"column '{leaf.name}' is of type {found}")
+    if pa.types.is_time(found) or pa.types.is_null(found) or pa.types.is_float16(found):
+        raise _refused(path, f"column '{leaf.name}' is of type {found}")
+    if pa.types.is_timestamp(found) and found.unit == "ns":
+        raise _refused(path, f"column '{leaf.name}' has nanoseconds")
+    if column.path.count(".") != leaf.dots:
+        what = f"column '{leaf.name}' is in a list or map of an older form ({column.path})"
+        raise _refused(path, what)
 
 
-def _check_chunks(footer: pq.FileMetaData, physical: Sequence[str], path: str) -> None:
+def _check_calendar(
+    footer: pq.FileMetaData,
+    leaves: Sequence[_Leaf],
+    int96: Sequence[bool],
+    path: str,
+    *,
+    int96_is_utc: bool,
+) -> None:
+    """Refuse times of which the footer does not say what they count."""
+    said = footer.metadata or {}
+    text = said.get(_SPARK_VERSION, b"").decode()
+    version = tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
+    for leaf, is_int96 in zip(leaves, int96, strict=True):
+        is_time = pa.types.is_date(leaf.type) or pa.types.is_timestamp(leaf.type)
+        kind = "INT96" if is_int96 else "date or timestamp"
+        if is_time and _SPARK_LEGACY[kind] in said:
+            what = f"column '{leaf.name}' is a {kind} in the calendar of Spark 2"
+            raise _refused(path, what)
+        if not is_int96:
+            continue
+        if version and version < _SPARK_UTC_SINCE:
+            raise _refused(path, f"column '{leaf.name}' is of type INT96, by Spark {text}")
+        if not version and not int96_is_utc:
+            what = f"column '{leaf.name}' is of type INT96, by a writer whose zone is not known"
+            raise _refused(path, what)
+
+
+def _check_chunks(footer: pq.FileMetaData, path: str) -> None:
     for g in range(footer.num_row_groups):
         group = footer.row_group(g)
         for i in range(group.num_columns):
@@ -109,8 +219,6 @@ def _check_chunks(footer: pq.FileMetaData, physical: Sequence[str], path: str) -
                 raise _refused(path, f"column '{chunk.path_in_schema}' is encoded as {others[0]}")
             if chunk.compression not in _CODECS:
                 raise _refused(path, f"it is compressed as {chunk.compression}")
-            if physical[i] == "INT96":
-                raise _refused(path, f"column '{chunk.path_in_schema}' is of type INT96")
 
 
 def _refused(path: str, what: str) -> UnsupportedError:
@@ -124,11 +232,13 @@ def _refused(path: str, what: str) -> UnsupportedError:
 def _stats(
     groups: Sequence[pq.Statistics | None], field: DataField, arrow_type: pa.DataType
 ) -> ColumnStats:
+    """Statistics of a column over all row groups; INT96 has no bounds that one may trust."""
     if any(one is None or not one.has_null_count for one in groups) or not groups:
         return UNKNOWN_STATS
     known = [one for one in groups if one is not None]
     nulls = sum(one.null_count for one in known)
-    if field.type.root in _COUNTED_ONLY:
+    is_int96 = any(one.physical_type == "INT96" for one in known)
+    if is_int96 or field.type.root in _COUNTED_ONLY:
         return ColumnStats(None, None, nulls)
     extremes: list[object] = []
     for one in known:

@@ -8,7 +8,7 @@ decide:
 1. A second footer declares each INT96 column as one of twelve plain bytes, which have the same
    encoding. Arrow reads the column's bytes with that footer.
 2. Each value is its day and its nanoseconds, which may count backwards. A value that 64 bits of
-   nanoseconds cannot hold is refused.
+   the wanted unit cannot hold is refused, and one finer than it.
 
 Source: ``parquet.thrift`` of apache/parquet-format; Paimon's ``ParquetRowDataWriter`` (1.3.1).
 """
@@ -28,6 +28,7 @@ from tidelake.format.parquet.thrift import (
     write_struct,
 )
 from tidelake.format.read_error import corrupt
+from tidelake.types.arrow import NANOS_PER_UNIT
 from tidelake.types.nested import (
     ListParts,
     list_of,
@@ -78,12 +79,13 @@ def moments(raw: pa.Array, like: pa.DataType, *, name: str, path: str) -> pa.Arr
     raw : pyarrow.Array
         A column that was read with :func:`bytes_metadata`.
     like : pyarrow.DataType
-        The type that Arrow gives the column with the file's own footer.
+        The type that Arrow gives the column with the file's own footer, or :func:`with_micros` of
+        it.
 
     Raises
     ------
     UnsupportedError
-        A time is outside the years 1677 to 2262.
+        A time does not fit: in nanoseconds it is outside the years 1677 to 2262.
     CorruptError
         Nanoseconds reach beyond a day.
     """
@@ -112,10 +114,34 @@ def _moments(raw: pa.Array, like: pa.DataType, name: str, path: str) -> pa.Array
     days = np.where(valid, values["day"].astype(np.int64) - _JULIAN_DAY_1970, 0)
     if np.any(np.abs(nanos) >= _DAY_NS):
         raise corrupt(path, f"a timestamp in column '{name}' has more nanoseconds than a day")
-    if np.any(np.abs(days) >= _DAYS_MAX):
+    unit_ns = NANOS_PER_UNIT[like.unit]
+    if np.any(nanos % unit_ns):
+        message = (
+            f"Column '{name}' of file {path} holds a timestamp that is finer than a microsecond:"
+            " read the other columns."
+        )
+        raise UnsupportedError(message, kind="value_range", path=path, column=name)
+    if np.any(np.abs(days) >= _DAYS_MAX * unit_ns):
         message = (
             f"Column '{name}' of file {path} holds a timestamp outside the years 1677 to 2262,"
             " which nanoseconds in 64 bits cannot hold: read the other columns."
         )
         raise UnsupportedError(message, kind="value_range", path=path, column=name)
-    return pa.array(days * _DAY_NS + nanos, mask=~valid).cast(like)
+    values = days * (_DAY_NS // unit_ns) + nanos // unit_ns
+    return pa.array(values, mask=~valid).cast(like)
+
+
+def with_micros(like: pa.DataType) -> pa.DataType:
+    """A type of a column with microseconds where it has timestamps in nanoseconds."""
+    if pa.types.is_timestamp(like):
+        return pa.timestamp("us", like.tz) if like.unit == "ns" else like
+    if pa.types.is_struct(like):
+        return pa.struct([f.with_type(with_micros(f.type)) for f in like])
+    if pa.types.is_map(like):
+        key, value = like.key_field, like.item_field
+        return pa.map_(
+            key.with_type(with_micros(key.type)), value.with_type(with_micros(value.type))
+        )
+    if pa.types.is_list(like):
+        return pa.list_(like.value_field.with_type(with_micros(like.value_type)))
+    return like

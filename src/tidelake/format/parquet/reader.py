@@ -18,7 +18,7 @@ several cores read; of a remote storage, what the request's ``ahead`` allows ins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -45,7 +45,7 @@ from tidelake.format.file_reader import (
 from tidelake.format.parquet.column_fetch import ColumnFetch
 from tidelake.format.parquet.column_parts import column_parts, is_worth_threads, side_by_side
 from tidelake.format.parquet.footer import read_footer
-from tidelake.format.parquet.int96 import bytes_metadata, moments
+from tidelake.format.parquet.int96 import bytes_metadata, moments, with_micros
 from tidelake.format.parquet.row_groups import matching_row_groups
 from tidelake.format.read_error import corrupt
 from tidelake.types.arrow import to_arrow_schema
@@ -257,7 +257,10 @@ def _source_batches(
             raw = _parquet_file(bare, request, metadata=bytes_metadata(bare))
             return _raw_batches(raw, groups, int96, rows, path)
 
-        read = _checked_int96(read, micros, by_bytes, path)
+        in_micros = frozenset(
+            source.file_name or "" for source in sources if not _has_nanos(source.target)
+        )
+        read = _checked_int96(read, micros, by_bytes, path, in_micros)
     return _converted(read, sources, schema, path)
 
 
@@ -357,12 +360,14 @@ def _checked_int96(
     micros: Iterator[pa.RecordBatch],
     by_bytes: Callable[[], Iterator[pa.RecordBatch]],
     path: str,
+    in_micros: Collection[str],
 ) -> Iterator[pa.RecordBatch]:
     """Check INT96 values that 64 bits of nanoseconds may not hold, which Arrow wraps around.
 
     The same values read as microseconds do not wrap around, so wrapped values differ between the
     two reads. They also differ where Java counts the nanoseconds of the day backwards. From the
-    first such value on, the columns are read as bytes.
+    first such value on, the columns are read as bytes; `in_micros` are those whose values need not
+    be in nanoseconds then, which hold the years 1677 to 2262 alone.
     """
     raw: Iterator[pa.RecordBatch] | None = None
     for number, (batch, coarse) in enumerate(zip(batches, micros, strict=True)):
@@ -374,8 +379,18 @@ def _checked_int96(
         known = next(raw)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, values in zip(known.schema.names, known.columns, strict=True):
-            columns[name] = moments(values, columns[name].type, name=name, path=path)
-        yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+            like = columns[name].type
+            if name in in_micros:
+                like = with_micros(like)
+            columns[name] = moments(values, like, name=name, path=path)
+        yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _has_nanos(wanted: pa.DataType) -> bool:
+    """Whether a column, or one inside it, holds timestamps in nanoseconds."""
+    if pa.types.is_timestamp(wanted):
+        return bool(wanted.unit == "ns")
+    return any(_has_nanos(wanted.field(i).type) for i in range(wanted.num_fields))
 
 
 def _may_have_wrapped(batch: pa.RecordBatch, coarse: pa.RecordBatch, name: str) -> bool:

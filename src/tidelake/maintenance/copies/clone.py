@@ -44,21 +44,17 @@ _HISTORY = optional(
 )
 
 
-def _given(call: ProcedureCall) -> dict[str, Any]:
-    return {
-        "snapshot": call["snapshot"],
-        "tag": call["tag"],
-        "where": call["where"] or None,
-        "history": bool(call["history"]),
-        "dry_run": bool(call["dry_run"]),
-    }
-
-
 def _copied(call: ProcedureCall, catalog: Catalog, table: Table, target: str) -> CloneResult:
-    """Copy a table, by the call's runner where it has the catalog."""
-    if catalog is call.catalog and call.runner is not None:
-        return call.runner.clone_table(table, target, **_given(call))
-    return catalog.clone_table(table, target, **_given(call))
+    return catalog.clone_table(
+        table,
+        target,
+        snapshot=call["snapshot"],
+        tag=call["tag"],
+        where=call["where"] or None,
+        history=bool(call["history"]),
+        dry_run=bool(call["dry_run"]),
+        runner=call.plan_runner,
+    )
 
 
 def _copy(call: ProcedureCall) -> Rows:

@@ -22,9 +22,10 @@ _ANSWER = pa.schema(
         pa.field("rowsCount", pa.int64()),
         pa.field("filesCount", pa.int64()),
         pa.field("totalBytes", pa.int64()),
+        pa.field("notCarried", pa.string()),
     ]
 )
-"""Of a dry run the first is false. The last three columns are ours."""
+"""Of a dry run the first is false. The last four columns are ours."""
 
 
 def _migrate(call: ProcedureCall) -> Rows:
@@ -47,8 +48,10 @@ def _migrate(call: ProcedureCall) -> Rows:
         partition_types=pairs_of(types, "partition_types", example="hh=INT") if types else None,
         delete_origin=bool(call["delete_origin"]),
         dry_run=bool(call["dry_run"]),
+        runner=call.plan_runner,
     )
-    return [(not done.dry_run, done.rows_count, done.files_count, done.size_bytes)]
+    not_carried = "; ".join(done.not_carried) or None
+    return [(not done.dry_run, done.rows_count, done.files_count, done.size_bytes, not_carried)]
 
 
 MIGRATE_TABLE = Procedure(

@@ -23,7 +23,7 @@ _ANSWER = pa.schema(
 
 def _rewrite(call: ProcedureCall) -> Rows:
     done = call.table.maintenance.rewrite_file_index(
-        where=call["where"] or None, dry_run=bool(call["dry_run"])
+        where=call["where"] or None, dry_run=bool(call["dry_run"]), runner=call.plan_runner
     )
     return [(done.partitions_count, done.files_count)]
 

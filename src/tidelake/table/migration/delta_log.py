@@ -4,7 +4,10 @@
    name files, ``metaData`` and ``protocol`` replace what was before.
 2. What the files alone do not say is refused: deletion vectors, files outside the directory,
    features of readers that are not known here.
-3. With column mapping the files' columns have names of their own, and are found by their ids.
+3. With column mapping the files' columns have names of their own, and are found by their ids. A
+   table that got it later (by name) has files without ids: they are found by those names. The mode
+   counts only where the protocol has the feature.
+4. What a table of Paimon cannot keep is named: CHECKs, generated columns, defaults.
 
 Source: the protocol of Delta, versions 1 to 3 of readers.
 """
@@ -28,7 +31,7 @@ from tidelake.table.migration.foreign_table import (
     ForeignFile,
     IncomingTable,
 )
-from tidelake.types import DataField, DataType, parse_type
+from tidelake.types import DataField, DataType, TypeRoot, parse_type
 from tidelake.types.default_value import default_scalar
 from tidelake.types.values import arrow_to_storage
 
@@ -51,6 +54,15 @@ _TYPES = {
     "timestamp": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
     "timestamp_ntz": "TIMESTAMP(6)",
 }
+_MAPPING_VERSION = 2
+_CHECK_PREFIX = "delta.constraints."
+_LEFT = {
+    "delta.invariants": "invariant",
+    "delta.generationExpression": "generation",
+    "CURRENT_DEFAULT": "DEFAULT",
+    "delta.identity.start": "identity",
+}
+"""Keys of a column's metadata that a table of Paimon does not keep."""
 
 
 @dataclass(slots=True)
@@ -90,14 +102,12 @@ def delta_table(fileio: FileIO, location: str) -> IncomingTable:
     state = _state(fileio, location)
     configuration = _map(state.metadata.get("configuration"))
     _check_protocol(state.protocol, location)
-    is_mapped = configuration.get("delta.columnMapping.mode", "none") != "none"
+    mode = configuration.get("delta.columnMapping.mode", "none")
+    is_mapped = mode != "none" and _has_mapping(state.protocol)
     columns = json.loads(state.metadata["schemaString"])["fields"]
-    fields = tuple(_field(i, one, location, is_mapped=is_mapped) for i, one in enumerate(columns))
-    stored = {
-        one["name"]: one["metadata"]["delta.columnMapping.physicalName"] if is_mapped else name
-        for one in columns
-        for name in (one["name"],)
-    }
+    reader = _Columns(location, is_mapped=is_mapped)
+    fields = tuple(reader.field(i, one) for i, one in enumerate(columns))
+    stored = {one["name"]: reader.stored(one) for one in columns}
     by_name = {one.name: one for one in fields}
     keys = [by_name[name] for name in state.metadata.get("partitionColumns") or ()]
     for key in keys:
@@ -111,7 +121,100 @@ def delta_table(fileio: FileIO, location: str) -> IncomingTable:
         )
         for add in state.files.values()
     )
-    return IncomingTable(location, files, tuple(keys), fields, by_name=not is_mapped)
+    return IncomingTable(
+        location,
+        files,
+        tuple(keys),
+        fields,
+        by_name=not is_mapped,
+        ids_of_names=reader.ids_of_names if mode == "name" else {},
+        int96_is_utc=True,
+        not_carried=(*_checks(configuration), *reader.not_carried),
+    )
+
+
+def _has_mapping(protocol: Mapping[str, Any]) -> bool:
+    features = protocol.get("readerFeatures")
+    if features is not None:
+        return "columnMapping" in features
+    return int(protocol.get("minReaderVersion") or 1) >= _MAPPING_VERSION
+
+
+def _checks(configuration: Mapping[str, str]) -> list[str]:
+    names = sorted(key for key in configuration if key.startswith(_CHECK_PREFIX))
+    return [f"CHECK {key.removeprefix(_CHECK_PREFIX)}: {configuration[key]}" for key in names]
+
+
+class _Columns:
+    """The columns that the log declares, with their names in files.
+
+    Parameters
+    ----------
+    is_mapped : bool
+        Whether the columns have names and ids for files.
+    """
+
+    def __init__(self, location: str, *, is_mapped: bool) -> None:
+        self._location = location
+        self._is_mapped = is_mapped
+        self.ids_of_names: dict[tuple[str, ...], int] = {}
+        self.not_carried: list[str] = []
+
+    def stored(self, column: Mapping[str, Any]) -> str:
+        """The name of a column in files."""
+        own = column["metadata"]["delta.columnMapping.physicalName"] if self._is_mapped else None
+        return str(own or column["name"])
+
+    def field(self, number: int, column: Mapping[str, Any]) -> DataField:
+        """A column of the table."""
+        name, metadata = column["name"], column.get("metadata") or {}
+        path = (self.stored(column),)
+        column_id = self._id(number, column, path)
+        data_type = self._type(column["type"], name, path)
+        if not column.get("nullable", True):
+            data_type = data_type.not_null()
+        for key, what in _LEFT.items():
+            if key in metadata:
+                self.not_carried.append(f"{what} of {name}: {metadata[key]}")
+        return DataField(column_id, name, data_type, metadata.get("comment"))
+
+    def _id(self, number: int, column: Mapping[str, Any], path: tuple[str, ...]) -> int:
+        if not self._is_mapped:
+            return number
+        column_id = int(column["metadata"]["delta.columnMapping.id"])
+        self.ids_of_names[path] = column_id
+        return column_id
+
+    def _type(self, kind: Any, name: str, path: tuple[str, ...]) -> DataType:
+        text = _TYPES.get(kind) if isinstance(kind, str) else None
+        if isinstance(kind, str) and kind.startswith("decimal("):
+            text = kind.upper()
+        if text is not None:
+            return parse_type(text)
+        shown = kind if isinstance(kind, str) else kind.get("type")
+        if shown == "array":
+            element = self._inner(kind, "element", "containsNull", name, path)
+            return DataType(TypeRoot.ARRAY, children=(element,))
+        if shown == "map":
+            key = self._type(kind["keyType"], name, (*path, "key")).not_null()
+            value = self._inner(kind, "value", "valueContainsNull", name, path)
+            return DataType(TypeRoot.MAP, children=(key, value))
+        if shown != "struct" or not kind.get("fields"):
+            raise _refused(self._location, f"column '{name}' is of type {shown}")
+        ids, children = [], []
+        for number, column in enumerate(kind["fields"]):
+            inner = (*path, self.stored(column))
+            ids.append((self._id(number, column, inner), column["name"]))
+            child = self._type(column["type"], f"{name}.{column['name']}", inner)
+            children.append(child if column.get("nullable", True) else child.not_null())
+        return DataType(TypeRoot.ROW, children=tuple(children), child_fields=tuple(ids))
+
+    def _inner(
+        self, kind: Mapping[str, Any], part: str, nulls: str, name: str, path: tuple[str, ...]
+    ) -> DataType:
+        """The type of elements or values."""
+        found = self._type(kind[f"{part}Type"], name, (*path, part))
+        return found if kind.get(nulls, True) else found.not_null()
 
 
 def _state(fileio: FileIO, location: str) -> _State:
@@ -173,18 +276,6 @@ def _check_protocol(protocol: Mapping[str, Any], location: str) -> None:
     others = sorted(set(protocol.get("readerFeatures") or ()) - _KNOWN)
     if others:
         raise _refused(location, f"it has the feature '{others[0]}'")
-
-
-def _field(number: int, column: Mapping[str, Any], location: str, *, is_mapped: bool) -> DataField:
-    name, kind = column["name"], column["type"]
-    text = _TYPES.get(kind) if isinstance(kind, str) else None
-    if isinstance(kind, str) and kind.startswith("decimal("):
-        text = kind.upper()
-    if text is None:
-        shown = kind if isinstance(kind, str) else kind.get("type")
-        raise _refused(location, f"column '{name}' is of type {shown}")
-    column_id = int(column["metadata"]["delta.columnMapping.id"]) if is_mapped else number
-    return DataField(column_id, name, parse_type(text))
 
 
 def _path(add: Mapping[str, Any], location: str) -> str:

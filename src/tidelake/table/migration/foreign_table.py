@@ -50,10 +50,17 @@ class IncomingTable:
     partition_fields : tuple of DataField
         The partition columns that the files need not hold.
     fields : tuple of DataField, optional
-        All columns as the format declares them, in order, with their ids; None where only the files
-        say what they hold.
+        All columns as the format declares them, in order, with their ids and NOT NULL; None where
+        only the files say what they hold.
     by_name : bool
         Whether columns of files are those of the table by their names, and else by their ids.
+    ids_of_names : mapping of tuple of str to int
+        Where columns are found by ids: those of a file that has none, by the names there, such as
+        ``("tags", "element", "x")``.
+    int96_is_utc : bool
+        Whether timestamps of INT96 count in UTC, whoever wrote them.
+    not_carried : tuple of str
+        What the format declares of the table and a table of Paimon does not keep, a phrase each.
     options : mapping
         Options of the new table that follow from the format.
     """
@@ -63,4 +70,7 @@ class IncomingTable:
     partition_fields: tuple[DataField, ...] = ()
     fields: tuple[DataField, ...] | None = None
     by_name: bool = True
+    ids_of_names: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    int96_is_utc: bool = False
+    not_carried: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)

@@ -1,10 +1,13 @@
 """The current snapshot of an Iceberg table, from its metadata, manifest list and manifests.
 
-1. The newest ``metadata/*.metadata.json`` is taken, unless one is given. Two with one number do not
-   say which counts.
+1. A table of Hadoop (``metadata/v3.metadata.json``) is at its newest version: each is a commit.
+   ``version-hint.text`` may be behind. In a table of a catalog (``00003-<uuid>``) a file may be of
+   a commit that lost or whose writer died, and only the catalog knows: the file must be named
+   unless there is one alone.
 2. The manifests' live entries are the files. Deletes of rows are refused: compact them there.
 3. Columns have Iceberg's ids, which its Parquet files hold too. So files from before a rename are
-   read by versions of the schema with the old names.
+   read by versions of the schema with the old names. Files that were added to the table without
+   ids are read by its mapping of names.
 4. Partitions by identity of all files' one specification become partitions. Else the table has
    none: its rows are the same, and other columns than the partition's prune as well.
 
@@ -13,10 +16,12 @@ Source: the specification of Iceberg, format versions 1 and 2.
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import fastavro
@@ -29,13 +34,17 @@ from tidelake.table.migration.foreign_table import (
     ForeignFile,
     IncomingTable,
 )
-from tidelake.types import DataField, parse_type
+from tidelake.types import DataField, DataType, TypeRoot, parse_type
 from tidelake.types.values import to_storage
 
-METADATA_SUFFIX = ".metadata.json"
+METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 VERSION_MAX = 2
 MANIFEST_BYTES_MAX = 256 << 20
-_NUMBER = re.compile(r"v?(\d+)(?:-.*)?\.metadata\.json")
+NAME_MAPPING = "schema.name-mapping.default"
+_NUMBER = re.compile(r"(v?)(\d+)(?:-.*?)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_STAGED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\..*")
+"""What Hadoop's tables write before it gets the name of a version."""
+_GZIP = b"\x1f\x8b"
 _DELETED = 2
 _TYPES = {
     "boolean": "BOOLEAN",
@@ -69,16 +78,18 @@ def iceberg_table(fileio: FileIO, location: str) -> IncomingTable:
         The table has what its data files alone do not say; the message says what to do.
     """
     path = location
-    if location.endswith(METADATA_SUFFIX):
+    if location.endswith(METADATA_SUFFIXES):
         location = location.rpartition("/")[0].rpartition("/")[0]
     else:
         path = _newest_metadata(fileio, location)
-    document = json.loads(fileio.read_bytes(path))
+    document = _document(fileio, path)
     version = int(document.get("format-version", 1))
     if version > VERSION_MAX:
         raise _refused(location, f"it is of format version {version}")
     schema = _schema(document)
     fields = tuple(_field(column, location) for column in schema["fields"])
+    properties = document.get("properties") or {}
+    names = json.loads(properties.get(NAME_MAPPING, "[]"))
     files = list(_files(fileio, document, location))
     spec_ids = {spec_id for spec_id, _ in files}
     keys = _identities(document, next(iter(spec_ids)), fields) if len(spec_ids) == 1 else ()
@@ -94,27 +105,102 @@ def iceberg_table(fileio: FileIO, location: str) -> IncomingTable:
         )
         for _, file in files
     )
-    return IncomingTable(location, found, tuple(key for key, _ in keys), fields, by_name=False)
+    return IncomingTable(
+        location,
+        found,
+        tuple(key for key, _ in keys),
+        fields,
+        by_name=False,
+        ids_of_names=dict(_ids_of_names(names, ())),
+        not_carried=tuple(_not_carried(document, schema, has_partitions=bool(keys))),
+    )
+
+
+def _document(fileio: FileIO, path: str) -> Mapping[str, Any]:
+    data = fileio.read_bytes(path, bytes_max=MANIFEST_BYTES_MAX)
+    try:
+        if data.startswith(_GZIP):
+            data = gzip.decompress(data)
+        document: Mapping[str, Any] = json.loads(data)
+    except (ValueError, EOFError, OSError, zlib.error) as error:
+        message = f"{path} is no file of Iceberg's metadata: {error}."
+        raise CorruptError(message, kind="iceberg_metadata", path=path) from error
+    return document
+
+
+def _ids_of_names(
+    mapped: Iterable[Mapping[str, Any]], above: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    for one in mapped:
+        for name in one.get("names") or ():
+            if one.get("field-id") is not None:
+                yield (*above, name), int(one["field-id"])
+            yield from _ids_of_names(one.get("fields") or (), (*above, name))
+
+
+def _not_carried(
+    document: Mapping[str, Any], schema: Mapping[str, Any], *, has_partitions: bool
+) -> Iterator[str]:
+    names = {column["id"]: column["name"] for column in schema["fields"]}
+    if schema.get("identifier-field-ids"):
+        keys = (names.get(i, str(i)) for i in schema["identifier-field-ids"])
+        yield f"identifier fields {', '.join(keys)}"
+    for spec in document.get("partition-specs") or () if not has_partitions else ():
+        if spec["spec-id"] == document.get("default-spec-id"):
+            for one in spec["fields"]:
+                yield f"partition {one['transform']} of {names.get(one['source-id'])}"
+    for order in document.get("sort-orders") or ():
+        if order["order-id"] == document.get("default-sort-order-id") and order["fields"]:
+            keys = (str(names.get(one["source-id"])) for one in order["fields"])
+            yield f"sort order by {', '.join(keys)}"
 
 
 def _newest_metadata(fileio: FileIO, location: str) -> str:
     directory = f"{location}/metadata"
-    found: dict[int, list[str]] = {}
+    versions: dict[int, str] = {}
+    others: list[str] = []
     for status in fileio.list_dir(directory):
         match = _NUMBER.fullmatch(status.name)
-        if match is not None:
-            found.setdefault(int(match.group(1)), []).append(status.name)
+        if match is None or _STAGED.fullmatch(status.name):
+            continue
+        if match.group(1):
+            versions[int(match.group(2))] = status.name
+        else:
+            others.append(status.name)
+    if versions and not others:
+        _check_hint(fileio, directory, max(versions))
+        return f"{directory}/{versions[max(versions)]}"
+    found = [*others, *versions.values()]
     if not found:
         message = f"There is no Iceberg table at {fileio.uri_of(location)}: it has no metadata."
         raise NotFoundError(message, kind="no_files", path=location)
-    names = sorted(found[max(found)])
-    if len(names) > 1:
+    if len(found) > 1:
+        newest = max(found, key=lambda name: (_number(name), name))
         message = (
-            f"{fileio.uri_of(directory)} has {names[0]} and {names[1]}: only the table's catalog"
-            " knows which counts. Give its path as the source."
+            f"{fileio.uri_of(directory)} has {len(found)} files of metadata, and only the table's"
+            f" catalog knows which is current: '{newest}' may be of a commit that lost. Give the"
+            " path of the current one as the source: the catalog has it as 'metadata_location'."
         )
         raise InvalidInputError(message, kind="iceberg_metadata", path=directory)
-    return f"{directory}/{names[0]}"
+    return f"{directory}/{found[0]}"
+
+
+def _check_hint(fileio: FileIO, directory: str, newest: int) -> None:
+    """Refuse a listing that lacks what the hint names: a store may list late."""
+    path = f"{directory}/version-hint.text"
+    try:
+        hint = fileio.read_bytes(path, bytes_max=MANIFEST_BYTES_MAX).decode().strip()
+    except NotFoundError:
+        return
+    if hint.isdecimal() and int(hint) > newest:
+        message = f"{path} names version {hint}, and the newest there is {newest}: it is damaged."
+        raise CorruptError(message, kind="iceberg_metadata", path=path)
+
+
+def _number(name: str) -> int:
+    match = _NUMBER.fullmatch(name)
+    assert match is not None, "only such names are listed"
+    return int(match.group(2))
 
 
 def _schema(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -125,14 +211,38 @@ def _schema(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _field(column: Mapping[str, Any], location: str) -> DataField:
-    kind = column["type"]
+    found = _type(column["type"], column["name"], location)
+    if column.get("required"):
+        found = found.not_null()
+    return DataField(int(column["id"]), column["name"], found, column.get("doc"))
+
+
+def _type(kind: Any, name: str, location: str) -> DataType:
     text = _TYPES.get(kind) if isinstance(kind, str) else None
     if isinstance(kind, str) and kind.startswith("decimal("):
         text = kind.upper()
-    if text is None:
-        shown = kind if isinstance(kind, str) else kind.get("type")
-        raise _refused(location, f"column '{column['name']}' is of type {shown}")
-    return DataField(int(column["id"]), column["name"], parse_type(text), column.get("doc"))
+    if text is not None:
+        return parse_type(text)
+    shown = kind if isinstance(kind, str) else kind.get("type")
+    if shown == "list":
+        element = _type(kind["element"], name, location)
+        if kind.get("element-required"):
+            element = element.not_null()
+        return DataType(TypeRoot.ARRAY, children=(element,))
+    if shown == "map":
+        value = _type(kind["value"], name, location)
+        if kind.get("value-required"):
+            value = value.not_null()
+        key = _type(kind["key"], name, location).not_null()
+        return DataType(TypeRoot.MAP, children=(key, value))
+    if shown != "struct" or not kind.get("fields"):
+        raise _refused(location, f"column '{name}' is of type {shown}")
+    inside = [_field(one, location) for one in kind["fields"]]
+    return DataType(
+        TypeRoot.ROW,
+        children=tuple(field.type for field in inside),
+        child_fields=tuple((field.id, field.name) for field in inside),
+    )
 
 
 def _files(

@@ -3,13 +3,14 @@
 1. The footers of all files are read. Files of the same columns share a version of the schema; the
    last version is the table's own. So a column that was added, dropped or widened is read as after
    an ``ALTER TABLE`` of Paimon's.
-2. A column keeps the id that its file has; without ids the columns of a name are one.
+2. A column keeps the id that its file has; without ids the columns of a name are one. So do the
+   fields of rows inside a column.
 3. Entries have the statistics of the footers. A file gets a name of Paimon's and keeps its bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,7 +37,7 @@ from tidelake.table.cloning.snapshot_clone import OneSnapshot
 from tidelake.table.migration.foreign_table import ForeignFile, IncomingTable
 from tidelake.telemetry import Env
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
-from tidelake.types.field_ids import highest_id
+from tidelake.types.field_ids import highest_id, paths_inside, with_ids_of
 
 ONLY_BUCKET, NO_BUCKETS = 0, -1
 
@@ -53,6 +54,8 @@ class ForeignRows:
         The columns of files where they differ, each once, and last those of the table.
     of_file : tuple of int
         For each file the number of its version.
+    not_carried : tuple of str
+        What the source declares and the new table does not have, a phrase each.
     """
 
     table: IncomingTable
@@ -60,6 +63,12 @@ class ForeignRows:
     fields: tuple[DataField, ...]
     versions: tuple[tuple[DataField, ...], ...]
     of_file: tuple[int, ...]
+    not_carried: tuple[str, ...] = ()
+
+    @property
+    def not_null(self) -> tuple[str, ...]:
+        """Columns that are NOT NULL in the new table, as in the source."""
+        return tuple(field.name for field in self.fields if not field.type.nullable)
 
     @property
     def rows_count(self) -> int:
@@ -82,29 +91,103 @@ def read_footers(fileio: FileIO, table: IncomingTable, env: Env) -> ForeignRows:
     UnsupportedError, InvalidInputError
         A file cannot join a table, or files contradict each other.
     """
-    calls = [partial(foreign_footer, fileio, file.path) for file in table.files]
+    read = partial(foreign_footer, int96_is_utc=table.int96_is_utc)
+    calls = [partial(read, fileio, file.path) for file in table.files]
     found = zip(table.files, at_once(fileio, env.reads.files, calls), strict=True)
     kept = [(file, footer) for file, footer in found if footer.row_count]
     table = replace(table, files=tuple(file for file, _ in kept))
     footers = tuple(footer for _, footer in kept)
     if table.by_name:
         table, footers = _numbered(table, footers)
+    else:
+        footers = _with_given_ids(table, footers)
     keys = {field.name for field in table.partition_fields} if table.by_name else set()
     for file, footer in zip(table.files, footers, strict=True):
         if inside := sorted(keys & {field.name for field in footer.fields}):
             what = f"it holds partition column '{inside[0]}' itself, maybe with another value"
             raise _contradicts(file, what)
-        if not (table.by_name or footer.has_ids):
-            raise _contradicts(file, "it has no field ids, by which the table finds its columns")
     own = [_with_partition(table, footer.fields) for footer in footers]
-    fields = table.fields or _all_seen(own, table.partition_fields)
+    declared_fields = table.fields or _all_seen(own, table.partition_fields)
+    fields = tuple(replace(f, type=all_nullable(f.type)) for f in declared_fields)
     for file, columns in zip(table.files, own, strict=True):
         _check_columns(table, fields, file, columns)
+    required = {f.id for f in declared_fields if not f.type.nullable}
+    proven = _without_nulls(required, table, footers)
+    left = [f"NOT NULL of {f.name}" for f in declared_fields if f.id in required - proven]
+    left += [f"NOT NULL inside {f.name}" for f in declared_fields if _is_stricter_inside(f.type)]
     versions = [columns for columns in dict.fromkeys(own) if columns != fields]
     versions.append(fields)
     number = {columns: i for i, columns in enumerate(versions)}
     of_file = tuple(number[columns] for columns in own)
-    return ForeignRows(table, footers, fields, tuple(versions), of_file)
+    return ForeignRows(
+        table,
+        footers,
+        _not_null(fields, proven),
+        tuple(_not_null(columns, proven) for columns in versions),
+        of_file,
+        (*left, *table.not_carried),
+    )
+
+
+def all_nullable(data_type: DataType) -> DataType:
+    """A type with nulls, inside it too; keys of maps have none."""
+    if not data_type.is_nested:
+        return data_type.as_nullable()
+    children = [all_nullable(child) for child in data_type.children]
+    if data_type.root is TypeRoot.MAP:
+        children[0] = children[0].not_null()
+    return replace(data_type, nullable=True, children=tuple(children))
+
+
+def _is_stricter_inside(data_type: DataType) -> bool:
+    return data_type.as_nullable() != all_nullable(data_type)
+
+
+def _not_null(fields: Sequence[DataField], ids: Collection[int]) -> tuple[DataField, ...]:
+    return tuple(replace(f, type=f.type.not_null()) if f.id in ids else f for f in fields)
+
+
+def _without_nulls(
+    required: Collection[int], table: IncomingTable, footers: Sequence[ForeignFooter]
+) -> frozenset[int]:
+    """The columns among `required` of which every file has each row, and says that none is null."""
+    left = set(required)
+    keys = [field.id for field in table.partition_fields]
+    for file, footer in zip(table.files, footers, strict=True):
+        stats = zip((f.id for f in footer.fields), footer.stats, strict=True)
+        known = {field_id for field_id, one in stats if one.null_count == 0}
+        known |= {k for k, value in zip(keys, file.partition, strict=True) if value is not None}
+        left &= known
+    return frozenset(left)
+
+
+def _with_given_ids(
+    table: IncomingTable, footers: Sequence[ForeignFooter]
+) -> tuple[ForeignFooter, ...]:
+    """Give the columns of files without ids those that the table's log has for their names.
+
+    A column that the log does not name was dropped; it gets an id that no other has.
+    """
+    unknown: dict[tuple[str, ...], int] = {}
+    named = [one for one in footers if one.has_ids]
+    highest = max(
+        highest_id(table.fields or ()),
+        *table.ids_of_names.values(),
+        *(highest_id(footer.fields) for footer in named),
+        0,
+    )
+
+    def id_of(path: tuple[str, ...]) -> int:
+        known = table.ids_of_names.get(path)
+        return unknown.setdefault(path, highest + 1 + len(unknown)) if known is None else known
+
+    found = []
+    for file, footer in zip(table.files, footers, strict=True):
+        if not (footer.has_ids or table.ids_of_names):
+            raise _contradicts(file, "it has no field ids, by which the table finds its columns")
+        fields = footer.fields if footer.has_ids else with_ids_of(footer.fields, id_of)
+        found.append(replace(footer, fields=fields))
+    return tuple(found)
 
 
 def _numbered(
@@ -112,28 +195,34 @@ def _numbered(
 ) -> tuple[IncomingTable, tuple[ForeignFooter, ...]]:
     """Give columns of one name one id: that of the files that have ids, or a new one.
 
-    Where the table names its columns (Delta), files may spell them in other cases.
+    Where the table names its columns (Delta), files may spell them in other cases. Fields of rows
+    inside a column count as columns.
     """
-    key = str if table.fields is None else str.lower
-    ids: dict[str, int] = {}
+    ignores_case = table.fields is not None
+
+    def key(path: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name.lower() for name in path) if ignores_case else path
+
+    ids: dict[tuple[str, ...], int] = {}
     for file, footer in zip(table.files, footers, strict=True):
-        if len({key(field.name) for field in footer.fields}) != len(footer.fields):
+        paths = [key(path) for path, _ in paths_inside(footer.fields)]
+        if len(set(paths)) != len(paths):
             raise _contradicts(file, "it has columns whose names differ in case alone")
-        for field in footer.fields if footer.has_ids else ():
-            if ids.setdefault(key(field.name), field.id) != field.id:
-                raise _contradicts(file, f"column '{field.name}' has another field id")
+        for path, field_id in paths_inside(footer.fields) if footer.has_ids else ():
+            if ids.setdefault(key(path), field_id) != field_id:
+                raise _contradicts(file, f"column '{'.'.join(path)}' has another field id")
     if len(set(ids.values())) != len(ids):
         message = f"Files of {table.location} have one field id for columns of several names."
         raise InvalidInputError(message, kind="migrate_columns", path=table.location)
     first_free = max(ids.values(), default=-1) + 1
     declared_fields = (*(table.fields or ()), *table.partition_fields)
-    for field in (*(f for footer in footers for f in footer.fields), *declared_fields):
-        if key(field.name) not in ids:
-            ids[key(field.name)] = first_free
+    for path, _ in paths_inside((*(f for foot in footers for f in foot.fields), *declared_fields)):
+        if key(path) not in ids:
+            ids[key(path)] = first_free
             first_free += 1
 
     def own(fields: Sequence[DataField]) -> tuple[DataField, ...]:
-        return tuple(replace(field, id=ids[key(field.name)]) for field in fields)
+        return with_ids_of(fields, lambda path: ids[key(path)])
 
     fields = None if table.fields is None else own(table.fields)
     table = replace(table, fields=fields, partition_fields=own(table.partition_fields))
@@ -151,9 +240,24 @@ def _all_seen(
 ) -> tuple[DataField, ...]:
     """The columns of all files, as they come; those of the partition last."""
     names = {field.name for field in partition_fields}
-    found = {f.name: f for columns in own for f in reversed(columns) if f.name not in names}
-    first = {f.name: None for columns in own for f in columns if f.name not in names}
-    return (*(found[name] for name in first), *partition_fields)
+    found: dict[str, DataField] = {}
+    for field in (f for columns in own for f in columns if f.name not in names):
+        before = found.get(field.name, field)
+        found[field.name] = replace(field, type=_with_all(before.type, field.type))
+    return (*found.values(), *partition_fields)
+
+
+def _with_all(before: DataType, after: DataType) -> DataType:
+    """A type with the fields of rows that either has; else the later one."""
+    if before.root is not after.root or not after.is_nested:
+        return after
+    if after.root is not TypeRoot.ROW:
+        pairs = zip(before.children, after.children, strict=True)
+        return replace(after, children=tuple(_with_all(old, new) for old, new in pairs))
+    found = dict(zip(before.child_fields, before.children, strict=True))
+    for field, child in zip(after.child_fields, after.children, strict=True):
+        found[field] = _with_all(found.get(field, child), child)
+    return replace(after, child_fields=tuple(found), children=tuple(found.values()))
 
 
 def _check_columns(
@@ -180,6 +284,13 @@ def _becomes(found: DataType, wanted: DataType) -> bool:
         return True
     if TypeRoot.DECIMAL is found.root is wanted.root:
         return found.scale == wanted.scale and (found.precision or 0) <= (wanted.precision or 0)
+    if found.is_nested and found.root is wanted.root:
+        if found.root is not TypeRoot.ROW:
+            return all(map(_becomes, found.children, wanted.children))
+        ids = (field_id for field_id, _ in wanted.child_fields)
+        known = dict(zip(ids, wanted.children, strict=True))
+        own = zip(found.child_fields, found.children, strict=True)
+        return all(_becomes(child, known.get(i, child)) for (i, _), child in own)
     for wider in _WIDER:
         if found.root in wider and wanted.root in wider:
             return wider.index(found.root) <= wider.index(wanted.root)

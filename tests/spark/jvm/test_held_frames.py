@@ -6,10 +6,12 @@ import gc
 import time
 
 import pytest
+from pyspark.sql import functions as F
 
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.spark.jvm import held_frames
 from tidelake.spark.jvm.held_frames import FRAMES
+from tidelake.spark.rowlevel import append_delta
 
 WAIT_S = 60
 
@@ -122,3 +124,67 @@ def test_a_table_that_holds_nothing_gets_no_consumer(lake, table):
     with_none = lake.table("db.t", options={"read.hold": "never"})
     assert with_none.count()
     assert held(table) == {}
+
+
+def test_lookups_hold_the_snapshot_in_which_rows_are_found(lake, spark, table):
+    before = dict(lake.table("db.t").select("k", "v").collect())
+    keys = spark.range(60).selectExpr("CAST(id AS INT) AS a")
+    keys.createOrReplaceTempView("held_keys")
+    gc.collect()
+    wait_until_nothing_is_held(spark, table)
+    query = (
+        "SELECT a, d.k, d.v FROM held_keys"
+        " JOIN db.t FOR SYSTEM_TIME AS OF PROCTIME() AS d ON a = d.k"
+    )
+    made = {
+        "method": lake.lookup_join(keys, "db.t", on={"a": "k"}, how="inner"),
+        "sql": lake.sql(query),
+    }
+    more_comes_and_all_expires(table)
+    for name in tuple(made):
+        assert len(held(table)) == 1
+        rows = {row.a: row.v for row in made[name].collect()}
+        assert rows == before, name
+        del made[name]
+        gc.collect()
+        FRAMES.look()
+    wait_until_nothing_is_held(spark, table)
+    spark.catalog.dropTempView("held_keys")
+
+
+def test_a_hold_lapses_when_spark_does_nothing_for_long(lake, table, monkeypatch):
+    frame = lake.table("db.t")
+    assert frame.count()
+    FRAMES.look()
+    assert len(held(table)) == 1
+    monkeypatch.setattr(held_frames, "IDLE_MS_MAX", -1)
+    FRAMES.look()
+    assert held(table) == {}
+    assert frame.count()
+
+
+def test_a_change_of_an_append_table_holds_what_its_tasks_read(lake, monkeypatch):
+    columns = {"k": "INT NOT NULL", "v": "INT"}
+    table = lake.catalog.create_table("db.c", columns, options={"read.hold": "auto"})
+    table.write([{"k": k, "v": k} for k in range(9)])
+    seen, real = [], append_delta._answers
+
+    def answers(*given):
+        seen.extend(held(table).values())
+        return real(*given)
+
+    monkeypatch.setattr(append_delta, "_answers", answers)
+    lake.update("db.c", {"v": "v + 1"}, where="k < 4")
+    lake.delete("db.c", where=F.col("k") == 8)
+    assert seen == [1, 2]
+    assert held(table) == {}
+
+
+def test_a_read_by_the_format_is_held_until_its_time_is_over(spark, table):
+    before = as_dicts(spark.read.format("tidelake").load(table.location).collect())
+    frame = spark.read.format("tidelake").load(table.location)
+    partitions = frame.rdd.getNumPartitions()
+    more_comes_and_all_expires(table)
+    assert partitions
+    assert as_dicts(frame.collect()) == before
+    assert held(table)

@@ -319,7 +319,7 @@ class SnapshotFileScanner:
         if self._lease is not None or snapshot is None:
             return
         name = f"query-service-{self._service_id}"
-        self._lease = StreamLease.open(
+        self._lease = StreamLease.open_if_writable(
             self._handle,
             name,
             snapshot.id,

@@ -32,6 +32,25 @@ public final class TidelakeReads {
     for (int i = 0; i < children.size(); i++) { add((LogicalPlan) children.apply(i)); }
   }
 
+  /** Look at the lookups of a plan by their functions; not at what else it reads. */
+  public synchronized void addLookups(LogicalPlan plan) {
+    Seq expressions = plan.expressions();
+    for (int i = 0; i < expressions.size(); i++) { addLookup((Expression) expressions.apply(i)); }
+    Seq children = plan.children();
+    for (int i = 0; i < children.size(); i++) { addLookups((LogicalPlan) children.apply(i)); }
+  }
+
+  private void addLookup(Expression expression) {
+    if (expression instanceof PythonUDF) {
+      String name = ((PythonUDF) expression).name();
+      if (name.startsWith("lookup of ") || name.startsWith("tidelake_lookup_")) {
+        seen.add(new WeakReference(((PythonUDF) expression).func()));
+      }
+    }
+    Seq children = expression.children();
+    for (int i = 0; i < children.size(); i++) { addLookup((Expression) children.apply(i)); }
+  }
+
   private void addFiles(FileIndex files) {
     seen.add(new WeakReference(files));
     if (files instanceof TidelakeListedFiles) {

@@ -12,11 +12,13 @@ call. It is the moment when Spark has lost the plan, and all that was made of it
 3. A thread asks every :data:`LOOK_S`. If nothing is left, or Spark has stopped, the snapshot is let
    go. The JVM's garbage collector finds that out, which Spark runs every 30 minutes at least
    (``spark.cleaner.periodicGC.interval``).
-4. No frame holds longer than :data:`HELD_MS_MAX` after it was made: somebody may keep a view that
-   nobody reads, and Spark itself keeps the plan of a ``toLocalIterator`` after its last row.
+4. Somebody may keep a view that nobody reads, and Spark itself keeps the plan of a
+   ``toLocalIterator`` after its last row. So a hold lapses when no job of this Spark was seen for
+   :data:`IDLE_MS_MAX`, and :data:`HELD_MS_MAX` after the last frame was made in any case.
 
-Through Spark Connect, and for Spark's own ``format("tidelake")``, whose plans end with a process of
-Python's, a snapshot is held while the read is planned.
+Through Spark Connect a frame's plan is an object of Python's, and those of frames made of it name
+it: it keeps the hold. Spark's own ``format("tidelake")`` plans in a process of Python's that ends
+with the plan: its hold lapses (:meth:`~tidelake.table.handle.read_hold.ReadHold.outlive`).
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ LOOK_S = 5.0
 """How often the thread looks whether frames are left."""
 HELD_MS_MAX = 24 * 3_600_000
 """How long after its last frame was made a snapshot is let go, whatever Spark keeps."""
+IDLE_MS_MAX = 2 * 3_600_000
+"""How long after the last job of Spark's a snapshot is let go."""
 SILENT_LOOKS_MAX = 5
 """Looks without an answer after which the JVM counts as lost."""
 _NAME = "TidelakeReads"
@@ -57,10 +61,15 @@ class HeldFrames:
         self._guard = threading.Lock()
         self._is_watched = False
 
-    def add(self, spark: SparkSession, frame: DataFrame, hold: ReadHold) -> None:
+    def add(
+        self, spark: SparkSession, frame: DataFrame, hold: ReadHold, *, is_lookup: bool
+    ) -> None:
         """See :func:`held_while_read`."""
         subject = hold.subject
-        if subject is None or is_remote() or not hasattr(spark, "_jsparkSession"):
+        if subject is None:
+            return
+        if is_remote() or not hasattr(spark, "_jsparkSession"):
+            frame._plan._tidelake_hold = hold  # plans of frames made of it refer to this one
             return
         if not self._is_defined(spark):
             return
@@ -70,7 +79,7 @@ class HeldFrames:
             held = self._held.get(key)
             if held is None:
                 held = self._held[key] = _HeldSnapshot(spark, hold)
-            held.add(plan, hold)
+            held.add(plan, hold, is_lookup=is_lookup)
             if not self._is_watched:
                 self._is_watched = True
                 threading.Thread(target=self._watch, name="tidelake-frames", daemon=True).start()
@@ -121,14 +130,20 @@ class _HeldSnapshot:
         self.hold = hold
         self._context = spark.sparkContext
         self._silent_looks_count = 0
+        self._idle_from_ms = 0  # the age of the hold when a job was seen
         self._reads: Any = getattr(spark._jvm, f"{PACKAGE}.{_NAME}")()
 
-    def add(self, plan: Any, hold: ReadHold) -> None:
+    def add(self, plan: Any, hold: ReadHold, *, is_lookup: bool) -> None:
         """Look at a plan, too; take its hold, unless it waits and this one holds already."""
-        self._reads.add(plan)
+        if is_lookup:
+            self._reads.addLookups(plan)
+        else:
+            self._reads.add(plan)
+        self._idle_from_ms = self.hold.age_ms
         if hold is self.hold or (hold.consumer_id is None and self.hold.consumer_id is not None):
             return
         before, self.hold = self.hold, hold
+        self._idle_from_ms = 0
         before.release()
 
     def is_over(self) -> bool:
@@ -136,6 +151,10 @@ class _HeldSnapshot:
         if self.hold.age_ms > HELD_MS_MAX or self._context._jsc is None:  # it was stopped
             return True
         try:
+            if len(self._context._jsc.statusTracker().getActiveJobIds()):
+                self._idle_from_ms = self.hold.age_ms
+            elif self.hold.age_ms - self._idle_from_ms > IDLE_MS_MAX:
+                return True
             return not self._reads.areLeft()
         except (Py4JError, OSError):
             self._silent_looks_count += 1  # Spark may be on its way up or down
@@ -146,13 +165,17 @@ FRAMES = HeldFrames()
 """Of this process: frames of one snapshot share a hold, whichever catalog made them."""
 
 
-def held_while_read(spark: SparkSession, frame: DataFrame, hold: ReadHold) -> DataFrame:
+def held_while_read(
+    spark: SparkSession, frame: DataFrame, hold: ReadHold, *, is_lookup: bool = False
+) -> DataFrame:
     """The same frame; its snapshot is held as long as Spark can read the frame.
 
     Parameters
     ----------
     hold : ReadHold
         Holds the snapshot now, or soon; nothing happens if it does not.
+    is_lookup : bool
+        Whether the frame looks rows up in the snapshot (:mod:`tidelake.spark.lookupjoin`).
     """
-    FRAMES.add(spark, frame, hold)
+    FRAMES.add(spark, frame, hold, is_lookup=is_lookup)
     return frame

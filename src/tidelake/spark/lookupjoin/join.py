@@ -15,9 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.engine.scan import ReadHold
 from tidelake.engine.tables import Catalog, Table, option_moment
 from tidelake.errors import NotFoundError, UnsupportedError
 from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.jvm.held_frames import held_while_read
 from tidelake.spark.lookupjoin.pin import pinned_at_each_batch, pinned_now
 from tidelake.spark.lookupjoin.request import LookupRequest, Retry, Via, key_fields
 from tidelake.spark.lookupjoin.service_source import CALLS_MAX, ServiceLookup, is_served
@@ -81,11 +83,17 @@ def joined(
         )
         raise UnsupportedError(message, kind="lookup_join", table=table.identifier)
     streams = frame.isStreaming
-    pin = pinned_at_each_batch(spark, table).scalar() if streams else pinned_now(table)
+    hold = ReadHold()
+    if streams:
+        pin = pinned_at_each_batch(spark, table).scalar()
+    else:
+        snapshot, hold = pinned_now(table.handle)
+        pin = F.lit(snapshot).cast("bigint")
     find = lookup_function(table, request.columns, means)
     inline = F.inline_outer if request.is_outer else F.inline
     found = inline(find(*(F.expr(key) for key in request.keys), pin))
-    return frame.select("*", found.alias(*request.names))
+    made = frame.select("*", found.alias(*request.names))
+    return held_while_read(spark, made, hold, is_lookup=True)
 
 
 def lookup_function(table: Table, columns: tuple[DataField, ...], means: LookupMeans) -> Any:

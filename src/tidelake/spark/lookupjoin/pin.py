@@ -17,10 +17,10 @@ from __future__ import annotations
 import contextlib
 import threading
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.scan import ReadHold
 from tidelake.engine.streams import READ_RETAINED_MS, StreamLease
 from tidelake.engine.tables import Table, TableHandle
 from tidelake.errors import TidelakeError, UnsupportedError
@@ -45,9 +45,11 @@ def newest_snapshot(handle: TableHandle) -> int:
     return handle.snapshots.latest_id() or NO_SNAPSHOT
 
 
-def pinned_now(table: Table) -> Column:
-    """The newest snapshot as a constant, for a frame that is no stream."""
-    return F.lit(newest_snapshot(table.handle)).cast("bigint")
+def pinned_now(handle: TableHandle) -> tuple[int, ReadHold]:
+    """The newest snapshot, for a frame that is no stream, and what holds it."""
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    snapshot = handle.snapshots.latest()
+    return NO_SNAPSHOT if snapshot is None else snapshot.id, handle.hold(snapshot)
 
 
 def pinned_at_each_batch(spark: SparkSession, table: Table) -> DataFrame:
@@ -125,7 +127,7 @@ class _BatchPin:
         if lease is not None:  # the table was rolled back
             lease.close(forget=True)
         name = f"lookup-{self._handle.env.ids.uuid()}"
-        self._lease = StreamLease.open(
+        self._lease = StreamLease.open_if_writable(
             self._handle, name, snapshot, run_id=name, of_state=True, retained_ms=READ_RETAINED_MS
         )
 

@@ -214,11 +214,12 @@ def change_once(
     if snapshot is None:
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         return WriteResult()
-    plan = plan_change(handle, snapshot, predicate)
-    if not plan.tasks and not adds_rows:
-        return WriteResult()
-    task = _task(spark, handle, plan, columns)
-    answer = TaskAnswer.gather(_answers(spark, task, changed).collect())
+    with handle.hold(snapshot):
+        plan = plan_change(handle, snapshot, predicate)
+        if not plan.tasks and not adds_rows:
+            return WriteResult()
+        task = _task(spark, handle, plan, columns)
+        answer = TaskAnswer.gather(_answers(spark, task, changed).collect())
     messages = plan.whole(answer.messages)
     with transaction as out:
         add_answer(out, replace(answer, messages=tuple(messages)), base_snapshot_id=snapshot.id)

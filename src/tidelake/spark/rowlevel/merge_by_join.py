@@ -133,8 +133,11 @@ class _Merge:
         if snapshot is not None and handle.schema.primary_keys:
             check_none_wait(handle, snapshot)
         merge.fresh()
-        if snapshot is not None and (done := self._by_bucket(snapshot)) is not None:
-            return done
+        if snapshot is not None:
+            with handle.hold(snapshot):
+                done = self._by_bucket(snapshot)
+            if done is not None:
+                return done
         try:
             source = self._keep(
                 merge.source_rows().withColumn(SOURCE_ROW, F.monotonically_increasing_id())

@@ -269,6 +269,8 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
         if self._scan is None:
             table = _open_again(self._options)
             self._scan = _scan(table, self._options, self._filters, columns=self._columns)
+            for part in self._scan.parts:
+                part.hold.outlive()  # this process ends before the tasks begin
         return self._scan
 
     def __getstate__(self) -> tuple[TableRows, ...] | None:
@@ -330,6 +332,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
         if self._changes is None:
             table = _open_again(self._options)
             self._changes = _changes(table, self._options, self._filters, columns=self._columns)
+            self._changes.hold.outlive()  # this process ends before the tasks begin
         return self._changes
 
     def __getstate__(self) -> ChangeTask | None:

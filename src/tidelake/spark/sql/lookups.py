@@ -25,13 +25,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
+from tidelake.engine.scan import ReadHold
 from tidelake.engine.tables import Table
 from tidelake.errors import TidelakeError
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.jvm.held_frames import held_while_read
 from tidelake.spark.lookupjoin.join import LookupMeans, lookup_function, names_moment
 from tidelake.spark.lookupjoin.key_type import key_expression
-from tidelake.spark.lookupjoin.pin import PIN, newest_snapshot, pinned_at_each_batch
+from tidelake.spark.lookupjoin.pin import PIN, pinned_at_each_batch, pinned_now
 from tidelake.spark.lookupjoin.request import Retry, key_fields
 from tidelake.spark.sql.table_sources import TableSource
 from tidelake.sql.query.lookup_join import KeyedLookup, keyed_lookups
@@ -66,6 +68,7 @@ class QueryLookups:
     hints: list[tuple[int, int, str]] = field(default_factory=list)
     _functions: dict[str, Any] = field(default_factory=dict)
     _foreign: dict[TableReference, st.StructType] = field(default_factory=dict)
+    _holds: list[ReadHold] = field(default_factory=list)
 
     def candidates(
         self,
@@ -145,6 +148,12 @@ class QueryLookups:
             for name in self._functions:
                 self.spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
 
+    def held(self, frame: DataFrame) -> DataFrame:
+        """The query's frame, which holds the snapshots in which it looks rows up."""
+        for hold in self._holds:
+            held_while_read(self.spark, frame, hold, is_lookup=True)
+        return frame
+
     def _keys(
         self,
         lookup: KeyedLookup,
@@ -204,7 +213,9 @@ class QueryLookups:
             self.frames[frame] = pinned_at_each_batch(self.spark, table)
             pin = f"(SELECT {PIN} FROM {self.mark}{frame}{self.mark})"
         else:
-            pin = f"{newest_snapshot(table.handle)}L"
+            snapshot, hold = pinned_now(table.handle)
+            self._holds.append(hold)
+            pin = f"{snapshot}L"
         outer = "OUTER " if lookup.is_outer else ""
         shown = ", ".join(quoted(name) for name in names)
         text = (

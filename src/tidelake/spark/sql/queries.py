@@ -139,7 +139,7 @@ class StatementQueries:
         frames |= lookups.frames
         columns = [c for s in ours.values() for c in s.columns]
         with lookups.known(), translate_analysis_errors(query, columns):
-            return self._planned(query.explain + head + rewritten, args, frames)
+            return lookups.held(self._planned(query.explain + head + rewritten, args, frames))
 
     def _planned(self, text: str, args: Args, frames: Mapping[str, DataFrame]) -> DataFrame:
         """Let Spark plan a text in which marks stand for DataFrames."""

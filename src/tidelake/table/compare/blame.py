@@ -7,7 +7,8 @@
    the table's current columns, and compared with the row before.
 
 Cost: the changes of each snapshot, from manifests, and a point read of each that may have changed
-the key. Snapshots that expired are not seen: what they did shows as the oldest snapshot's row.
+the key. Snapshots that expired are not seen: what they did shows as the oldest snapshot's row. The
+others are held until the search ends.
 """
 
 from __future__ import annotations
@@ -79,6 +80,12 @@ def blame_key(handle: TableHandle, key: object) -> tuple[KeyChange, ...]:
     keys = given.batch([key])
     search = _Search(handle, context, keys)
     ids = handle.snapshots.ids()
+    oldest = handle.snapshots.find(ids[0]) if ids else None
+    with handle.hold(oldest, is_old=True):
+        return tuple(_changes(handle, search, ids))
+
+
+def _changes(handle: TableHandle, search: _Search, ids: Sequence[int]) -> list[KeyChange]:
     found: list[KeyChange] = []
     row: pa.RecordBatch | None = None
     before: Snapshot | None = None
@@ -95,7 +102,7 @@ def blame_key(handle: TableHandle, key: object) -> tuple[KeyChange, ...]:
             if handle.snapshots.has(number):
                 raise
             before = None  # it expired meanwhile
-    return tuple(found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@
    unique name: nobody else takes it over. It writes the lease, then the consumer, then reads
    EARLIEST: the fence of :mod:`tidelake.table.stream.lease`. If EARLIEST is ahead, the snapshot is
    about to go; nothing is held, and a read of the newest snapshot is planned again.
-2. ``read.hold`` says when. ``auto``: at once where that is cheap, or where the table's retention
-   could expire the snapshot within minutes; else once the read has lasted :data:`WAIT_MS`, so that
-   short reads cost a remote storage nothing. ``always``: at once, or the read fails. ``never``.
+2. ``read.hold`` says when. ``late``, the default: once the read has lasted a quarter of the time
+   for which the table still keeps the snapshot, so that most reads write nothing; at once on a
+   local disk where its retention could expire the snapshot within minutes. ``auto``: at once where
+   that is cheap or the snapshot threatened so; else once the read has lasted :data:`WAIT_MS`.
+   ``always``: at once, or the read fails. ``never``.
 3. The keeper of the process (:mod:`tidelake.telemetry.keeper`) renews a hold, begins one that
    waited, and ends one whose read was collected by the garbage collector. In an environment without
    a running one only ``always`` holds.
@@ -50,6 +52,8 @@ WAIT_MS = 3_000
 SOON_COMMITS = 5
 SOON_MS = 300_000
 """A retention of so few commits, or of so short a time, threatens a read at once."""
+LATE_PARTS = 4
+"""``late`` waits for this part of the time for which the table still keeps the snapshot."""
 TABLES_MAX = 10_000
 """Tables that may not be written which a catalog remembers."""
 _MAY_NOT = frozenset({"not_writable", "no_permission"})
@@ -69,11 +73,14 @@ class HoldPolicy:
     ----------
     is_old : bool
         Whether an older snapshot than the newest is read.
+    age_ms : int
+        The age of the snapshot.
     """
 
     options: Options
     is_remote: bool
     is_old: bool = False
+    age_ms: int = 0
 
     @property
     def mode(self) -> str:
@@ -83,14 +90,19 @@ class HoldPolicy:
     @property
     def wait_ms(self) -> int:
         """How long the read lasts before it is held; 0: it is held before it is planned."""
-        if self.mode == "always" or not self.is_remote or self.is_old:
+        mode = self.mode
+        if mode == "always" or (mode == "auto" and (not self.is_remote or self.is_old)):
             return 0
         options = self.options
+        keeps_ms = options.get(declared.SNAPSHOT_TIME_RETAINED)
         is_threatened = (
-            options.get(declared.SNAPSHOT_NUM_RETAINED_MAX) <= SOON_COMMITS
-            or options.get(declared.SNAPSHOT_TIME_RETAINED) <= SOON_MS
+            options.get(declared.SNAPSHOT_NUM_RETAINED_MAX) <= SOON_COMMITS or keeps_ms <= SOON_MS
         )
-        return 0 if is_threatened else WAIT_MS
+        if is_threatened:
+            return WAIT_MS if mode == "late" and self.is_remote else 0
+        if mode == "late":
+            return max(WAIT_MS, (keeps_ms - self.age_ms) // LATE_PARTS)
+        return WAIT_MS
 
 
 class ReadHold:
@@ -143,6 +155,13 @@ class ReadHold:
         if self._held is not None:
             self._held.release()
 
+    def outlive(self) -> None:
+        """Let what is held outlive this process: nobody renews it, and after an hour it lapses."""
+        if self._ending is not None:
+            self._ending.detach()
+        if self._held is not None:
+            self._held.outlive()
+
     def __enter__(self) -> Self:
         return self
 
@@ -170,6 +189,8 @@ class ReadHolds:
         """
         if snapshot is None or not self.wants(table, policy):
             return ReadHold()
+        if policy.mode == "late":
+            policy = replace(policy, age_ms=table.env.clock.now_ms() - snapshot.time_ms)
         held = _HeldRead(table, snapshot.id, policy, self)
         table.env.keeper.keep(held)
         return ReadHold(held)
@@ -307,6 +328,18 @@ class _HeldRead:
                 self._guard.release()
         else:
             self._keeper.end(self)
+
+    def outlive(self) -> None:
+        """Leave its files to their time, with no process; no later than now it ends here."""
+        if not self._mark.is_here:
+            return
+        with self._guard:
+            lease, self._lease = self._lease, None
+            self.is_over = True
+            if lease is not None:
+                with contextlib.suppress(StorageError, NotFoundError):  # then it ends sooner
+                    now_ms = self._table.env.clock.now_ms()
+                    self._write(replace(lease, process="", renewed_ms=now_ms))
 
     def end(self) -> None:
         """Remove its files, for the keeper."""

@@ -6,7 +6,7 @@ import pytest
 from unit.service.service_kit import SCHEMA, made_table
 
 import tidelake
-from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.errors import InvalidInputError, NotFoundError, StorageRefusedError
 from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.scan import split_from_bytes
 from tidelake.service.address.snapshot_scanner import SnapshotFileScanner, TableVersion
@@ -70,6 +70,25 @@ def test_commits_are_seen_and_changes_name_the_changed_buckets_only(catalog, sca
     assert len(names(second, 3)[bucket]) == 2
     assert scanner.changes(second.version, everything).changes == ()
     assert scanner.changes(first.version, lambda b: b.bucket != bucket).changes == ()
+
+
+def test_a_table_that_may_not_be_written_is_served_without_a_hold(catalog, scan, caplog):
+    table = made_table(catalog, rows=3)
+    log = ConsumerLog(table.fileio, table.handle.paths)
+
+    def refused(*_, **__):
+        raise StorageRefusedError("Read-only file system", kind="not_writable")
+
+    scanner = scan()
+    for name in ("put_if_absent", "replace", "open_dir"):
+        if hasattr(scanner.fileio, name):
+            setattr(scanner.fileio, name, refused)
+    assert scanner.poll()
+    assert scanner.problem == ""
+    assert scanner.state.version.snapshot == table.latest_snapshot_id
+    assert log.states() == {}
+    assert not scanner.poll()
+    assert caplog.text.count("goes on without a hold") == 1
 
 
 def test_a_compaction_is_a_change_of_files(catalog, scan):

@@ -24,6 +24,8 @@ from tidelake.table.handle.read_hold import WAIT_MS, HoldPolicy
 from tidelake.telemetry import Env, ManualClock, ManualKeeper
 
 HELD = {"read.hold": "auto"}
+KEEPS_THREE = {"snapshot.num-retained.max": "3", "snapshot.num-retained.min": "1"}
+HOUR_MS = 3_600_000
 KEYED = {"primary_keys": ["k"], "bucket": "2", **HELD}
 
 
@@ -168,14 +170,15 @@ def test_a_diff_with_a_tag_holds_the_snapshot_that_no_tag_keeps(table):
         lambda t: t.update({"v": 5}, "k = 3"),
         lambda t: t.upsert([{"k": 2, "p": "a", "v": 7}], columns=["v"]),
         lambda t: t.bisect("v not in (13, 33)"),
+        lambda t: t.blame(3),
     ],
-    ids=["delete", "update", "upsert of columns", "bisect"],
+    ids=["delete", "update", "upsert of columns", "bisect", "blame"],
 )
 def test_a_change_of_rows_and_a_search_hold_what_they_read(
     table, env, fileio, keyed, change, request, monkeypatch
 ):
     if not keyed:
-        if "upsert" in request.node.callspec.id:
+        if request.node.callspec.id.startswith(("upsert", "blame")):
             return
         work(make(fileio, name="db.a", **HELD, **{"deletion-vectors.enabled": "true"}), 2)
         table = tidelake.open("/w", fileio=fileio, env=env).table("db.a")
@@ -307,9 +310,15 @@ def test_without_a_running_keeper_only_always_holds(fileio, table):
         ({}, True, False, WAIT_MS),
         ({}, True, True, 0),
         ({"read.hold": "always"}, True, False, 0),
-        ({"snapshot.num-retained.max": "3", "snapshot.num-retained.min": "1"}, True, False, 0),
+        (KEEPS_THREE, True, False, 0),
         ({"snapshot.num-retained.max": "30"}, True, False, WAIT_MS),
         ({"snapshot.time-retained": "1 min"}, True, False, 0),
+        ({"read.hold": "late"}, False, False, HOUR_MS // 4),
+        ({"read.hold": "late"}, True, True, HOUR_MS // 4),
+        ({"read.hold": "late", "snapshot.time-retained": "4 d"}, False, False, 24 * HOUR_MS),
+        ({"read.hold": "late", "snapshot.time-retained": "1 min"}, False, False, 0),
+        ({"read.hold": "late", "snapshot.time-retained": "1 min"}, True, False, WAIT_MS),
+        ({"read.hold": "late", **KEEPS_THREE}, False, False, 0),
     ],
 )
 def test_a_read_waits_with_its_hold_where_it_costs_and_nothing_threatens(
@@ -317,6 +326,48 @@ def test_a_read_waits_with_its_hold_where_it_costs_and_nothing_threatens(
 ):
     policy = HoldPolicy(Options.parse({**HELD, **options}, table="db.t"), is_remote, is_old)
     assert policy.wait_ms == wait_ms
+
+
+def test_a_late_hold_comes_sooner_for_a_snapshot_that_is_near_its_end(fileio, env):
+    work(make(fileio, primary_keys=["k"], bucket="2"), 3)
+    made = tidelake.open("/w", fileio=fileio, env=env)
+    env.clock.sleep_ms(10 * HOUR_MS)  # no commit: it goes when the next ten come
+    table = made.table("db.t")
+    scan = table.scan()
+    env.clock.sleep_ms(WAIT_MS - 1)
+    env.keeper.tend()
+    assert held(table) == {}
+    env.clock.sleep_ms(1)
+    env.keeper.tend()
+    assert len(held(table)) == 1
+    scan.close()
+    table.write([{"k": 1, "v": 1, "p": "a"}])
+    before, scan = rows(table), table.scan()
+    env.clock.sleep_ms(HOUR_MS // 4 - 1)
+    env.keeper.tend()
+    assert held(table) == {}
+    env.clock.sleep_ms(1)
+    env.keeper.tend()
+    more_comes_and_all_expires(table)
+    assert sorted(map(repr, scan.to_arrow().to_pylist())) == before
+    scan.close()
+    assert held(table) == {}
+
+
+def test_what_outlives_its_process_lapses_after_an_hour(table, env):
+    before = rows(table)
+    scan = table.scan()
+    scan.hold.outlive()
+    (name,) = held(table)
+    assert ConsumerLog(table.fileio, table.handle.paths).lease(name).process == ""
+    env.keeper.tend()
+    assert env.keeper.kept_count == 0
+    assert table.latest_snapshot_id not in more_comes_and_all_expires(table).ids
+    assert sorted(map(repr, scan.to_arrow().to_pylist())) == before
+    scan.close()
+    env.clock.sleep_ms(READ_RETAINED_MS + LEASE_TIMEOUT_MS)
+    more_comes_and_all_expires(table)
+    assert held(table) == {}
 
 
 class Remote(MemoryFileIO):

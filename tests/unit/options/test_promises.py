@@ -34,7 +34,7 @@ FILES_OR_SPEED = {
 }  # fmt: skip
 """They shape files or take time; which rows a reader sees, and what is kept, is the same."""
 ALWAYS_SO = {
-    "auto-create", "bucket-append-ordered", "commit.force-compact", "consumer.mode",
+    "auto-create", "commit.force-compact", "consumer.mode",
     "delete.force-produce-changelog", "lookup-wait", "snapshot.ignore-empty-commit",
 }  # fmt: skip
 """What they ask for is what always happens here."""

@@ -51,6 +51,7 @@ from tidelake.engine.scan import (
 )
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import CommitMessage, new_writer
+from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.read.shares import share_frame
 from tidelake.spark.sessions.session import parallelism
@@ -90,8 +91,11 @@ class SparkClusterRunner:
     def run(self, plan: Plan[Any], into: Gathered) -> None:
         """Run all tasks and gather what they wrote."""
         assert isinstance(plan, TableClustering), "other plans have other runners"
-        # the ids of tracked rows come from their place in a file: only whole partitions have it
-        whole_bytes = inf if tracks_rows(into.handle.options) else self.range_bytes
+        # ids of tracked rows come from their place in a file, and a bucket's sequence numbers from
+        # one writer: only whole partitions and buckets have them
+        handle = into.handle
+        is_whole = tracks_rows(handle.options) or handle.bucket_mode is not BucketMode.UNBUCKETED
+        whole_bytes = inf if is_whole else self.range_bytes
         large = tuple(task for task in plan.tasks if task.size_bytes > whole_bytes)
         small = tuple(task for task in plan.tasks if task.size_bytes <= whole_bytes)
         SparkRunner(self.spark, self.tasks).run(replace(plan, tasks=small), into)
@@ -264,7 +268,7 @@ class _RangeWriter:
         writer = new_writer(in_task(self.handle), base_snapshot_id=self.snapshot_id)
 
         def write() -> int:
-            bucket = writer.clustering(piece.task.partition)
+            bucket = writer.clustering(*piece.task.bucket_id)
             sorter = bucket.sorter(piece.key.order)
             try:
                 for batch in chain([first], batches):
@@ -313,7 +317,7 @@ def _name_replaced(plan: TableClustering, into: Gathered) -> None:
     for task in plan.tasks:
         with into.writing(new_writer(into.handle, states=states)) as writer:
             files = states(task.partition, 0).files
-            writer.clustering(task.partition).replaced_by(
+            writer.clustering(*task.bucket_id).replaced_by(
                 [file for file in files if file.file_name in task.names], ()
             )
     into.replace(_joined(into.messages))

@@ -53,6 +53,7 @@ from tidelake.metadata.row_ids import (
 )
 from tidelake.options import target_file_size_bytes
 from tidelake.options.declared import (
+    CLUSTERING_INCREMENTAL,
     COMPACTION_DELETE_RATIO_THRESHOLD,
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_MIN_FILE_NUM,
@@ -109,7 +110,8 @@ class AppendBucketWriter:
         self._files_min = options.get(COMPACTION_MIN_FILE_NUM)
         self._rewrites_all = options.get(COMPACTION_FORCE_REWRITE_ALL_FILES)
         self._worn_share = options.get(COMPACTION_DELETE_RATIO_THRESHOLD)
-        self._write_only = options.get(WRITE_ONLY)
+        # a clustering takes all files, also small ones
+        self._compacts = not (options.get(WRITE_ONLY) or options.get(CLUSTERING_INCREMENTAL))
         self._tracks_rows = tracks_rows(options)
         self._fields = with_tracking(context.schema.fields, options)
         self._spill_always = options.get(WRITE_BUFFER_FOR_APPEND)
@@ -231,7 +233,8 @@ class AppendBucketWriter:
             with closing(self._rows_of(files, self._fields)) as batches:
                 for rows in batches:
                     sorter.add(key.with_key(rows))
-            self._replace(files, sorter.batches(), level=level)
+            first = min(file.min_sequence_number for file in files)
+            self._replace(files, sorter.batches(), first_sequence=first, level=level)
         finally:
             sorter.close()
 
@@ -284,7 +287,7 @@ class AppendBucketWriter:
             Its files belong to the commit from now on.
         """
         self.flush()
-        if self._ordered and not self._write_only and self._files.has_new:
+        if self._ordered and self._compacts and self._files.has_new:
             self._compact_neighbours()
         deletions = self._deletions.write()
         message = self._files.hand_out(total_buckets=self._total_buckets)

@@ -9,8 +9,9 @@ compaction of the table does instead of joining small files:
    is rewritten a few times, whatever the table grows to. A full one takes all runs.
 2. With ``clustering.history-partition.idle-to-full-sort`` a compaction of some partitions also
    takes a few others, fully, that had no new file for this time.
-3. Each partition is a task: its rows are read, sorted by way of local disk where they are many, and
-   written to files of the target size.
+3. Each partition is a task, or each of its buckets: its rows are read, sorted by way of local disk
+   where they are many, and written to files of the target size. The new files of a bucket have the
+   sequence numbers of the old ones: a pick takes the newest runs, so no others lie between.
 
 One COMPACT snapshot replaces exactly the files that were read. So rows that others add meanwhile
 stay, and the job is no conflict for them; a partition of which others replaced a file, or marked
@@ -18,15 +19,17 @@ rows as deleted, is left out and counted, as in any compaction. Streams do not s
 Paimon commits a sorted compaction as an overwrite instead, which drops what came meanwhile.
 
 Source: Paimon's ``CompactProcedure``, ``IncrementalClusterManager``, ``IncrementalClusterStrategy``
-and ``HistoryPartitionCluster`` (1.3.1).
+``HistoryPartitionCluster`` (1.3.1) and, for buckets,
+``BucketedAppendClusterManager`` (2.x), whose writers cluster on the side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.metadata.bucket_id import BucketId, InBucket
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import Snapshot
@@ -53,11 +56,13 @@ NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTask:
-    """A partition that is rewritten.
+class ClusterTask(InBucket):
+    """A partition, or a bucket of it, that is rewritten.
 
     Parameters
     ----------
+    bucket : int
+        0 in a table without buckets.
     names : frozenset of str
         The files to rewrite.
     rows_count : int
@@ -67,6 +72,7 @@ class ClusterTask:
     """
 
     partition: bytes
+    bucket: int
     size_bytes: int
     names: frozenset[str]
     rows_count: int
@@ -99,7 +105,8 @@ class TableClustering(Plan[ClusterTask]):
         states = planned_states(into.handle, self.snapshot_id)
         for task in tasks:
             with into.writing(new_writer(into.handle, states=states)) as writer:
-                writer.clustering(task.partition).cluster(task.names, self.order, level=task.level)
+                bucket = writer.clustering(*task.bucket_id)
+                bucket.cluster(task.names, self.order, level=task.level)
 
     def commit(self, out: WriteTransaction, gathered: Gathered) -> WriteResult:  # noqa: ARG002
         """Publish the partitions whose files are still there."""
@@ -196,7 +203,7 @@ def order_of_writes(handle: TableHandle) -> ClusterOrder | None:
 def _order(handle: TableHandle, given: str, names: Sequence[str]) -> ClusterOrder:
     table = handle.identifier
     strategy = strategy_of(given, columns_count=len(names), table=table)
-    check_clusterable(handle.bucket_mode, table=table)
+    check_clusterable(handle.bucket_mode, handle.schema, handle.options, table=table)
     check_cluster_columns(handle.schema, names, table=table)
     return ClusterOrder.of(handle.store_context(), names, strategy)
 
@@ -224,24 +231,25 @@ def plan_clustering(
     if snapshot is None:
         return TableClustering((), 0, found)
     buckets = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
-    files = {bucket.partition: tuple(bucket.files) for bucket in buckets}
-    inside = chosen.of_partitions(handle, sorted(files))
+    inside = chosen.of_buckets(handle, buckets)
     if order is not None:
-        tasks = [_task(p, own) for p, own in files.items() if p in inside]
+        tasks = [_task(bucket.bucket_id, tuple(bucket.files)) for bucket in inside]
     else:
         picks = _Picks(handle, snapshot)
-        tasks = [t for p, own in files.items() if p in inside for t in picks.of(p, own, full=full)]
-        if chosen.partitions is not None:
-            quiet = picks.quiet({p: own for p, own in files.items() if p not in inside})
-            tasks += [t for p in quiet for t in picks.of(p, files[p], full=True)]
+        tasks = [t for b in inside for t in picks.of(b.bucket_id, tuple(b.files), full=full)]
+        if chosen.partitions is not None and handle.bucket_mode is BucketMode.UNBUCKETED:
+            taken = {bucket.partition for bucket in inside}
+            others = {b.partition: tuple(b.files) for b in buckets if b.partition not in taken}
+            for partition in picks.quiet(others):
+                tasks += picks.of(BucketId(partition, 0), others[partition], full=True)
     tasks.sort(key=lambda task: task.size_bytes, reverse=True)
     return TableClustering(tuple(tasks), snapshot.id, found)
 
 
-def _task(partition: bytes, files: Sequence[DataFileMeta], level: int = 0) -> ClusterTask:
+def _task(bucket_id: BucketId, files: Sequence[DataFileMeta], level: int = 0) -> ClusterTask:
     size_bytes = sum(file.file_size_bytes for file in files)
     names = frozenset(file.file_name for file in files)
-    return ClusterTask(partition, size_bytes, names, sum(f.row_count for f in files), level)
+    return ClusterTask(*bucket_id, size_bytes, names, sum(f.row_count for f in files), level)
 
 
 class _Picks:
@@ -264,18 +272,18 @@ class _Picks:
         }
 
     def of(
-        self, partition: bytes, files: Sequence[DataFileMeta], *, full: bool
+        self, bucket_id: BucketId, files: Sequence[DataFileMeta], *, full: bool
     ) -> list[ClusterTask]:
-        """The task of a partition; none if nothing is worthwhile."""
+        """The task of a bucket; none if nothing is worthwhile."""
         levels = Levels.of(files, count=self._levels_count)
         found = pick(levels, self._policy, full=full, needs_rewrite=self._has_other_columns)
         if found is None:
             return []
         # one run that was clustered by other columns is rewritten whole
         own = files if found.one_by_one else found.files
-        return [_task(partition, own, found.output_level)]
+        return [_task(bucket_id, own, found.output_level)]
 
-    def quiet(self, files: dict[bytes, Sequence[DataFileMeta]]) -> list[bytes]:
+    def quiet(self, files: Mapping[bytes, Sequence[DataFileMeta]]) -> list[bytes]:
         """Partitions without new files for a time, the oldest first."""
         options = self._handle.options
         idle_ms = options.get(declared.CLUSTERING_HISTORY_PARTITION_IDLE_TO_FULL_SORT)

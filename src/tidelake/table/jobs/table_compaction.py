@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidelake.errors import InvalidInputError
+from tidelake.options.bucket_mode import BucketMode
 from tidelake.store import ClusterOrder
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.job.plan import HERE, Runner
@@ -28,7 +29,7 @@ def plan_of_table(
     """
     if order is None and not clusters_incrementally(handle):
         return plan_compaction(handle, chosen, full=full)
-    if chosen.buckets is not None:
+    if chosen.buckets is not None and handle.bucket_mode is BucketMode.UNBUCKETED:
         message = (
             f"Table '{handle.identifier}' is clustered by partition, and has no buckets: leave out"
             " buckets=."

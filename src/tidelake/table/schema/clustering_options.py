@@ -1,7 +1,8 @@
 """The options that cluster a table's rows: ``clustering.columns`` and what goes with them.
 
 Source: Paimon's ``SchemaValidation`` and ``CoreOptions`` (1.3.1), where columns that are not there
-fail the first write, and columns of a table with a primary key or buckets have no effect.
+fail the first write, and columns of a table with a primary key or buckets have no effect. Buckets
+are clustered as in Paimon 2, which asks for ``bucket-append-ordered = false``.
 """
 
 from __future__ import annotations
@@ -66,22 +67,40 @@ def strategy_of(given: str, *, columns_count: int, table: str) -> Strategy:
     return Strategy.ZORDER if columns_count <= ZORDER_COLUMNS_MAX else Strategy.HILBERT
 
 
-def check_clusterable(mode: BucketMode, *, table: str) -> None:
+def check_clusterable(
+    mode: BucketMode, schema: TableSchema, options: Options, *, table: str
+) -> None:
     """Refuse tables whose rows have another order.
 
     Raises
     ------
     UnsupportedError
-        The table has a primary key or buckets.
+        The table has a primary key, or buckets that keep their order or cannot be clustered.
     """
     if mode is BucketMode.UNBUCKETED:
         return
-    message = (
-        f"Table '{table}' cannot be clustered: only append tables without buckets (no primary key,"
-        " bucket = -1) are. A primary-key table is sorted by its key, and a bucket keeps the order"
-        " of arrival. Leave out the order, and 'clustering.columns'."
-    )
-    raise UnsupportedError(message, kind="sort_compact", table=table)
+    if schema.primary_keys:
+        message = (
+            f"Table '{table}' cannot be clustered: the files of a primary-key table are sorted by"
+            " its key, and so merges and lookups find rows. Leave out the order, and"
+            " 'clustering.columns'."
+        )
+        raise UnsupportedError(message, kind="sort_compact", table=table)
+    if options.get(declared.BUCKET_APPEND_ORDERED):
+        message = (
+            f"Table '{table}' cannot be clustered: its buckets keep the order of arrival. Set"
+            " 'bucket-append-ordered' = 'false' if no reader needs that order, or leave out the"
+            " order, and 'clustering.columns'."
+        )
+        raise UnsupportedError(message, kind="sort_compact", table=table)
+    if options.get(declared.CLUSTERING_INCREMENTAL) and options.get(
+        declared.DELETION_VECTORS_ENABLED
+    ):
+        message = (
+            f"Table '{table}' cannot have 'clustering.incremental' beside deletion vectors, since"
+            " it has buckets: leave out one of them, or set 'bucket' = '-1'."
+        )
+        raise UnsupportedError(message, kind="sort_compact", table=table)
 
 
 def check_cluster_columns(schema: TableSchema, names: Sequence[str], *, table: str) -> None:
@@ -156,7 +175,7 @@ def _refusal(schema: TableSchema, options: Options, table: str) -> TidelakeError
         options, has_primary_key=bool(schema.primary_keys), keys_may_move=schema.keys_may_move
     )
     try:
-        check_clusterable(mode, table=table)
+        check_clusterable(mode, schema, options, table=table)
         check_cluster_columns(schema, names, table=table)
     except (InvalidInputError, UnsupportedError) as error:
         return error

@@ -53,6 +53,8 @@ def full_compactions(handle: TableHandle, *, committed: bool = False) -> FullCom
     commits = options.get(declared.FULL_COMPACTION_DELTA_COMMITS)
     if commits is None or options.get(declared.WRITE_ONLY):
         return None
+    if options.get(declared.CLUSTERING_INCREMENTAL):
+        return None  # only compactions by hand touch the files of clustered rows
     now = handle.snapshots.latest()
     counted = commits - 1 if committed else max(0, commits - 2)
     then = None if now is None else _state_before(handle, now, counted)

@@ -316,8 +316,8 @@ class TableWriter:
         assert isinstance(writer, AppendBucketWriter), "other buckets have one part"
         writer.compact_part(names)
 
-    def clustering(self, partition: bytes) -> AppendBucketWriter:
-        """The writer that clusters rows of a partition of an append table without buckets.
+    def clustering(self, partition: bytes, bucket: int) -> AppendBucketWriter:
+        """The writer that clusters rows of a bucket of an append table.
 
         Its files are part of the next messages.
 
@@ -326,7 +326,7 @@ class TableWriter:
         InvalidInputError
             The table was altered since it was opened.
         """
-        writer = self._rewriting(partition, 0)
+        writer = self._rewriting(partition, bucket)
         assert isinstance(writer, AppendBucketWriter), "only append tables are clustered"
         return writer
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from proving.fsck import check_table
 
@@ -267,11 +268,87 @@ def test_a_column_without_order_is_refused(catalog):
         table.compact(order="order", by=["l"])
 
 
-@pytest.mark.parametrize(("keys", "options"), [(["b"], {}), ((), {"bucket": 2, "bucket-key": "b"})])
-def test_tables_with_keys_or_buckets_are_refused(catalog, keys, options):
-    table = catalog.create_table("db.k", COLUMNS, primary_keys=keys, options=options)
-    with pytest.raises(UnsupportedError, match="only append tables without buckets"):
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"primary_keys": ["b"]}, "files of a primary-key table are sorted by its key"),
+        ({"options": {"bucket": 2, "bucket-key": "b"}}, "Set 'bucket-append-ordered' = 'false'"),
+    ],
+)
+def test_tables_with_keys_or_ordered_buckets_are_refused(catalog, given, says):
+    table = catalog.create_table("db.k", COLUMNS, **given)
+    with pytest.raises(UnsupportedError, match=says):
         table.compact(order="order", by=["a"])
+
+
+# ---- in buckets
+
+
+BUCKETED = {"bucket": 2, "bucket-key": "s", "bucket-append-ordered": "false"}
+
+
+def of_buckets(table):
+    """The files of each bucket: level, sequence numbers and rows' `a`."""
+    found = {}
+    for split in table.plan().splits:
+        for file in split.files:
+            path = table.paths.data_file(split.partition, split.bucket, file)
+            values = pq.read_table(pa.BufferReader(table.fileio.read_bytes(path)))["a"].to_pylist()
+            numbers = file.min_sequence_number, file.max_sequence_number
+            found.setdefault(split.bucket, []).append((file.level, *numbers, values))
+    return found
+
+
+def test_a_bucket_without_order_is_sorted_and_keeps_its_numbers(catalog):
+    table = catalog.create_table("db.b", COLUMNS, options=BUCKETED)
+    for seed in range(3):
+        table.write(rows(200, seed))
+    before, numbers = state(table), {}
+    for bucket, files in of_buckets(table).items():
+        numbers[bucket] = min(f[1] for f in files), max(f[2] for f in files)
+    result = table.compact(order="order", by=["a", "b"], buckets=[0, 1])
+    assert result.files == 2
+    for bucket, [(level, first, last, values)] in of_buckets(table).items():
+        assert (level, first, last) == (0, *numbers[bucket])
+        assert values == sorted(values, key=lambda v: (v is not None, v))
+    assert state(table) == before
+    table.write(rows(50, 7))
+    assert all(files[1][1] == files[0][2] + 1 for files in of_buckets(table).values())
+    check_table(table.fileio, table.location)
+
+
+def test_buckets_are_clustered_by_levels_and_no_write_joins_their_files(catalog):
+    options = BUCKETED | INCREMENTAL | {"compaction.min.file-num": "2"}
+    table = catalog.create_table("db.b", COLUMNS, options=options)
+    table.write(rows(3_000, 0))
+    table.compact(full=True)
+    for seed in range(1, 6):
+        table.write(rows(40, seed))
+    assert {b: len(files) for b, files in of_buckets(table).items()} == {0: 6, 1: 6}
+    before = state(table)
+    table.compact(buckets=[1])
+    table.compact()
+    for files in of_buckets(table).values():
+        [(level, first, last, _), (newer, after, *_)] = files
+        assert (level, newer, after) == (5, 4, last + 1)
+        assert first == 0
+    assert state(table) == before
+    check_table(table.fileio, table.location)
+
+
+@pytest.mark.parametrize("bucketed", [{}, BUCKETED], ids=["no buckets", "buckets"])
+def test_no_full_compaction_by_commits_joins_clustered_files(catalog, bucketed):
+    options = bucketed | INCREMENTAL | {"full-compaction.delta-commits": "2"}
+    table = catalog.create_table("db.d", COLUMNS, options=options)
+    for seed in range(6):
+        table.write(rows(40, seed))
+    assert kinds(table) == ["APPEND"] * 6
+
+
+def test_buckets_with_deletion_vectors_are_not_clustered_incrementally(catalog):
+    options = BUCKETED | INCREMENTAL | {"deletion-vectors.enabled": "true"}
+    with pytest.raises(UnsupportedError, match="beside deletion vectors"):
+        catalog.create_table("db.w", COLUMNS, options=options)
 
 
 # ---- incrementally

@@ -268,7 +268,7 @@ def test_a_topic_that_was_made_again_is_read_on_request(bench, topics, changes):
 
 def remade(topics, topic):
     """Make a topic of a name that is just being deleted."""
-    for _ in range(100):
+    for _ in range(1_200):
         try:
             topics.make(name=topic)
         except Exception:  # noqa: BLE001

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from cdc_postgres import QUICK, SETTINGS, Place, lines, read_to
 from servers.postgres import DATABASE, PASSWORD, USER, postgres
+from waiting import until
 
 from tidelake.cdc.postgres.log import slot_reader
 from tidelake.cdc.postgres.slot import make_slot
@@ -305,8 +306,7 @@ def test_a_reader_that_was_silent_for_too_long_connects_again(bad_server):
         source, names, position = place.followed()
         place.run("INSERT INTO a SELECT g, g FROM generate_series(1, 3000) g")
         first = source.read(position, names, EpochLimits(rows_max=1000))
-        place.run("SELECT pg_sleep(2.5)")
-        assert place.rows("SELECT active FROM pg_replication_slots") == [(False,)]
+        until(lambda: place.rows("SELECT active FROM pg_replication_slots") == [(False,)])
         rest, _ = read_to(source, first.end, names, source.newest())
         assert lines(first) + rest == [f"a +I {g} {g}" for g in range(1, 3001)]
         source.confirm(source.newest())

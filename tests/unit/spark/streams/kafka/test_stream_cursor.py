@@ -22,7 +22,7 @@ def message(n):
 
 def told(call):
     """What a call answers once all of the broker has heard of a topic."""
-    for _ in range(100):
+    for _ in range(600):
         try:
             return call()
         except (NotFoundError, KafkaException, AssertionError):

@@ -23,6 +23,8 @@ class Sizes:
     """Operations of each."""
     branched_seeds: int
     """Seeded episodes of a table and its branches, with half the operations."""
+    clustered_seeds: int
+    """Seeded runs of append tables whose rows are clustered."""
     meetings: int
     """Seeded runs of several processes on one table."""
     machine_runs: int
@@ -167,6 +169,7 @@ SMALL = Sizes(
     model_seeds=10,
     model_steps=50,
     branched_seeds=5,
+    clustered_seeds=8,
     meetings=8,
     machine_runs=2,
     histories=4,
@@ -241,6 +244,7 @@ FULL = Sizes(
     model_seeds=5_000,
     model_steps=50,
     branched_seeds=1_000,
+    clustered_seeds=400,
     meetings=1_000,
     machine_runs=80,
     histories=200,

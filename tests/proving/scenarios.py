@@ -20,6 +20,17 @@ INDEXED = Shape(
 MARKED = Shape(
     (), (), None, (("deletion-vectors.enabled", "true"), ("compaction.min.file-num", "2"))
 )
+CLUSTERED = Shape(
+    (),
+    (),
+    None,
+    (
+        ("clustering.columns", "k,v"),
+        ("clustering.incremental", "true"),
+        ("num-sorted-run.compaction-trigger", "2"),
+        ("deletion-vectors.enabled", "true"),
+    ),
+)
 INPUT_LOG = Shape(("k",), (), None, (("bucket", "1"), ("changelog-producer", "input")))
 LOOKUP_LOG = Shape(("k",), (), None, (("bucket", "1"), ("changelog-producer", "lookup")))
 MARKED_KEYS = Shape(
@@ -295,6 +306,18 @@ def scenarios() -> list[Scenario]:
             [
                 steps.write(PK, first),
                 steps.renew("n", "INT", "v"),
+                steps.compact(full=True),
+            ],
+        ),
+        Scenario(
+            "clustering",
+            CLUSTERED,
+            [
+                steps.write(CLUSTERED, steps.rows(CLUSTERED, 0, 4, "a")),
+                steps.write(CLUSTERED, steps.rows(CLUSTERED, 4, 3, "b")),
+                steps.delete_marked(1),
+                steps.compact(full=False),
+                steps.write(CLUSTERED, steps.rows(CLUSTERED, 7, 2, "c")),
                 steps.compact(full=True),
             ],
         ),

@@ -179,8 +179,8 @@ memory-small: setup ## the memory contract with input as large as the memory
 GATES := types bench-small docs docs-check java fmt-check lint arch spelling changelog
 check: gates test ## all of it
 
-gates: setup ## what `check` runs beside the tests, two at a time
-	@printf '%s\n' $(GATES) | xargs -P 2 -I{} $(MAKE) --no-print-directory {}
+gates: setup ## what `check` runs beside the tests, and makes for them, two at a time
+	@printf '%s\n' $(SPARK_CLASSES) $(DUCKDB_STAMP) $(GATES) | xargs -P 2 -I{} $(MAKE) --no-print-directory {}
 
 fmt: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix --quiet .

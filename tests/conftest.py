@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,9 @@ settings.load_profile("tidelake")
 def pytest_configure(config):
     config.pluginmanager.register(Minutes(), "minutes")
     config.pluginmanager.register(Stuck(), "stuck")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # as a shell starts what runs in its background; tests interrupt themselves and programs
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()  # a quarter of the collection of 15,000 tests looks for garbage, and none is there
 
 

@@ -142,6 +142,7 @@ PIECES: dict[str, Piece] = {
         "tests/spark/read/test_filtered_changes.py",
     ),
     "executors": _tests("tests/spark/test_local_cluster.py"),
+    "engines-spark": _tests("tests/spark/test_engines_on_executors.py"),
     "own-jvm": _tests("tests/spark/sessions/test_session.py"),
     "statements": _tests("tests/spark/test_statements.py", "tests/spark/catalog/test_old_times.py"),
     "soak-service": Piece(("-m", "proving.service_soak")),

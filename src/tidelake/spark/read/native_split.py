@@ -7,7 +7,8 @@
    would not give (:mod:`tidelake.scan.masks`).
 4. Of engines that combine rows a mask hides all rows of keys that several files have. These rows
    alone are merged by the kernel; if they are the most, all are.
-5. Everything else: merged by the kernel.
+5. Everything else: merged by the kernel. Of a table without keys these are rows whose columns lie
+   in several files (:mod:`tidelake.scan.evolved_rows`).
 
 The masks are computed once from keys, with sequence fields if they decide, and kept by the catalog.
 If Spark cannot read a run (Avro on level 0), rule 3 takes the older runs where newer ones win, and
@@ -86,7 +87,10 @@ def native_and_merged(
     Runs on the driver.
     """
     native = NativeFiles(context, fields, case_sensitive=case_sensitive, storage=storage)
-    parts = [part for split in splits for part in _not_plain(native, split)]
+    has_keys = bool(context.schema.primary_keys)
+    evolved = [split for split in splits if not (split.raw or has_keys)]
+    plain = [split for split in splits if split.raw or has_keys]
+    parts = [part for split in plain for part in _not_plain(native, split)]
     wanted = [] if find_masks is None else _maskable(context, native, parts)
     masks = find_masks([part for part, _ in wanted]) if find_masks is not None and wanted else []
     left = dict(zip(map(id, parts), parts, strict=True))
@@ -104,7 +108,8 @@ def native_and_merged(
             of_rows += [found] if found is not None else []
             section = ()
         left[id(part)] = (split, _without(section, names))
-    return NativeAndMerged(native.groups(), _joined(p for p in left.values() if p[1]), of_rows)
+    merged = [*_joined(part for part in left.values() if part[1]), *evolved]
+    return NativeAndMerged(native.groups(), merged, of_rows)
 
 
 def _not_plain(native: NativeFiles, split: Split) -> Iterator[Part]:

@@ -21,6 +21,12 @@ from tidelake.table.changelog.changelog_protocols import (
     PlannedChanges,
     change_fields,
 )
+from tidelake.table.partition_done import (
+    mark_idle_quietly,
+    mark_written,
+    marks_at_end_of_stream,
+    partitions_with_new_files,
+)
 from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
 from tidelake.table.stream.follow import Start, StreamBatch
 from tidelake.table.stream.lease import READ_RETAINED_MS, StreamLease
@@ -62,7 +68,11 @@ __all__ = [
     "difference",
     "is_partition_expiry",
     "knows_old_rows",
+    "mark_idle_quietly",
+    "mark_written",
+    "marks_at_end_of_stream",
     "moments_between",
+    "partitions_with_new_files",
     "planned_changes",
     "reset_consumer",
     "snapshot_identity",

@@ -28,6 +28,7 @@ from tidelake.table.conversion.inputs import ROW_KIND_COLUMN, with_row_kinds
 from tidelake.table.write.bucket_state import BucketStates, EmptyStates
 from tidelake.table.write.compaction_conflict import compaction_conflict
 from tidelake.table.write.delta_commits_trigger import full_compactions
+from tidelake.table.write.empty_commit import wants_empty_commit
 from tidelake.table.write.ingest import Ingest
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.overwrite import Overwrite, partial_overwrite_error, write_target
@@ -85,6 +86,7 @@ __all__ = [
     "partial_overwrite_error",
     "replay_of",
     "versions_of",
+    "wants_empty_commit",
     "with_row_kinds",
     "write_target",
 ]

@@ -29,6 +29,7 @@ from tidelake.engine.write import (
     WriteTransaction,
     check_writable,
     delete_new_files,
+    wants_empty_commit,
     write_target,
 )
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
@@ -105,7 +106,7 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
             identity,
             overwrite=self._overwrite,
             watermark=checkpoint.watermark_before(batchId),
-            is_wanted_empty=handle.options.get(declared.COMMIT_FORCE_CREATE_SNAPSHOT),
+            is_wanted_empty=wants_empty_commit(handle),
         )
         done = transaction.replayed()
         claim_batch(handle, checkpoint, user)

@@ -177,6 +177,8 @@ class TimeTravel:
             asked.pop(CREATED_SINCE, None)  # of the newest
             if COMPACTED_EVERY in asked:
                 return self.compacted(asked[COMPACTED_EVERY])
+            if "tag" in asked:
+                return self.by_tag(asked["tag"], option=declared.SCAN_TAG_NAME.key)
             return self.resolve(**asked)
         if snapshot_id is not None:
             return self.by_id(snapshot_id)
@@ -247,8 +249,8 @@ class TimeTravel:
                     return tagged
             raise self._no_snapshot(number) from error
 
-    def by_tag(self, name: str) -> Snapshot:
-        """The snapshot that a tag holds."""
+    def by_tag(self, name: str, *, option: str = "") -> Snapshot:
+        """The snapshot that a tag holds, which an option may have named."""
         names = self._tags.names()
         if name not in names:
             listed = shortened(", ".join(names))
@@ -256,7 +258,8 @@ class TimeTravel:
             near = near_names(str(name), names)
             time = " To name a time, pass it as timestamp=." if is_time(str(name)) else ""
             shown = shortened(str(name))
-            message = f"Table '{self._table}' has no tag '{shown}'.{near}{known}{time}"
+            named = f", which the option '{option}' names" if option else ""
+            message = f"Table '{self._table}' has no tag '{shown}'{named}.{near}{known}{time}"
             raise NotFoundError(message, kind="tag_not_found", table=self._table, tag=name)
         return self._tags.load(name).snapshot
 

@@ -15,9 +15,11 @@ from tidelake.table.partition_done.marking import (
     idle_partitions,
     mark_at_end,
     mark_idle,
+    mark_idle_quietly,
     mark_written,
-    marks_at_end,
+    marks_at_end_of_stream,
 )
+from tidelake.table.partition_done.pending import partitions_with_new_files
 
 __all__ = [
     "DonePartition",
@@ -26,6 +28,8 @@ __all__ = [
     "mark_at_end",
     "mark_done",
     "mark_idle",
+    "mark_idle_quietly",
     "mark_written",
-    "marks_at_end",
+    "marks_at_end_of_stream",
+    "partitions_with_new_files",
 ]

@@ -108,39 +108,60 @@ def mark_at_end(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
     messages : sequence of CommitMessage
         What the batch wrote.
     """
-    options = handle.options
-    of_job = options.get(declared.WRITE_ONLY) or options.get(declared.BUCKET) == POSTPONE_BUCKET
-    is_later = of_job and is_readable_later(handle)
+    if not _wants_end(handle):
+        return
+    is_later = _waits_for_job(handle)
     mark_written(
         handle, {m.partition for m in messages if (m.compact_after if is_later else m.new_files)}
     )
 
 
-def marks_at_end(handle: TableHandle) -> bool:
-    """Whether the end of input marks the partitions that were written."""
-    has_partitions = bool(handle.schema.partition_keys) and handle.paths.is_main
-    return has_partitions and handle.options.get(declared.PARTITION_END_INPUT_TO_DONE)
+def marks_at_end_of_stream(handle: TableHandle) -> bool:
+    """Whether the end of a stream marks the partitions that it wrote."""
+    return _wants_end(handle) and not _waits_for_job(handle)
 
 
-def mark_written(handle: TableHandle, partitions: Collection[bytes]) -> None:
-    """Mark partitions at the end of input, if the table wants it; a failure is logged."""
-    if not partitions or not marks_at_end(handle):
-        return
+def mark_written(handle: TableHandle, partitions: Collection[bytes]) -> bool:
+    """Mark partitions whose rows are committed; False if that failed, which is logged."""
+    if not partitions:
+        return True
     try:
         mark_done(handle, sorted(partitions))
     except TidelakeError as error:
         text = "Table %s: its rows are committed, and partitions are not marked as done: %s"
         _LOG.warning(text, handle.identifier, error)
+        return False
+    return True
+
+
+def mark_idle_quietly(handle: TableHandle) -> None:
+    """The same as :func:`mark_idle`, beside a stream; a failure is logged."""
+    try:
+        mark_idle(handle)
+    except TidelakeError as error:
+        _LOG.warning("Table %s: partitions are not marked as done: %s", handle.identifier, error)
+
+
+def _wants_end(handle: TableHandle) -> bool:
+    has_partitions = bool(handle.schema.partition_keys) and handle.paths.is_main
+    return has_partitions and handle.options.get(declared.PARTITION_END_INPUT_TO_DONE)
+
+
+def _waits_for_job(handle: TableHandle) -> bool:
+    """Whether new rows are readable only after a compaction that their writer does not do."""
+    options = handle.options
+    of_job = options.get(declared.WRITE_ONLY) or options.get(declared.BUCKET) == POSTPONE_BUCKET
+    return of_job and is_readable_later(handle)
 
 
 def _look(handle: TableHandle) -> _Look | None:
     rule = DoneRule.of(handle.options, table=handle.identifier)
     if rule is None or not handle.schema.partition_keys or not handle.paths.is_main:
         return None
-    newest = handle.snapshots.latest()
-    if newest is None:
-        return None
-    before = kept(handle)
+    newest, before = handle.snapshots.latest(), kept(handle)
+    if newest is None:  # what comes from now on is pending
+        empty = PendingPartitions(0, handle.env.clock.now_ms(), {})
+        return _Look(before, before or empty, ())
     pending = pending_at(handle, rule, newest, before)
     times = _start_times_ms(handle, rule, pending.updated_ms)
     timeless = [p for p, time_ms in times.items() if time_ms is None]

@@ -156,10 +156,15 @@ def _changes(
     is_counted = snapshot.commit_kind in _OF_ROWS or is_readable_later(handle)
     if time_ms is None or not is_counted:
         return
+    for partition in partitions_with_new_files(handle, snapshot):
+        yield partition, time_ms
+
+
+def partitions_with_new_files(handle: TableHandle, snapshot: Snapshot) -> list[bytes]:
+    """The partitions to which a snapshot adds files."""
     entries = delta_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
     added = entries["partition_id"][entries["kind"] == FileKind.ADD]
-    for number in np.unique(added).tolist():
-        yield entries.partitions[number], time_ms
+    return [entries.partitions[number] for number in np.unique(added).tolist()]
 
 
 def _of_live_files(

@@ -89,8 +89,11 @@ def test_a_scan_mode_with_its_moment_reads_it(two, options):
 
 
 def test_a_tag_that_is_missing_is_an_error(two):
-    with pytest.raises(NotFoundError, match=r"'frist'.*Did you mean 'first'"):
+    with pytest.raises(NotFoundError, match=r"'frist'.*Did you mean 'first'") as missing:
         two.copy({"scan.tag-name": "frist"}).to_arrow()
+    assert "which the option 'scan.tag-name' names" in str(missing.value)
+    with pytest.raises(NotFoundError, match=r"has no tag 'frist'\. Did"):
+        two.to_arrow(tag="frist")
 
 
 def test_an_argument_comes_before_the_options(two):

@@ -147,6 +147,16 @@ def test_an_option_of_one_use_counts_from_its_first_look(catalog, clock):
     assert marked(table) == ["2024-01-02"]
 
 
+def test_a_look_at_an_empty_table_begins_the_count(catalog, clock):
+    plain = catalog.create_table("db.u", COLUMNS, partition_keys=["day"])
+    table = plain.with_options(BY_TIME)
+    assert marked(table) == []
+    clock.sleep_ms(1)
+    write(table, "2024-01-01")
+    clock.set("2024-01-05 08:00")
+    assert marked(table) == ["2024-01-01"]
+
+
 def test_partitions_whose_snapshots_expired_unseen_are_found_by_their_files(make, clock):
     table = make()
     write(table, "2024-01-01")

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelake.engine.schemas import with_newest_schema
+from tidelake.engine.streams import MadeCommit
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import (
     CommitIdentity,
@@ -33,6 +34,7 @@ from tidelake.engine.write import (
     WriteTransaction,
     check_writable,
     replay_of,
+    wants_empty_commit,
     write_target,
 )
 from tidelake.errors import InvalidInputError
@@ -42,6 +44,7 @@ from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.streams.write.batch_rows import BatchRows
 from tidelake.spark.streams.write.checkpoint import Checkpoint, SinkMark, check_mark
+from tidelake.spark.streams.write.end_of_input import EndOfInput
 from tidelake.spark.streams.write.query_watermark import BatchWatermark
 from tidelake.spark.streams.write.sink_run import SinkRun
 from tidelake.spark.streams.write.sink_steps import SinkSteps
@@ -76,6 +79,8 @@ class BatchSink:
     run: SinkRun | None = field(default=None, repr=False)
     """The lease and compactor of the query, from its first batch on."""
     steps: SinkSteps | None = field(default=None, repr=False)
+    end: EndOfInput | None = field(default=None, repr=False)
+    """What happens when the query ends by itself, if that is known here."""
     _user: str | None = None
     _rows: BatchRows = field(init=False, repr=False)
 
@@ -84,7 +89,7 @@ class BatchSink:
 
     def __getstate__(self) -> dict[str, Any]:
         handle = for_task(self.handle)
-        left = {"spark": None, "error": None, "run": None, "steps": None}
+        left = {"spark": None, "error": None, "run": None, "steps": None, "end": None}
         return {**vars(self), **left, "handle": handle}
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -108,13 +113,19 @@ class BatchSink:
         if replay is not None:
             if self.checkpoint.has_state:
                 frame.write.format("noop").mode("overwrite").save()
+            self._wrote(replay.made)
             steps.done(replay.made)
             return replay.result
         with translate_table_errors(handle.identifier), translate_value_range_errors():
             transaction, result = self.committed(handle, frame, identity, batch_id)
+        self._wrote(transaction.made)
         steps.done(transaction.made)
         run.done(transaction.made)
         return result
+
+    def _wrote(self, made: MadeCommit | None) -> None:
+        if self.end is not None:
+            self.end.wrote(made)
 
     def committed(
         self, handle: TableHandle, frame: DataFrame, identity: CommitIdentity, batch_id: int
@@ -131,7 +142,7 @@ class BatchSink:
             identity,
             overwrite=write_target(handle, mode, None),
             watermark=self.watermark(batch_id),
-            is_wanted_empty=handle.options.get(declared.COMMIT_FORCE_CREATE_SNAPSHOT),
+            is_wanted_empty=wants_empty_commit(handle),
         )
         return transaction, self._rows.write(transaction, frame)
 
@@ -151,6 +162,7 @@ class BatchSink:
                 batch_id=batch_id,
                 spark=self.spark,
                 batch_spark=frame.sparkSession,
+                end=self.end,
             )
         if self.steps is None:
             self.steps = SinkSteps(self.checkpoint)

@@ -8,7 +8,7 @@
 2. The compactor of the table (:mod:`tidelake.spark.streams.write.stream_compactor`).
 3. A thread that checks every second whether the query still runs. It renews the lease, and releases
    lease and compactor when the query has ended. The consumer stays, unless the query has committed
-   nothing.
+   nothing. It marks partitions that are done (:mod:`tidelake.table.partition_done`).
 
 In one process Spark runs a query only once, so a new run ends the previous one.
 """
@@ -20,13 +20,14 @@ import threading
 
 from pyspark.sql import SparkSession
 
-from tidelake.engine.streams import MadeCommit, StreamLease
+from tidelake.engine.streams import MadeCommit, StreamLease, mark_idle_quietly
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import last_commit
 from tidelake.errors import ConflictError, StorageError, TidelakeError
 from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streams.write.batch_claim import RETAINED_MS, runs_already, sink_consumer
 from tidelake.spark.streams.write.checkpoint import Checkpoint
+from tidelake.spark.streams.write.end_of_input import EndOfInput
 from tidelake.spark.streams.write.stream_compactor import StreamCompactor
 
 LOOK_S = 1.0
@@ -51,6 +52,8 @@ class SinkRun:
         the process ends with the query.
     batch_spark : SparkSession
         The session of the first batch.
+    end : EndOfInput, optional
+        What happens when the query ends by itself.
 
     Raises
     ------
@@ -68,11 +71,13 @@ class SinkRun:
         batch_id: int,
         spark: SparkSession | None,
         batch_spark: SparkSession,
+        end: EndOfInput | None = None,
     ) -> None:
         self._handle = handle
         self._checkpoint = checkpoint
         self._query_id = query_id
         self._spark = spark
+        self._end = end
         with _LOCK:
             before = _RUNS.get(query_id)
         if before is not None:
@@ -84,6 +89,7 @@ class SinkRun:
         self._kept_since_ms = self._now_ms
         with _LOCK:
             _RUNS[query_id] = self
+        mark_idle_quietly(handle)  # before the first batch: what is pending counts from here on
         self._compactor_spark = spark or batch_spark
         self.compactor = StreamCompactor.join(self._compactor_spark, handle)
         self._thread = threading.Thread(
@@ -160,6 +166,9 @@ class SinkRun:
             if looks % LOOKS_PER_RENEWAL == 0:
                 self._renew()
                 self._replace_dead_compactor()
+                mark_idle_quietly(self._handle)
+        if self._end is not None:
+            self._end.look()
         self.end()
 
     def _replace_dead_compactor(self) -> None:

@@ -25,6 +25,7 @@ from tidelake.spark.errors.passed_errors import passed_error
 from tidelake.spark.errors.run_errors import stream_failure
 from tidelake.spark.streams.write.batch_sink import COMPLETE, BatchSink, with_columns_since
 from tidelake.spark.streams.write.checkpoint import Checkpoint, SinkMark, check_mark
+from tidelake.spark.streams.write.end_of_input import EndOfInput
 from tidelake.spark.streams.write.kept_changes import check_changes, removes_at_delete
 from tidelake.spark.write.schema_merging import (
     merges_schema,
@@ -123,8 +124,11 @@ def start_sink(
     writer = writer.option("checkpointLocation", sink.checkpoint.uri)
     if query_name is not None:
         writer = writer.queryName(query_name)
+    if is_remote():
+        return begun(writer, trigger, table=sink.handle.identifier)
+    sink.end = EndOfInput(sink.handle, sink.checkpoint, trigger)
     query = begun(writer, trigger, table=sink.handle.identifier)
-    return query if is_remote() else SinkQuery(query, sink)
+    return SinkQuery(query, sink, sink.end)
 
 
 def begun(writer: DataStreamWriter, trigger: Mapping[str, object], *, table: str) -> StreamingQuery:
@@ -156,9 +160,19 @@ class _Sink(Protocol):
 class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no types here
     """Spark's query; it raises an error of the sink or a source unchanged, without Spark's plan."""
 
-    def __init__(self, query: StreamingQuery, sink: _Sink) -> None:
+    def __init__(self, query: StreamingQuery, sink: _Sink, end: EndOfInput | None = None) -> None:
         super().__init__(query._jsq)
         self._sink = sink
+        self._end = end
+        if end is not None:
+            end.query = self
+
+    def stop(self) -> None:
+        """Stop the query, which is then not at the end of its input."""
+        if self._end is not None:
+            self._end.look()
+            self._end.stopped()
+        super().stop()
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
         """Wait for the end of the query, or for `timeout` seconds.
@@ -177,6 +191,8 @@ class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no typ
             if ours is not None:
                 raise ours from error
             raise
+        if self._end is not None and ended is not False:
+            self._end.ended()
         return ended
 
     def exception(self) -> Exception | None:

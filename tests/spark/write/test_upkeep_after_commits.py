@@ -1,0 +1,60 @@
+"""Commits of Spark expire snapshots and partitions and make tags, as those of the kernel do."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidelake.spark
+
+OPTIONS = {
+    "snapshot.num-retained.min": "1",
+    "snapshot.num-retained.max": "2",
+    "snapshot.expire.limit": "10",
+    "partition.expiration-time": "30 d",
+    "partition.expiration-check-interval": "0 s",
+    "tag.automatic-creation": "process-time",
+}
+ROWS = [("2020-01-01", 1), ("9999-12-31", 2)]
+COMMITS = 3
+
+
+def by_kernel(lake, table, _):
+    table.write([{"day": day, "k": k} for day, k in ROWS])
+
+
+def by_frame(lake, table, _):
+    lake.write(lake.spark.createDataFrame(ROWS, "day STRING, k BIGINT"), table.identifier)
+
+
+def by_sql(lake, table, _):
+    lake.sql(f"INSERT INTO {table.identifier} VALUES ('2020-01-01', 1), ('9999-12-31', 2)")
+
+
+def by_stream(lake, table, tmp_path):
+    lake.sql("INSERT INTO default.source VALUES ('2020-01-01', 1), ('9999-12-31', 2)")
+    frame = lake.read_stream("default.source")
+    given = {"checkpoint": str(tmp_path / "checkpoint"), "trigger": "availableNow"}
+    lake.write_stream(frame, table.identifier, **given).awaitTermination()
+
+
+@pytest.fixture(scope="module")
+def lake(spark, tmp_path_factory):
+    made = tidelake.spark.attach(spark, tmp_path_factory.mktemp("upkeep"), catalog="upkeep")
+    made.sql("CREATE TABLE default.source (day STRING, k BIGINT)")
+    return made
+
+
+@pytest.mark.parametrize("write", [by_kernel, by_frame, by_sql, by_stream])
+def test_each_writer_keeps_the_table_as_its_options_say(lake, write, tmp_path):
+    name = f"default.{write.__name__}"
+    columns = {"day": "STRING", "k": "BIGINT"}
+    table = lake.catalog.create_table(name, columns, partition_keys=["day"], options=OPTIONS)
+    for _ in range(COMMITS):
+        write(lake, table, tmp_path)
+    # each commit of rows is followed by one that drops the old partition
+    kept = table.system_table("snapshots").to_arrow()
+    assert kept["snapshot_id"].to_pylist() == [2 * COMMITS - 1, 2 * COMMITS]
+    assert kept["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE"]
+    assert {row["day"] for row in table.to_arrow().to_pylist()} == {"9999-12-31"}
+    (tag,) = table.tags.list()
+    assert tag.snapshot_id == 1

@@ -53,8 +53,10 @@ def test_each_writer_keeps_the_table_as_its_options_say(lake, write, tmp_path):
         write(lake, table, tmp_path)
     # each commit of rows is followed by one that drops the old partition
     kept = table.system_table("snapshots").to_arrow()
-    assert kept["snapshot_id"].to_pylist() == [2 * COMMITS - 1, 2 * COMMITS]
-    assert kept["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE"]
+    held = 1 if write is by_stream else 0  # a query holds its last commit while it makes the next
+    first = 2 * (COMMITS - held) - 1
+    assert kept["snapshot_id"].to_pylist() == list(range(first, 2 * COMMITS + 1))
+    assert kept["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE"] * (1 + held)
     assert {row["day"] for row in table.to_arrow().to_pylist()} == {"9999-12-31"}
     (tag,) = table.tags.list()
     assert tag.snapshot_id == 1

@@ -81,8 +81,10 @@ class Sizes:
     """Every so manieth of the tables that Java makes is read."""
     stream_chains: int
     """Chains of tables that streams connect, while what runs them is killed; a multiple of four."""
+    stream_chains_together: int
+    """Those that one program carries: a JVM's start costs more than their streams."""
     stream_kills: int
-    """Kills of each four of them."""
+    """Kills of each program."""
     stream_histories: int
     """Drawn histories of a query in small, and groups of aligned streams; a multiple of four."""
     stream_rivals: int
@@ -198,7 +200,8 @@ SMALL = Sizes(
     fuzz_seeds=8,
     made_by_java_step=32,
     stream_chains=8,
-    stream_kills=1,
+    stream_chains_together=8,
+    stream_kills=2,
     stream_histories=20,
     stream_rivals=0,
     stream_rival_kills=1,
@@ -273,6 +276,7 @@ FULL = Sizes(
     fuzz_seeds=500,
     made_by_java_step=1,
     stream_chains=60,
+    stream_chains_together=4,
     stream_kills=3,
     stream_histories=1_000,
     stream_rivals=10,

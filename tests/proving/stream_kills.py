@@ -45,8 +45,6 @@ FEED = pa.schema(
 )
 KEYS = 12
 ROWS_MAX = 30
-CHAINS = 4
-"""Runs that one program carries: a JVM's start costs more than their streams."""
 READY = "ready"
 DONE = "done"
 STARTS_MAX = 10
@@ -234,7 +232,7 @@ def stream_kills(work: Path, seeds: list[int], *, kills: int) -> dict:
                 seed = rng.choice(seeds)
                 _work(catalog, seed, fed[seed], rng, run)
             assert child.poll() is None, (work / "log").read_text()[-3000:]
-            victim = KILLED[(run + seeds[0] // CHAINS) % len(KILLED)]
+            victim = KILLED[(run + seeds[0] // len(seeds)) % len(KILLED)]
             killed[kill_in(child, victim, rng)] += 1
     with running(work, "proving.stream_kills", "end", *seeds) as child:
         assert child.stdout is not None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from proving.stream_kills import CHAINS, KINDS, stream_kills
+from proving.stream_kills import KINDS, stream_kills
 from proving.stream_rivals import stream_rivals
 from sizes import SIZE
 
 
-@pytest.mark.parametrize("first", range(0, SIZE.stream_chains, CHAINS))
+@pytest.mark.parametrize("first", range(0, SIZE.stream_chains, SIZE.stream_chains_together))
 def test_killed_streams_leave_equal_tables(tmp_path, first):
-    seeds = [first + i for i in range(CHAINS)]
+    seeds = [first + i for i in range(SIZE.stream_chains_together)]
     figures = stream_kills(tmp_path, seeds, kills=SIZE.stream_kills)
     assert sum(figures["killed"].values()) == SIZE.stream_kills
     assert figures["commits"] > len(seeds)

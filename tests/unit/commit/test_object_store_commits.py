@@ -16,8 +16,8 @@ from tidelake.telemetry import Env
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
 
-def opened(s3, *, env=None):
-    storage = s3.storage(**{"s3.timeout": "600 ms", "s3.retries": "2"})
+def opened(s3, *, env=None, timeout="60 s"):
+    storage = s3.storage(**{"s3.timeout": timeout, "s3.retries": "2"})
     return tidelake.open("s3://lake/w", storage=storage, env=env or Env.seeded(3))
 
 
@@ -36,6 +36,8 @@ def test_a_commit_that_meets_a_fault_is_there_once_or_says_that_it_is_not(s3, pl
         "db.t", SCHEMA, primary_keys=["k"], options={"bucket": "1", "commit.max-retries": "2"}
     )
     table.write([{"k": 1, "v": "a"}])
+    if "ms" in more:
+        table = opened(s3, timeout="600 ms").table("db.t")
     s3.fault(mode, "PUT", place, **more)
     said = "done"
     try:

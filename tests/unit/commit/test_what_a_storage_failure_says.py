@@ -22,7 +22,7 @@ def s3():
 
 
 def table_of(s3):
-    storage = s3.storage(**{"s3.timeout": "600 ms", "s3.retries": "1"})
+    storage = s3.storage(**{"s3.timeout": "60 s", "s3.retries": "1"})
     catalog = tidelake.open("s3://lake/w", storage=storage, env=Env.seeded(3))
     table = catalog.create_table("d.t", SCHEMA, primary_keys=["k"], options=OPTIONS)
     table.write([{"k": 1, "v": "a"}])

@@ -164,12 +164,12 @@ def test_a_lock_that_is_lost_during_the_put_leaves_the_outcome_unknown(
 
 
 def test_a_lock_that_is_too_old_counts_as_lost(sqlite_place, ignoring, monkeypatch):
-    table = made(opened(sqlite_place, ignoring, **{"lock-acquire-timeout": "2 s"}))
+    table = made(opened(sqlite_place, ignoring, **{"lock-acquire-timeout": "60 s"}))
     acquire = TableLock._acquire
 
     def slow(self, *of):
         acquired_at, acquired_ms = acquire(self, *of)
-        return acquired_at, acquired_ms - 2_000  # a holder that was stopped for so long
+        return acquired_at, acquired_ms - 60_000  # a holder that was stopped for so long
 
     with monkeypatch.context() as patched:
         patched.setattr(TableLock, "_acquire", slow)

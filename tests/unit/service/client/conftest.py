@@ -36,5 +36,5 @@ def service(table):
 
 @pytest.fixture
 def client(catalog, service):
-    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=10) as query:
+    with tidelake.lookup_client(catalog, "db.t", deadline_seconds=60) as query:
         yield query

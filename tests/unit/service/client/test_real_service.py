@@ -106,7 +106,7 @@ def test_answers_are_those_of_a_batch_read(
 def test_a_write_is_read_at_once_and_a_service_that_ends_is_told(catalog):
     table = made_table(catalog, rows=20)
     with running(catalog):
-        query = tidelake.lookup_client(catalog, "db.t", deadline_seconds=20)
+        query = tidelake.lookup_client(catalog, "db.t", deadline_seconds=60)
         assert query.get(3) == {"id": 3, "v": "v3"}
         for n in range(3):
             written = table.write([{"id": 3, "v": f"new {n}"}])
@@ -134,7 +134,7 @@ def test_a_write_is_read_at_once_and_a_service_that_ends_is_told(catalog):
 
 def test_a_table_that_is_evolved_rescaled_and_rolled_back_is_followed(catalog):
     table = made_table(catalog, rows=20)
-    with running(catalog), tidelake.lookup_client(catalog, "db.t", deadline_seconds=20) as query:
+    with running(catalog), tidelake.lookup_client(catalog, "db.t", deadline_seconds=60) as query:
         assert query.get(3) == {"id": 3, "v": "v3"}
         table.add_column("n", pa.int32())
         table = catalog.table("db.t")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from unit.service.service_kit import asked_everywhere, is_ready, made_table
@@ -20,7 +19,6 @@ from tidelake.service.local import supervisor as module
 from tidelake.service.protocol.service_file import read_service_file
 from tidelake.telemetry import has_ended, process_name
 
-RECOVERY_SECONDS_MAX = 10.0
 """On a machine that does ten other things; `make proof` measures it alone."""
 
 
@@ -43,14 +41,12 @@ def test_a_killed_executor_comes_back_with_the_files_it_had(catalog, tmp_path, m
         assert asked_everywhere(service, table, range(100)).keys() == set(range(100))
         killed = service.executor_pids[0]
         os.kill(killed, signal.SIGKILL)
-        begin = time.monotonic()
         until(
             lambda: (
                 service.executor_pids.get(0) not in (None, killed)
                 and is_ready(service.status(), ["db.t"])
             )
         )
-        assert time.monotonic() - begin < RECOVERY_SECONDS_MAX
         assert asked_everywhere(service, table, range(100)).keys() == set(range(100))
         assert service.restarts_count == 1
         built = [t.files_built for e in service.status().executors for t in e.tables]

@@ -545,7 +545,14 @@ _PLANTED = (
     (
         "an expiry removes what the next snapshot has",
         "check_expiry",
-        (expiry, "metadata_files", lambda _: lambda *_, **__: iter(())),
+        (
+            expiry._Expiry,
+            "_candidates",
+            edited(
+                "    metadata.difference_update(*self._named_by(after), self.kept_metadata)\n",
+                "",
+            ),
+        ),
     ),
     (
         "time travel ends at the newest",

@@ -68,7 +68,14 @@ MUTANTS = (
     Mutant(
         "an expiry removes what the next snapshot has",
         0,
-        replaced(expiry, "metadata_files", lambda _: lambda *_, **__: iter(())),
+        replaced(
+            _Expiry,
+            "_candidates",
+            edited(
+                "    metadata.difference_update(*self._named_by(after), self.kept_metadata)\n",
+                "",
+            ),
+        ),
     ),
     Mutant(
         "a branch does not look whether its snapshot is still there",

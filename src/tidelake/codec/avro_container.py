@@ -55,6 +55,11 @@ class AvroSource:
         """Whether no bytes remain."""
         return self._rest == 0
 
+    @property
+    def rest_bytes(self) -> int:
+        """How many bytes remain."""
+        return self._rest
+
     def take(self, length: int, length_max: int) -> bytes:
         """Take `length` bytes; raise if they are more than `length_max`."""
         if not 0 <= length <= min(length_max, self._rest):

@@ -31,6 +31,8 @@ from tidelake.options import Options, declared
 from tidelake.types import DataType, TableSchema
 
 NAME_BYTES_MAX = 255
+UTF8_BYTES_MAX = 4
+"""Bytes of a character."""
 POSTPONE_BUCKET = -2
 """The bucket of rows that wait for a compaction to give them one (on disk: never renumber)."""
 MAIN_BRANCH = "main"
@@ -135,7 +137,7 @@ class TablePaths:
 
     def manifest(self, name: str) -> str:
         """A manifest or manifest list, by the name in the metadata."""
-        return f"{self.manifest_dir}/{_plain_name(name)}"
+        return f"{self.manifest_dir}/{plain_name(name)}"
 
     def index_dir(self, partition: bytes, bucket: int) -> str:
         """The directory of a bucket's index files."""
@@ -145,7 +147,7 @@ class TablePaths:
 
     def index_file(self, partition: bytes, bucket: int, name: str) -> str:
         """An index file of a bucket, by the name in the metadata."""
-        return f"{self.index_dir(partition, bucket)}/{_plain_name(name)}"
+        return f"{self.index_dir(partition, bucket)}/{plain_name(name)}"
 
     def index_file_of(self, entry: IndexEntry) -> str:
         """The file of an entry of the index manifest.
@@ -190,7 +192,7 @@ class TablePaths:
 
     def statistics(self, name: str) -> str:
         """A file of statistics, by the name in the snapshot."""
-        return f"{self.location}/statistics/{_plain_name(name)}"
+        return f"{self.location}/statistics/{plain_name(name)}"
 
     @property
     def tag_dir(self) -> str:
@@ -199,11 +201,11 @@ class TablePaths:
 
     def tag(self, name: str) -> str:
         """The file of a tag."""
-        return f"{self.tag_dir}/tag-{_plain_name(name)}"
+        return f"{self.tag_dir}/tag-{plain_name(name)}"
 
     def tag_success_file(self, name: str) -> str:
         """The file that says that a tag was made."""
-        return f"{self.tag_dir}/tag-success-file/{_plain_name(name)}_SUCCESS"
+        return f"{self.tag_dir}/tag-success-file/{plain_name(name)}_SUCCESS"
 
     def partition_values(self, partition: bytes) -> tuple[object, ...]:
         """The values of a partition's columns.
@@ -268,23 +270,39 @@ class TablePaths:
             The file is outside the table.
         """
         if isinstance(file, str):
-            return f"{self.bucket_dir(partition, bucket)}/{_plain_name(file)}"
-        if file.external_path is not None:
+            return f"{self.bucket_dir(partition, bucket)}/{plain_name(file)}"
+        self.check_inside(file.file_name, file.external_path)
+        return f"{self.bucket_dir(partition, bucket)}/{plain_name(file.file_name)}"
+
+    def check_inside(self, name: str, external_path: str | None) -> None:
+        """Refuse a data file outside the table by an UnsupportedError."""
+        if external_path is not None:
             message = (
-                f"Data file '{file.file_name}' of table {self.location} lies outside the table, at"
-                f" {file.external_path}: this version reads only files inside it."
+                f"Data file '{name}' of table {self.location} lies outside the table, at"
+                f" {external_path}: this version reads only files inside it."
             )
-            raise UnsupportedError(message, kind="external_path", file=file.file_name)
-        return f"{self.bucket_dir(partition, bucket)}/{_plain_name(file.file_name)}"
+            raise UnsupportedError(message, kind="external_path", file=name)
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
+    """The same name, if it is one of a file in its own directory.
+
+    Raises
+    ------
+    CorruptError
+        It leaves the directory, or is none.
+    """
     if (
         not name
-        or any(c in name for c in "/\\\0")
+        or "/" in name
+        or "\\" in name
+        or "\0" in name
         or ".." in name
         or name == "."
-        or len(name.encode(errors="surrogatepass")) > NAME_BYTES_MAX
+        or (
+            UTF8_BYTES_MAX * len(name) > NAME_BYTES_MAX
+            and len(name.encode(errors="surrogatepass")) > NAME_BYTES_MAX
+        )
     ):
         message = (
             f"The metadata names a file {name[:NAME_BYTES_MAX]!r}, which is not a plain file name:"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Protocol
+
+import numpy as np
 
 from tidelake.fileio import FileIO
 from tidelake.format.compacted import slice_of
@@ -18,7 +21,7 @@ from tidelake.metadata.manifest.snapshot_entries import (
     manifest_files,
     read_manifests,
 )
-from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.paths import TablePaths, plain_name
 
 
 class StoredTable(Protocol):
@@ -79,18 +82,40 @@ def _listed_files(table: StoredTable, manifests: Sequence[ManifestFile]) -> Iter
 
 
 def data_files(table: StoredTable, entries: EntryTable) -> Iterator[str]:
-    """Paths of entries' data files, and of the files beside them.
+    """Paths of entries' data files, and of the files beside them; see :class:`DataFilePaths`."""
+    yield from DataFilePaths(table.paths).of(entries)
 
-    Of a changelog that is a part of a file, the path of that file.
+
+class DataFilePaths:
+    """The paths of data files, and of the files beside them.
+
+    The directory of a bucket is found once, because that takes longer than the rest of a path.
     """
-    owners = zip(entries["partition_id"].tolist(), entries["bucket"].tolist(), strict=True)
-    for (partition_id, bucket), file in zip(owners, entries.files(), strict=True):
-        partition = entries.partitions[partition_id]
-        path = table.paths.data_file(partition, bucket, file)
-        part = slice_of(path)
-        yield path if part is None else part.path
-        for extra in file.extra_files:
-            yield table.paths.data_file(partition, bucket, extra)
+
+    def __init__(self, paths: TablePaths) -> None:
+        self._paths = paths
+        self._directories: dict[tuple[bytes, int], str] = {}
+
+    def of(self, entries: EntryTable) -> Iterator[str]:
+        """The paths of entries; of a changelog that is a part of a file, the path of that file."""
+        names, extras = entries["file_name"], entries["extra_files"]
+        outside = np.flatnonzero(entries["external_path"].is_valid())
+        if len(outside):
+            first = int(outside[0])
+            self._paths.check_inside(names[first].as_py(), entries["external_path"][first].as_py())
+        partitions = map(entries.partitions.__getitem__, entries["partition_id"].tolist())
+        buckets = zip(partitions, entries["bucket"].tolist(), strict=True)
+        has_extras = len(extras.flatten()) > 0
+        beside = extras.to_pylist() if has_extras else itertools.repeat(())
+        for bucket, name, others in zip(buckets, names.to_pylist(), beside, strict=False):
+            directory = self._directories.get(bucket)
+            if directory is None:
+                directory = self._directories[bucket] = self._paths.bucket_dir(*bucket)
+            path = f"{directory}/{plain_name(name)}"
+            part = slice_of(path)
+            yield path if part is None else part.path
+            for other in others:
+                yield f"{directory}/{plain_name(other)}"
 
 
 def _beside(table: StoredTable, snapshot: Snapshot) -> Iterator[str]:

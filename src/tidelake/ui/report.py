@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 
 from tidelake.engine.tables import Catalog
-from tidelake.ui.model.masked import masked_text
+from tidelake.options.masked import masked_text
 from tidelake.ui.model.warehouse_watch import WarehouseWatch
 from tidelake.ui.pages.rendering import PageWriter, Site
 

@@ -10,11 +10,11 @@ from functools import partial
 from importlib import metadata
 
 from tidelake.engine.tables import Catalog
+from tidelake.options.masked import masked_text
 from tidelake.ui.metrics.commit_metrics import CommitCollector
 from tidelake.ui.metrics.families import text_of
 from tidelake.ui.metrics.process_metrics import PATIENCE_S
 from tidelake.ui.metrics.table_metrics import TableCollector
-from tidelake.ui.model.masked import masked_text
 from tidelake.ui.model.warehouse_watch import WarehouseWatch
 from tidelake.ui.pages.rendering import PageWriter, Site
 from tidelake.ui.server.access import PageAccess, is_loopback

@@ -10,7 +10,7 @@ from tidelake.cli.pages.arguments import UiArguments
 from tidelake.cli.signals import Terminated, ended_by_sigterm
 from tidelake.engine.tables import open_catalog
 from tidelake.errors import InvalidInputError, TidelakeError
-from tidelake.ui.model.masked import masked_text
+from tidelake.options.masked import masked_text
 from tidelake.ui.serving import page_server
 
 FAILED, INTERRUPTED, TERMINATED = 1, 130, 143

@@ -38,7 +38,7 @@ three in an object store.
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tidelake.commit.context import CommitContext
@@ -62,7 +62,12 @@ from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.snapshot_files import changelog_files, data_files
+from tidelake.metadata.manifest.manifest_list import ManifestFile
+from tidelake.metadata.manifest.snapshot_entries import delta_manifests, read_manifests
+from tidelake.metadata.snapshot_files import DataFilePaths, changelog_files
+
+AHEAD_MIN, AHEAD_COUNT = 16, 64
+"""From how many snapshots on they are read ahead, and how many at once."""
 
 
 def expire_snapshots(
@@ -221,6 +226,14 @@ class _Expiry:
     is_over: bool = False
     changelog_directory: OpenDirectory | None = None
     in_data_files: bool = False
+    data_paths: DataFilePaths = field(init=False)
+    ahead: dict[int, tuple[bytes, Snapshot]] = field(default_factory=dict)
+    """Snapshots that were read with those before them, and their files."""
+    named: tuple[str, frozenset[str], frozenset[str]] = ("", frozenset(), frozenset())
+    """Of the snapshot that was looked at last: its list, its manifests and lists, its others."""
+
+    def __post_init__(self) -> None:
+        self.data_paths = DataFilePaths(self.context.paths)
 
     @classmethod
     def until(
@@ -250,6 +263,8 @@ class _Expiry:
         """Remove snapshots, the oldest first, as long as the first remaining one is there."""
         ids, count = [], 0
         for number in range(oldest_id, self.end.id):
+            if (number - oldest_id) % AHEAD_COUNT == 0 and self.end.id - number >= AHEAD_MIN:
+                self._read_ahead(number + 1)
             if not self._end_is_there():
                 self.is_over = True
             if self.is_over:
@@ -261,6 +276,21 @@ class _Expiry:
         if self.is_over:
             self.context.log.mend_earliest(within=self.directory)
         return Expired(tuple(ids), count)
+
+    def _read_ahead(self, first_id: int) -> None:
+        """Read some snapshots at once, and what they removed: small manifests decode together."""
+        context = self.context
+        self.ahead.clear()
+        files: list[ManifestFile] = []
+        for number in range(first_id, min(first_id + AHEAD_COUNT, self.end.id)):
+            with suppress(NotFoundError):
+                path = context.paths.snapshot(number)
+                data = context.fileio.read_bytes(path)
+                snapshot = Snapshot.from_json(data, path=path)
+                self.ahead[number] = data, snapshot
+                files += delta_manifests(context.fileio, context.paths, snapshot, context.manifests)
+        with suppress(NotFoundError):  # then each is read in its turn
+            read_manifests(context.fileio, context.paths, files, context.manifests)
 
     def _end_is_there(self) -> bool:
         """Whether the first remaining snapshot is unchanged: no rollback removed or replaced it."""
@@ -285,7 +315,9 @@ class _Expiry:
             data = context.fileio.read_bytes(path)
         except NotFoundError:
             return None
-        snapshot = Snapshot.from_json(data, path=path)
+        before, snapshot = self.ahead.get(snapshot_id, (b"", None))
+        if snapshot is None or before != data:
+            snapshot = Snapshot.from_json(data, path=path)
         candidates = self._candidates(snapshot)
         files = self._free(candidates)
         if not context.fileio.holds_directories and not self._end_is_there():
@@ -334,21 +366,32 @@ class _Expiry:
             nothing = frozenset[str]()
             return _Candidates(snapshot.id, after.id, EntryTable.of(()), nothing, nothing)
         data = removed_by(context, after)
-        metadata = set(index_and_statistics(context, snapshot, may_be_missing=True))
+        manifests, others = self._named_by(snapshot)
+        metadata = set(others)
         if self.keeps_changelogs and self.in_data_files:
             data = data.take(~is_changelog(data))
         else:
-            metadata.update(manifests_and_lists(context, snapshot, may_be_missing=True))
-        metadata.difference_update(metadata_files(context, after, may_be_missing=True))
-        metadata.difference_update(self.kept_metadata)
+            metadata.update(manifests)
+        metadata.difference_update(*self._named_by(after), self.kept_metadata)
         changelog = frozenset[str]()
         if not self.keeps_changelogs:
             changelog = frozenset(_changelog_files(context, snapshot))
         return _Candidates(snapshot.id, after.id, data, frozenset(metadata), changelog)
 
+    def _named_by(self, snapshot: Snapshot) -> tuple[frozenset[str], frozenset[str]]:
+        """The manifests and lists of a snapshot's state, and its other metadata files."""
+        key, context = snapshot.delta_manifest_list, self.context
+        if self.named[0] != key:
+            manifests = manifests_and_lists(context, snapshot, may_be_missing=True)
+            others = index_and_statistics(context, snapshot, may_be_missing=True)
+            self.named = (key, frozenset(manifests), frozenset(others))
+        return self.named[1:]
+
     def _after(self, snapshot: Snapshot) -> Snapshot:
         """The next snapshot that is there."""
         for number in range(snapshot.id + 1, self.end.id):
+            if number in self.ahead:
+                return self.ahead[number][1]
             try:
                 return self.context.log.load(number)
             except NotFoundError:
@@ -359,7 +402,7 @@ class _Expiry:
         data = self.references.unreferenced(candidates.data, candidates.removed_id)
         others = candidates.metadata | candidates.changelog
         others -= self.references.metadata(candidates.snapshot_id)
-        return frozenset(data_files(self.context, data)) | others
+        return frozenset(self.data_paths.of(data)) | others
 
 
 def _changelog_files(context: CommitContext, snapshot: Snapshot) -> frozenset[str]:

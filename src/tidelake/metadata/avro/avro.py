@@ -61,6 +61,8 @@ RECORDS_MAX = 2_000_000
 """A manifest of 8 MiB holds some 100,000 entries."""
 PART_BYTES = 4 << 20
 """Blocks are decoded together up to this size: few calls for small blocks, bounded memory."""
+TOGETHER_BYTES_MAX = 16 << 20
+"""Small files are decoded together up to this size."""
 COLUMNS_RECORDS_MIN = 150
 """Fewer records are decoded one by one: they cost less than the NumPy calls of the columns."""
 RATIO_MAX = 500
@@ -74,6 +76,11 @@ SCHEMAS_CACHED_MAX = 64
 FIXED_BYTES_MAX = 1 << 16
 """Iceberg's manifests have decimals of up to 16 bytes."""
 HEADER_KEYS_MAX = 64
+
+KNOWN_HEADERS_MAX = 4
+KNOWN_BYTES_MAX = 1 << 14
+_known_headers: tuple[tuple[bytes, Mapping[str, bytes]], ...] = ()
+"""Headers that were read last, without their markers, and their keys."""
 
 _CHECKSUM = "tidelake.checksum"  # on disk: never rename
 _NO_KEYS: Mapping[str, bytes] = MappingProxyType({})
@@ -89,6 +96,23 @@ CODECS = {
     "uncompressed": "null",
 }
 """Option ``manifest.compression`` to the codec's name in the file."""
+
+
+_UNREADABLE = (
+    UnreadableAvroError,
+    *CompressionError,
+    pa.ArrowException,
+    fastavro.schema.SchemaParseException,
+    fastavro.schema.UnknownType,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    OverflowError,
+    RecursionError,
+)
+"""What a decoder raises for bytes that are not what they should be."""
 
 
 class ContainerWriter:
@@ -217,6 +241,45 @@ def decode_columns(
     yield from _checked(data, path, convert)
 
 
+def decode_together(
+    files: Sequence[tuple[bytes, str]], *, find_starts: FindStarts
+) -> tuple[Columns, tuple[int, ...]] | None:
+    """Decode several small files of one schema in one pass: a small one alone costs as much.
+
+    Parameters
+    ----------
+    files : sequence of (bytes, str)
+        Contents and paths; together at most some MiB.
+
+    Returns
+    -------
+    tuple or None
+        The columns of all records in order, and how many each file has. None where the files must
+        be decoded one by one: their schemas differ, they are few, or one is unusual or damaged.
+    """
+    blocks: list[tuple[int, bytes]] = []
+    counts, schema, size_bytes = [], None, 0
+    try:
+        for data, path in files:
+            array, read = _blocks_of(data, path)
+            if schema is not None and array is not schema:
+                return None
+            schema, count = array, 0
+            for block in read:
+                blocks.append(block)
+                count += block[0]
+                size_bytes += len(block[1])
+                if size_bytes > TOGETHER_BYTES_MAX:
+                    return None
+            counts.append(count)
+    except (*_UNREADABLE, UnsupportedError, MemoryError):
+        return None
+    if schema is None or sum(counts) < COLUMNS_RECORDS_MIN:
+        return None
+    columns = side_by_side(schema["items"], blocks, find_starts=find_starts)
+    return None if columns is None else (columns, tuple(counts))
+
+
 def _checked(
     data: bytes, path: str, convert: Callable[[Any, list[tuple[int, bytes]]], T]
 ) -> Iterator[T]:
@@ -224,20 +287,7 @@ def _checked(
         yield from _decode(data, path, convert)
     except MemoryError as error:  # lengths have their own bounds, so it is not the file's fault
         raise not_enough_memory(path, error) from error
-    except (
-        UnreadableAvroError,
-        *CompressionError,
-        pa.ArrowException,
-        fastavro.schema.SchemaParseException,
-        fastavro.schema.UnknownType,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except _UNREADABLE as error:
         message = (
             f"File {path} is not a readable Avro file: {str(error) or type(error).__name__}."
             " Restore it from a backup."
@@ -248,30 +298,10 @@ def _checked(
 def _decode(
     data: bytes, path: str, convert: Callable[[Any, list[tuple[int, bytes]]], T]
 ) -> Iterator[T]:
-    if len(data) > FILE_BYTES_MAX:
-        raise UnreadableAvroError(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
-    source = _source(data)
-    header = _take_header(source)
-    if header.codec not in DECOMPRESS:
-        message = (
-            f"File {path} is compressed with '{header.codec}'; this version reads zstd, deflate,"
-            " snappy and null."
-        )
-        raise UnsupportedError(message, kind="avro_codec", path=path)
-    array = _array_of(header.values["avro.schema"])
+    array, read = _blocks_of(data, path)
     blocks: list[tuple[int, bytes]] = []
-    size_bytes = records_count = 0
-    for block in take_blocks(
-        source,
-        header.sync,
-        DECOMPRESS[header.codec],
-        packed_bytes_max=FILE_BYTES_MAX,
-        block_bytes_max=BLOCK_BYTES_MAX,
-        bytes_max=min(DECODED_BYTES_MAX, max(RATIO_FREE_BYTES, RATIO_MAX * len(data))),
-    ):
-        records_count += block[0]
-        if records_count > RECORDS_MAX:
-            raise UnreadableAvroError(f"it holds more than {RECORDS_MAX} records")
+    size_bytes = 0
+    for block in read:
         blocks.append(block)
         size_bytes += len(block[1])
         if size_bytes >= PART_BYTES:
@@ -279,6 +309,58 @@ def _decode(
             blocks, size_bytes = [], 0
     if blocks:
         yield convert(array, blocks)
+
+
+def _blocks_of(data: bytes, path: str) -> tuple[Any, Iterator[tuple[int, bytes]]]:
+    """The schema of a file's records, as of an array of them, and its blocks within all limits."""
+    if len(data) > FILE_BYTES_MAX:
+        raise UnreadableAvroError(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
+    source, header = _opened(data)
+    if header.codec not in DECOMPRESS:
+        message = (
+            f"File {path} is compressed with '{header.codec}'; this version reads zstd, deflate,"
+            " snappy and null."
+        )
+        raise UnsupportedError(message, kind="avro_codec", path=path)
+    blocks = take_blocks(
+        source,
+        header.sync,
+        DECOMPRESS[header.codec],
+        packed_bytes_max=FILE_BYTES_MAX,
+        block_bytes_max=BLOCK_BYTES_MAX,
+        bytes_max=min(DECODED_BYTES_MAX, max(RATIO_FREE_BYTES, RATIO_MAX * len(data))),
+    )
+    return _array_of(header.values["avro.schema"]), _counted(blocks)
+
+
+def _counted(blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    records_count = 0
+    for block in blocks:
+        records_count += block[0]
+        if records_count > RECORDS_MAX:
+            raise UnreadableAvroError(f"it holds more than {RECORDS_MAX} records")
+        yield block
+
+
+def _opened(data: bytes) -> tuple[AvroSource, AvroHeader]:
+    """A file behind its header.
+
+    The files of a table have few different headers, but for the marker at the end: those that were
+    read last are known by their bytes, for taking one apart takes longer than a small block.
+    """
+    global _known_headers
+    for head, values in _known_headers:
+        end = len(head) + SYNC_BYTES
+        if data.startswith(head) and len(data) >= end:
+            raw = io.BytesIO(data)
+            raw.seek(end)
+            return AvroSource(raw, len(data) - end), AvroHeader(values, data[len(head) : end])
+    source = _source(data)
+    header = _take_header(source)
+    head = data[: len(data) - source.rest_bytes - SYNC_BYTES]
+    if len(head) <= KNOWN_BYTES_MAX:
+        _known_headers = ((head, header.values), *_known_headers[: KNOWN_HEADERS_MAX - 1])
+    return source, header
 
 
 def _take_header(source: AvroSource) -> AvroHeader:

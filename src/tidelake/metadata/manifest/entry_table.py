@@ -234,6 +234,10 @@ class EntryTable:
             return EntryTable(self.batch.filter(pa.array(rows)), self.partitions)
         return EntryTable(self.batch.take(pa.array(rows)), self.partitions)
 
+    def only(self, names: Sequence[str]) -> EntryTable:
+        """The same entries with some columns; nothing is copied, and no file can be made of it."""
+        return EntryTable(self.batch.select(list(names)), self.partitions)
+
     def in_order(self, rows: np.ndarray) -> EntryTable:
         """As :meth:`take` with positions; if these are all rows in order, nothing is copied.
 

@@ -10,6 +10,7 @@ Source: ``docs/format/manifest.md``; files written by Java Paimon 1.3.1 and 2.1.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -20,7 +21,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidelake.codec.binary_row import decode_row, serialize_row
-from tidelake.metadata.avro.avro import ContainerWriter, decode_columns
+from tidelake.errors import TidelakeError
+from tidelake.metadata.avro.avro import ContainerWriter, decode_columns, decode_together
 from tidelake.metadata.avro.avro_columns import Columns
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS, FileKind, SimpleStats
 from tidelake.metadata.manifest.entry_table import COLUMNS, EntryTable, number_partitions
@@ -106,6 +108,35 @@ def decode_manifest(data: bytes, *, path: str) -> EntryTable:
             _entry_table(part, path) if isinstance(part, list) else _of_columns(part, path)
             for part in decode_columns(data, path=path, find_starts=_entry_starts)
         )
+
+
+def decode_small_manifests(
+    files: Sequence[tuple[bytes, str]],
+) -> tuple[list[EntryTable], int] | None:
+    """Decode small manifests together, which takes a tenth of the time.
+
+    Parameters
+    ----------
+    files : sequence of (bytes, str)
+        Contents and paths, each once.
+
+    Returns
+    -------
+    tuple or None
+        A table for each file, and the memory that they share, in bytes. None where they must be
+        decoded one by one.
+    """
+    found = decode_together(files, find_starts=_entry_starts)
+    if found is None:
+        return None
+    columns, counts = found
+    try:
+        table = _of_columns(columns, "")
+    except (TidelakeError, ValueError, TypeError, LookupError):
+        return None  # decoded alone, the damaged one says so
+    starts = itertools.accumulate(counts, initial=0)
+    slices = [_slice(table, start, count) for start, count in zip(starts, counts, strict=False)]
+    return slices, table.nbytes
 
 
 def _entry_starts(payload: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from tidelake.errors import CorruptError
 from tidelake.fileio import FileIO
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.manifest import decode_manifest
+from tidelake.metadata.manifest.manifest import decode_manifest, decode_small_manifests
 from tidelake.metadata.manifest.manifest_list import ManifestFile, read_manifest_list
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.unique_file import resized, whole_bytes_max
@@ -27,6 +27,11 @@ TABLE_BYTES = 24 << 10
 LIST_ROW_BYTES = 1_500
 """The size of a cached manifest besides its values, and of a list row: measured, of one entry each.
 With small commits the cache is full of such, and their values are a fiftieth of them."""
+
+SMALL_BYTES_MAX = 16 << 10
+SMALL_MIN = 8
+SMALL_AT_ONCE = 64
+"""How many small manifests of a local storage make it worth to decode them together; and groups."""
 
 READ_BYTES_MAX = 64 << 20
 """Bytes of manifests that are on their way, or here and not decoded yet."""
@@ -88,7 +93,14 @@ class ManifestCache:
         # a name that comes twice is read once, so that each content meets its own name
         missing = [one for one in dict(named).items() if one[0] not in self._kept]
         if not fileio.is_remote or len(missing) < 2:
-            return [self.entries(fileio, path, expected=file) for path, file in named]
+            small = self._small(fileio, missing)
+            for path, file in named:
+                if path in small:
+                    _check_counts(small[path], path, file)
+            return [
+                small[path] if path in small else self.entries(fileio, path, expected=file)
+                for path, file in named
+            ]
         coming = {path for path, _ in missing}
         tables = []
         with closing(
@@ -109,6 +121,29 @@ class ManifestCache:
                     table = self.entries(fileio, path, expected=file)
                 tables.append(table)
         return tables
+
+    def _small(
+        self, fileio: FileIO, missing: Sequence[tuple[str, ManifestFile]]
+    ) -> dict[str, EntryTable]:
+        """Decode the small ones of manifests together; errors as of :meth:`entries`."""
+        found: dict[str, EntryTable] = {}
+        small = [one for one in missing if one[1].file_size_bytes <= SMALL_BYTES_MAX]
+        if len(small) < SMALL_MIN:
+            return found
+        for start in range(0, len(small), SMALL_AT_ONCE):
+            group = small[start : start + SMALL_AT_ONCE]
+            contents = [(_read(fileio, path, f.file_size_bytes), path) for path, f in group]
+            decoded = decode_small_manifests(contents)
+            if decoded is None:
+                tables = [decode_manifest(data, path=path) for data, path in contents]
+                sizes = [table.nbytes for table in tables]
+            else:
+                tables, nbytes = decoded
+                sizes = [nbytes // len(tables)] * len(tables)
+            for (path, _), table, nbytes in zip(group, tables, sizes, strict=True):
+                found[path] = table
+                self._kept.keep(path, table, nbytes + TABLE_BYTES)
+        return found
 
     def manifest_list(
         self, fileio: FileIO, paths: TablePaths, name: str, *, size_bytes: int | None = None
@@ -150,7 +185,8 @@ class ManifestCache:
     def forget(self, paths: Iterable[str]) -> None:
         """Drop the decoded content of removed files."""
         for path in paths:
-            self._kept.pop(path)
+            if path in self._kept:
+                self._kept.pop(path)
 
     def get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
         """The decoded content of a file; `load` returns it and its size in memory."""

@@ -17,7 +17,7 @@ from tidelake.scan import live_deletions, live_files
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.health import file_checks, log_checks, option_checks
 from tidelake.table.health.examined import Examined
-from tidelake.table.health.finding import WARNING, Diagnosis, HealthFinding
+from tidelake.table.health.finding import WARNING, Diagnosis, HealthFinding, without_secrets
 from tidelake.table.health.measures import FileMeasures
 
 CHECKS = (
@@ -52,6 +52,6 @@ def examine_table(
     examined = Examined(handle, snapshot, FileMeasures.of(files, deletions), tasks, {})
     found: list[HealthFinding] = []
     for check in (*CHECKS, log_checks.orphan_files) if orphans else CHECKS:
-        found += check(examined)
+        found += map(without_secrets, check(examined))
     found.sort(key=lambda finding: finding.severity != WARNING)  # stable
     return Diagnosis(handle.identifier, snapshot.id, tuple(found), dict(examined.figures))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from tidelake.options.masked import masked, masked_text
 
 ADVICE, WARNING = "advice", "warning"
 
@@ -84,6 +86,23 @@ class HealthFinding:
         lines += [f"  run: {remedy}" for remedy in self.remedies]
         lines += [f"  then: {name} {forecast}" for name, forecast in self.predicted.items()]
         return "\n".join(lines)
+
+
+def without_secrets(finding: HealthFinding) -> HealthFinding:
+    """The finding as it may be shown: names of tags and consumers are free texts of users.
+
+    A remedy that names a secret is left out, since what hides it would not run.
+    """
+    evidence = {
+        name: masked(name, value) if isinstance(value, str) else value
+        for name, value in finding.evidence.items()
+    }
+    remedies = tuple(
+        call
+        for call in finding.remedies
+        if all(masked_text(text) == text for text in (call.python, call.sql or ""))
+    )
+    return replace(finding, cause=masked_text(finding.cause), evidence=evidence, remedies=remedies)
 
 
 @dataclass(frozen=True, slots=True)

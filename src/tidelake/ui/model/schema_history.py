@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelake.engine.tables import TableHandle
+from tidelake.options.masked import masked
 from tidelake.types.schema import DataField, TableSchema
-from tidelake.ui.model.masked import masked
 
 
 @dataclass(frozen=True, slots=True)

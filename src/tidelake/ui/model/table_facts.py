@@ -10,8 +10,8 @@ from tidelake.engine.metadata import Snapshot
 from tidelake.engine.tables import Table
 from tidelake.errors import TidelakeError
 from tidelake.options import declared, target_file_size_bytes
+from tidelake.options.masked import masked_options, masked_text
 from tidelake.ui.model.file_layout import FileLayout, file_layout
-from tidelake.ui.model.masked import masked_options, masked_text
 from tidelake.ui.model.readers import (
     ConsumerRow,
     KeptVersion,

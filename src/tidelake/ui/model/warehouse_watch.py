@@ -20,7 +20,7 @@ from tidelake.engine.env import RecentlyUsed
 from tidelake.engine.health import WARNING, Diagnosis
 from tidelake.engine.tables import Catalog, Table
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
-from tidelake.ui.model.masked import masked_text
+from tidelake.options.masked import masked_text
 from tidelake.ui.model.table_facts import TableFacts, state_of, table_facts
 
 THREADS = 2

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from tidelake.engine.health import HealthFinding
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
-from tidelake.ui.model.masked import masked_text
+from tidelake.options.masked import masked_text
 from tidelake.ui.model.table_facts import TableFacts
 from tidelake.ui.model.warehouse_watch import WarehouseWatch
 from tidelake.ui.pages.rendering import SCRIPT, STYLE, PageWriter, asset

@@ -1,9 +1,10 @@
 """What was decoded stays decoded, within its bound."""
 
 import threading
+from dataclasses import replace
 
 import pytest
-from unit.metadata.made import PATHS, added, write_manifest, written
+from unit.metadata.made import PARTITIONED, PATHS, added, partition, write_manifest, written
 
 from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import MemoryFileIO
@@ -66,6 +67,57 @@ def test_what_is_removed_is_forgotten():
     with pytest.raises(NotFoundError):
         cache.entries(MemoryFileIO(), "/a")
     assert cache.entries(MemoryFileIO(), "/b") is table
+
+
+def many_small(count=12, each=20):
+    fileio, files, entries = MemoryFileIO(), [], {}
+    for number in range(count):
+        own = [
+            added(
+                f"data-{number}-{i}.parquet",
+                place=(partition(f"p{number % 3}"), i % 2),
+                level=i % 3,
+            )
+            for i in range(each)
+        ]
+        file = write_manifest(
+            fileio, PARTITIONED, f"manifest-{number}", own, schema_id=0, codec="zstandard"
+        )
+        files.append(file)
+        entries[file.file_name] = own
+    return fileio, files, entries
+
+
+def test_many_small_manifests_are_read_once_and_decoded_as_alone():
+    fileio, files, entries = many_small()
+    counting = FaultyFileIO(fileio)
+    cache = ManifestCache(1 << 20)
+    tables = cache.all_entries(counting, PARTITIONED, [*files, files[3]])
+    assert [t.to_entries() for t in tables] == [entries[f.file_name] for f in (*files, files[3])]
+    again = cache.all_entries(counting, PARTITIONED, files)
+    assert [a is b for a, b in zip(again, tables, strict=False)] == [True] * len(files)
+    assert len(counting.trace) == len(files)
+    assert cache.nbytes >= TABLE_BYTES * len(files)
+    assert EntryTable.fold(tables[:-1]).num_rows == sum(map(len, entries.values()))
+
+
+def test_a_damaged_one_of_many_small_manifests_is_named():
+    fileio, files, _ = many_small()
+    path = PARTITIONED.manifest(files[7].file_name)
+    whole = fileio.read_bytes(path)
+    fileio.replace(path, whole[:-40] + b"x" + whole[-39:])
+    with pytest.raises(CorruptError, match="manifest-7 is not"):
+        ManifestCache(1 << 20).all_entries(fileio, PARTITIONED, files)
+    fileio.replace(path, whole)
+    wrong = replace(files[5], added_count=3)
+    with pytest.raises(CorruptError, match=r"manifest-5 holds 20 entries.*says 3"):
+        ManifestCache(1 << 20).all_entries(fileio, PARTITIONED, [*files[:5], wrong, *files[6:]])
+
+
+def test_few_entries_in_many_manifests_are_decoded_one_by_one():
+    fileio, files, entries = many_small(9, each=1)
+    tables = ManifestCache(1 << 20).all_entries(fileio, PARTITIONED, files)
+    assert [t.to_entries() for t in tables] == list(entries.values())
 
 
 def test_threads_share_a_cache():

@@ -12,6 +12,7 @@ import pytest
 import tidelake
 from tidelake import InvalidInputError
 from tidelake.maintenance import call
+from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.table.health import file_checks, log_checks
 
 DAY = 86_400_000
@@ -285,3 +286,16 @@ def test_a_sound_table_and_an_empty_one_are_healthy(catalog):
     assert repr(table.doctor()) == "<Diagnosis of db.t at snapshot 3: healthy>"
     with pytest.raises(InvalidInputError, match="give 1 or more"):
         table.doctor(parallelism=0)
+
+
+def test_what_a_name_tells_that_looks_like_a_secret_is_hidden(catalog, monkeypatch):
+    table, secret = silent_consumers(catalog, monkeypatch), "s3cr3t-of-mine"
+    log = ConsumerLog(table.fileio, table.handle.paths)
+    log.record(f"reader-password={secret}", 1)
+    finding = table.doctor().of("silent_consumers")
+    assert secret not in str(finding)
+    assert secret not in str(finding.facts())
+    assert finding.evidence["consumers"].startswith("gone, reader-password=")
+    assert [call.python for call in finding.remedies] == [
+        "table.maintenance.reset_consumer('gone')"
+    ]

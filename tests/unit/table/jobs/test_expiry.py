@@ -6,8 +6,13 @@ import pytest
 from proving.expiring import ALL, TABLES, Meanwhile, again, check, make, rows, states, work
 from proving.reach import missing
 
+import tidelake
 from tidelake import CorruptError, InvalidInputError, NotFoundError
+from tidelake.commit.expiry import snapshots
 from tidelake.fileio import MemoryFileIO
+from tidelake.metadata.avro import avro
+from tidelake.metadata.manifest import manifest_cache
+from tidelake.telemetry import Env
 
 
 @pytest.fixture
@@ -44,6 +49,28 @@ def test_what_stays_reads_as_before_and_what_goes_leaves_nothing(fileio, kind):
     work(table, 2)  # the table goes on
     table.maintenance.expire_snapshots(**ALL)
     check(table)
+
+
+@pytest.mark.parametrize("kind", ["append", "lookup"])
+def test_snapshots_that_are_read_ahead_expire_as_those_that_are_read_in_their_turn(
+    kind, monkeypatch
+):
+    left = []
+    for at_least in (2, 999):
+        monkeypatch.setattr(snapshots, "AHEAD_MIN", at_least)
+        monkeypatch.setattr(snapshots, "AHEAD_COUNT", 5)
+        monkeypatch.setattr(manifest_cache, "SMALL_MIN", at_least)
+        monkeypatch.setattr(avro, "COLUMNS_RECORDS_MIN", at_least)
+        fileio = MemoryFileIO()
+        work(make(fileio, **TABLES[kind]))
+        table = tidelake.open("/w", fileio=fileio, env=Env.seeded(8)).table("db.t")
+        before = rows(table)
+        table.tags.create("kept", snapshot_id=4)
+        told = table.maintenance.expire_snapshots(**ALL)
+        assert rows(table) == before
+        check(table)
+        left.append((told, sorted(map(str, fileio.list_dir("/w/db.db/t/manifest")))))
+    assert left[0] == left[1]
 
 
 @pytest.mark.parametrize("kind", ["append", "dynamic", "lookup"])

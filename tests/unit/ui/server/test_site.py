@@ -9,8 +9,11 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
+from servers.s3 import S3Server
 
+import tidelake
 from tidelake.errors import ConflictError
+from tidelake.ui.model.warehouse_watch import WarehouseWatch
 from tidelake.ui.pages.rendering import PageWriter, Site
 from tidelake.ui.server.access import PageAccess
 from tidelake.ui.server.exchange import PageRequest
@@ -260,3 +263,27 @@ def test_a_time_that_is_none_does_not_take_the_pages_down(watch, orders, tmp_pat
         answer = get(made(watch), path)
         assert answer.status == HTTPStatus.OK
         assert b"no time (300000000000000 ms)" in answer.body
+
+
+@pytest.mark.parametrize("metastore", ["filesystem", "jdbc"])
+def test_a_warehouse_on_an_object_store_is_shown_without_its_secrets(metastore, tmp_path):
+    with S3Server() as store:
+        secrets = store.storage()
+        options = {"metastore": metastore}
+        if metastore == "jdbc":
+            options["uri"] = f"jdbc:sqlite:{tmp_path}/catalog.db"
+        catalog = tidelake.open("s3://lake/w", storage=secrets, catalog=options)
+        table = catalog.create_table("db.t", {"n": "INT"}, options={"target-file-size": "1 mb"})
+        for n in range(3):
+            table.write([{"n": n}])
+        with WarehouseWatch(catalog) as watch:
+            site = made(watch, actions=True)
+            pages = [get(site, "/"), get(site, "/table/db.t")]
+        texts = [page.body.decode() for page in pages]
+    assert [page.status for page in pages] == [HTTPStatus.OK, HTTPStatus.OK]
+    assert "/table/db.t" in texts[0]
+    assert "s3://lake/w/db.db/t" in texts[1]
+    assert "fighting_options" in texts[1] or "set_options" in texts[1]
+    for text in texts:
+        assert secrets["s3.secret-key"] not in text
+        assert secrets["s3.access-key"] not in text

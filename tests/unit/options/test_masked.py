@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tidelake.ui.model.masked import HIDDEN, masked, masked_options, masked_text
+from tidelake.options.masked import HIDDEN, masked, masked_options, masked_text
 
 
 @pytest.mark.parametrize(

@@ -261,22 +261,19 @@ class EntryTable:
         return EntryTable(self.batch.set_column(0, COLUMNS.field(0), kinds), self.partitions)
 
     def files(self) -> list[DataFileMeta]:
-        """The files as objects; 5 us each, so for the few that are needed."""
+        """The files as objects; some us each, so for the few that are needed."""
         if not self.num_rows:
             return []
-        columns = {name: self.batch.column(name).to_pylist() for name in COLUMNS.names}
-        for name in _SEQUENCES:
-            columns[name] = [None if v is None else tuple(v) for v in columns[name]]
+        columns = {
+            name: _values(self.batch.column(name))
+            for name in COLUMNS.names
+            if name not in _NOT_OF_FILE
+        }
         for name in ("key_stats", "value_stats"):
-            columns[name] = [
-                SimpleStats(low, high, () if nulls is None else tuple(nulls))
-                for low, high, nulls in zip(
-                    columns[f"{name}_min"],
-                    columns[f"{name}_max"],
-                    columns[f"{name}_nulls"],
-                    strict=True,
-                )
-            ]
+            nulls = [() if given is None else given for given in columns[f"{name}_nulls"]]
+            columns[name] = list(
+                map(SimpleStats, columns[f"{name}_min"], columns[f"{name}_max"], nulls)
+            )
         return list(map(DataFileMeta, *(columns[f.name] for f in fields(DataFileMeta))))
 
     def to_entries(self) -> list[ManifestEntry]:
@@ -300,7 +297,23 @@ _FILE_FIELDS = tuple(
     for name in COLUMNS.names
     if name not in _NOT_OF_FILE and "_stats_m" not in name and not name.endswith("_nulls")
 )
-_SEQUENCES = ("extra_files", "value_stats_cols", "write_cols", "write_cols_sequences")
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values of a column, lists as tuples; most columns are numbers, or all null."""
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if pa.types.is_list(column.type):
+        items = column.flatten().to_pylist()
+        ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0)).tolist()
+        tuples = [tuple(items[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+        if not column.null_count:
+            return tuples
+        given = column.is_valid().to_pylist()
+        return [one if is_given else None for one, is_given in zip(tuples, given, strict=True)]
+    if column.null_count or not pa.types.is_integer(column.type):
+        return list(column.to_pylist())
+    return list(column.to_numpy().tolist())
 
 
 def number_partitions(partitions: Sequence[bytes]) -> tuple[np.ndarray, tuple[bytes, ...]]:

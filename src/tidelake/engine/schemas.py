@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidelake.table.schema.alter import alter_table, with_newest_schema
+from tidelake.table.schema.constraints import Constraints
 from tidelake.table.schema.evolution import evolved_schema
 from tidelake.table.schema.schema_merging import merging_changes
 from tidelake.table.schema.watermark import (
@@ -20,6 +21,7 @@ __all__ = [
     "EXPRESSION",
     "ROWTIME",
     "WATERMARK_KEYS",
+    "Constraints",
     "EventTime",
     "alter_table",
     "check_event_time",

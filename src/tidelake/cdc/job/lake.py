@@ -48,6 +48,7 @@ from tidelake.cdc.source.source import FirstCopy
 from tidelake.cdc.source.source_table import SourceName, SourceTable
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.cdc.target.quarantine import Misfit, Quarantine, payload_of
+from tidelake.cdc.target.row_check import RowCheck
 from tidelake.cdc.target.row_maker import Made
 from tidelake.cdc.target.target import Applied, Prepared, Target
 from tidelake.engine.tables import Catalog
@@ -571,7 +572,7 @@ class LakeWriter:
         ]
         return TableCopy(
             target.identifier,
-            target.handle.schema.fields,
+            RowCheck.of(target.handle),
             copy,
             tuple(chunks),
             {version.name: self.targets.maker(version) for version in versions},

@@ -2,7 +2,8 @@
 
 A copy is done here, one chunk after another, or by a :class:`Copier` in other processes. Both read
 chunks by :meth:`TableCopy.rows`, and keep what is left out in a :class:`ChunkNote` for each chunk.
-A chunk that is read again has the same note again, so that notes are counted by chunk.
+A chunk that is read again has the same note again, so that notes are counted by chunk. Rows that
+the target does not take are left out, and noted.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from tidelake.cdc.source.changes import Rejected
 from tidelake.cdc.source.source import Chunk, ChunkReader, CopiedRows
 from tidelake.cdc.source.source_table import SourceName
+from tidelake.cdc.target.quarantine import payload_of
+from tidelake.cdc.target.row_check import RowCheck
 from tidelake.cdc.target.row_maker import RowMaker
-from tidelake.cdc.target.target import whole_rows
+from tidelake.cdc.target.target import whole_rows, with_all_columns
 from tidelake.engine.write import WriteResult, WriteTransaction
-from tidelake.types import DataField
+from tidelake.types import DataField, RowKind
 
 JOINED_BYTES = 32 << 20
 """Of Arrow: rows that are written together."""
@@ -39,8 +43,8 @@ class TableCopy:
 
     Parameters
     ----------
-    fields : tuple of DataField
-        The target's columns.
+    check : RowCheck
+        Says which rows the target takes.
     makers : mapping
         By the table of the source.
     order : tuple of int
@@ -48,12 +52,17 @@ class TableCopy:
     """
 
     target: str
-    fields: tuple[DataField, ...]
+    check: RowCheck
     reader: ChunkReader
     chunks: tuple[Chunk, ...]
     makers: Mapping[SourceName, RowMaker]
     order: tuple[int, int]
     now_ms: int
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The target's columns."""
+        return self.check.fields
 
     @property
     def rows_count(self) -> int:
@@ -65,14 +74,37 @@ class TableCopy:
         return replace(self, reader=reader)
 
     def rows(self, number: int, note: ChunkNote) -> Iterator[pa.RecordBatch]:
-        """Read a chunk by its number; rows have the columns that its table gives the target."""
+        """Read a chunk by its number; rows have all columns of the target, and fit them."""
         chunk = self.chunks[number]
         maker = self.makers[chunk.table.name]
         for copied in _joined(self.reader.read(chunk)):
             made, rejected = maker.copied(copied.rows, self.order, self.now_ms)
             note.rejected += [*copied.rejected, *rejected]
-            note.rows_count += made.num_rows
-            yield from made.to_batches()
+            fitting, left_out = self._fitting(made, chunk.table.name)
+            note.rejected += left_out
+            note.rows_count += fitting.num_rows
+            yield from fitting.to_batches()
+
+    def _fitting(self, made: pa.Table, source: SourceName) -> tuple[pa.Table, list[Rejected]]:
+        """The rows that the target takes, and the others."""
+        kinds = np.full(made.num_rows, int(RowKind.INSERT), np.int8)
+        rows = with_all_columns(made, kinds, self.fields)
+        misfits = self.check.misfits(rows, kinds)
+        if not misfits:
+            return rows, []
+        rejected = [
+            Rejected(
+                source,
+                self.order,
+                int(RowKind.INSERT),
+                reason,
+                payload_of(made.slice(row, 1).to_pylist()[0]),
+            )
+            for row, reason in sorted(misfits.items())
+        ]
+        kept = np.ones(made.num_rows, np.bool_)
+        kept[list(misfits)] = False
+        return rows.filter(pa.array(kept)), rejected
 
     def whole_rows(self, number: int, note: ChunkNote) -> Iterator[pa.RecordBatch]:
         """Read a chunk by its number; rows have all columns of the target.

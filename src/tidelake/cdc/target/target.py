@@ -4,7 +4,8 @@ An epoch is one commit to a target, whatever number of source tables and version
 
 1. ask whether the commit is made: then nothing is looked at again;
 2. prepare: fill in the values that the source did not send, give the rows the target's columns
-   (what the source lacks is null), and find those that do not fit;
+   (what the source lacks is null), and find those that do not fit
+   (:mod:`tidelake.cdc.target.row_check`);
 3. commit with the epoch's identity.
 
 Between 2 and 3 the job writes the rows that do not fit into its quarantine. So an epoch that comes
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from tidelake.cdc.columns.order_columns import ORDER_FIELDS
 from tidelake.cdc.evolution.target_engine import engine_notes
 from tidelake.cdc.target.epoch_step import EpochStep
+from tidelake.cdc.target.row_check import RowCheck
 from tidelake.cdc.target.unchanged import fill_unchanged
 from tidelake.engine.schemas import alter_table, with_newest_schema
 from tidelake.engine.streams import MadeCommit
@@ -38,7 +40,6 @@ from tidelake.engine.write import (
     WriteTransaction,
     write_target,
 )
-from tidelake.errors import InvalidInputError
 from tidelake.options import declared
 from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
@@ -89,7 +90,7 @@ class Prepared:
     ----------
     left_out : mapping of int to str
         Indices of the given rows that are not among them, and why: a value that was not sent was
-        found nowhere, or one does not fit its column.
+        found nowhere, one does not fit its column, or the row violates a constraint.
     """
 
     rows: pa.Table
@@ -194,11 +195,12 @@ class Target:
         """
         filled, left_out = self._filled(given)
         rows, kinds = self._conformed(filled, given.kinds), given.kinds
-        misfits = self._misfits(rows)
+        check = RowCheck.of(self._handle)
+        misfits = check.misfits(rows, kinds)
         deletes = [row for row in misfits if kinds[row] == int(RowKind.DELETE)]
         if deletes and self._handle.schema.primary_keys:
             rows = self._conformed(self._with_bare(filled, deletes), kinds)
-            misfits = self._misfits(rows)
+            misfits = check.misfits(rows, kinds)
         left_out = {**misfits, **left_out}
         if left_out:
             kept = np.ones(len(kinds), np.bool_)
@@ -330,22 +332,6 @@ class Target:
                 rows = rows.set_column(place, one.name, bare)
         return rows
 
-    def _misfits(self, rows: pa.Table) -> dict[int, str]:
-        """The rows with a value that does not fit its column, and why."""
-        found: dict[int, str] = {}
-        parts = [(0, rows)]
-        while parts:
-            first, part = parts.pop()
-            try:
-                conform(part, self._handle.schema.fields, table=self.identifier)
-            except InvalidInputError as error:
-                if part.num_rows == 1:
-                    found[first] = error.message
-                    continue
-                half = part.num_rows // 2
-                parts += [(first, part.slice(0, half)), (first + half, part.slice(half))]
-        return found
-
     def _rows_of(self, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
         table = Table(self._handle)
         names = list(self._handle.schema.primary_keys)
@@ -356,7 +342,7 @@ class Target:
     def _conformed(self, rows: pa.Table, kinds: NDArray[np.int8]) -> pa.Table:
         """The rows with all columns of the target."""
         schema = self._handle.schema
-        return _conformed(rows, kinds, schema.fields, schema.primary_keys)
+        return with_all_columns(rows, kinds, schema.fields, schema.primary_keys)
 
 
 def whole_rows(
@@ -371,13 +357,14 @@ def whole_rows(
     """
     for batch in batches:
         kinds = np.zeros(batch.num_rows, np.int8)
-        rows = _conformed(pa.Table.from_batches([batch]), kinds, fields)
+        rows = with_all_columns(pa.Table.from_batches([batch]), kinds, fields)
         yield from conform(rows, fields, table=table).to_batches()
 
 
-def _conformed(
+def with_all_columns(
     rows: pa.Table, kinds: NDArray[np.int8], fields: Sequence[DataField], keys: Sequence[str] = ()
 ) -> pa.Table:
+    """Rows with all columns of a target, where a value fits its column as that column's type."""
     schema = to_arrow_schema(fields)
     deletes = pa.array(kinds == int(RowKind.DELETE))
     columns = []

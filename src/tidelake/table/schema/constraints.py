@@ -102,13 +102,32 @@ class Constraints:
         """
         if not self.every or not rows.num_rows:
             return
-        comes = None if kinds is None else _comes(kinds)
         for constraint in self.every:
-            mask = evaluate(constraint.violated, rows, self.fields).to_numpy(zero_copy_only=False)
-            if comes is not None:
-                mask &= comes
+            mask = self._mask(constraint, rows, kinds)
             if mask.any():
                 raise self._violation(constraint, rows, mask, first_row)
+
+    def violations(self, rows: pa.RecordBatch, kinds: np.ndarray) -> dict[int, str]:
+        """The rows that violate a constraint, by their places, each with the first of its reasons.
+
+        Parameters
+        ----------
+        rows, kinds
+            As of :meth:`check`.
+        """
+        found: dict[int, str] = {}
+        for constraint in self.every:
+            for place in np.flatnonzero(self._mask(constraint, rows, kinds)).tolist():
+                shown = self.shown(constraint, rows.slice(place, 1))
+                text = f"constraint '{constraint.name}' ({shortened(constraint.text)}): {shown}"
+                found.setdefault(place, f"it violates the {text}")
+        return found
+
+    def _mask(
+        self, constraint: Constraint, rows: pa.RecordBatch, kinds: np.ndarray | None
+    ) -> np.ndarray:
+        mask = evaluate(constraint.violated, rows, self.fields).to_numpy(zero_copy_only=False)
+        return mask if kinds is None else mask & _comes(kinds)
 
     def _violation(
         self, constraint: Constraint, rows: pa.RecordBatch, mask: np.ndarray, first_row: int | None

@@ -311,3 +311,22 @@ def test_a_crash_at_any_moment_loses_and_doubles_nothing(short, call):
     history = short.catalog.table("ods.short").system_table("snapshots").to_arrow().to_pylist()
     epochs = [one["commit_identifier"] for one in history if one["commit_user"] == "cdc-job"]
     assert len(epochs) == len(set(epochs))
+
+
+def test_rows_that_violate_a_constraint_wait_in_the_quarantine(short):
+    table = short.catalog.table("ods.short")
+    table.set_options({"constraint.known": "v IN ('a', 'b')"})
+    put(short, row(1, "a"), row(2, "z"), row(3, "y"), row(3, "b"))
+    assert content(short) == {1: "a", 3: "b"}
+    reasons = short.catalog.table("ods.cdc_quarantine").to_arrow()["reason"].to_pylist()
+    assert [text[:32] for text in reasons] == ["it violates the constraint 'know"] * 2
+    FileJournal(short.fileio, "/lake/_cdc/job", "job").ask([name_of("short")])
+    short.run().close()  # the copy, too, leaves the row out
+    assert content(short) == {1: "a", 3: "b"}
+    assert kept(short) == 3
+    plan, count = replayed(short)
+    assert (count, [why[:11] for _, why in plan.staying], kept(short)) == (0, ["it violates"], 1)
+    short.catalog.table("ods.short").reset_options(["constraint.known"])
+    plan, count = replayed(short)
+    assert (count, kept(short)) == (1, 0)
+    assert content(short) == {1: "a", 2: "z", 3: "b"}

@@ -12,7 +12,7 @@ import tidelake
 from tidelake.cdc.target.epoch_step import EpochStep
 from tidelake.cdc.target.target import Target, TargetRows
 from tidelake.errors import InvalidInputError
-from tidelake.types import RowKind
+from tidelake.types import DataField, RowKind, parse_type
 
 SCHEMA = pa.schema(
     [pa.field("k", pa.int64()), pa.field("v", pa.string()), pa.field("n", pa.int32())]
@@ -183,6 +183,33 @@ def test_a_null_in_a_column_that_is_never_null_leaves_its_row_out(catalog):
     _, left_out = apply(Target(made), step(1), rows((1, None, 1, UP), (2, "b", 1, UP)))
     assert list(left_out) == [0]
     assert content(made) == [(2, "b", 1)]
+
+
+def test_a_row_that_violates_a_constraint_is_left_out(catalog):
+    constraints = {"constraint.small": "n < 10", "constraint.named": "v IS NOT NULL"}
+    made = table(catalog, options={"bucket": "1", **constraints})
+    target = Target(made)
+    _, left_out = apply(target, step(1), rows((1, "a", 1, UP), (2, "b", 10, UP), (3, None, 1, UP)))
+    assert sorted(left_out) == [1, 2]
+    assert left_out[1] == "it violates the constraint 'small' (n < 10): k = 2, n = 10"
+    assert "constraint 'named'" in left_out[2]
+    # a delete is not checked, and a row of an unknown value fulfils the condition
+    _, left_out = apply(target, step(2), rows((1, None, 99, GONE), (4, "d", None, UP)))
+    assert not left_out
+    assert content(made) == [(4, "d", None)]
+
+
+def test_a_default_stands_in_before_a_constraint_is_asked(catalog):
+    schema = [
+        DataField(0, "k", parse_type("BIGINT")),
+        DataField(1, "v", parse_type("STRING"), default_value="x"),
+        DataField(2, "n", parse_type("INT")),
+    ]
+    options = {"bucket": "1", "constraint.named": "v IS NOT NULL"}
+    made = table(catalog, schema, options=options)
+    _, left_out = apply(Target(made), step(1), rows((1, None, 1, UP)))
+    assert not left_out
+    assert content(made) == [(1, "x", 1)]
 
 
 @pytest.mark.parametrize("partition_keys", [[], ["n"]])

@@ -86,6 +86,8 @@ class JdbcViews:
                 for change in changes:
                     view = view.changed(change)
                 new = json.dumps(view.to_document(), ensure_ascii=False)
+                if new == text:
+                    return  # a database may count no row that an update leaves as it was
                 where = (self.catalog_key, *name, text)
                 done = self.database.change(statements.UPDATE_VIEW, new, *where)
         if not done:

@@ -90,6 +90,18 @@ def test_dialects_are_changed_where_the_view_is_as_it_was(place, catalog, monkey
         catalog.view("db.v")
 
 
+def test_a_change_to_the_same_text_writes_nothing(place, catalog, monkeypatch):
+    catalog.create_view("db.v", QUERY, FIELDS)
+    before = place.rows("paimon_views")
+    database = catalog.metastore.database
+    written = []
+    monkeypatch.setattr(type(database), "change", lambda _, text, *given: written.append(text) or 0)
+    catalog.alter_view_dialect("db.v", "update", query=QUERY)
+    assert not any("paimon_views" in text for text in written)
+    monkeypatch.undo()
+    assert place.rows("paimon_views") == before
+
+
 def test_sql_drops_and_shows_them(catalog):
     catalog.create_view("db.v", QUERY, FIELDS)
     session = SqlSession(catalog)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 from servers.done_reports import DoneReports
+from sizes import FULL, SIZE
 
 import tidelake
 from tidelake.errors import InvalidInputError, StorageError, UnsupportedError
@@ -266,7 +267,7 @@ def test_a_branch_marks_nothing(make, clock):
     assert not has_success_file(table, "2024-01-02")
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(40 if SIZE is FULL else 3))
 def test_looks_of_jobs_that_start_anew_find_what_flink_s_trigger_finds(catalog, clock, seed):
     rng = random.Random(seed)
     options = {**BY_TIME, "snapshot.num-retained.min": "200", "snapshot.num-retained.max": "200"}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from proving.fsck import FsckError, check_table
 from proving.lineage import Broken, Effect, Lineage, State, Watched, difference
@@ -158,7 +158,19 @@ class Meeting:
             if is_special or self.rng.random() < 0.6:
                 break
             shape = draw_shape(random.Random(f"{self.seed} {other}"))
-        return shape
+        return self._clustered(shape)
+
+    def _clustered(self, shape: Shape) -> Shape:
+        """Half of the append tables without buckets have clustered rows, by a draw of their own."""
+        is_unbucketed = not shape.keys and shape.option("bucket") == "-1"
+        if not is_unbucketed or random.Random(f"{self.seed} clustered").random() < 0.5:
+            return shape
+        options = {
+            "clustering.columns": "k,n",
+            "clustering.incremental": "true",
+            "num-sorted-run.compaction-trigger": "2",
+        }
+        return replace(shape, options=(*shape.options, *options.items()))
 
     def _fresh(self, slot: Slot) -> Slot:
         seed = self.rng.randrange(2**31)

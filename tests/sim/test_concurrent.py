@@ -9,8 +9,10 @@ from sizes import SIZE
 
 from tidelake.fileio import MemoryFileIO
 
+OF_CLUSTERED_ROWS = 31
 
-@pytest.mark.parametrize("seed", range(SIZE.meetings))
+
+@pytest.mark.parametrize("seed", sorted({*range(SIZE.meetings), OF_CLUSTERED_ROWS}))
 def test_processes_that_meet_see_and_leave_whole_commits(seed):
     concurrent.run_seed(seed)
 

@@ -65,3 +65,20 @@ def test_java_reads_levels_and_we_cluster_its_files(peer, tmp_path):
     assert len(set(levels)) == 1
     assert levels[0] > 0
     check_equal(peer, place)
+
+
+def test_java_2_goes_on_with_buckets_that_are_clustered(peer, tmp_path):
+    if peer.version == "java-1.3":
+        pytest.skip("Paimon 1.3.1 does not open such a table")
+    place = tmp_path / "made/db.db/t"
+    buckets = {"bucket": "2", "bucket-key": "b", "bucket-append-ordered": "false"}
+    options = INCREMENTAL | buckets | {"write-only": "true"}
+    peer.do(
+        "create", place, columns=COLUMNS, primary_keys=[], partition_keys=["p"], options=options
+    )
+    fill(peer, place, 4)
+    assert opened(place).compact(full=True).files == 4
+    check_equal(peer, place)
+    fill(peer, place, 3)
+    opened(place).compact()
+    check_equal(peer, place)

@@ -142,7 +142,7 @@ def parts_of(table, *names):
         [tuple((row[n] is not None, row[n]) for n in names) for row in found.to_pylist()]
         for split in table.plan().splits
         for file in split.files
-        for found in [pq.read_table(table.paths.data_file(split.partition, 0, file))]
+        for found in [pq.read_table(table.paths.data_file(split.partition, split.bucket, file))]
     ]
 
 
@@ -246,3 +246,22 @@ def test_a_sample_gives_each_row_the_same_chance():
     values = np.concatenate([rows.column("a").to_numpy() for rows in whole.rows])
     assert len(values) == len(whole.hashes)
     assert (np.histogram(values, 5, (0, 50_000))[0] > len(values) // 7).all()
+
+
+def test_buckets_are_sorted_whole(spark, tmp_path):
+    options = {"bucket": 2, "bucket-key": "b", "bucket-append-ordered": "false"}
+    made = tidelake.open(tmp_path / "w").create_table("db.t", COLUMNS, options=options)
+    for seed in range(3):
+        made.write(rows(1_000, seed, "x"))
+    before, last = state(made), max(f.max_sequence_number for f in files_of(made))
+    runner = SparkClusterRunner(spark, 3, range_bytes=1_000)
+    by = order_of(made.handle, "order", ["a", "b"])
+    assert compact_table(made.handle, Chosen(), full=False, order=by, runner=runner).files == 2
+    assert all(part == sorted(part) for part in parts_of(made, "a", "b"))
+    assert state(made) == before
+    assert {f.min_sequence_number for f in files_of(made)} == {0}
+    assert max(f.max_sequence_number for f in files_of(made)) == last
+
+
+def files_of(table):
+    return [file for split in table.plan().splits for file in split.files]

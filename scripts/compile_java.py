@@ -20,7 +20,9 @@ from pathlib import Path
 
 import pyspark
 
+from tidelake.spark.jvm.java_class import java_text
 from tidelake.spark.sessions.java_runtime import java_home
+from tidelake.spark.versions import minor_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = ROOT / "src" / "tidelake" / "spark" / "jvm"
@@ -60,14 +62,19 @@ def by_javac(files: Sequence[Path]) -> str | None:
 
 def main() -> int:
     """Compile them all."""
-    files = sorted(CLASSES.glob("*.java"))
-    against = [by_janino(files), by_javac(files)]
+    names = sorted(path.stem for path in CLASSES.glob("*.java"))
+    minor = minor_of(pyspark.__version__)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, f"{name}.java") for name in names]
+        for path in files:
+            path.write_text(java_text(path.stem, minor), encoding="utf-8")
+        against = [by_janino(files), by_javac(files)]
     for text in filter(None, against):
         print(text, file=sys.stderr)
     if any(against):
         return 1
     compilers = "Janino" if against[1] is None else "Janino and javac"
-    print(f"java: {len(files)} classes, by {compilers}")
+    print(f"java: {len(names)} classes for Spark {minor}, by {compilers}")
     return 0
 
 

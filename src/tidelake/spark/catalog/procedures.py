@@ -55,7 +55,7 @@ def procedure_of(name: str, *, namespace: list[str]) -> Procedure:
     return found
 
 
-class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
+class LakeProcedure(Proxy, implements=(f"{_KIND}.UnboundProcedure", f"{_KIND}.BoundProcedure")):
     """One procedure on the tables of a warehouse.
 
     Parameters

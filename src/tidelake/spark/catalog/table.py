@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import types as st
 
 from tidelake.engine.scan import ScanRequest, metadata_fields
@@ -67,8 +68,11 @@ class Relation(Proxy):
 
         def made() -> JavaObject:
             util = gateway.connector("catalog.CatalogV2Util")
-            by_default = getattr(util, "structTypeToV2Columns$default$2")()
-            return util.structTypeToV2Columns(gateway.schema(struct), by_default)
+            try:
+                rest = [getattr(util, "structTypeToV2Columns$default$2")()]
+            except Py4JError:  # Spark 4.0 and 4.1 take the columns alone
+                rest = []
+            return util.structTypeToV2Columns(gateway.schema(struct), *rest)
 
         return gateway.kept(("columns", struct.json()), made)
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from operator import and_, or_
+from typing import Any
 
 from pyspark.sql import Column
-from pyspark.sql import datasource as ds
 from pyspark.sql import functions as F
 
 from tidelake.spark.expression.expression import quoted
@@ -59,12 +59,13 @@ _OPERATORS = {
 }
 
 _OFFERED = {
-    ds.EqualTo: "==",
-    ds.LessThan: "<",
-    ds.LessThanOrEqual: "<=",
-    ds.GreaterThan: ">",
-    ds.GreaterThanOrEqual: ">=",
+    "EqualTo": "==",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
 }
+"""Operators of Spark's filters, by the names of their classes: Spark 4.0 has none of them."""
 
 
 class _InexpressibleError(Exception):
@@ -165,9 +166,7 @@ def _timestamp_literal(micros: int, root: TypeRoot) -> Column:
     return local_column(moment)
 
 
-def from_spark_filters(
-    filters: Sequence[ds.Filter], fields: Sequence[DataField]
-) -> Predicate | None:
+def from_spark_filters(filters: Sequence[Any], fields: Sequence[DataField]) -> Predicate | None:
     """Convert the filters that Spark offers a data source to one unbound predicate.
 
     Filters that the kernel would understand differently, or does not know, are left out: the
@@ -178,24 +177,25 @@ def from_spark_filters(
     return conjoin(parts)
 
 
-def _from_spark(offered: ds.Filter, types: Mapping[str, DataType]) -> Predicate | None:
+def _from_spark(offered: Any, types: Mapping[str, DataType]) -> Predicate | None:
     path: tuple[str, ...] = getattr(offered, "attribute", ())
     if len(path) != 1 or path[0] not in types:
         return None
     name = path[0]
-    match offered:
-        case ds.IsNull():
+    kind = type(offered).__name__
+    match kind:
+        case "IsNull":
             return IsNull(name)
-        case ds.IsNotNull():
+        case "IsNotNull":
             return NotNull(name)
-        case ds.StringStartsWith():
+        case "StringStartsWith":
             return StartsWith(name, offered.value)
-        case ds.In():
+        case "In":
             known = tuple(v for v in offered.value if v is not None)
             alike = all(_same_meaning(v, types[name]) for v in known)
             return In(name, known) if alike else None
-        case _ if type(offered) in _OFFERED and _same_meaning(offered.value, types[name]):
-            return Compare(_OFFERED[type(offered)], name, offered.value)
+        case _ if kind in _OFFERED and _same_meaning(offered.value, types[name]):
+            return Compare(_OFFERED[kind], name, offered.value)
         case _:
             return None
 

@@ -22,7 +22,7 @@ from tidelake.errors import InvalidInputError
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.field_order import fields_by_name
-from tidelake.spark.expression.types import to_spark_type
+from tidelake.spark.expression.types import is_time, to_spark_type
 from tidelake.sql.syntax.insert_columns import check_count, out_of_range_error, wrong_type_error
 from tidelake.types import DataField
 
@@ -191,7 +191,7 @@ def goes_into(source: st.DataType, target: st.DataType) -> bool:
         return True
     if isinstance(source, _DATES) and isinstance(target, _DATES):
         return True
-    if isinstance(source, st.TimeType) and isinstance(target, st.TimeType):
+    if is_time(source) and is_time(target):
         return True
     if isinstance(target, st.StringType):
         return isinstance(source, st.AtomicType) and not isinstance(source, st.BinaryType)

@@ -25,12 +25,15 @@ like its columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidelake.errors import UnsupportedError
+from tidelake.spark.versions import TIMES, has
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import child_types, nested_type
 from tidelake.types.field_ids import with_new_ids
@@ -93,6 +96,12 @@ def to_spark_type(data_type: DataType, *, column: str = "", table: str = "") -> 
     if data_type.root is TypeRoot.DECIMAL:
         return st.DecimalType(data_type.precision or 10, data_type.scale or 0)
     if data_type.root is TypeRoot.TIME and (data_type.precision or 0) <= SPARK_FRACTION_DIGITS:
+        if not has(TIMES):
+            message = (
+                f"Column '{column}' of table '{table}' has type {data_type}, which needs Spark"
+                f" {TIMES.since}: choose columns without it."
+            )
+            raise UnsupportedError(message, kind="spark_version", table=table, column=column)
         return st.TimeType(data_type.precision or 0)
     if data_type.is_nested:
         return _nested_spark_type(data_type, column=column, table=table)
@@ -190,7 +199,7 @@ def _from_spark_type(spark_type: st.DataType, *, column: str, table: str) -> Dat
     if isinstance(spark_type, (st.CharType, st.VarcharType)):
         root = TypeRoot.CHAR if isinstance(spark_type, st.CharType) else TypeRoot.VARCHAR
         return DataType(root, length=spark_type.length)
-    if isinstance(spark_type, st.TimeType) and spark_type.precision <= TIME_DIGITS:
+    if is_time(spark_type) and spark_type.precision <= TIME_DIGITS:
         return DataType(TypeRoot.TIME, precision=spark_type.precision)
     nested = _from_nested_spark(spark_type, column=column, table=table)
     if nested is not None:
@@ -302,3 +311,15 @@ def _to_spark_column(column: pa.Array, field: DataField) -> pa.Array:
             " without it, or read the table without Spark."
         )
         raise UnsupportedError(message, kind="type", column=field.name) from error
+
+
+def is_time(spark_type: st.DataType) -> bool:
+    """Whether a type of Spark is TIME, which Spark 4.0 does not have."""
+    return has(TIMES) and isinstance(spark_type, st.TimeType)
+
+
+def arrow_schema(struct: st.StructType) -> pa.Schema:
+    """The columns of a frame as PySpark gives them to tasks, in Arrow; instants are of UTC."""
+    if "timezone" in signature(to_arrow_schema).parameters:
+        return to_arrow_schema(struct, timezone="UTC")
+    return to_arrow_schema(struct)  # Spark 4.0 and 4.1 know no other zone

@@ -20,8 +20,9 @@ public final class TidelakePackedReader extends FileSourceScanExec {
   public TidelakePackedReader(FileSourceScanExec scan) {
     super((HadoopFsRelation) scan.productElement(0), scan.stream(), scan.output(),
         scan.requiredSchema(), scan.partitionFilters(), scan.optionalBucketSet(),
-        scan.optionalNumCoalescedBuckets(), scan.dataFilters(), scan.tableIdentifier(), true,
-        false);
+        scan.optionalNumCoalescedBuckets(), scan.dataFilters(), scan.tableIdentifier(),
+        true);  // Spark 4.0 to 4.2
+        true, false);  // Spark 4.3
     this.scan = scan;
     listed = (TidelakeListedFiles) ((HadoopFsRelation) scan.productElement(0)).location();
   }

@@ -9,7 +9,8 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.TransformExpression;
-import org.apache.spark.sql.catalyst.plans.physical.KeyedPartitioning;
+import org.apache.spark.sql.catalyst.plans.physical.KeyGroupedPartitioning;  // Spark 4.0 to 4.1
+import org.apache.spark.sql.catalyst.plans.physical.KeyedPartitioning;  // Spark 4.2 to 4.3
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper;
@@ -67,15 +68,20 @@ public final class TidelakePackedScan extends SparkPlan {
     Seq types = sequence(new Object[] {DataTypes.IntegerType});
     Object[] numbers = new Object[count];
     for (int i = 0; i < count; i++) {
-      Object[] number = new Object[] {Integer.valueOf(i)};
-      numbers[i] = new InternalRowComparableWrapper(
-          new GenericInternalRow(number), types);
+      GenericInternalRow number = new GenericInternalRow(new Object[] {Integer.valueOf(i)});
+      numbers[i] = number;  // Spark 4.0 to 4.1
+      numbers[i] = new InternalRowComparableWrapper(number, types);  // Spark 4.2 to 4.3
     }
     Expression bucket = new TransformExpression(
         new TidelakeBucketFunction(key.dataType(), listed.bucketFunction()),
-        sequence(new Object[] {key}), new Some(Integer.valueOf(count)), Option.empty());
-    return new KeyedPartitioning(
-        sequence(new Object[] {bucket}), sequence(numbers), true, false, false);
+        sequence(new Object[] {key}),
+        new Some(Integer.valueOf(count)));  // Spark 4.0 to 4.1
+        new Some(Integer.valueOf(count)), Option.empty());  // Spark 4.2 to 4.3
+    Seq by = sequence(new Object[] {bucket});
+    Seq keys = sequence(numbers);
+    return new KeyGroupedPartitioning(by, count, keys, keys, false, false);  // Spark 4.0 to 4.1
+    return new KeyedPartitioning(by, keys, true, false);  // Spark 4.2
+    return new KeyedPartitioning(by, keys, true, false, false);  // Spark 4.3
   }
   public Seq outputOrdering() {
     TidelakeListedFiles listed = listed();

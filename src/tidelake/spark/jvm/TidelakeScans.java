@@ -522,8 +522,8 @@ public final class TidelakeScans extends Rule {
         kind.apply$default$18(),
         kind.apply$default$19(),
         kind.apply$default$20(),
-        kind.apply$default$21(),
-        kind.apply$default$22()));
+        kind.apply$default$21()));  // Spark 4.0 to 4.1
+        kind.apply$default$21(), kind.apply$default$22()));  // Spark 4.2 to 4.3
   }
 
   private static Seq sequence(Object[] values) {

@@ -43,6 +43,7 @@ def private_names() -> tuple[PrivateName, ...]:
     return tuple(PrivateName(name, *(tuple(part.split()) for part in rest)) for name, *rest in rows)
 
 
-def names_of(*users: str) -> tuple[str, ...]:
-    """The classes that some of our classes or modules use."""
-    return tuple(one.name for one in private_names() if not set(users).isdisjoint(one.users))
+def names_of(*users: str, minor: str) -> tuple[str, ...]:
+    """The classes that some of our classes or modules use on a minor version of Spark."""
+    known = (one for one in private_names() if minor in one.versions)
+    return tuple(one.name for one in known if not set(users).isdisjoint(one.users))

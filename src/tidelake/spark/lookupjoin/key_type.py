@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from pyspark.sql import types as st
 
-from tidelake.spark.expression.types import to_spark_type
+from tidelake.spark.expression.types import is_time, to_spark_type
 from tidelake.types import DataField, TypeRoot
 
 _WHOLE = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
@@ -57,7 +57,7 @@ def key_expression(expression: str, given: st.DataType, key: DataField) -> str |
         return expression if is_bytewise else None
     if given == wanted:
         return expression
-    if isinstance(wanted, st.TimeType) and isinstance(given, st.TimeType):
+    if is_time(wanted) and is_time(given):
         return expression
     if not isinstance(wanted, (*_WHOLE, st.DecimalType)):
         return None

@@ -54,6 +54,7 @@ from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import UNKNOWN_COUNTS, WriteResult, WriteTransaction
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
+from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import ROWS_PER_BATCH
@@ -263,11 +264,8 @@ def _by_share(spark: SparkSession, task: RowsTask, rows: DataFrame) -> DataFrame
     if ACTION_COLUMN in rows.columns:
         count = max(count, parallelism(spark))
         share = F.coalesce(share, F.pmod(F.monotonically_increasing_id(), F.lit(count)).cast("int"))
-    return (
-        rows.withColumn(_SHARE_COLUMN, share)
-        .repartitionById(count, F.col(_SHARE_COLUMN))
-        .drop(_SHARE_COLUMN)
-    )
+    shared = rows.withColumn(_SHARE_COLUMN, share)
+    return by_number(shared, count, _SHARE_COLUMN).drop(_SHARE_COLUMN)
 
 
 def _may_shuffle(rows: DataFrame) -> bool:

@@ -34,13 +34,10 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
-    Filter,
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidelake.engine.metadata import commit_message
@@ -60,9 +57,10 @@ from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.expression.filter import from_spark_filters
 from tidelake.spark.expression.mapped import message_first
-from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.expression.types import arrow_schema, spark_schema
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.scan_frame import split_batches
+from tidelake.spark.source.python_api import PUSH_FILTERS, DataSourceStreamArrowWriter
 from tidelake.spark.source.source_options import (
     Attached,
     SourceReadOptions,
@@ -72,6 +70,7 @@ from tidelake.spark.source.source_options import (
 from tidelake.spark.source.stream_reader import StreamOptions, TidelakeStreamReader
 from tidelake.spark.source.stream_writer import CHECKPOINT, TidelakeStreamWriter
 from tidelake.spark.streams.write.kept_changes import CHANGES, changes_text
+from tidelake.spark.versions import FORMAT_STREAMS_READ, FORMAT_STREAMS_WRITTEN, check_has
 from tidelake.spark.write.write_task import WriteTask, write_batches
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, conjoin, parse_filter
@@ -183,6 +182,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
     @_briefly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A stream: the table's rows, then every change."""
+        check_has(FORMAT_STREAMS_READ, "Start the stream with tl.read_stream(name).")
         location = TableLocation.of(self.options).reached(self.attached)
         asked = StreamOptions.of(self.options)
         table = _open(location, asked.table_options)
@@ -191,6 +191,8 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
     @_briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001
         """A stream, if any task may write any row."""
+        instead = "Start the stream with tl.write_stream(frame, name, checkpoint=...)."
+        check_has(FORMAT_STREAMS_WRITTEN, instead)
         given = {key: value for key, value in self.options.items() if key.lower() != CHECKPOINT}
         checkpoint = {key.lower(): value for key, value in self.options.items()}.get(CHECKPOINT)
         options = self._reached(SourceWriteOptions.of(given))
@@ -206,7 +208,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 def _check_schema(handle: TableHandle, schema: StructType) -> None:
     """Refuse missing, unknown and retyped columns before anything runs."""
     data = [f for f in schema.fields if f.name != ROW_KIND_COLUMN]
-    arrow = pyspark_arrow_schema(StructType(data), timezone="UTC")
+    arrow = arrow_schema(StructType(data))
     conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
 
 
@@ -223,11 +225,11 @@ class FilterTaker:
     interface's function: an unprepared session reads all rows, and filters them.
     """
 
-    def __init__(self, taken: list[Filter]) -> None:
+    def __init__(self, taken: list[Any]) -> None:
         self._taken = taken
-        self.__func__ = DataSourceReader.pushFilters
+        self.__func__ = PUSH_FILTERS
 
-    def __call__(self, filters: list[Filter]) -> Iterator[Filter]:
+    def __call__(self, filters: list[Any]) -> Iterator[Any]:
         """Take the filters."""
         self._taken[:] = filters
         return iter(filters)
@@ -247,7 +249,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
     def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
         self._options = options
         self._columns = schema.names
-        self._filters: list[Filter] = []
+        self._filters: list[Any] = []
         self._scan: TableScan | None = None
         self._tasks: tuple[TableRows, ...] = ()
 
@@ -309,7 +311,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
     def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
         self._options = options
         self._columns = [name for name in schema.names if name != ROW_KIND_COLUMN]
-        self._filters: list[Filter] = []
+        self._filters: list[Any] = []
         self._changes: PlannedChanges | None = None
         self._task: ChangeTask | None = None
 
@@ -439,9 +441,7 @@ def _open_again(options: SourceReadOptions) -> Table:
         raise NotFoundError(message, kind=error.kind, **error.context) from error
 
 
-def _offered(
-    table: Table, options: SourceReadOptions, filters: Sequence[Filter]
-) -> Predicate | None:
+def _offered(table: Table, options: SourceReadOptions, filters: Sequence[Any]) -> Predicate | None:
     """The predicate of the user's option and Spark's filters."""
     asked = parse_filter(options.where)
     offered = from_spark_filters(filters, table.table_schema.fields)
@@ -451,7 +451,7 @@ def _offered(
 def _scan(
     table: Table,
     options: SourceReadOptions,
-    filters: Sequence[Filter],
+    filters: Sequence[Any],
     *,
     columns: Sequence[str] | None,
 ) -> TableScan:
@@ -467,7 +467,7 @@ def _scan(
 def _changes(
     table: Table,
     options: SourceReadOptions,
-    filters: Sequence[Filter],
+    filters: Sequence[Any],
     *,
     columns: Sequence[str] | None,
 ) -> PlannedChanges:

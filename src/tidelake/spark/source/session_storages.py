@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tidelake.engine.tables import Catalog
 from tidelake.spark.source.data_source import source_reaching
 from tidelake.spark.source.source_options import Attached
+from tidelake.spark.versions import FORMAT_REACHES_ATTACHED, has
 
 _ATTACHED: weakref.WeakKeyDictionary[SparkSession, Attached] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -31,4 +32,6 @@ def register_source(spark: SparkSession, catalog: Catalog) -> None:
         elif catalog.fileio.is_remote:
             known = replace(known, storages={**known.storages, catalog.uri: catalog.fileio})
         _ATTACHED[spark] = known
+        if not has(FORMAT_REACHES_ATTACHED):
+            return  # Spark found the source by itself, and takes no other of its name
         spark.dataSource.register(source_reaching(known))

@@ -24,11 +24,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    SupportsTriggerAvailableNow,
-)
 
 from tidelake.engine.streams import change_filter
 from tidelake.engine.tables import Table
@@ -37,6 +32,11 @@ from tidelake.errors import InvalidInputError
 from tidelake.options import declared
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.native_changes import ChangeUnit, change_units
+from tidelake.spark.source.python_api import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
 from tidelake.spark.streams.connector.stream_options import stream_options
 from tidelake.spark.streams.read.cursor import StreamCursor
 from tidelake.spark.streams.read.hold import HoldName, SourceHold

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from tidelake.engine.jobs import Chosen, compact_table
 from tidelake.engine.metadata import commit_message
@@ -35,6 +35,7 @@ from tidelake.engine.write import (
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
+from tidelake.spark.source.python_api import DataSourceStreamArrowWriter
 from tidelake.spark.streams.write.batch_claim import claim_batch
 from tidelake.spark.streams.write.batch_sink import COMPLETE
 from tidelake.spark.streams.write.checkpoint import Checkpoint, check_mark

@@ -31,6 +31,7 @@ from tidelake.engine.jobs import ClusterKey, ClusterOrder, ClusterSorter, KeyBou
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import TidelakeError
+from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import mapped
@@ -74,7 +75,7 @@ def clustered_pieces(
     count = tasks or min(tasks_count(frame), max(1, sample.rows_count // RANGE_ROWS_MIN))
     cutter = _FrameCutter(for_task(handle), *sample.cut(order, ranges_count=count))
     pieces = mapped(frame, cutter.pieces, _PIECES)
-    return pieces.repartitionById(cutter.bounds.ranges_count, F.col("place"))
+    return by_number(pieces, cutter.bounds.ranges_count, "place")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from tidelake.engine.jobs import (
     ClusterKey,
@@ -52,6 +51,7 @@ from tidelake.engine.scan import (
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import CommitMessage, new_writer
 from tidelake.options.bucket_mode import BucketMode
+from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.read.shares import share_frame
 from tidelake.spark.sessions.session import parallelism
@@ -133,7 +133,8 @@ class SparkClusterRunner:
         context = handle.read_context()
         pieces = share_frame(
             self.spark, blobs, _Cutter(context, _Cuts.of(ranges)).pieces, "place int, rows binary"
-        ).repartitionById(len(ranges), F.col("place"))
+        )
+        pieces = by_number(pieces, len(ranges), "place")
         work = _RangeWriter(for_task(handle), plan.snapshot_id, tuple(ranges))
         answer = TaskAnswer.gather(mapped(pieces, work.answers, ANSWER_SCHEMA).collect())
         into.add(answer.messages)

@@ -16,6 +16,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.engine.tables import TableHandle
 from tidelake.options import declared
 from tidelake.spark.expression.bucket_expression import bucket_column, hash_column
+from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.spark.sessions.session import parallelism
@@ -45,11 +46,7 @@ def clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> DataF
     if not handle.schema.partition_keys:
         count = min(count, handle.options.get(declared.BUCKET))
     task = clustering_column(handle, frame, count)
-    return (
-        frame.withColumn(TASK_COLUMN, task)
-        .repartitionById(count, F.col(TASK_COLUMN))
-        .drop(TASK_COLUMN)
-    )
+    return by_number(frame.withColumn(TASK_COLUMN, task), count, TASK_COLUMN).drop(TASK_COLUMN)
 
 
 def key_hash(handle: TableHandle, frame: DataFrame, names: tuple[str, ...]) -> Column:

@@ -48,6 +48,7 @@ from tidelake.engine.write import (
     with_row_kinds,
 )
 from tidelake.options import declared
+from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_arrow_schema, spark_schema, to_spark_arrow
@@ -129,8 +130,7 @@ def cross_partition_rows(
         )
     number = F.abs(F.col(HASH_COLUMN) % F.lit(assigners))
     sorted_keys = (
-        both.withColumn(TASK_COLUMN, number)
-        .repartitionById(assigners, F.col(TASK_COLUMN))
+        by_number(both.withColumn(TASK_COLUMN, number), assigners, TASK_COLUMN)
         .drop(TASK_COLUMN)
         .sortWithinPartitions(HASH_COLUMN)
     )

@@ -27,7 +27,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
-from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
 from tidelake.engine.codec import hash_rows
 from tidelake.engine.env import Env
@@ -43,7 +42,9 @@ from tidelake.engine.write import (
 )
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.options import Options, declared
+from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.expression.mapped import mapped
+from tidelake.spark.expression.types import arrow_schema
 from tidelake.spark.write.attempt_guard import BUCKET_COLUMN, OWN_FIELDS, with_notes
 from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, task_of, tasks_count
 from tidelake.spark.write.write_task import in_task
@@ -78,15 +79,12 @@ def assigned_rows(
     assigners = assigners_of(handle.options, count)
     hashed = frame.withColumn(HASH_COLUMN, key_hash(handle, frame, handle.schema.bucket_keys))
     number = F.abs(F.col(HASH_COLUMN) % F.lit(assigners))
-    found = (
-        hashed.withColumn(TASK_COLUMN, task_of(handle, frame, number, count))
-        .repartitionById(count, F.col(TASK_COLUMN))
-        .drop(TASK_COLUMN)
-    )
+    numbered = hashed.withColumn(TASK_COLUMN, task_of(handle, frame, number, count))
+    found = by_number(numbered, count, TASK_COLUMN).drop(TASK_COLUMN)
     task = AssignTask.of(handle, assigners=assigners, base_snapshot_id=base_snapshot_id)
     # all these columns are null in a note
     schema = st.StructType([st.StructField(f.name, f.dataType) for f in frame.schema.fields])
-    arrow = pyspark_arrow_schema(schema, timezone="UTC")
+    arrow = arrow_schema(schema)
     assigned = mapped(
         found,
         with_notes(task.assign, schema=arrow, tasks=count),
@@ -98,7 +96,7 @@ def assigned_rows(
 def clustered_by_bucket(handle: TableHandle, assigned: DataFrame, count: int) -> DataFrame:
     """Bring assigned rows to the tasks that write them, and notes to their tasks."""
     task = F.coalesce(TASK_COLUMN, task_of(handle, assigned, F.col(BUCKET_COLUMN), count))
-    return assigned.withColumn(TASK_COLUMN, task).repartitionById(count, F.col(TASK_COLUMN))
+    return by_number(assigned.withColumn(TASK_COLUMN, task), count, TASK_COLUMN)
 
 
 @dataclass(frozen=True, slots=True)

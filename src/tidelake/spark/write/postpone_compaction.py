@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from tidelake.engine.jobs import Gathered, PostponedPartition, postponed_rows
 from tidelake.engine.scan import ReadContext, Split, split_from_bytes, split_to_bytes
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import ROW_KIND_COLUMN, FullCompactions
+from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.shares import share_frame
@@ -83,9 +83,9 @@ class SparkMover:
         spark, handle = self.spark, into.handle
         count = self.tasks or parallelism(spark)
         frame = _waiting_rows(spark, handle, partitions)
+        task = clustering_column(handle, frame, count)
         rows = (
-            frame.withColumn(TASK_COLUMN, clustering_column(handle, frame, count))
-            .repartitionById(count, F.col(TASK_COLUMN))
+            by_number(frame.withColumn(TASK_COLUMN, task), count, TASK_COLUMN)
             .sortWithinPartitions(FILE_COLUMN, ROW_COLUMN)
             .drop(TASK_COLUMN, FILE_COLUMN, ROW_COLUMN)
         )

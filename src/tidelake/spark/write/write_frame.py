@@ -24,7 +24,6 @@ from datetime import date
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
-from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
 from tidelake.engine.metadata import Snapshot
 from tidelake.engine.tables import TableHandle
@@ -45,7 +44,7 @@ from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.expression.moment import moment_column
-from tidelake.spark.expression.types import to_spark_type
+from tidelake.spark.expression.types import arrow_schema, to_spark_type
 from tidelake.spark.write.attempt_guard import one_attempt
 from tidelake.spark.write.bucketing import bucketing_of
 from tidelake.spark.write.write_task import (
@@ -245,7 +244,7 @@ def _with_static_columns(
 def check_columns(handle: TableHandle, frame: DataFrame) -> None:
     """Refuse missing, unknown and retyped columns before the job, by the kernel's rule."""
     data = [f for f in frame.schema.fields if f.name != ROW_KIND_COLUMN]
-    arrow = pyspark_arrow_schema(st.StructType(data), timezone="UTC")
+    arrow = arrow_schema(st.StructType(data))
     conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
     kinds = [f.dataType for f in frame.schema.fields if f.name == ROW_KIND_COLUMN]
     if kinds and not isinstance(kinds[0], (st.StringType, st.IntegralType)):

@@ -18,6 +18,7 @@ from tidelake.spark.jvm.private_names import names_of, private_names
 from tidelake.spark.read import listed_files, native_scan
 from tidelake.spark.streams.connector import provider, relation
 from tidelake.spark.streams.read import file_rows
+from tidelake.spark.versions import MINORS
 
 SPARK = Path(tidelake.spark.__file__).parent
 FILES = sorted((SPARK / "jvm").glob("*.java"))
@@ -49,6 +50,10 @@ CONSTANTS = [
 CLASS = re.compile(r"\b(?:org\.apache\.spark(?:\.[a-z]\w*)+\.[A-Z]\w*\$?)")
 
 
+def java_text(name):
+    return java_class.java_text(name, MINORS[-1])
+
+
 def code_of(path):
     """A file without comments."""
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.DOTALL)
@@ -60,25 +65,31 @@ def test_a_file_is_one_class_beside_spark_s_and_says_what_it_is(path):
     assert text.startswith(f"package {java_class.PACKAGE};\n")
     assert f"\n */\npublic final class {path.stem}" in text
     assert max(map(len, text.splitlines())) <= 100
-    assert java_class.java_text(path.stem) == text
+    marked = java_class._ONLY_FOR.search
+    for minor in MINORS:
+        given = java_class.java_text(path.stem, minor)
+        assert not any(map(marked, given.splitlines()))
+        assert set(given.splitlines()) <= {
+            re.sub(r"\s*// Spark 4.*$", "", line) for line in text.splitlines()
+        }
     named = [p for p in MODULES if f'"{path.stem}"' in p.read_text()]
     assert named, "no module defines it"
 
 
 @pytest.mark.parametrize(("name", "constant", "value"), CONSTANTS)
 def test_a_constant_is_that_of_python(name, constant, value):
-    (given,) = re.findall(rf"static final \w+ {constant} =\s+(.+);", java_class.java_text(name))
+    (given,) = re.findall(rf"static final \w+ {constant} =\s+(.+);", java_text(name))
     written = f'"{value}"' if isinstance(value, str) else str(value)
     assert given.removesuffix("L") == written
 
 
 def test_words_between_the_two_are_the_same():
     assert relation._BETWEEN == "\0"
-    assert r'String.join("\0", columns)' in java_class.java_text("TidelakeBatch")
+    assert r'String.join("\0", columns)' in java_text("TidelakeBatch")
     assert (file_rows._BETWEEN_FILES, file_rows._BETWEEN_TASKS) == ("\0", "\1")
-    assert java_class.java_text("TidelakeFiles").count(r'split("\0")') == 2
-    assert java_class.java_text("TidelakeFiles").count(r'split("\1")') == 1
-    assert f'open("{provider.SINK}"' in java_class.java_text("TidelakeStreams")
+    assert java_text("TidelakeFiles").count(r'split("\0")') == 2
+    assert java_text("TidelakeFiles").count(r'split("\1")') == 1
+    assert f'open("{provider.SINK}"' in java_text("TidelakeStreams")
 
 
 def test_no_java_is_a_string_of_python():
@@ -102,7 +113,9 @@ def private_classes(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_table_has_the_private_classes_that_a_file_names(path):
-    assert private_classes(path) <= set(names_of(path.stem))
+    assert private_classes(path) <= {
+        name for minor in MINORS for name in names_of(path.stem, minor=minor)
+    }
 
 
 def test_the_table_is_in_order_and_its_users_use_the_names():
@@ -110,7 +123,8 @@ def test_the_table_is_in_order_and_its_users_use_the_names():
     assert len(names) > 100
     assert names == sorted(set(names))
     for one in private_names():
-        assert provider.SPARK_MINOR in one.versions
+        assert one.versions
+        assert list(one.versions) == [minor for minor in MINORS if minor in one.versions]
         assert list(one.users) == sorted(set(one.users))
         assert list(one.members) == sorted(set(one.members))
         for user in one.users:
@@ -121,11 +135,20 @@ def test_the_table_is_in_order_and_its_users_use_the_names():
             assert any(word in text for word in words), f"{one.name}: {user}"
 
 
-def test_streams_need_the_names_of_their_classes():
+def test_a_line_may_be_for_some_versions_alone():
+    for minor, packed in (("4.1", "KeyGroupedPartitioning"), ("4.2", "KeyedPartitioning")):
+        imports = java_class.java_text("TidelakePackedScan", minor).splitlines()
+        room = "import org.apache.spark.sql.catalyst.plans.physical"
+        assert [line for line in imports if line.startswith(f"{room}.Key")] == [f"{room}.{packed};"]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_streams_need_the_names_of_their_classes(minor):
+    runtime = "" if minor == "4.0" else "runtime."
     assert {
         "org.apache.spark.sql.execution.streaming.Source",
         "org.apache.spark.sql.execution.streaming.Sink",
-        "org.apache.spark.sql.execution.streaming.runtime.SerializedOffset",
+        f"org.apache.spark.sql.execution.streaming.{runtime}SerializedOffset",
         "org.apache.spark.sql.classic.Dataset",
         "org.apache.spark.sql.connector.catalog.V2TableWithV1Fallback",
         "org.apache.spark.sql.catalyst.FileSourceOptions",
@@ -134,7 +157,7 @@ def test_streams_need_the_names_of_their_classes():
         f"{java_class.PACKAGE}.PartitionedFile",
         f"{java_class.PACKAGE}.parquet.ParquetFileFormat",
         java_class.BESIDE,
-    } <= set(provider._NEEDED)
+    } <= set(provider.needed_names(minor))
 
 
 # ---- the build
@@ -157,8 +180,10 @@ def compiler():
     ids=["class", "method"],
 )
 def test_a_name_that_spark_has_no_more_is_an_error_of_the_build(tmp_path, compiler, name, old, new):
-    files = [SPARK / "jvm" / f"{one}.java" for one in needed(name) - {name}]
-    text = java_class.java_text(name)
+    files = [tmp_path / f"{one}.java" for one in needed(name) - {name}]
+    for path in files:
+        path.write_text(java_text(path.stem))
+    text = java_text(name)
     assert old in text
     (tmp_path / f"{name}.java").write_text(text.replace(old, new))
     said = compiler.by_janino([*files, tmp_path / f"{name}.java"])

@@ -11,15 +11,15 @@ no such name. So:
 3. There is one Python object (:class:`StreamOpener`) for each JVM. It knows the attached warehouses
    and calls the functions that open sources and sinks.
 
-Only the driver needs the class. It uses private names of Spark 4.3. Another minor version is
-refused, and so is a patch version that lacks one of the names (:func:`provider_class`).
+Only the driver needs the class. It uses private names of Spark. A version that lacks one of those
+that its minor version has is refused (:func:`provider_class`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
 from urllib.parse import quote
@@ -34,19 +34,17 @@ from tidelake.spark.callbacks.gateway import Gateway, JavaObject, Proxy
 from tidelake.spark.callbacks.refusal import let_refusals_through
 from tidelake.spark.jvm.java_class import BESIDE, PACKAGE, defined_class
 from tidelake.spark.jvm.private_names import names_of
+from tidelake.spark.versions import check_supported, minor_of
 
 _NAME = "TidelakeStreams"
 PROVIDER_CLASS = f"{PACKAGE}.{_NAME}"
 """The name for ``readStream.format(...)`` and ``writeStream.format(...)``."""
 SINK = "sink"
 """The class's request for a sink."""
-_NEEDED = (
-    BESIDE,
-    *names_of(_NAME, "TidelakeBatch", "TidelakeFiles", "streams.connector.source"),
-    *names_of("streams.connector.sink", "streams.connector.provider", "catalog.table"),
+_USERS = (
+    *(_NAME, "TidelakeBatch", "TidelakeFiles", "streams.connector.source"),
+    *("streams.connector.sink", "streams.connector.provider", "catalog.table"),
 )
-SPARK_MINOR = "4.3"
-"""The version with known private names; its later patches keep them."""
 WAREHOUSE, TABLE, SCHEMA = "tidelake.warehouse", "tidelake.table", "tidelake.schema"
 """Options of a source: the warehouse's URI, the table, and the schema of the frame."""
 FILTER = "tidelake.filter"
@@ -184,12 +182,14 @@ def provider_class(gateway: Gateway) -> str:
     Raises
     ------
     UnsupportedError
-        Spark has another minor version, or lacks a name that streams need.
+        Spark is too old or too new, or lacks a name that streams need.
     """
-    _check_minor(gateway.spark.version)
+    version = gateway.spark.version
+    check_supported(version)
+    needed = needed_names(minor_of(version))
     ensure_callback_server_started(gateway.spark.sparkContext._gateway)
     let_refusals_through(gateway.spark)
-    gateway.kept(_NEEDED, lambda: _check_names(gateway))
+    gateway.kept(needed, lambda: _check_names(gateway, needed))
     with _opening:
         field = defined_class(gateway.spark, _NAME).getField("opener")
         if field.get(None) is None:
@@ -197,29 +197,24 @@ def provider_class(gateway: Gateway) -> str:
     return PROVIDER_CLASS
 
 
-def _check_names(gateway: Gateway) -> bool:
+def needed_names(minor: str) -> tuple[str, ...]:
+    """The private names that streams need of a minor version of Spark."""
+    return (BESIDE, *names_of(*_USERS, minor=minor))
+
+
+def _check_names(gateway: Gateway, needed: Sequence[str]) -> bool:
     """Refuse a patch version of Spark that lacks a name."""
     find = gateway.java("java.lang.Class").forName
-    for name in _NEEDED:
+    for name in needed:
         try:
             find(name)
         except Py4JError as error:
             message = (
                 f"Spark {gateway.spark.version} has no {name}, which a stream of Tidelake needs:"
-                " use Spark 4.3, or read the table in batches (tl.table, tl.changes)."
+                " use a later patch version, or read the table in batches (tl.table, tl.changes)."
             )
             raise UnsupportedError(message, kind="spark_version") from error
     return True
-
-
-def _check_minor(version: str) -> None:
-    """Refuse another minor version of Spark, even if it has all of these names."""
-    if version.split(".")[:2] != SPARK_MINOR.split("."):
-        message = (
-            f"Streams of Tidelake are for Spark {SPARK_MINOR}, and this is Spark {version}: use"
-            f" Spark {SPARK_MINOR}, or read the table in batches (tl.table, tl.changes)."
-        )
-        raise UnsupportedError(message, kind="spark_version")
 
 
 def ready_class(spark: SparkSession) -> None:
@@ -257,6 +252,7 @@ def fallback_table(
     for key, value in options.items():
         kept = kept.updated(key, value)
     none = gateway.java(f"{kind}.CatalogStorageFormat").empty()
+    parts = _PARTS_OF_A_TABLE[minor_of(gateway.spark.version)]
     place = some(gateway.java("java.net.URI").create(quote(_with_scheme(location), safe="/:")))
     storage = none.copy(
         place,
@@ -265,7 +261,7 @@ def fallback_table(
         none.serde(),
         False,
         kept,
-        none.serdeName(),
+        *([none.serdeName()] if parts > _PARTS_BEFORE else []),
     )
     database, _, name = options[TABLE].partition(".")
     named = gateway.java("org.apache.spark.sql.catalyst.TableIdentifier")
@@ -273,11 +269,13 @@ def fallback_table(
     table = gateway.java(f"{kind}.CatalogTable")
     external = gateway.java(f"{kind}.CatalogTableType").EXTERNAL()
     provider = some(provider_class(gateway))
-    rest = [getattr(table, f"apply$default${n}")() for n in range(6, _PARTS_OF_A_TABLE + 1)]
+    rest = [getattr(table, f"apply$default${n}")() for n in range(6, parts + 1)]
     return table(identifier, external, storage, schema, provider, *rest)
 
 
-_PARTS_OF_A_TABLE = 22
+_PARTS_BEFORE = 21
+_PARTS_OF_A_TABLE = {"4.0": _PARTS_BEFORE, "4.1": _PARTS_BEFORE, "4.2": 22, "4.3": 22}
+"""Arguments of a ``CatalogTable`` by minor version; the storage's grew by one with them."""
 
 
 def _with_scheme(location: str) -> str:

@@ -24,10 +24,16 @@ from typing import NoReturn, Protocol
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.streams.connector.relation import BatchRelations, BatchRows
+from tidelake.spark.versions import minor_of
 
 STREAMING = "org.apache.spark.sql.execution.streaming"
 _READ = f"{CONNECTOR}.read.streaming"
 _NUMBERS = itertools.count(1)
+
+
+def streaming_runtime(gateway: Gateway) -> str:
+    """The package of what runs streams, which Spark 4.0 has beside the interfaces."""
+    return STREAMING if minor_of(gateway.spark.version) == "4.0" else f"{STREAMING}.runtime"
 
 
 class BatchCursor(Protocol):
@@ -111,8 +117,8 @@ class MicroBatchSource(
     # ---- offsets
 
     def getOffset(self) -> NoReturn:
-        """Refuse: Spark 4.3 calls :meth:`latestOffset` of a source with limits."""
-        message = f"A stream of {self._named} gives offsets only under limits: use Spark 4.3."
+        """Refuse: Spark calls :meth:`latestOffset` of a source with limits."""
+        message = f"A stream of {self._named} gives offsets only under limits."
         raise UnsupportedError(message, kind="spark_version")
 
     def initialOffset(self) -> NoReturn:
@@ -164,7 +170,7 @@ class MicroBatchSource(
     def _java(self, text: str | None) -> JavaObject | None:
         if text is None:
             return None
-        return self.gateway.java(f"{STREAMING}.runtime.SerializedOffset")(text)
+        return self.gateway.java(f"{streaming_runtime(self.gateway)}.SerializedOffset")(text)
 
     # ---- rows
 

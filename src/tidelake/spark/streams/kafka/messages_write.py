@@ -15,7 +15,6 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
-from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
 from tidelake.engine.write import with_row_kinds
 from tidelake.errors import InvalidInputError, StorageError, TidelakeError
@@ -27,6 +26,7 @@ from tidelake.kafka.rows import KIND
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import mapped
+from tidelake.spark.expression.types import arrow_schema
 from tidelake.types.conform import conform
 
 ANSWER_SCHEMA = "rows bigint, error string"
@@ -91,7 +91,7 @@ def check_rows(table: KafkaTable, frame: DataFrame) -> None:
     """Refuse columns that do not fit, before a job runs."""
     check_writable(table)
     data = [f for f in frame.schema.fields if f.name != KIND]
-    arrow = pyspark_arrow_schema(st.StructType(data), timezone="UTC")
+    arrow = arrow_schema(st.StructType(data))
     conform(arrow.empty_table(), table.written_fields, table=table.name)
     if KIND in frame.columns and not table.has_changes:
         message = (

@@ -23,7 +23,7 @@ from tidelake.kafka.rows import KIND
 from tidelake.spark.callbacks.gateway import Gateway, JavaObject
 from tidelake.spark.callbacks.refusal import let_refusals_through
 from tidelake.spark.streams.connector.relation import BatchRows
-from tidelake.spark.streams.connector.source import STREAMING, MicroBatchSource
+from tidelake.spark.streams.connector.source import MicroBatchSource, streaming_runtime
 from tidelake.spark.streams.kafka.slices_frame import (
     frame_schema,
     slice_task,
@@ -100,7 +100,7 @@ def kafka_stream(spark: SparkSession, catalog: Catalog, table: KafkaTable) -> Da
     source = KafkaSource(gateway, table, catalog, columns)
     types = gateway.java("org.apache.spark.sql.catalyst.types.DataTypeUtils")
     output = types.toAttributes(gateway.schema(frame_schema(table, columns)))
-    relation = gateway.java(f"{STREAMING}.runtime.StreamingExecutionRelation")
+    relation = gateway.java(f"{streaming_runtime(gateway)}.StreamingExecutionRelation")
     none = getattr(gateway.java("scala.None$"), "MODULE$")
     naming = getattr(relation, "apply$default$4")()
     plan = relation(source, output, none, naming, spark._jsparkSession)

@@ -21,9 +21,16 @@ def test_the_page_has_each_capability(capability):
 
 
 def test_what_a_version_has():
-    assert [versions.has(FORMAT_STREAMS_READ, f"{m}.7") for m in MINORS] == [False, False, True, True]
+    assert [versions.has(FORMAT_STREAMS_READ, f"{m}.7") for m in MINORS] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     later = Capability("`a thing`", "9.9")
-    with pytest.raises(UnsupportedError, match=r"^a thing needs Spark 9\.9, and this is .* Do that\.$"):
+    with pytest.raises(
+        UnsupportedError, match=r"^a thing needs Spark 9\.9, and this is .* Do that\.$"
+    ):
         versions.check_has(later, "Do that.")
 
 

@@ -31,8 +31,8 @@ from tidelake.engine.jobs import ClusterKey, ClusterOrder, ClusterSorter, KeyBou
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import ROW_KIND_COLUMN
 from tidelake.errors import TidelakeError
-from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.error_wire import error_from_text, error_to_text
+from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.mapped import mapped
 from tidelake.spark.write.clustered_ranges import arrow_message

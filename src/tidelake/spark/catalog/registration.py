@@ -138,7 +138,7 @@ def _catalogs(spark: SparkSession) -> Any:
                 return field.get(manager)
         kind = kind.getSuperclass()
     message = (
-        f"Spark {spark.version} keeps its catalogs in another way than 4.3: use tl.sql and"
+        f"Spark {spark.version} keeps its catalogs in another way than 4.0 to 4.3: use tl.sql and"
         " tl.table, and attach(..., spark_sql=False)."
     )
     raise UnsupportedError(message, kind="spark_version")

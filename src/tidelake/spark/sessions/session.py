@@ -31,6 +31,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.spark.sessions.java_runtime import java_home
 from tidelake.spark.sessions.secret_broadcast import carry_secrets
+from tidelake.spark.versions import check_supported
 
 RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
     {
@@ -169,7 +170,10 @@ def prepare(spark: SparkSession) -> None:
     ------
     InvalidInputError
         It is no session.
+    UnsupportedError
+        This Spark is too old or too new.
     """
+    check_supported(pyspark.__version__)
     if not hasattr(spark, "createDataFrame"):
         message = (
             f"A SparkSession is expected, such as tidelake.spark.session(), not"

@@ -25,7 +25,7 @@ compacted of these two, so they are compacted before they are read.
 Address space is counted, not resident memory, because only it can be limited. What is reserved and
 never used is kept out of it: mimalloc, Arrow's default pool, reserves a GiB at once, each malloc
 arena of a thread 64 MiB and each BLAS thread some more; so the processes run with Arrow's system
-pool, two arenas and one BLAS thread. So is freed memory that malloc keeps: once a large block is
+pool, one arena and one BLAS thread. So is freed memory that malloc keeps: once a large block is
 freed it takes blocks up to that size (32 MiB) from its heap, where holes stay, twice what is in use
 and more, as it happens. With ``MALLOC_MMAP_THRESHOLD_`` set it never does, and what is measured is
 what the engine holds. ``--resident`` measures what a user has instead, with Arrow's and malloc's
@@ -66,7 +66,7 @@ BATCH_ROWS = 65_536
 RUNS = 33
 ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(128 << 10),
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",

@@ -1,11 +1,11 @@
 """Every option of Paimon 1.3.1, with a constant for each one that acts here.
 
-All of ``CoreOptions``; sixteen options of its connectors for Flink and Spark that apply here
-(``sink.parallelism``, ``write.merge-schema``, ...); the seventeen of Iceberg metadata;
-``write-mode``, which older versions had;
+All of ``CoreOptions``; options of its connectors for Flink and Spark that apply here
+(``sink.parallelism``, ``write.merge-schema``, ``partition.idle-time-to-done``, ...); those of
+Iceberg metadata; ``write-mode``, which older versions had;
 ``deletion-vectors.merge-on-read`` and ``clustering.incremental.optimize-write`` of Paimon 2.x; and
-eleven of our own (``sink.local-rows``, ``read.hold``, ``read.native``,
-``read.mask-cache-size``, ``read.stream.schema-change``, and six of ``maintenance.*``).
+some of our own (``sink.local-rows``, ``read.hold``, ``read.native``,
+``read.mask-cache-size``, ``read.stream.schema-change``, and those of ``maintenance.*``).
 
 The options are the lines of ``declared.tsv``; :mod:`tidelake.options.option_table` says how they
 read. A constant has the key in upper case as its name. ``declared.pyi`` gives its type, and
@@ -14,8 +14,8 @@ read. A constant has the key in upper case as its name. ``declared.pyi`` gives i
 >>> from tidelake.options import declared
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default
 5
->>> len(declared.BY_KEY)
-280
+>>> declared.BY_KEY["read.hold"].default
+'late'
 """
 
 from __future__ import annotations
